@@ -261,16 +261,18 @@ def _or_unlimited(limit: float) -> float:
 FOUND_FILES: dict[str, bool | Callable[[Any], float]] = {
     # They cannot make a gate milder, and send nothing anywhere.
     **dict.fromkeys((
-        "enabled", "sample_rate", "domain", "novelty_cache_size", "novelty_cache_ttl", "max_text", "max_steps", "max_pending_mb", "overflow",
-        "durability", "max_document_mb", "retention_days", "journal_ms", "prices", "judge", "judge_language",
-        "judge_workers", "scorer_timeout", "embedding_device", "policies", "store",
+        "sample_rate", "domain", "novelty_cache_size", "novelty_cache_ttl", "max_text", "max_steps", "max_pending_mb", "overflow", "durability",
+        "max_document_mb", "retention_days", "journal_ms", "prices", "judge_language", "judge_workers", "scorer_timeout", "embedding_device",
+        "policies", "store",
     ), True),
     # They can. `audit_rate` decides which labels count for a promise that is watched.
     **dict.fromkeys((
         "unmeasured", "threshold_silent", "threshold_notify", "threshold_confirm", "profile", "profile_digest", "on_mismatch", "audit_rate",
         "reviewers", "judge_cache", "gemini_model", "gemini_base_url", "embedding_model", "registry_url", "webhook_url", "approval_link",
     ), False),
-    # Only values that are at least as strict as the default. A judge that runs out of time or calls falls back to 0.5.
+    # Only values that are at least as strict as the default. A judge that runs out of time or calls falls back to 0.5. Without recording,
+    # gates ask; a judge that is not asked gets no texts.
+    "enabled": lambda enabled: not enabled, "judge": ("always", "when_needed", "never").index,
     "capture_input": lambda captures: not captures, "capture_output": lambda captures: not captures,
     "privacy_level": ("private", "aggregated", "federated").index, "visibility": ("network", "org", "private").index,
     "file_mode": lambda mode: -(int(mode, 8) & 0o77), "fetch_models": lambda fetches: not fetches, "on_alarm": ("report", "confirm").index,
@@ -419,7 +421,7 @@ def store_file(url: str) -> Path | None:
 
 
 def check_database(file: Path) -> None:
-    """Refuse a file that is there and neither empty nor a SQLite database, and one of the kernel. The file is not changed.
+    """Refuse a file that is there and neither empty nor a SQLite database, one of the kernel, and one that cannot be created. Nothing is changed.
 
     Raises:
         OSError: it is such a file, or cannot be read.
@@ -428,6 +430,11 @@ def check_database(file: Path) -> None:
     if path.parts[1:2] in {("proc",), ("sys",)}:
         raise OSError("it is a file of the kernel")
     if not path.exists():
+        folder = next(each for each in path.parents if each.exists())
+        if not folder.is_dir():
+            raise OSError(f"{folder} is no folder")
+        if not os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise OSError(f"it is not there, and the folder {folder} cannot be written")
         return
     if path.stat().st_size == 1:  # which SQLite counts as empty
         raise OSError("file is not a database")

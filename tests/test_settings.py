@@ -575,13 +575,13 @@ REFUSED = {
     "webhook_url": '"https://evil.example"', "approval_link": '"https://evil.example/{id}"',
 }  # fmt: skip
 LOOSER = {
-    "privacy_level": None, "capture_input": None, "capture_output": None, "on_alarm": None,  # the default is the mildest value
+    "privacy_level": None, "capture_input": None, "capture_output": None, "on_alarm": None, "enabled": None, "judge": None,  # the default is the mildest value
     "visibility": '"network"', "file_mode": '"660"', "fetch_models": "true", "gate_timeout": "1", "judge_timeout": "0.01",
     "judge_samples": "9", "judge_combined": "false", "judge_attempts": "1", "judge_calls_per_minute": "1", "judge_tokens_per_minute": "1", "judge_calls_per_run": "1", "judge_tokens_per_run": "1",
 }  # fmt: skip
 STRICTER = {
     "privacy_level": '"federated"', "capture_input": "false", "capture_output": "false", "on_alarm": '"confirm"', "visibility": '"private"',
-    "file_mode": '"600"', "fetch_models": "false", "gate_timeout": "900", "judge_timeout": "60", "judge_attempts": "9",
+    "enabled": "false", "judge": '"never"', "file_mode": '"600"', "fetch_models": "false", "gate_timeout": "900", "judge_timeout": "60", "judge_attempts": "9",
     "judge_samples": "1", "judge_combined": "true",
     "judge_calls_per_minute": "0", "judge_tokens_per_minute": "0", "judge_calls_per_run": "21", "judge_tokens_per_run": "0",
 }  # fmt: skip
@@ -751,6 +751,36 @@ def test_a_file_of_the_kernel_is_no_store(folder):
         message = refusal(folder, store=f"sqlite:///{folder / path}")
         assert message.startswith("store (keyword store): ")
         assert message.endswith(" cannot be used: it is a file of the kernel")
+
+
+def test_a_file_that_cannot_be_created_is_no_store(folder):
+    """What stands in the place of its folder is a file, or a folder that this user may not write."""
+    (folder / "file").touch()
+    for path in ("file/t.db", "file/new/t.db"):
+        message = refusal(folder, store=f"sqlite:///{folder / path}")
+        assert message.startswith("store (keyword store): 'sqlite:///")
+        assert message.endswith(f" cannot be used: {folder / 'file'} is no folder")
+    program = """
+import os, tempfile
+import grace_kp as gk
+gk.Grace, gk.SettingsError
+user = os.geteuid()
+with tempfile.TemporaryDirectory() as folder:
+    os.chmod(folder, 0o555)
+    if user == 0:  # who may write everywhere
+        os.seteuid(65534)
+    try:
+        gk.Grace(store=f"sqlite:///{folder}/new/t.db")
+    except gk.SettingsError as error:
+        print(error)
+    os.seteuid(user)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd="/", env={"TMPDIR": "/tmp"}
+    )
+    assert "" == ran.stderr
+    assert " cannot be used: it is not there, and the folder /tmp/" in ran.stdout
+    assert ran.stdout.endswith(" cannot be written\n")
 
 
 def test_an_empty_file_and_a_database_are_stores(folder):

@@ -267,7 +267,11 @@ def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable |
 
 def _counts(value: object, where: str) -> bool:
     """Return whether a further figure of a hit counts. An engine may leave the distance empty where it gives a score."""
-    return is_number(value) or is_number_in_text(value) or (where == "named" and (value is None or value is True or value is False))
+    return (
+        is_number(value)
+        or is_number_in_text(value)
+        or (where == "named" and (value is None or value is True or value is False))
+    )
 
 
 def values_at(value: object, path: str) -> Iterator[Any]:

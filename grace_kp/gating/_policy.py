@@ -148,7 +148,7 @@ class Policy:
         if isinstance(value, cls):
             return value
         if isinstance(value, dict):
-            if not value or not {*value} <= {"floor", "unmeasured"}:
+            if not value or None in value.values() or not {*value} <= {"floor", "unmeasured"}:
                 raise ValueError(
                     f"a table of a policy has floor, unmeasured or both, not {', '.join(map(str, value))!r:.60}"
                 )
