@@ -214,6 +214,8 @@ class ProfileSet:
             {"setting": name, "value": value.to_dict() if isinstance(value, Thresholds) else value, "from": place}
             for name, value, place in found
             if value is not None and value is not False and value != "confirm"
+            if not isinstance(value, Thresholds)
+            or any(getattr(value, level) < getattr(_DEFAULT, level) for level in _LEVELS)
         ]
 
     def _shadow_before(

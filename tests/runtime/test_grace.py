@@ -263,7 +263,7 @@ def test_status_lists_what_makes_gates_milder(monkeypatch, tmp_path):
     assert [] == milder(
         unmeasured="confirm",
         threshold_silent="never",
-        policies={"wire": "silent", "mail": gk.Policy(unmeasured="confirm")},
+        policies={"wire": gk.Policy(thresholds=gk.Thresholds(1, 0.8, 0.4)), "mail": gk.Policy(unmeasured="confirm")},
     )
     (tmp_path / "mine.toml").write_text('[policies.mail]\nunmeasured = "silent"\n')
     monkeypatch.setenv("GRACE_KP_CONFIG", str(tmp_path / "mine.toml"))
