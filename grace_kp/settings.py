@@ -421,7 +421,7 @@ def store_file(url: str) -> Path | None:
 
 
 def check_database(file: Path) -> None:
-    """Refuse a file that is there and neither empty nor a SQLite database, one of the kernel, and one that cannot be created. Nothing is changed.
+    """Refuse a file that is there and neither empty nor a SQLite database, and one of the kernel. The file is not changed.
 
     Raises:
         OSError: it is such a file, or cannot be read.
@@ -430,11 +430,6 @@ def check_database(file: Path) -> None:
     if path.parts[1:2] in {("proc",), ("sys",)}:
         raise OSError("it is a file of the kernel")
     if not path.exists():
-        folder = next(each for each in path.parents if each.exists())
-        if not folder.is_dir():
-            raise OSError(f"{folder} is no folder")
-        if not os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
-            raise OSError(f"it is not there, and the folder {folder} cannot be written")
         return
     if path.stat().st_size == 1:  # which SQLite counts as empty
         raise OSError("file is not a database")

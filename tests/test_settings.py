@@ -753,36 +753,6 @@ def test_a_file_of_the_kernel_is_no_store(folder):
         assert message.endswith(" cannot be used: it is a file of the kernel")
 
 
-def test_a_file_that_cannot_be_created_is_no_store(folder):
-    """What stands in the place of its folder is a file, or a folder that this user may not write."""
-    (folder / "file").touch()
-    for path in ("file/t.db", "file/new/t.db"):
-        message = refusal(folder, store=f"sqlite:///{folder / path}")
-        assert message.startswith("store (keyword store): 'sqlite:///")
-        assert message.endswith(f" cannot be used: {folder / 'file'} is no folder")
-    program = """
-import os, tempfile
-import grace_kp as gk
-gk.Grace, gk.SettingsError
-user = os.geteuid()
-with tempfile.TemporaryDirectory() as folder:
-    os.chmod(folder, 0o555)
-    if user == 0:  # who may write everywhere
-        os.seteuid(65534)
-    try:
-        gk.Grace(store=f"sqlite:///{folder}/new/t.db")
-    except gk.SettingsError as error:
-        print(error)
-    os.seteuid(user)
-"""
-    ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd="/", env={"TMPDIR": "/tmp"}
-    )
-    assert "" == ran.stderr
-    assert " cannot be used: it is not there, and the folder /tmp/" in ran.stdout
-    assert ran.stdout.endswith(" cannot be written\n")
-
-
 def test_an_empty_file_and_a_database_are_stores(folder):
     """Also while this process writes: the check releases none of its locks."""
     file = folder / "t.db"

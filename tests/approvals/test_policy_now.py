@@ -23,7 +23,6 @@ def test_a_policy_requires_nothing_by_itself():
         ({"quorum": 3}, {"quorum": 2}, True),
         ({"quorum": 2, "identity": "authenticated"}, {"quorum": 2, "identity": "stated"}, True),
         ({"quorum": 2, "identity": "authenticated"}, {"quorum": 2}, False),
-        ({"quorum": 2}, {"quorum": 2}, False),
         ({"identity": "authenticated"}, {"identity": "stated"}, False),
         ({"groups": ("a",)}, {}, True),
         ({"groups": ("a",)}, {"groups": ("a", "b")}, True),
