@@ -23,8 +23,8 @@ _LARGEST = 4 << 20
 """Bytes of a configuration file."""
 _LISTED = 1_000
 """Entries of a folder that are searched for misspelt names."""
-_NEAR_FILE = re.compile(r"[\W_]*grace[\W_]*kp[\W_]*toml(\.txt)?", re.IGNORECASE)
-_NEAR_TABLE = re.compile(r"[\W_]*grace[\W_]*kp[\W_]*", re.IGNORECASE)
+_NEAR_FILE = re.compile(r"[\W_]*grace[\W_]*kp[\W_]*toml(\.(txt|toml))?\s*", re.IGNORECASE)
+_NEAR_TABLE = re.compile(r"[\W_]*((tools?|project)[\W_]*)*grace[\W_]*kp[\W_]*(\..*)?", re.IGNORECASE | re.DOTALL)
 _MENTION = re.compile(rb"grace[\W_]*kp", re.IGNORECASE)
 _ESCAPE = re.compile(rb"\\(?:u00|U000000)([0-7][0-9a-fA-F])")
 """An ASCII character as a quoted name may state it."""
@@ -109,15 +109,23 @@ def _check_names(folder: Path) -> None:
 
 
 def _project_table(document: dict[str, Any], path: Path) -> Any:
+    for name in _names_of_tables(document):
+        if _NEAR_TABLE.fullmatch(name):
+            raise SettingsError(
+                f"{shown(path)}: [{shown(name)}] is not read: the table must be called [tool.grace_kp]; rename it"
+            )
     tool = document.get("tool")
-    for prefix, table in (("", document), ("tool.", tool), ("tools.", document.get("tools"))):
-        for name in table if isinstance(table, dict) else ():
-            if _NEAR_TABLE.fullmatch(name) and prefix + name != "tool.grace_kp":
-                found = f"[{prefix}{shown(name)}]"
-                raise SettingsError(
-                    f"{shown(path)}: {found} is not read: the table must be called [tool.grace_kp]; rename it"
-                )
     return tool.get("grace_kp") if isinstance(tool, dict) else None
+
+
+def _names_of_tables(document: dict[str, Any], above: str = "") -> Iterator[str]:
+    """Yield the names of what stands in the first three levels of a document, except our table."""
+    for name, value in document.items():
+        if (above, name) != ("tool.", "grace_kp"):
+            key = f'{above}"{name}"' if "." in name else above + name
+            yield key
+            if isinstance(value, dict) and above.count(".") < 2:
+                yield from _names_of_tables(value, f"{key}.")
 
 
 def _bytes_of(path: Path) -> bytes | None:

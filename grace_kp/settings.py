@@ -261,16 +261,18 @@ def _or_unlimited(limit: float) -> float:
 FOUND_FILES: dict[str, bool | Callable[[Any], float]] = {
     # They cannot make a gate milder, and send nothing anywhere.
     **dict.fromkeys((
-        "enabled", "sample_rate", "domain", "novelty_cache_size", "novelty_cache_ttl", "max_text", "max_steps", "max_pending_mb", "overflow",
-        "durability", "max_document_mb", "retention_days", "journal_ms", "prices", "judge", "judge_language",
-        "judge_workers", "scorer_timeout", "embedding_device", "policies", "store",
+        "sample_rate", "domain", "novelty_cache_size", "novelty_cache_ttl", "max_text", "max_steps", "max_pending_mb", "overflow", "durability",
+        "max_document_mb", "retention_days", "journal_ms", "prices", "judge_language", "judge_workers", "scorer_timeout", "embedding_device",
+        "policies", "store",
     ), True),
     # They can. `audit_rate` decides which labels count for a promise that is watched.
     **dict.fromkeys((
         "unmeasured", "threshold_silent", "threshold_notify", "threshold_confirm", "profile", "profile_digest", "on_mismatch", "audit_rate",
         "reviewers", "judge_cache", "gemini_model", "gemini_base_url", "embedding_model", "registry_url", "webhook_url", "approval_link",
     ), False),
-    # Only values that are at least as strict as the default. A judge that runs out of time or calls falls back to 0.5.
+    # Only values that are at least as strict as the default. A judge that runs out of time or calls falls back to 0.5. Without recording,
+    # gates ask; a judge that is not asked gets no texts.
+    "enabled": lambda enabled: not enabled, "judge": ("always", "when_needed", "never").index,
     "capture_input": lambda captures: not captures, "capture_output": lambda captures: not captures,
     "privacy_level": ("private", "aggregated", "federated").index, "visibility": ("network", "org", "private").index,
     "file_mode": lambda mode: -(int(mode, 8) & 0o77), "fetch_models": lambda fetches: not fetches, "on_alarm": ("report", "confirm").index,

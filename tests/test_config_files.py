@@ -163,7 +163,7 @@ def test_a_project_file_without_our_table_may_be_broken(folder, text):
 
 @pytest.mark.parametrize(
     "name",
-    ["grace-kp.toml", "grace_kp.TOML", "Grace_KP.toml", "gracekp.toml", ".grace_kp.toml", "grace.kp.toml", "grace_kp.toml.txt", "grace kp.toml"],
+    ["grace-kp.toml", "grace_kp.TOML", "Grace_KP.toml", "gracekp.toml", ".grace_kp.toml", "grace.kp.toml", "grace_kp.toml.txt", "grace kp.toml", "grace_kp.toml ", "grace_kp.toml.toml"],
 )  # fmt: skip
 def test_a_file_whose_name_is_nearly_right_is_an_error(folder, name):
     """It would not be read. Also beside the file with the right name."""
@@ -184,8 +184,11 @@ def test_other_names_are_not_ours(folder):
 
 @pytest.mark.parametrize(
     "table",
-    ["tool.grace-kp", "tool.gracekp", "tool.Grace_KP", 'tool."grace kp"', "grace_kp", "grace-kp", "tools.grace_kp"],
-)
+    [
+        "tool.grace-kp", "tool.gracekp", "tool.Grace_KP", 'tool."grace kp"', "grace_kp", "grace-kp", "tools.grace_kp", "Tool.grace_kp", "tool.grace.kp",
+        "tool.tool.grace_kp", "project.grace_kp", "tool_grace_kp",
+    ],
+)  # fmt: skip
 def test_a_table_whose_name_is_nearly_right_is_an_error(folder, table):
     """Also beside the table with the right name."""
     for beside in ("", "[tool.grace_kp]\n"):
@@ -197,9 +200,16 @@ def test_a_table_whose_name_is_nearly_right_is_an_error(folder, table):
         )
 
 
+def test_a_table_whose_name_is_one_text_is_an_error(folder):
+    """In quotes, dots separate nothing."""
+    for found in ('"tool.grace_kp"', '"tool.grace_kp.policies"'):
+        (folder / "pyproject.toml").write_text(f'[{found}]\nwire = "deny"\n')
+        assert refusal().endswith(f": [{found}] is not read: the table must be called [tool.grace_kp]; rename it")
+
+
 def test_a_dependency_is_not_a_table(folder):
     """The name of the package in other tables means nothing here."""
-    text = '[project]\nname = "grace-kp"\ndependencies = ["grace-kp"]\n[tool.uv.sources]\ngrace-kp = {path = "x"}\n[tool.poetry.dependencies]\ngrace-kp = "1"\n'
+    text = '[project]\nname = "grace-kp"\ndependencies = ["grace-kp"]\n[tool.uv.sources]\ngrace-kp = {path = "x"}\n[tool.poetry.dependencies]\ngrace-kp = "1"\n[tool.grace-kp-plugin]\nx = 1\n[dependency-groups]\ngrace-kp = []\n'
     (folder / "pyproject.toml").write_text(text)
     (folder.parent / "grace_kp.toml").write_text(POLICY)
     assert_denied()

@@ -575,13 +575,13 @@ REFUSED = {
     "webhook_url": '"https://evil.example"', "approval_link": '"https://evil.example/{id}"',
 }  # fmt: skip
 LOOSER = {
-    "privacy_level": None, "capture_input": None, "capture_output": None, "on_alarm": None,  # the default is the mildest value
+    "privacy_level": None, "capture_input": None, "capture_output": None, "on_alarm": None, "enabled": None, "judge": None,  # the default is the mildest value
     "visibility": '"network"', "file_mode": '"660"', "fetch_models": "true", "gate_timeout": "1", "judge_timeout": "0.01",
     "judge_samples": "9", "judge_combined": "false", "judge_attempts": "1", "judge_calls_per_minute": "1", "judge_tokens_per_minute": "1", "judge_calls_per_run": "1", "judge_tokens_per_run": "1",
 }  # fmt: skip
 STRICTER = {
     "privacy_level": '"federated"', "capture_input": "false", "capture_output": "false", "on_alarm": '"confirm"', "visibility": '"private"',
-    "file_mode": '"600"', "fetch_models": "false", "gate_timeout": "900", "judge_timeout": "60", "judge_attempts": "9",
+    "enabled": "false", "judge": '"never"', "file_mode": '"600"', "fetch_models": "false", "gate_timeout": "900", "judge_timeout": "60", "judge_attempts": "9",
     "judge_samples": "1", "judge_combined": "true",
     "judge_calls_per_minute": "0", "judge_tokens_per_minute": "0", "judge_calls_per_run": "21", "judge_tokens_per_run": "0",
 }  # fmt: skip

@@ -46,7 +46,8 @@ def claim(
     _check_same(record, digest, version)
     _check_holder(turn, record)
     data = record.data
-    refusal = policy.stricter_than(level=data["level"], groups=data["asked_groups"], quorum=data["quorum"])
+    asked = {name: data[name] for name in ("level", "quorum", "identity")}
+    refusal = policy.stricter_than(groups=data["asked_groups"], **asked)
     if not refusal and data["standing"]:
         refusal = use(turn, record)
     if refusal:

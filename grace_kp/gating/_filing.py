@@ -142,6 +142,7 @@ def policy_now(policy: Policy, reviewer: InboxReviewer) -> PolicyNow:
         floor=None if policy.denies else policy.floor,
         groups=policy.groups or reviewer.groups,
         quorum=policy.quorum or reviewer.quorum,
+        identity=reviewer.identity,
         version=policy.version,
     )
 

@@ -13,14 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _SEPARATORS = re.compile(r"[\W_]+")
-# Each ASCII letter with those that look like it, after Unicode's confusables: Cyrillic, Greek, Armenian, Cherokee, Coptic, Lisu, symbols.
+# Each ASCII letter or digit with those that look like it, after Unicode's confusables: Cyrillic, Greek, Armenian, Cherokee, Coptic, Lisu, symbols.
 _GROUPS = (
-    "aаАΑαɑᎪⲁꓮ bВвΒβᏏᏴⲃꓐ cСсⲥᏟꓚ¢ dԁᎠᏧꓓ eЕеЄєΕεⲉᎬꓰ℮€ fꓝ gցᏀᏳꓖ₲ hНнһΗհᎻᏂⲏꓧ iіїιɩᎥⲓ IІЇΙꓲ jЈјᎫꓙ kКкΚκᏦⲕꓗ₭ lӏӀᏞꓡ mМмΜᎷⲙꓟ₥ "
-    "nпΝηոⲛꓠ₦ oОоΟοօσഠଠဝჿסهⲟꓳ٥۵〇○◯ pРрΡρᏢⲣꓑ qԛզ rгᎡᏒᎱꓣ sЅѕςᏕᏚꓢ tТтΤτᎢⲧꓔ₮ uυսꓴ vѴѵνᏙꓦ wԜԝѡωᎳᏔꓪ₩ xХхΧχⲭꓫ yУуҮүΥγᎩᎽⲩꓬ zΖᏃꓜ -− _ˍ /∕⁄ :∶꞉"
+    "aаАΑαɑᎪⲁꓮ bВвΒβᏏᏴⲃꓐЬьƅ cСсϲϹⲥᏟꓚ¢ dԁᎠᏧꓓ eЕеЄєΕεⲉᎬꓰ℮€ fꓝ gցᏀᏳꓖ₲ hНнһΗհᎻᏂⲏꓧ iіїιɩᎥⲓ IІЇΙⲒꓲ jЈјᎫꓙ kКкΚκᏦⲕꓗ₭ĸ lӏӀᏞꓡƖǀ∣׀וןᛁⵏ mМмΜᎷⲙꓟ₥ "
+    "nпΝηոⲛꓠ₦ oОоΟοօσഠଠဝჿסهⲟꓳ٥۵〇○◯ pРрΡρᏢⲣꓑ⍴ᑭ qԛզ rгᎡᏒᎱꓣ sЅѕςᏕᏚꓢ tТтΤτᎢⲧꓔ₮ uυսꓴ vѴѵνᏙꓦ wԜԝѡωᎳᏔꓪ₩ xХхΧχⲭꓫ×᙮ yУуҮүΥγᎩᎽⲩꓬɣ zΖᏃꓜ 2ƧƨϨϩ 3ЗзƷʒȜȝ 4Чч 6б 8Ȣȣ -− _ˍ /∕⁄ :∶꞉"
 )
 _ALIKE = str.maketrans({letter: group[0] for group in _GROUPS.split() for letter in group[1:]})
 _LATIN = re.compile(
     r"(?:NEGATIVE \w+ )?LATIN (?:(?:SMALL|CAPITAL) LETTER|LETTER SMALL CAPITAL) (?:DOTLESS |SCRIPT |BARRED )?([A-Z])(?: WITH .*)?"
+)
+# Variation selectors, fillers and enclosing marks; control and format characters are found by their category.
+_UNSEEN = re.compile(
+    "[\u034f\u0488\u0489\u115f\u1160\u17b4\u17b5\u180b-\u180f\u20dd-\u20e0\u20e2-\u20e4\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 _ASCII_ALIKE = (("I", "l"), ("1", "l"), ("0", "o"), ("rn", "m"), ("vv", "w"))
 
@@ -32,8 +36,9 @@ def matches(stated: str, name: str) -> bool:
 
 def skeletons(name: str) -> frozenset[str]:
     """Return a name without what people overlook: case, accents, compatibility forms, and letters and digits that look like others."""
-    visible = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
-    plain = alike = unicodedata.normalize("NFKC", visible).translate(_ALIKE)
+    visible = "".join(letter for letter in _UNSEEN.sub("", name) if unicodedata.category(letter) not in {"Cc", "Cf"})
+    # NFKC turns a few letters into others than those that they look like.
+    plain = alike = unicodedata.normalize("NFKC", visible.translate(_ALIKE)).translate(_ALIKE).strip()
     if not plain.isascii():
         plain = alike = "".join(map(_plain, plain))
     for seen, meant in _ASCII_ALIKE:

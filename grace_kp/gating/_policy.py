@@ -148,7 +148,7 @@ class Policy:
         if isinstance(value, cls):
             return value
         if isinstance(value, dict):
-            if not value or not {*value} <= {"floor", "unmeasured"}:
+            if not value or None in value.values() or not {*value} <= {"floor", "unmeasured"}:
                 raise ValueError(
                     f"a table of a policy has floor, unmeasured or both, not {', '.join(map(str, value))!r:.60}"
                 )
@@ -327,32 +327,31 @@ class PolicySet:
             others: returns the other actions so far.
         """
         if name not in self._stated:
-            alike = {stated: policy for place in self._places for stated, policy in _alike(place, name)}
+            alike = [entry for place in self._places for entry in _alike(place, name)]
             if alike:
-                self._warn(
-                    name, f"the action {name!r} looks like {', '.join(map(repr, alike))} and gets the same policy"
-                )
+                names = ", ".join(dict.fromkeys(repr(stated) for stated, _ in alike))
+                self._warn(name, f"the action {name!r} looks like {names} and gets the same policy")
             known = [*others(), *self._stated]
             for stated in self.misspelt([name]):
-                if stated in alike or any(matches(stated, other) for other in known):
+                if stated in dict(alike) or any(matches(stated, other) for other in known):
                     continue
                 self._warn(stated, f"the policy {stated!r} matches no action so far; did you mean {name!r}?")
                 if is_equal_loosely(stated, name):
-                    alike[stated] = self.for_action(stated)
+                    alike.append((stated, self.for_action(stated)))
             if len(self._stated) >= MOST_NAMES:  # a model may call tools by any name
                 self._stated.clear()
-            self._stated[name] = _all_of((self.entry_for(name), *alike.values()))
+            self._stated[name] = _all_of((self.entry_for(name), *(policy for _, policy in alike)))
         return self._stated[name]
 
     def misspelt(self, names: Collection[str]) -> dict[str, str]:
-        """Return the entries that match none of these actions and are spelt nearly like one that has no entry, each with that action."""
-        near = {}
-        for stated in self.names:
-            if not any(matches(stated, name) for name in names):
-                near[stated] = nearest(
-                    stated, [each for each in names if each not in self.names and is_misspelt(stated, each)]
-                )
-        return {stated: name for stated, name in near.items() if name is not None}
+        """Return the entries that match none of these actions and are spelt nearly like one, which has no entry in their place, each with it."""
+        near = [
+            (stated, nearest(stated, [each for each in names if each not in place and is_misspelt(stated, each)]))
+            for place in self._places
+            for stated in place
+            if not any(matches(stated, name) for name in names)
+        ]
+        return {stated: name for stated, name in near if name is not None}
 
     def unmatched(self, names: Iterable[str] = ()) -> dict[str, str | None]:
         """Return the entries that match none of these actions, or of those looked up so far, each with the nearest one, if any is near."""

@@ -114,7 +114,10 @@ class Gates:
 
     def entry_for(self, action: str) -> Policy | None:
         """Return what the runtime's policies state for an action, also under a name that it looks like; None where they state nothing."""
-        return self.policies.stated_for(action, self._known)
+        entry = self.policies.stated_for(action, self._known)
+        if entry is None or entry.thresholds is None:
+            return entry
+        return replace(entry, thresholds=self.profiles.at_least_stated(entry.thresholds, in_code=False))
 
     def policy_for(self, action: str, spec: GateSpec) -> Policy:
         """Return the policy of an action: that of its gate and the runtime's at once, which is never milder than either.

@@ -17,7 +17,7 @@ from grace_kp.runtime._front import Front
 from grace_kp.runtime._models import ModelChoice
 from grace_kp.runtime._profile_choice import ProfileChoice, named
 from grace_kp.runtime._watched import Watched
-from grace_kp.settings import STORES, Settings
+from grace_kp.settings import STORES, Settings, store_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -123,6 +123,10 @@ class Grace(Front, Watched, Resident):
         self._own_store = store if store is not None and not isinstance(store, str) else None
         if store is not None and url is None and not all(hasattr(store, verb) for verb in ("put", "get", "query")):
             raise SettingsError(f"store: a {type(store).__name__} is not a store; pass a Store, or one of {STORES}")
+        # A relative path means the working directory of now: a later change must not lead to another file.
+        file = store_file(self.settings.store) if self.settings.store else None
+        absolute = f"sqlite:///{file.absolute()}" if file else "?"
+        self._store_url = self.settings.store if "?" in absolute else absolute
         self._lock = threading.RLock()
         self._profiles = ProfileChoice(self.settings, profile, shadow, thresholds)
         self._promise = self._watch(monitor)
@@ -234,7 +238,7 @@ class Grace(Front, Watched, Resident):
             durability=settings.durability,
             overflow=settings.overflow,
         )
-        place = settings.store if store is None else store
+        place = self._store_url if store is None else store
         writer = Writer(lambda: open_store(place, file_mode=settings.permissions), pipeline, limits)
         pipeline.store_later, pipeline.store_now = writer.put_later, writer.write_pending
         pipeline.conversations = Conversations(lambda: writer)

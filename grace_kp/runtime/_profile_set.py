@@ -101,17 +101,20 @@ class ProfileSet:
             return {"profile": shadow.name, "error": measured.problem}
         return {"profile": shadow.name, "score": measured.score.score, "level": measured.score.level}
 
-    def at_least_stated(self, thresholds: Thresholds) -> Thresholds:
+    def at_least_stated(self, thresholds: Thresholds, *, in_code: bool = True) -> Thresholds:
         """Return the thresholds of a gate, raised to those that an argument or a setting states for the whole runtime.
 
         Defaults, and the thresholds of a learned profile, are no statement about a gate that has its own.
+
+        Args:
+            thresholds: those of the gate.
+            in_code: whether arguments of the runtime count, too. They do not for its own policies, which may be an exception from them.
         """
+        silent = ("default", "profile ") if in_code else ("default", "profile ", "argument ", "keyword ")
         raised, lowest = {}, 0.0
         for level in reversed(_LEVELS):
             origin = self.origins.get(level, "default")
-            stated = (
-                0.0 if origin == "default" or origin.startswith("profile ") else getattr(self.main.thresholds, level)
-            )
+            stated = 0.0 if origin.startswith(silent) else getattr(self.main.thresholds, level)
             raised[level] = lowest = max(getattr(thresholds, level), stated, lowest)
         return replace(thresholds, **raised)
 
@@ -211,6 +214,8 @@ class ProfileSet:
             {"setting": name, "value": value.to_dict() if isinstance(value, Thresholds) else value, "from": place}
             for name, value, place in found
             if value is not None and value is not False and value != "confirm"
+            if not isinstance(value, Thresholds)
+            or any(getattr(value, level) < getattr(_DEFAULT, level) for level in _LEVELS)
         ]
 
     def _shadow_before(

@@ -21,6 +21,9 @@ def test_a_policy_requires_nothing_by_itself():
         ({"floor": "escalate"}, {"level": "escalate"}, False),
         ({"quorum": 2}, {"quorum": 2}, False),
         ({"quorum": 3}, {"quorum": 2}, True),
+        ({"quorum": 2, "identity": "authenticated"}, {"quorum": 2, "identity": "stated"}, True),
+        ({"quorum": 2, "identity": "authenticated"}, {"quorum": 2}, False),
+        ({"identity": "authenticated"}, {"identity": "stated"}, False),
         ({"groups": ("a",)}, {}, True),
         ({"groups": ("a",)}, {"groups": ("a", "b")}, True),
         ({"groups": ("a", "b")}, {"groups": ("a",)}, False),
@@ -29,5 +32,5 @@ def test_a_policy_requires_nothing_by_itself():
 )
 def test_stricter_is_what_lets_fewer_actions_pass(policy, asked, is_stricter):
     """A mildening is no reason to cancel."""
-    usual = {"level": "confirm", "groups": (), "quorum": 1}
+    usual = {"level": "confirm", "groups": (), "quorum": 1, "identity": "authenticated"}
     assert is_stricter == bool(PolicyNow(**policy).stricter_than(**{**usual, **asked}))

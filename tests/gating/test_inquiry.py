@@ -90,6 +90,27 @@ def test_whatever_became_stricter_cancels(policy, way):
     assert ("cancelled", []) == (grace.approvals.get(first).state, ran)
 
 
+def test_an_approval_by_stated_names_is_cancelled_where_they_no_longer_count(tmp_path):
+    """The reviewer of today's program counts authenticated people alone."""
+    ran = []
+    for identity in ("stated", "authenticated"):
+        with runtime(tmp_path, reviewer=gk.InboxReviewer(wait="raise", quorum=2, identity=identity)) as grace:
+
+            @grace.gate(floor="confirm", key="x:{n}")
+            def act(n: int) -> None:
+                ran.append(n)
+
+            if identity == "stated":
+                first = pending(act, 1)
+                for person in ("ana", "ben"):
+                    grace.approvals.approve(first, by=person)
+            else:
+                with pytest.raises(gk.ActionCancelled, match="counts authenticated people alone now"):
+                    act(1)
+            state = grace.approvals.get(first).state
+    assert ("cancelled", []) == (state, ran)
+
+
 def test_a_request_that_waits_is_cancelled_where_the_action_is_forbidden():
     """Nobody is left to decide about what cannot run, and other keys stay."""
     grace = runtime(policies={"act": "confirm"})

@@ -87,7 +87,8 @@ def test_an_exact_name_comes_before_its_reading_as_a_glob():
     *(("wire_money", name) for name in (
         "wir℮_money", "wire_m੦ney", "wire_m௦ney", "wire_m०ney", "wire_m๐ney", "wire_ꮇoney", "wire_Ꮇoney", "wire_mσney", "ꮃire_money", "wire_moꞑey",
         "wire_m〇ney", "wire‿money", "wireˍmoney", "ⱳire_money", "wire_monɇy", "ᴡɪʀᴇ_ᴍᴏɴᴇʏ", "🆆🅸🆁🅴_money", "ꓪire_money", "wire_mⲟney", "wire_mоnеу", "wire_møney",
-    )), ("step_v5", "step_v५"), ("pay-all", "pay−all"), ("a/b", "a∕b"),
+        "wire\ufe0f_money", "wire_\u3164money", "wire_mo\u034fney", "wi\U000e0100re_money", "wire\u2800_money", "wire_money\u20dd", "wire_money\x00", "wire_money ", "\u00a0wire_money",
+    )), ("truncate", "trunϲate"), ("buy", "Ьuy"), ("kill", "kiǀǀ"), ("fix", "fi×"), ("a3", "aЗ"), ("step_v5", "step_v५"), ("pay-all", "pay−all"), ("a/b", "a∕b"),
 ])  # fmt: skip
 def test_what_looks_like_an_action(stated, name):
     """After compatibility forms, case, accents and letters that look alike; such a name matches no policy by itself."""
@@ -153,6 +154,20 @@ def test_a_look_alike_never_makes_an_action_milder():
     grace = make_grace(policies={"*": "deny", "Pay": "silent"})
     with pytest.raises(gk.ActionDenied):
         grace.gate(name="pay")(lambda: 1)()
+
+
+@pytest.mark.parametrize(("stated", "planted", "action"), [
+    ({"wire_*": "deny"}, {"wire_*": "silent"}, "Wire_Money"), ({"wire-money": "deny"}, {"wire_money": "silent"}, "wire_money"),
+    ({"wire-money": "deny"}, {"wire-money": "silent", "wire_money": "silent"}, "wire_money"), ({"wire": "deny"}, {"wirе": "silent"}, "wirе"),
+])  # fmt: skip
+def test_another_place_takes_the_policy_of_a_look_alike_from_no_action(tmp_path, monkeypatch, stated, planted, action):
+    """Such as a file in the working directory, which states the same glob, or the action's exact name."""
+    lines = [f'"{name}" = "{floor}"\n' for name, floor in planted.items()]
+    (tmp_path / "grace_kp.toml").write_text("".join(["[policies]\n", *lines]), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, policies=stated, unmeasured="silent")
+    with pytest.raises(gk.ActionDenied):
+        grace.gate(name=action)(lambda: 1)()
 
 
 def test_policies_that_match_nothing_are_listed(caplog):

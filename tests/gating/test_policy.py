@@ -395,6 +395,8 @@ def test_none_is_no_policy():
     """It would gate an action without stating how; the message states what to write."""
     with pytest.raises(ValueError, match=r"policy 'pay': None states no policy; write a floor .* or leave it out"):
         PolicySet({"pay": None})
+    with pytest.raises(ValueError, match=r"policy 'pay': a table of a policy has floor, unmeasured or both"):
+        PolicySet({"pay": {"floor": None}})
 
 
 def test_several_places_combine_name_by_name():

@@ -192,6 +192,16 @@ def test_defaults_are_no_statement():
     assert gk.Thresholds(0.95, 0, 0) == stated
 
 
+def test_thresholds_of_the_environment_hold_for_policies_in_code(monkeypatch):
+    """An argument does not: in one place, a policy may be an exception."""
+    policies = {"wire": gk.Policy(thresholds=MILD, unmeasured="silent")}
+    argument = make_grace(policies=policies, threshold_silent=0.95)._gates().entry_for("wire")
+    assert MILD == argument.thresholds
+    monkeypatch.setenv("GRACE_KP_THRESHOLD_SILENT", "0.95")
+    stated = make_grace(policies=policies)._gates().entry_for("wire")
+    assert (0.95, MILD.notify, "silent") == (stated.thresholds.silent, stated.thresholds.notify, stated.unmeasured)
+
+
 def test_settings_and_arguments_combine(tmp_path, monkeypatch):
     """Policies of a file hold beside those of the program, name by name."""
     (tmp_path / "grace_kp.toml").write_text('[policies]\nwire = "deny"\n"*" = "confirm"\n', encoding="utf-8")

@@ -223,6 +223,21 @@ def test_a_store_that_cannot_be_opened_does_not_reach_the_agent(tmp_path, caplog
         _ = grace.store
 
 
+def test_a_relative_store_stays_where_the_runtime_was_created(tmp_path, monkeypatch):
+    """A tool that changes the working directory, before the first run or later, leads to no other file."""
+    for name in ("home", "elsewhere", "third"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "home")
+    with gk.Grace(store="sqlite:///t.db", evaluator=None, embedder=None) as grace:
+        for name in ("elsewhere", "third"):
+            monkeypatch.chdir(tmp_path / name)
+            with grace.run("work"):
+                pass
+            assert grace.flush()
+        assert 2 == grace.store.count()
+    assert [tmp_path / "home" / "t.db"] == [*tmp_path.rglob("*.db")]
+
+
 def test_nothing_is_started_before_the_first_run():
     """Making a Grace opens no file and starts no thread."""
     before = set(threading.enumerate())
@@ -263,7 +278,7 @@ def test_status_lists_what_makes_gates_milder(monkeypatch, tmp_path):
     assert [] == milder(
         unmeasured="confirm",
         threshold_silent="never",
-        policies={"wire": "silent", "mail": gk.Policy(unmeasured="confirm")},
+        policies={"wire": gk.Policy(thresholds=gk.Thresholds(1, 0.8, 0.4)), "mail": gk.Policy(unmeasured="confirm")},
     )
     (tmp_path / "mine.toml").write_text('[policies.mail]\nunmeasured = "silent"\n')
     monkeypatch.setenv("GRACE_KP_CONFIG", str(tmp_path / "mine.toml"))
