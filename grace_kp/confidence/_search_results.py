@@ -279,8 +279,7 @@ class ResultReader:
             self.read_hit(result)
             return
         name, held = next((pair for pair in lists if not is_empty(pair[1])), lists[0])
-        if is_empty(held) and reports_error(result):
-            self.note_unreadable("the result reports an error, so nothing was searched")
+        self._note_error(result, held)
         columns = {} if isinstance(held, Mapping) else _columns(result, name, held)
         if columns.get("score") == []:
             self.note_unreadable("there are scores without results beside them")
@@ -288,6 +287,10 @@ class ResultReader:
             self._parallel(_flat(held), columns)
         else:
             self.read_result(held, depth + 1)
+
+    def _note_error(self, result: object, held: object) -> None:
+        if is_empty(held) and reports_error(result):
+            self.note_unreadable("the result reports an error, so nothing was searched")
 
     def _unusual_lists(self, result: Mapping[Any, Any]) -> list[tuple[str, Any]]:
         """Return the list of hits below a name, or the only list of dicts if no score can be misread in it."""
@@ -305,6 +308,7 @@ class ResultReader:
     def _object(self, result: Any, depth: int) -> None:
         held = None if self.look.is_single_hit(result) else self._held_by(result)
         if held is not None:
+            self._note_error(result, held)
             self.read_result(held, depth + 1)
         elif not self.look.looks_like_hit(result) and hasattr(type(result), "__len__"):
             self.count += max(0, len(result))

@@ -293,8 +293,19 @@ def test_few_unusable_scores_are_shown_and_all_counted():
         lambda: {"documents": [], "scores": [0.9]},
         lambda: {"results": [], "error": "rate limited"},
         lambda: {"data": None, "hits": [], "errors": [{"message": "shard failed"}]},
+        lambda: types.SimpleNamespace(objects=[], errors=["no such class"]),
     ],
-    ids=["generator", "number", "array", "hostile", "unknown mapping", "scores without documents", "error", "errors"],
+    ids=[
+        "generator",
+        "number",
+        "array",
+        "hostile",
+        "unknown mapping",
+        "scores without documents",
+        "error",
+        "errors",
+        "errors of an object",
+    ],
 )
 def test_results_that_cannot_be_read_say_so(make):
     """That something was there and was not read is known."""

@@ -121,6 +121,7 @@ class Turn:
         actions = [action_for(case) for case in waiting]
         shown = [case.decision.digest for case in waiting]
         questions = self._questions(waiting[0])
+        may_be_unknown = yield from performed(Work(self._may_have_forgotten))
         problem = ""
         for number in range(MAX_QUESTIONS):
             before = yield from performed(Work(functools.partial(questions.shown, number)))
@@ -129,9 +130,9 @@ class Turn:
                 if before != shown and HOST.pauses(answer.error):
                     yield from performed(Work(functools.partial(questions.put, number, shown)))
                 raise answer.error
-            # None: it was asked by an earlier version, or by a process whose store does not last.
-            if before is not None and before != shown:
-                yield from performed(Work(functools.partial(questions.put, number, [])))
+            if before != shown and not (before is None and may_be_unknown):
+                if before != []:  # else it is void already, and what is kept about later questions counts
+                    yield from performed(Work(functools.partial(questions.put, number, [])))
                 problem = OTHER_CALLS
                 continue
             responses, problem = decisions_in(answer, len(waiting))
@@ -144,6 +145,16 @@ class Turn:
             text = f"`{case.name}` was not run: there was no usable answer ({problem})."
             self.take(case, Refusal("cancelled", text), entry)
         return self.update()
+
+    def _may_have_forgotten(self) -> bool:
+        """Return whether an earlier version may have asked, or a process whose store did not last: it is not known what they showed."""
+        program, ledger = resumable(), self._undecided[0].scope.ledger
+        assert program is not None  # noqa: S101 — a turn that pauses has one
+        if not getattr(ledger, "lasting", False) and ledger.put_action(
+            f"langchain|{program.thread}|asked", b"{}", only_if=None
+        ):
+            return True
+        return all(case.decision.proposed is None for case in self._undecided)
 
     def _questions(self, case: ToolCase) -> Questions:
         from grace_kp.gating.programs import Questions

@@ -20,7 +20,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, ToolRetryMiddleware
 from langchain.tools import ToolRuntime  # noqa: TC002
 from langchain_core.callbacks import CallbackManagerForToolRun  # noqa: TC002
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig  # noqa: TC002
 from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, Tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -1006,6 +1006,23 @@ class TestAStateThatIsChangedWhileAQuestionWaits:
         talk.again()
         await talk.answer(APPROVE, world=world)
         assert [5000] == [arguments["euros"] for arguments in ran]
+
+    @pytest.mark.parametrize("how", ["replaced", "followed"])
+    @both
+    async def test_so_is_another_message_of_the_model(self, grace, world, how):
+        ran, place = [], {"configurable": {"thread_id": "1"}}
+        talk = Conversation(grace, [tool_with(Transfer, ran)], self.CALL)
+        await talk.call(QUESTION, world)
+        old = talk.agent.get_state(place).values["messages"][-1]
+        first = (
+            RemoveMessage(id=old.id) if how == "replaced" else ToolMessage("no", tool_call_id=old.tool_calls[0]["id"])
+        )
+        call = {"name": "act", "args": {"to": "eve", "euros": 5000}, "id": "another"}
+        talk.agent.update_state(place, {"messages": [first, AIMessage("", tool_calls=[call])]}, as_node="model")
+        await talk.answer(APPROVE, world=world)
+        assert ([], "eve") == (ran, talk.shown[0]["to"])
+        await talk.answer(REJECT, world=world)
+        assert [] == ran
 
     async def test_so_are_calls_in_another_order(self, grace):
         ran = []
