@@ -130,7 +130,10 @@ class Turn:
                 if before != shown and HOST.pauses(answer.error):
                     yield from performed(Work(functools.partial(questions.put, number, shown)))
                 raise answer.error
-            if before != shown and not (before is None and may_be_unknown):
+            if before is None and may_be_unknown:
+                before = shown
+                yield from performed(Work(functools.partial(questions.put, number, shown)))
+            if before != shown:
                 if before != []:  # else it is void already, and what is kept about later questions counts
                     yield from performed(Work(functools.partial(questions.put, number, [])))
                 problem = OTHER_CALLS

@@ -1024,6 +1024,18 @@ class TestAStateThatIsChangedWhileAQuestionWaits:
         await talk.answer(REJECT, world=world)
         assert [] == ran
 
+    async def test_a_process_whose_store_did_not_last_asks_no_more_often(self, grace):
+        """It does not know what the question showed, and takes the answer; also when the node runs again."""
+        ran = []
+        talk = Conversation(grace, [tool_with(Transfer, ran)], self.CALL)
+        await talk.call(QUESTION)
+        with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as talk.grace:
+            talk.again()
+            await talk.answer(edit("act", whom="eve"))
+            assert "do not fit" in talk.out["__interrupt__"][0].value["problem"]
+            await talk.answer(APPROVE)
+        assert [60] == [arguments["euros"] for arguments in ran]
+
     async def test_so_are_calls_in_another_order(self, grace):
         ran = []
         talk = Conversation(grace, [tool_with(Transfer, ran)], self.CALL, ("act", {"to": "eve", "euros": 70}))
