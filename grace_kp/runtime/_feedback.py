@@ -67,7 +67,6 @@ def feedback_entry(
             f"source must be a name of at most {MAX_SOURCE} letters, digits, '_', '-' and '.', "
             f"such as 'user', 'test' or 'audit' (got {brief(source)})"
         )
-    source = known if (known := source.lower()) in RESERVED else source  # `Approval` teaches no more than `approval`
     at = (time.time_ns() if at_ns is None else at_ns) // 1_000
     stated = datetime.fromtimestamp(at // 1_000_000, UTC).replace(microsecond=at % 1_000_000)
     entry: dict[str, Any] = {

@@ -90,19 +90,6 @@ def test_what_cannot_be_used_is_named(grace, arguments, message):
     assert "feedback" not in grace.store.get(name).grace
 
 
-@pytest.mark.parametrize("source", ["Approval", "APPROVAL", "approval"])
-def test_a_reserved_source_has_one_spelling(grace, source):
-    """So an approval is no label of correctness, however it is written; other names stay as they are."""
-    name = finished(grace)
-    grace.feedback(name, True, source, by="ana")
-    assert [] == cal.labels(grace).labels
-    grace.feedback(name, False, "Test", by="ana")
-    assert (["approval", "Test"], [False]) == (
-        [entry["source"] for entry in labels(grace, name)],
-        cal.labels(grace).labels,
-    )
-
-
 def test_a_program_says_that_it_is_one(grace):
     """Its label is marked, and has neither a source of people nor the weight of several runs."""
     name = finished(grace)
