@@ -3,7 +3,8 @@
     python tests/calm.py ARGUMENTS
 
 A busy machine may fail a test that is right. Where a failure may be a race of the library's, under `STRICT`, one is enough to fail the run.
-So are more than `MOST` failures, a test that cannot be collected, and whatever else ends pytest with an exit code other than 0 and 1.
+So are more than `MOST` failures, a test that cannot be collected or does not run the second time, and whatever else ends pytest: an exit code
+other than 0 and 1, or a process that ends before its report is written.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def main(arguments: list[str]) -> int:
         pytest = [sys.executable, "-m", "pytest", "-o", f"cache_dir={folder}/cache", *arguments]
         code = subprocess.run([*pytest, f"--junitxml={report}"], check=False).returncode
         if code != 1:
-            return code
+            return code if report.exists() else code or 1
         failed = failed_tests(folder)
         strict = [name for name in failed if is_strict(name)]
         if strict or not 0 < len(failed) <= MOST:
@@ -35,15 +36,17 @@ def main(arguments: list[str]) -> int:
             print(f"\n== not calm: {why}", flush=True)
             return code
         print(f"\n== again, alone: {len(failed)}", flush=True)
-        tracebacks = tracebacks_in(report)
-        again = subprocess.run([*pytest, "-n", "0", "--lf", "--lfnf=none"], check=False).returncode
-        still = set(failed_tests(folder)) if again else set()
-        flaky = [name for name in failed if name not in still] if again in {0, 1} else []
+        tracebacks = {key: text for key, text in results_in(report).items() if text}
+        report.unlink()
+        again = subprocess.run([*pytest, f"--junitxml={report}", "-n", "0", "--lf", "--lfnf=none"], check=False)
+        # A test that was skipped or not found, or ended pytest itself, has not passed, whatever the exit code.
+        results = results_in(report)
+        flaky = [name for name in failed if results.get(key_of(name)) == ""]
         print(f"\n== flaky: {len(flaky)}")
         for name in flaky:
             print(f"-- {name}\n{tracebacks.get(key_of(name), 'no traceback')}")
         sys.stdout.flush()
-        return again
+        return again.returncode or int(flaky != failed)
 
 
 def failed_tests(folder: str) -> list[str]:
@@ -65,12 +68,13 @@ def key_of(name: str) -> tuple[str, str]:
     return ".".join([*Path(path).with_suffix("").parts, *classes]), f"{test}{bracket}{parameters}"
 
 
-def tracebacks_in(report: Path) -> dict[tuple[str, str], str]:
-    """Return the first traceback of each test that failed."""
+def results_in(report: Path) -> dict[tuple[str, str], str]:
+    """Return the first traceback of each test, or why it was skipped; empty for one that passed."""
     found: dict[tuple[str, str], str] = {}
-    for case in ElementTree.parse(report).iter("testcase"):  # written by pytest
-        for problem in (*case.iter("failure"), *case.iter("error")):
-            found.setdefault((case.get("classname", ""), case.get("name", "")), problem.text or "")
+    for case in ElementTree.parse(report).iter("testcase") if report.exists() else ():  # written by pytest
+        key = (case.get("classname", ""), case.get("name", ""))
+        problems = [part.text or part.tag for kind in ("failure", "error", "skipped") for part in case.iter(kind)]
+        found[key] = found.get(key) or next(iter(problems), "")
     return found
 
 

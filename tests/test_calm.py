@@ -102,6 +102,7 @@ def test_many_failures_are_no_accident(tmp_path, count, code):
         ({"test_a.py": RIGHT}, ("--no-such-option",)),
         ({"test_a.py": RIGHT}, ("-k", "nothing")),
         ({"test_a.py": "import os\ndef test_ends(): os._exit(3)\n"}, ("-n", "0")),
+        ({"test_a.py": "import os\ndef test_ends(): os._exit(0)\n"}, ("-n", "0")),
     ],
 )
 def test_other_ends_of_pytest_fail_the_run(tmp_path, files, arguments):
@@ -109,6 +110,27 @@ def test_other_ends_of_pytest_fail_the_run(tmp_path, files, arguments):
     code, out = run(tmp_path, files, *arguments)
     assert code > 0
     assert "== flaky" not in out
+
+
+ALONE = "import os, pytest\nalone = 'PYTEST_XDIST_WORKER' not in os.environ\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def test_a():\n    if alone: pytest.skip('later')\n    assert False\n",
+        "def test_a():\n    if alone: pytest.xfail('later')\n    assert False\n",
+        "if alone: pytest.skip('later', allow_module_level=True)\ndef test_a(): assert False\n",
+        "@pytest.mark.parametrize('value', [alone])\ndef test_a(value): assert value\n",
+        "class TestA:\n    if not alone: pytestmark = pytest.mark.parametrize('other', [1])\n    def test_a(self): pass\n",
+        "def test_a(): os._exit(0)\n",
+    ],
+)
+def test_what_does_not_pass_the_second_time_fails_the_run(tmp_path, text):
+    """Skipped, not found under its name, collected differently, or ended with a code that says that all is well."""
+    code, out = run(tmp_path, {"test_a.py": ALONE + text, "test_b.py": FLAKY.format(name="flaky")})
+    assert code > 0, out
+    assert "== flaky: 1\n-- tests/test_b.py::test_flaky\n" in out or "os._exit" in text
 
 
 def test_right_tests_say_nothing(tmp_path):

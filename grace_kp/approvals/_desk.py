@@ -158,7 +158,7 @@ class Desk:
             limit: at most this many.
             offset: how many of those that match to leave out at the beginning.
         """
-        self._work.expire()
+        self.sweep()
         records = past_records(self._tables, action, since, by, limit, offset=offset, states=states)
         return [self._office.shown(self._tables, record) for record in records]
 

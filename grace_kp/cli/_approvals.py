@@ -106,6 +106,7 @@ def _in_states(
     wrong = next((state for state in states if state not in APPROVAL_STATES), None)
     if wrong is not None:
         raise ValueError(f"--state must be one of {', '.join(APPROVAL_STATES)}, not {wrong!r:.40}")
+    place.desk.sweep()  # what a killed process left is no longer claimed
     rows = place.tables.rows(RowQuery(states=tuple(states), action=action, since=since, order="newest", limit=limit))
     return [place.desk.get(row.id) for row in rows]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ import pytest
 import grace_kp as gk
 from grace_kp.approvals import Approvals
 from grace_kp.store._owners import has_ended
+from tests.cli import program
 from tests.gating.inboxes import runtime
 
 
@@ -149,8 +151,9 @@ pay(5)
 """
 
 
-def test_a_killed_process_that_nobody_has_reaped_leaves_an_unknown_outcome(tmp_path):
-    """Seen by whoever looks next, who can reconcile it at once, although its lease has not ended."""
+@pytest.mark.parametrize("look", ["get", "history", "command"])
+def test_a_killed_process_that_nobody_has_reaped_leaves_an_unknown_outcome(tmp_path, look):
+    """Seen by whoever looks next, also at a list, who can reconcile it at once, although its lease has not ended."""
     url = f"sqlite:///{tmp_path}/approvals.db"
     with gk.Grace(store=url, evaluator=None, embedder=None, reviewer=None) as grace:
         command = [sys.executable, "-c", HANGING, url]
@@ -164,7 +167,14 @@ def test_a_killed_process_that_nobody_has_reaped_leaves_an_unknown_outcome(tmp_p
                 assert "" == process.stdout.readline()  # its end closes the pipe; nobody has waited for it
                 while not has_ended(process.pid):
                     time.sleep(0.001)
-                assert "unknown" == grace.approvals.get(change.approval).state
+                if look == "get":
+                    found = [grace.approvals.get(change.approval).state]
+                elif look == "history":
+                    found = [approval.state for approval in grace.approvals.history()]
+                else:
+                    printed = program.run("approvals", "list", "--state", "unknown", "--json", "--store", url).stdout
+                    found = [approval["state"] for approval in json.loads(printed)]
+                assert ["unknown"] == found
                 assert "not_done" == grace.approvals.reconcile(change.approval, happened=False, by="ana").state
                 assert process.returncode is None
             finally:
