@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from grace_kp.gating._reviewer import Reviewer
     from grace_kp.gating._terms import Terms
 
-OTHER_CALL = "the answer was there before this question was asked; it was given to another one"
+OTHER_CALL = "the earlier answer belongs to another call; decide about this one"
 MAX_RETRIES = 3
 MAX_MODIFICATIONS = 3
 DECIDED = ("level", "score", "reason", "policy_version", "floor", "digest", "attempt", "evidence_gaps", "evaluation")

@@ -82,8 +82,9 @@ def outermost(run: Run) -> Run:
 
 def keep_evidence(run: Run) -> None:
     """Take in the events of a nested run that has ended, before they are released: gates of the runs around it need them."""
-    while run.lacks_past:
-        run.owner.recall(run)
+    for _ in range(2):  # for its own document, then for those of the runs nested in it
+        if run.lacks_past:
+            run.owner.recall(run)
     with outermost(run).owner.lock:
         _tally_of(run).advance(run)
 

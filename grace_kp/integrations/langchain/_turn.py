@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from grace_kp.integrations.langchain._inbox_calls import InboxCall
 
 STATE = "grace_gates"
-OTHER_CALLS = "the answer was given to a question about other calls; these are the calls as they are now"
+OTHER_CALLS = "the earlier answer belongs to other calls; decide about these"
 
 
 class Turn:

@@ -1002,7 +1002,7 @@ class TestAStateThatIsChangedWhileAQuestionWaits:
         self.change(talk, lambda calls: calls[0]["args"].update(to="eve", euros=5000))
         await talk.answer(APPROVE, world=world)
         assert ([], "eve") == (ran, talk.shown[0]["to"])
-        assert "question about other calls" in talk.out["__interrupt__"][0].value["problem"]
+        assert "belongs to other calls" in talk.out["__interrupt__"][0].value["problem"]
         talk.again()
         await talk.answer(APPROVE, world=world)
         assert [5000] == [arguments["euros"] for arguments in ran]
