@@ -57,6 +57,18 @@ class ConfidenceRecord:
     mismatches: tuple[str, ...] = ()
     """How the run differs from those that the profile was learned from."""
 
+    def _repr_html_(self) -> str:
+        """Return the confidence with its parts for a notebook."""
+        from grace_kp.pages import notebook
+        from grace_kp.trace.html import confidence_of
+
+        values = ((item.name, getattr(self, item.name)) for item in dataclasses.fields(self))
+        record = {
+            name: dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
+            for name, value in values
+        }
+        return notebook(confidence_of({}, {"confidence": record}))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueRecord:
