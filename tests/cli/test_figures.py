@@ -49,7 +49,7 @@ def test_the_confidence_with_its_parts():
     assert ["search", "not", "scored"] == lines[3]
     assert ["computed", "0.700;", "the", "run", "stated", "its", "own"] == lines[4]
     brief = figures(confidence=confidence)
-    assert [*lines[:2], "2 factors not evaluated; --full shows all".split(), lines[4]] == brief[:4]
+    assert [*lines[:2], ["2", "factors", "not", "evaluated;", "--full", "shows", "all"], lines[4]] == brief[:4]
 
 
 def test_the_largest_contributions_of_a_learned_confidence():
@@ -93,7 +93,7 @@ def test_the_value_score_with_its_overrides():
     assert ["complexity", "0.250"] == lines[2][:2]
     assert ["not", "measured"] == lines[3][-2:]
     words = "rules only one tool: -0.1, a single thought: 0.1, more than two recoveries: +0.1, new"
-    assert words == " ".join(sum(lines[4:], []))
+    assert words == " ".join(" ".join(line) for line in lines[4:])
     assert lines[:2] == figures(value=value)
 
 
