@@ -29,11 +29,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime import Grace
     from grace_kp.trace import ReasoningTrace
 
-QUESTIONS = (
-    "Where are secrets removed from texts?",
-    "Where are webhooks signed?",
-    "How much does a refund cost?",
-)
+QUESTIONS = ("Where are secrets removed from texts?", "Where are webhooks signed?", "How much does a refund cost?")
 _WORD = re.compile(r"[a-z]{3,}")
 _COMMON = frozenset({"are", "does", "from", "how", "the", "where"})
 _SENTENCE = re.compile(r'"""(\w[^"]*?\.)(?:\s|""")')
@@ -131,8 +127,7 @@ def _agent(
     def researcher(question: str) -> str:
         shown.question(question)
         files = shown.step("list_files", "*.py", lambda: list_files("*.py"))
-        hits = shown.step("search", question, lambda: search(question, files))
-        best = hits[0]
+        best, *_ = shown.step("search", question, lambda: search(question, files))
         grace.thought(f"{best['source']} looks best")
         answer = f"{best['source']}: {best['text']}"
         source = shown.step("read_file", best["source"], lambda: read_file(best["source"]))
@@ -140,7 +135,7 @@ def _agent(
         try:
             shown.step("check", best["text"], lambda: check(best["text"], question))
         except LookupError:
-            return f"perhaps {answer}"
+            answer = f"perhaps {answer}"
         return answer
 
     @grace.gate(floor="confirm")

@@ -8,7 +8,7 @@ from grace_kp.cli._output import clean
 from grace_kp.cli._page import LABEL, meter, put, put_field, put_text
 from grace_kp.cli._table import Column, Table
 from grace_kp.confidence import part_text, penalties_text
-from grace_kp.pages import count_text, override_text
+from grace_kp.pages import count_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,15 +62,12 @@ def _put_confidence(out: Console, score: float, confidence: dict[str, Any], *, f
     note = f"{confidence.get('level') or ''}{'  run failed' if failed else ''}"
     _put_figure(out, "confidence", score, note, label=LABEL, style="red" if failed else "")
     missing, unscored = items(confidence.get("not_evaluated")), items(confidence.get("not_scored"))
-    left_out = 0
-    for part, value in mapping(confidence.get("breakdown")).items():
-        measured = None if part in missing else value
-        if full or number(measured) is not None:
-            _put_part(out, part, measured, not_scored=part in unscored)
-        else:
-            left_out += 1
-    if left_out:
-        put_text(out, f"{count_text(left_out, 'factor')} not evaluated; --full shows all", indent=2)
+    parts = {part: None if part in missing else value for part, value in mapping(confidence.get("breakdown")).items()}
+    shown = [part for part, value in parts.items() if full or number(value) is not None]
+    for part in shown:
+        _put_part(out, part, parts[part], not_scored=part in unscored)
+    if len(shown) < len(parts):
+        put_text(out, f"{count_text(len(parts) - len(shown), 'factor')} not evaluated; --full shows all", indent=2)
     penalties = items(confidence.get("penalties"))
     if penalties:
         put_field(out, "penalties", clean(penalties_text(penalties)), indent=2, label=PART - 2)
@@ -112,7 +109,7 @@ def _put_value(out: Console, score: float, value: dict[str, Any], *, full: bool)
             _put_part(out, part, value[part], note)
     overrides = items(value.get("overrides"))
     if overrides:
-        put_field(out, "rules", clean(", ".join(map(override_text, overrides))), indent=2, label=PART - 2)
+        put_field(out, "rules", clean(penalties_text(overrides)), indent=2, label=PART - 2)
 
 
 def _put_part(out: Console, part: str, value: object, note: str = "", *, not_scored: bool = False) -> None:

@@ -34,11 +34,9 @@ LABELS = 20
 """Labels without --full."""
 DEPTH = 6
 """Levels of nested runs in the list."""
-DETAILS = frozenset(
-    {
-        "digest", "executed digest", "policy version", "attempt", "after step", "measured", "unmeasured", "floor", "waits", "key", "call id",
-    }
-)  # fmt: skip
+DETAILS = frozenset({
+    "digest", "executed digest", "policy version", "attempt", "after step", "measured", "unmeasured", "floor", "waits", "key", "call id",
+})  # fmt: skip
 """Facts of a decision that only --full shows."""
 
 
@@ -107,13 +105,13 @@ class Sheet:
         success = (
             "" if grace.get("status") == "suspended" else f", {'successful' if metadata.success else 'not successful'}"
         )
-        duration = "" if took is None else f", {took:,.0f} ms"
+        success += "" if took is None else f", {took:,.0f} ms"
         if self._full or self._nested:
             self._field("id", trace.id)
             self._field("when", metadata.created_at)
             self._field("agent", str(metadata.agent_id))
             self._field("domain", metadata.task_domain)
-        self._field("status", f"{grace.get('status', '-')}{success}{duration}", "" if metadata.success else "red")
+        self._field("status", f"{grace.get('status', '-')}{success}", "" if metadata.success else "red")
         error = mapping(grace.get("error"))
         if error:
             self._field("error", f"{error.get('type')}: {error.get('message')}", "red")

@@ -10,12 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FAILURES = re.compile(r"tool_failures\(rate=([01]\.\d\d)\)")
-_FIXED = {"no_search_results": "the search found nothing", "no_sources": "no sources"}
-_OVERRIDES = {
+_FIXED = {
+    "no_search_results": "the search found nothing",
+    "no_sources": "no sources",
+    # Rules of the value score.
     "single_thought": "a single thought: 0.1",
     "error_recovery_bonus": "more than two recoveries: +0.1",
     "low_tool_diversity": "only one tool: -0.1",
 }
+
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 APPROVAL_STATES: Mapping[str, str] = {
@@ -38,18 +41,16 @@ APPROVAL_STATES: Mapping[str, str] = {
 
 
 def penalty_text(penalty: str) -> str:
-    """Return a penalty in words: `tool_failures(rate=0.83)` reads "tools succeeded: 83 %". Unknown names stay as they are."""
+    """Return a penalty, or a rule of the value score, in words: `tool_failures(rate=0.83)` reads "tools succeeded: 83 %".
+
+    Unknown names stay as they are.
+    """
     failures = _FAILURES.fullmatch(penalty)
     if failures is not None:
         # A rate of 1.00 is rounded: there is no penalty where every tool succeeded.
         share = "over 99" if failures[1] == "1.00" else str(round(float(failures[1]) * 100))
         return f"tools succeeded: {share} %"
     return _FIXED.get(penalty, penalty)
-
-
-def override_text(override: object) -> str:
-    """Return a rule that changed a value score in words, with its effect; the name of an unknown rule."""
-    return _OVERRIDES.get(str(override), spaced(override))
 
 
 def spaced(name: object) -> str:

@@ -7,6 +7,7 @@ of the wrong type as absent; `trace.grace` still shows both.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -62,11 +63,7 @@ class ConfidenceRecord:
         from grace_kp.pages import notebook
         from grace_kp.trace.html import confidence_of
 
-        values = ((item.name, getattr(self, item.name)) for item in dataclasses.fields(self))
-        record = {
-            name: dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
-            for name, value in values
-        }
+        record = json.loads(json.dumps(dataclasses.asdict(self)))  # tuples as the lists of a document
         return notebook(confidence_of({}, {"confidence": record}))
 
 

@@ -165,11 +165,7 @@ class Terminal:
         self._out.flush()
 
     def ask(self, prompt: str, *, within: float | None = None) -> str:
-        """Show the prompt and return the line that is typed to it, without blanks around it.
-
-        Args:
-            prompt: the question.
-            within: seconds after which to stop asking, if the limit of the conversation does not come first.
+        """Show the prompt and return the line that is typed in reply, without blanks around it; `within` limits the seconds.
 
         Raises:
             TimeIsUp: nobody answered in time.
