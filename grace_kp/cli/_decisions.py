@@ -40,6 +40,9 @@ def facts_of(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name in _REST:
         if entry.get(name):
             yield spaced(name), clean(str(entry.pop(name)))
+    if _is_count(entry.get("step")):  # an entry counts the steps before the decision; steps are numbered from 0
+        before = entry.pop("step")
+        yield "after step", f"{before - 1}" if before else "none"
     waited = number(entry.get("waited_ms"))
     if waited is not None:
         del entry["waited_ms"]

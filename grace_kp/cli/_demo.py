@@ -1,11 +1,11 @@
 """`grace-kp demo`: an offline agent that is recorded, scored and gated before your eyes.
 
-The agent answers questions about source and documentation files with five tools. A few rules stand in for a model.
+The agent answers questions about source files with five tools, in which a few rules replace a model. The files do not answer its last
+question; the confidence shows it, because the search finds little and the tool that checks the answer fails.
 """
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 import shutil
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from grace_kp.runtime import Grace
     from grace_kp.trace import ReasoningTrace
 
-QUESTIONS = (
-    ("Where is the confidence of a run turned into a level?", ("confidence", "level", "thresholds")),
-    ("How does a store survive a process that is killed?", ("journal", "process", "died")),
-    ("Which errors can a gate raise?", ("ActionCancelled", "ActionDenied", "gate")),
-)
-_WORD = re.compile(r"[A-Za-z_]{3,}")
+QUESTIONS = ("Where are secrets removed from texts?", "Where are webhooks signed?", "How much does a refund cost?")
+_WORD = re.compile(r"[a-z]{3,}")
+_COMMON = frozenset({"are", "does", "from", "how", "the", "where"})
+_SENTENCE = re.compile(r'"""(\w[^"]*?\.)(?:\s|""")')
+"""The first sentence of a docstring."""
+_DEFINITION = re.compile(r"^(?:async )?(?:def|class) ([a-zA-Z]\w*)", re.MULTILINE)
 
 
 def demo(
@@ -48,11 +48,11 @@ def demo(
     open_store(store).close()  # a store that cannot be used is an error before anything is shown
     out = console()
     say: Callable[[str | Text], None] = (lambda _text: None) if as_json else out.print
-    root = _files_to_read()
+    root = Path(__file__).resolve().parents[1]
     with Grace(store=store, domain="code") as grace, grace.collect() as traces:
         say(
-            f"\nAn agent without a model answers {len(QUESTIONS)} questions over the files in [bold]{plain(root.name)}[/bold],"
-            " and writes a report."
+            f"\nAn agent without a model answers {len(QUESTIONS)} questions from the files in [bold]{plain(root.name)}[/bold]"
+            " and writes a report. The files do not answer the last one."
         )
 
         def answered(answer: str) -> None:
@@ -72,7 +72,7 @@ def _what_next(say: Callable[[str | Text], None], root: Path) -> None:
     say(f"  {command} demo --store sqlite:///demo.db     the same, kept in a file")
     say(f"  {command} traces show last --store sqlite:///demo.db")
     say(f"  {command} doctor     what is installed, configured, reachable")
-    if (root / "docs" / "tutorial.md").is_file():
+    if (root.parent / "docs" / "tutorial.md").is_file():
         say("  docs/tutorial.md     the same for an agent of your own, in ten minutes")
     say("")
 
@@ -93,12 +93,6 @@ def _from_here(path: Path) -> str:
     return str(path.absolute().relative_to(here)) if path.absolute().is_relative_to(here) else str(path)
 
 
-def _files_to_read() -> Path:
-    """Return the repository around the package, or the package itself if it was installed."""
-    package = Path(__file__).resolve().parents[1]
-    return package.parent if (package.parent / "pyproject.toml").is_file() else package
-
-
 def _agent(
     grace: Grace, root: Path, say: Callable[[str | Text], None], answered: Callable[[str], None]
 ) -> Callable[[str], str | None]:
@@ -107,20 +101,11 @@ def _agent(
 
     @grace.tool
     def list_files(pattern: str) -> list[str]:
-        found = sorted(
-            path
-            for path in root.rglob(pattern)
-            if not any(part.startswith(".") for part in path.relative_to(root).parts)
-        )
-        return [
-            path.relative_to(root).as_posix()
-            for path in found
-            if "tests" not in path.parts and path.name != "__init__.py"
-        ][:400]
+        return [path.relative_to(root).as_posix() for path in sorted(root.rglob(pattern))]
 
     @grace.retriever
-    def search(words: list[str], files: list[str]) -> list[dict[str, Any]]:
-        return _ranked(root, words, files)
+    def search(question: str, files: list[str]) -> list[dict[str, Any]]:
+        return _ranked(root, _words(question), files)
 
     @grace.tool
     def read_file(name: str) -> str:
@@ -128,32 +113,30 @@ def _agent(
 
     @grace.tool
     def outline(source: str) -> list[str]:
-        nodes = ast.walk(ast.parse(source))
-        return [
-            node.name
-            for node in nodes
-            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
-        ]
+        return _DEFINITION.findall(source)
 
     @grace.tool
-    def find_line(source: str, words: list[str]) -> str:
-        lines = [line.strip() for line in source.splitlines() if len(line.strip()) > 20]
-        return max(lines, key=lambda line: sum(word.lower() in line.lower() for word in words), default="")
+    def check(sentence: str, question: str) -> str:
+        asked = _words(question)
+        missing = asked - _words(sentence)
+        if len(missing) > len(asked) / 3:
+            raise LookupError(f"it says nothing about {', '.join(sorted(missing))}")
+        return sentence
 
     @grace.agent(objective="{question}")
-    def researcher(question: str, words: tuple[str, ...]) -> str:
+    def researcher(question: str) -> str:
         shown.question(question)
         files = shown.step("list_files", "*.py", lambda: list_files("*.py"))
-        hits = shown.step("search", " ".join(words), lambda: search(list(words), files))
-        grace.thought(f"{hits[0]['source']} looks best")
+        best, *_ = shown.step("search", question, lambda: search(question, files))
+        grace.thought(f"{best['source']} looks best")
+        answer = f"{best['source']}: {best['text']}"
+        source = shown.step("read_file", best["source"], lambda: read_file(best["source"]))
+        shown.step("outline", f"{len(source):,} characters", lambda: outline(source))
         try:
-            # Sources name a passage, and a passage is no file: the tool fails, for real, and the agent goes on.
-            source = shown.step("read_file", hits[0]["passage"], lambda: read_file(hits[0]["passage"]))
-        except OSError:
-            source = shown.step("read_file", hits[0]["source"], lambda: read_file(hits[0]["source"]))
-        names = shown.step("outline", f"{len(source):,} characters", lambda: outline(source))
-        line = shown.step("find_line", " ".join(words), lambda: find_line(source, list(words)))
-        return f"{hits[0]['source']} ({', '.join(names[:3]) or 'no public names'}): {line}"
+            shown.step("check", best["text"], lambda: check(best["text"], question))
+        except LookupError:
+            answer = f"perhaps {answer}"
+        return answer
 
     @grace.gate(floor="confirm")
     @grace.tool
@@ -164,8 +147,8 @@ def _agent(
     @grace.agent(name="reporter", objective=f"Write a report on {len(QUESTIONS)} questions")
     def reporter(path: str) -> str | None:
         answers = []
-        for question, words in QUESTIONS:
-            answers.append(researcher(question, words))
+        for question in QUESTIONS:
+            answers.append(researcher(question))
             answered(answers[-1])
         say("\nIts last step is gated: it wants to write a report, and its policy asks for a person.")
         return write_report(path, "\n".join(answers))
@@ -214,28 +197,30 @@ def _step_line(tool: str, argument: str, outcome: str, found: str = "", *, faile
     return line
 
 
-def _ranked(root: Path, words: list[str], files: list[str]) -> list[dict[str, Any]]:
-    """Return the five passages of 40 lines that cover the words best; the score is the covered share of their weight."""
-    passages: list[tuple[str, int, Counter[str]]] = []
-    for name in files:
-        lines = (root / name).read_text(encoding="utf-8").splitlines()
-        for start in range(0, len(lines), 40):
-            words_here = Counter(word.lower() for word in _WORD.findall("\n".join(lines[start : start + 40])))
-            passages += [(name, start + 1, words_here)]
-    wanted = [word.lower() for word in words]
-    rarity = {
-        word: math.log(1 + len(passages) / (1 + sum(word in counts for _, _, counts in passages))) for word in wanted
-    }
-    total = sum(rarity.values()) or 1.0
+def _words(text: str) -> set[str]:
+    """Return the words that carry the meaning of a text, without plural and verb endings."""
+    words = set(_WORD.findall(text.lower())) - _COMMON
+    return {re.sub(r"(?<=\w{3})(?:ing|e?s|ed?)$", "", word) for word in words}
+
+
+def _ranked(root: Path, asked: set[str], files: list[str]) -> list[dict[str, Any]]:
+    """Return the five sentences that cover the words best; the score is the covered share of their weight."""
+    sentences = [
+        (name, " ".join(found.split()), _words(found))
+        for name in files
+        for found in _SENTENCE.findall((root / name).read_text(encoding="utf-8"))
+    ]
+    counts = Counter(word for _, _, words in sentences for word in words)
+    weights = {word: math.log(1 + len(sentences) / (1 + counts[word])) for word in asked}
     hits = [
         {
             "source": name,
-            "passage": f"{name}:{line}",
-            "score": round(sum(rarity[word] * min(1.0, counts[word] / 3) for word in wanted) / total, 3),
+            "text": sentence,
+            "score": round(sum(weights[word] for word in asked & words) / sum(weights.values()), 3),
         }
-        for name, line, counts in passages
+        for name, sentence, words in sentences
     ]
-    return sorted(hits, key=lambda hit: -float(str(hit["score"])))[:5]
+    return sorted(hits, key=lambda hit: (-float(str(hit["score"])), len(str(hit["text"]))))[:5]
 
 
 def _summary(trace: ReasoningTrace, answer: str) -> None:
@@ -245,7 +230,7 @@ def _summary(trace: ReasoningTrace, answer: str) -> None:
     put_text(out, f"-> {clean(answer, 150)}")
     kinds = Counter(str(step.type) for step in trace.steps)
     put_field(out, "steps", ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
-    put_figures(out, trace)
+    put_figures(out, trace, full=True)
 
 
 def _write(report: Callable[[str], str | None], say: Callable[[str | Text], None]) -> None:

@@ -8,10 +8,9 @@ from grace_kp.cli._output import clean
 from grace_kp.cli._page import LABEL, meter, put, put_field, put_text
 from grace_kp.cli._table import Column, Table
 from grace_kp.confidence import part_text, penalties_text
+from grace_kp.pages import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rich.console import Console
 
     from grace_kp.trace import ReasoningTrace
@@ -45,10 +44,10 @@ def number(value: object) -> float | None:
 
 
 def put_figures(out: Console, trace: ReasoningTrace, *, full: bool = False) -> None:
-    """Write the confidence, the value score and the results of scorers, with their parts."""
+    """Write the confidence, the value score and the results of scorers; with `full`, also parts that were not evaluated or explain the score."""
     grace = mapping(trace.grace)
-    _put_confidence(out, trace.outcome.confidence, mapping(grace.get("confidence")))
-    _put_value(out, trace.metadata.quality_score, mapping(grace.get("value")))
+    _put_confidence(out, trace.outcome.confidence, mapping(grace.get("confidence")), full=full)
+    _put_value(out, trace.metadata.quality_score, mapping(grace.get("value")), full=full)
     results = items(grace.get("scores"))
     shown = results if full else results[:MAX_SCORES]
     for result in shown:
@@ -58,13 +57,17 @@ def put_figures(out: Console, trace: ReasoningTrace, *, full: bool = False) -> N
         put_text(out, f"and {len(results) - len(shown):,} more scores; --full shows all")
 
 
-def _put_confidence(out: Console, score: float, confidence: dict[str, Any]) -> None:
+def _put_confidence(out: Console, score: float, confidence: dict[str, Any], *, full: bool) -> None:
     failed = confidence.get("run_failed") is True
     note = f"{confidence.get('level') or ''}{'  run failed' if failed else ''}"
     _put_figure(out, "confidence", score, note, label=LABEL, style="red" if failed else "")
     missing, unscored = items(confidence.get("not_evaluated")), items(confidence.get("not_scored"))
-    for part, value in mapping(confidence.get("breakdown")).items():
-        _put_part(out, part, None if part in missing else value, not_scored=part in unscored)
+    parts = {part: None if part in missing else value for part, value in mapping(confidence.get("breakdown")).items()}
+    shown = [part for part, value in parts.items() if full or number(value) is not None]
+    for part in shown:
+        _put_part(out, part, parts[part], not_scored=part in unscored)
+    if len(shown) < len(parts):
+        put_text(out, f"{count_text(len(parts) - len(shown), 'factor')} not evaluated; --full shows all", indent=2)
     penalties = items(confidence.get("penalties"))
     if penalties:
         put_field(out, "penalties", clean(penalties_text(penalties)), indent=2, label=PART - 2)
@@ -96,19 +99,17 @@ def _put_contributions(out: Console, contributions: dict[str, Any]) -> None:
         put_field(out, f"{len(known) - MAX_CONTRIBUTIONS} others together", f"{rest:+.2f}", indent=4, label=FEATURE)
 
 
-def _put_value(out: Console, score: float, value: dict[str, Any]) -> None:
+def _put_value(out: Console, score: float, value: dict[str, Any], *, full: bool) -> None:
     _put_figure(out, "score", score, str(value.get("profile") or ""), label=LABEL)
+    if not full:
+        return
     for part in ("complexity", "novelty", "tool_diversity", "outcome_confidence"):
         if part in value:
             note = "not measured" if part == "novelty" and "novelty_fallback" in value else ""
             _put_part(out, part, value[part], note)
     overrides = items(value.get("overrides"))
     if overrides:
-        _put_words(out, "overrides", overrides)
-
-
-def _put_words(out: Console, name: str, words: Iterable[object]) -> None:
-    put_field(out, name, clean(", ".join(map(str, words))), indent=2, label=PART - 2)
+        put_field(out, "rules", clean(penalties_text(overrides)), indent=2, label=PART - 2)
 
 
 def _put_part(out: Console, part: str, value: object, note: str = "", *, not_scored: bool = False) -> None:
@@ -151,6 +152,7 @@ def put_tokens(out: Console, grace: dict[str, Any], *, full: bool = False) -> No
     kinds = list(dict.fromkeys(name for entry in [usage, *calls] for name in entry if name.endswith("_tokens")))
     if not calls and not kinds:
         return
+    put(out, "")
     rows = Table(
         Column("model call", least=10),
         Column("step", "figure", priority=3),

@@ -13,6 +13,7 @@ from grace_kp.cli._output import clean, console, put_json, put_jsonl
 from grace_kp.cli._page import put, put_field, put_text
 from grace_kp.cli._table import Column, Table
 from grace_kp.errors import SettingsError
+from grace_kp.pages import count_text, penalty_text
 
 if TYPE_CHECKING:
     from grace_kp.runtime import Assessor
@@ -99,7 +100,7 @@ COLUMNS = (
     *(Column(name, "figure", priority=2) for name in "CNDO"),
     Column("conf", "figure", priority=1),
     Column("ok", "word", styles={"no": "red"}),
-    Column("overrides", priority=4),
+    Column("rules", priority=4),
 )
 
 
@@ -114,7 +115,7 @@ def _show(documents: list[dict[str, Any]], unreadable: Unreadable, *, summary: b
             *(f"{value[part]:.2f}" for part in ("complexity", "novelty", "tool_diversity", "outcome_confidence")),
             f"{document['outcome']['confidence']:.2f}",
             "yes" if document["metadata"]["success"] else "no",
-            ", ".join(value["overrides"]),
+            ", ".join(map(penalty_text, value["overrides"])),
         )
     if documents:
         rows.print(console())
@@ -156,5 +157,8 @@ def _summarise(documents: list[dict[str, Any]], unreadable: Unreadable) -> None:
     )
     applied = [name for document in documents for name in document["grace"]["value"]["overrides"]]
     if applied:
-        put_field(out, "overrides", ", ".join(f"{name} {applied.count(name):,}" for name in dict.fromkeys(applied)))
+        counts = (
+            f"{penalty_text(name)} in {count_text(applied.count(name), 'run')}" for name in dict.fromkeys(applied)
+        )
+        put_field(out, "rules", ", ".join(counts))
     put_field(out, "novelty", "0.5 throughout: there is no embedder, so it was not measured")

@@ -1,7 +1,7 @@
 """A trace as a page in the terminal: steps with their contents, figures, decisions of gates, nested runs.
 
-Long contents are shortened visibly unless `--full` is set. The data under `grace` may come from other programs, so its form is never
-taken for granted.
+Without `--full`, long contents are shortened visibly, and the page leaves out ids, digests and parts of figures. The data under `grace` may
+come from other programs, so its form is never taken for granted.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ LABELS = 20
 """Labels without --full."""
 DEPTH = 6
 """Levels of nested runs in the list."""
+DETAILS = frozenset({
+    "digest", "executed digest", "policy version", "attempt", "after step", "measured", "unmeasured", "floor", "waits", "key", "call id",
+})  # fmt: skip
+"""Facts of a decision that only --full shows."""
 
 
 class Sheet:
@@ -41,7 +45,7 @@ class Sheet:
 
     Args:
         out: the console.
-        full: shorten nothing.
+        full: shorten nothing, and leave nothing out.
         nested: write nested runs in full, too.
         store: the store with the nested runs.
     """
@@ -70,18 +74,17 @@ class Sheet:
 
     def _print(self, trace: ReasoningTrace) -> None:
         out, grace = self._out, mapping(trace.grace)
-        put(out, "")
         self._text(trace.task.objective, style="bold")
         self._header(trace, grace)
         put(out, "")
         self._steps(trace, grace)
         put(out, "")
         put_field(out, "result", self._cut(visible(trace.outcome.result_summary)))
-        put(out, "")
         put_tokens(out, grace, full=self._full)
         put_figures(out, trace, full=self._full)
-        for decision in items(grace.get("decisions")):
-            put(out, "")
+        for place, decision in enumerate(items(grace.get("decisions"))):
+            if place or self._full:
+                put(out, "")
             self._decision(mapping(decision))
         self._feedback(items(grace.get("feedback")))
         self._family(trace, grace)
@@ -102,10 +105,12 @@ class Sheet:
         success = (
             "" if grace.get("status") == "suspended" else f", {'successful' if metadata.success else 'not successful'}"
         )
-        self._field("id", trace.id)
-        self._field("when", metadata.created_at + ("" if took is None else f", {took:,.0f} ms"))
-        self._field("agent", str(metadata.agent_id))
-        self._field("domain", metadata.task_domain)
+        success += "" if took is None else f", {took:,.0f} ms"
+        if self._full or self._nested:
+            self._field("id", trace.id)
+            self._field("when", metadata.created_at)
+            self._field("agent", str(metadata.agent_id))
+            self._field("domain", metadata.task_domain)
         self._field("status", f"{grace.get('status', '-')}{success}", "" if metadata.success else "red")
         error = mapping(grace.get("error"))
         if error:
@@ -154,7 +159,8 @@ class Sheet:
         self._field("gate", f"{action}: {spaced(outcome)}", "bold")
         rest = {name: value for name, value in entry.items() if name not in {"action", "outcome"}}
         for name, text in facts_of(rest):
-            self._fact(name, text)
+            if self._full or name not in DETAILS:
+                self._fact(name, text)
 
     def _family(self, trace: ReasoningTrace, grace: dict[str, Any]) -> None:
         """Write the parent run and the nested runs."""

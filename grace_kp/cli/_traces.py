@@ -160,7 +160,7 @@ def _conditions(options: dict[str, Any]) -> dict[str, Any]:
 def show(
     id: Annotated[str, typer.Argument(metavar="ID", help="An id, at least its first 3 characters, or `last`.")],  # noqa: A002
     store: StoreOption = None,
-    full: Annotated[bool, typer.Option("--full", help="Shorten nothing.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Shorten nothing; add ids, digests and all parts of the figures.")] = False,
     nested: Annotated[bool, typer.Option("--nested", help="Show the nested runs in full, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the document as it is stored.")] = False,
     html: Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write the trace as one HTML file that can be mailed.")] = None,

@@ -226,7 +226,7 @@ def strict_quality(best: float, average: float, variance: float) -> float:
 
 def _mean_of(basis: str, shown: tuple[float, ...], *, with_default: bool = False) -> str:
     if not shown:
-        return f"{_NOTHING}; the default is 1.00"
+        return f"{_NOTHING}; the formula starts at 1.00"
     mean = "Weighted mean of " + basis[2:] % shown
     return f"{mean} and a default of 1.00" if with_default else mean
 

@@ -10,7 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FAILURES = re.compile(r"tool_failures\(rate=([01]\.\d\d)\)")
-_FIXED = {"no_search_results": "the search found nothing", "no_sources": "no sources"}
+_FIXED = {
+    "no_search_results": "the search found nothing",
+    "no_sources": "no sources",
+    # Rules of the value score.
+    "single_thought": "a single thought: 0.1",
+    "error_recovery_bonus": "more than two recoveries: +0.1",
+    "low_tool_diversity": "only one tool: -0.1",
+}
 
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
@@ -34,7 +41,10 @@ APPROVAL_STATES: Mapping[str, str] = {
 
 
 def penalty_text(penalty: str) -> str:
-    """Return a penalty in words: `tool_failures(rate=0.83)` reads "tools succeeded: 83 %". Unknown names stay as they are."""
+    """Return a penalty, or a rule of the value score, in words: `tool_failures(rate=0.83)` reads "tools succeeded: 83 %".
+
+    Unknown names stay as they are.
+    """
     failures = _FAILURES.fullmatch(penalty)
     if failures is not None:
         # A rate of 1.00 is rounded: there is no penalty where every tool succeeded.

@@ -7,6 +7,7 @@ of the wrong type as absent; `trace.grace` still shows both.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -56,6 +57,14 @@ class ConfidenceRecord:
     """Whether the learned profile failed, so that the formula `grace` stands in its place."""
     mismatches: tuple[str, ...] = ()
     """How the run differs from those that the profile was learned from."""
+
+    def _repr_html_(self) -> str:
+        """Return the confidence with its parts for a notebook."""
+        from grace_kp.pages import notebook
+        from grace_kp.trace.html import confidence_of
+
+        record = json.loads(json.dumps(dataclasses.asdict(self)))  # tuples as the lists of a document
+        return notebook(confidence_of({}, {"confidence": record}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ def outputs():
     shown = [
         trace,
         trace,
+        trace.confidence,
         gk.ConfidenceCalculator().calculate(gk.ConfidenceFactors()),
         assess([0.2, 0.9, 0.6], [False, True, True]),
         Bureau().desk.request(asked(score=0.4)),

@@ -103,6 +103,14 @@ def test_an_approval_names_who_decided():
 
 
 @pytest.mark.parametrize(
+    ("step", "fact"), [(0, ("after step", "none")), (1, ("after step", "0")), (2, ("after step", "1")), ("x", ("step", "x")), (True, ("step", "true"))]
+)  # fmt: skip
+def test_the_step_of_a_decision_is_numbered_as_on_the_page(step, fact):
+    """An entry counts the steps before the decision; the page numbers steps from 0."""
+    assert [fact] == list(facts_of({"step": step}))
+
+
+@pytest.mark.parametrize(
     "entry",
     [
         {"hidden": {"a": "\x1b[2Jx"}}, {"hidden": [1]}, {"hidden": {"a": True}}, {"response": "yes"}, {"response": {"action": [1]}},

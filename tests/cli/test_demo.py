@@ -61,15 +61,22 @@ def test_a_store_that_cannot_be_used_ends_the_demo_before_it_begins(command):
 
 
 def test_demo_without_a_terminal_says_what_it_decided():
-    """It does its work, shows figures, and does not run the gated action."""
+    """It does its work, is less sure of its wrong answer than of its right ones, and does not run the gated action."""
     ran = run("demo", stdin="y\n")
     assert (0, "") == (ran.returncode, ran.stderr)
-    for piece in ("✗ read_file", "error_recovery", "search_quality", "nobody to ask", "not evaluated"):
+    for piece in ("✗ check", "error_recovery", "search_quality", "nobody to ask", "not evaluated"):
         assert piece in ran.stdout
     assert "characters written" not in ran.stdout
     documents = json.loads(run("demo", "--json", stdin="").stdout)
     assert len(documents) == 4
     *nested, root = documents
+    right, right_too, wrong = (document["outcome"]["confidence"] for document in nested)
+    assert wrong < 0.6 < 0.8 < min(right, right_too)
+    answers = [document["outcome"]["result_summary"] for document in nested]
+    assert ["trace/redaction/", "approvals/_webhooks.py", "perhaps "] == [
+        answer[: len(start)]
+        for answer, start in zip(answers, ("trace/redaction/", "approvals/_webhooks.py", "perhaps "), strict=True)
+    ]
     assert [document["id"] for document in nested] == root["grace"]["children"]
     assert "cancelled" == root["grace"]["decisions"][0]["outcome"]
 

@@ -41,13 +41,15 @@ def test_the_confidence_with_its_parts():
         "not_scored": ["search"],
         "own": 0.5,
     }
-    lines = figures(confidence=confidence)
+    lines = figures(confidence=confidence, full=True)
     assert ["confidence", "0.500"] == lines[0][:2]
     assert "medium" == lines[0][-1]
     assert ["tool_success", "1.000"] == lines[1][:2]
     assert ["coverage", "not", "evaluated"] == lines[2]
     assert ["search", "not", "scored"] == lines[3]
     assert ["computed", "0.700;", "the", "run", "stated", "its", "own"] == lines[4]
+    brief = figures(confidence=confidence)
+    assert [*lines[:2], ["2", "factors", "not", "evaluated;", "--full", "shows", "all"], lines[4]] == brief[:4]
 
 
 def test_the_largest_contributions_of_a_learned_confidence():
@@ -84,13 +86,15 @@ def test_a_fallback_is_named_as_such():
 
 
 def test_the_value_score_with_its_overrides():
-    """A novelty that was not measured says so."""
-    lines = figures(
-        value={"complexity": 0.25, "novelty": 0.5, "novelty_fallback": "no embedder", "overrides": ["bonus"]}
-    )
+    """With `full`; a novelty that was not measured says so, and a rule states its effect."""
+    rules = ["low_tool_diversity", "single_thought", "error_recovery_bonus", "new"]
+    value = {"complexity": 0.25, "novelty": 0.5, "novelty_fallback": "no embedder", "overrides": rules}
+    lines = figures(value=value, full=True)
     assert ["complexity", "0.250"] == lines[2][:2]
     assert ["not", "measured"] == lines[3][-2:]
-    assert ["overrides", "bonus"] == lines[4]
+    words = "rules only one tool: -0.1, a single thought: 0.1, more than two recoveries: +0.1, new"
+    assert words == " ".join(" ".join(line) for line in lines[4:])
+    assert lines[:2] == figures(value=value)
 
 
 def test_results_of_scorers():

@@ -102,9 +102,9 @@ def test_the_demo_fits_a_narrow_terminal():
         text=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=300, check=True,
     ).stdout  # fmt: skip
     steps = [line for line in shown.splitlines() if line.startswith(("  ✓", "  ✗"))]
-    assert 18 == len(steps)
+    assert 15 == len(steps)
     assert [] == [line for line in steps if cell_len(line) > 44]
-    assert 15 == sum(line.endswith(" ms") for line in steps)
+    assert 14 == sum(line.endswith(" ms") for line in steps)  # one tool fails
 
 
 @pytest.mark.parametrize(

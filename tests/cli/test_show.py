@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 
@@ -42,11 +43,44 @@ def test_show_gives_contents_in_full(command, recorded):
         "answer            modify by ana",
         "gate        pay: cancelled",
         "argument          euros = 2000",
-        "executed digest",
     ):
         assert piece in shown
     assert re.search(r"cancel by ana, after \d+\.\d s, user input: too much", shown)
     assert "\x1b" not in shown
+
+
+def test_show_leaves_out_what_does_not_explain_the_run_and_full_does_not(command, recorded):
+    """Ids, digests, the version of the policy, and the parts of the value score."""
+    name = planner_id(command, recorded)
+    page, whole = (
+        command("traces", "show", name, "--store", recorded, *more, columns=80).stdout for more in ([], ["--full"])
+    )
+    for piece in ("id          kp:", "agent       ", "policy version", "executed digest", "complexity", "after step"):
+        assert (piece in page, piece in whole) == (False, True)
+    assert "factors not evaluated; --full shows all" in page
+
+
+def test_show_of_a_gated_run_fits_a_small_terminal(command, tmp_path):
+    """Objective, steps, result, confidence and gate in 24 lines of 80 columns, with room for the command and the next prompt."""
+    store = f"sqlite:///{tmp_path / 'traces.db'}"
+    with gk.Grace(store=store, evaluator=None, embedder=None, reviewer=None) as grace:
+
+        @grace.retriever
+        def search(query):
+            return [{"text": "Refunds take 5 days.", "score": 0.93, "source": "policy.md"}]
+
+        @grace.gate(floor="confirm")
+        @grace.tool
+        def pay_back(customer, euros):
+            return "paid"
+
+        with grace.run("When do I get my money back?"):
+            search("When do I get my money back?")
+            with contextlib.suppress(gk.ActionNotApproved):
+                pay_back("Ana", 20)
+    lines = command("traces", "show", "last", "--store", store, columns=80).stdout.splitlines()
+    assert len(lines) <= 22
+    assert max(map(len, lines)) <= 80
 
 
 def test_show_names_nested_runs_and_shows_them_on_request(command, recorded):

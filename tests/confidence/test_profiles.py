@@ -240,7 +240,7 @@ def test_a_reason_mentions_no_tools_that_were_not_called(profile, given):
 def test_a_reason_without_evidence_says_so():
     """Where nothing was made, the reason names no figure as if it had been measured."""
     assert (
-        "No evidence: nothing was searched, executed or evaluated; the default is 1.00, lowered (no sources)."
+        "No evidence: nothing was searched, executed or evaluated; the formula starts at 1.00, lowered (no sources)."
         == ConfidenceCalculator().calculate(ConfidenceFactors()).reason
     )
     searched = ConfidenceFactors(2, 0.7, 0.8, 0.01, source_count=1)

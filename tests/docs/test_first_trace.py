@@ -14,10 +14,6 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def section(title):
-    return README.split(f"## {title}\n")[1].split("\n## ")[0]
-
-
 def blocks(text, language):
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
@@ -25,7 +21,7 @@ def blocks(text, language):
 def run(command, folder):
     ran = subprocess.run(
         command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "110", "PYTHONIOENCODING": "utf-8"},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"},
     )  # fmt: skip
     assert (0, "") == (ran.returncode, ran.stderr)
     return ran.stdout.splitlines()
@@ -41,8 +37,8 @@ def in_order(shown, printed):
 
 
 def test_what_the_first_trace_prints(tmp_path):
-    """A new user gets these lines: the program, then the newest trace in the default store, with no option."""
-    first = section("Your first trace")
+    """A new user gets these lines: the program, then the newest trace in the default store, on a terminal of 80 columns and 24 lines."""
+    first = README.partition("\n## ")[0]
     program, _ = blocks(first, "python")
     (session,) = blocks(first, "console")
     _, of_program, of_command = re.split(r"^\$ .*\n", session, flags=re.MULTILINE)
@@ -50,6 +46,8 @@ def test_what_the_first_trace_prints(tmp_path):
     assert of_program.splitlines() == run([sys.executable, "-W", "error", "agent.py"], tmp_path)
     printed = run([sys.executable, "-m", "grace_kp.cli", "traces", "show", "last"], tmp_path)
     assert [] == in_order(of_command.splitlines(), printed)
+    assert len(printed) <= 22  # with the command and the next prompt
+    assert [] == [line for line in printed if len(line) > 80]
 
 
 def test_commands_of_the_pages_exist():

@@ -61,6 +61,8 @@ class Person:
         """Answer no where the question is still open, and close the terminal."""
         if self._thread.is_alive() and self._thread.ident:
             self.types("n\n")
+            self.sees("Why?")
+            self.types("\n")
             self._thread.join(60)
         self._stdin.close()
         self._stdout.close()

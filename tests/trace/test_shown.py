@@ -35,6 +35,34 @@ def test_a_trace_shows_itself_in_a_notebook(trace):
     assert [] == problems(found)
 
 
+CONFIDENCES = [
+    {"score": 0.5},
+    {"score": 0.958, "level": "high", "breakdown": {"search_quality": 0.93, "llm_self_eval": None}, "not_evaluated": ["llm_self_eval"],
+     "penalties": ["no_sources"], "reason": "Search <b>93</b>.", "profile": "grace", "own": 0.25, "mismatches": ["another model"]},
+    {"score": 0.2, "contributions": {"steps": -0.4, "huge": 1e300}, "fallback": True, "run_failed": True, "level": {"a": 1}},
+    {"score": 1.0, "breakdown": {"other": 7.0, "<i>": "text", "more": [1]}, "penalties": [3, {}], "not_scored": "x", "unknown": {}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("confidence", CONFIDENCES, ids=["least", "full", "learned", "foreign"])
+def test_the_confidence_of_a_trace_shows_itself_in_a_notebook(trace, confidence):
+    """Whatever the trace holds of it; texts are escaped."""
+    document = trace.to_dict()
+    document["grace"]["confidence"] = confidence
+    found = gk.ReasoningTrace.model_validate(document).confidence._repr_html_()
+    assert f"{confidence['score']:.3f}" in Elements(found).text
+    assert [] == problems(found + found)
+
+
+def test_the_confidence_in_a_notebook_has_its_parts(trace):
+    """Numbers, what is missing, penalties, the reason, and what the run stated."""
+    document = trace.to_dict()
+    document["grace"]["confidence"] = CONFIDENCES[1]
+    text = Elements(gk.ReasoningTrace.model_validate(document).confidence._repr_html_()).text
+    for words in ("search quality0.930", "llm self eval", "no sources", "Search <b>93</b>.", "0.250", "another model"):
+        assert words in text
+
+
 def test_two_outputs_of_a_trace_share_no_id(trace):
     """A notebook may show the same trace twice."""
     assert [] == problems(trace._repr_html_() + trace._repr_html_())

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 UNSEEN = "run unseen"
 """The phrase that runs an action although an argument cannot be shown in full."""
+REASON_SECONDS = 60.0
+"""Time to type the reason of a refusal. The agent must not wait for a person who has answered and left."""
 VIEW = "view"
 _ANSWERS: dict[str, InterventionAction | str] = {
     "v": VIEW,
@@ -54,7 +56,7 @@ class ConsoleReviewer:
     """Asks at the terminal, one question at a time.
 
     The whole request is shown: complete arguments, neither redacted nor cut, with invisible characters escaped. Long values are folded;
-    `v` shows everything, page by page, and only then does `y` count.
+    `v` shows everything, page by page, and only then does `y` count. After `n` it asks for a reason, which is optional.
 
     Args:
         stdin: a terminal from which answers are read; the process's standard input when None.
@@ -160,9 +162,18 @@ class _Dialogue:
             if words:
                 return InterventionResponse(InterventionAction.INPUT, user_input=words)
             self._remark("No words were typed, so nothing was answered.")
+        elif action is InterventionAction.CANCEL:
+            return InterventionResponse(action, user_input=self._reason())
         else:
             return InterventionResponse(action)
         return None
+
+    def _reason(self) -> str | None:
+        """Ask why the call is refused. The refusal holds, whatever happens here."""
+        try:
+            return self._terminal.ask("Why? A reason for the agent, or Enter > ", within=REASON_SECONDS) or None
+        except (Ended, TimeIsUp, NoTerminal, OSError):
+            return None
 
     def _approval(self, *, confirmed: bool) -> InterventionResponse | None:
         """Consent to the call without changes; None, after a remark, where it does not count yet."""

@@ -11,7 +11,7 @@ import shutil
 import textwrap
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 
 if TYPE_CHECKING:
@@ -99,6 +99,11 @@ class Limit:
             return left
         return LOOK if left is None else min(left, LOOK)
 
+    def within(self, seconds: float) -> Limit:
+        """Return this limit, or an earlier one so many seconds from now."""
+        soon = time.monotonic() + seconds
+        return replace(self, deadline=soon if self.deadline is None else min(soon, self.deadline))
+
 
 class Terminal:
     """One conversation at a terminal. Use it as a context manager.
@@ -120,6 +125,7 @@ class Terminal:
         except (ValueError, OSError):
             raise NoTerminal("standard input is closed, so there is nobody to ask") from None
         self._out = stdout
+        self._limit = limit
         self._source = _source(self._in, limit)
         self._marks_pastes = isinstance(self._source, PosixLines) and os.environ.get("TERM", "dumb") != "dumb"
 
@@ -158,19 +164,20 @@ class Terminal:
             self._out.write(text.encode(self.encoding, "backslashreplace").decode(self.encoding))
         self._out.flush()
 
-    def ask(self, prompt: str) -> str:
-        """Show the prompt and return the line that is typed to it, without blanks around it.
+    def ask(self, prompt: str, *, within: float | None = None) -> str:
+        """Show the prompt and return the line that is typed in reply, without blanks around it; `within` limits the seconds.
 
         Raises:
-            TimeIsUp: nobody answered until the deadline.
+            TimeIsUp: nobody answered in time.
             Ended: the question was settled elsewhere.
             NoTerminal: the input has ended.
         """
+        source = self._source if within is None else _source(self._in, self._limit.within(within))
         while True:
-            self._source.drop()
+            source.drop()
             self.write(prompt)
             try:
-                return self._source.line().strip()
+                return source.line().strip()
             except Refused as refusal:
                 self.write("\n".join(["", *textwrap.wrap(str(refusal), self.size[0]), ""]))
 

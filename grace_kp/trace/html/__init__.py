@@ -8,13 +8,13 @@ from grace_kp.trace.html._excerpt import run_excerpt, steps_excerpt
 from grace_kp.trace.html._head import agent_name, run_details, run_head, run_summary, run_title, strictest
 from grace_kp.trace.html._links import Links
 from grace_kp.trace.html._page import run_page
-from grace_kp.trace.html._scores import labels_of
+from grace_kp.trace.html._scores import confidence_of, labels_of
 from grace_kp.trace.html._step import arguments_of
 from grace_kp.trace.html._timeline import decisions_by_place, run_timeline
 from grace_kp.trace.html._tree import run_tree
 from grace_kp.trace.html._waterfall import run_waterfall
 
 __all__ = [
-    "HasDocument", "Links", "agent_name", "arguments_of", "as_json", "decisions_by_place", "document_of", "items", "labels_of", "mapping", "number",
+    "HasDocument", "Links", "agent_name", "arguments_of", "as_json", "confidence_of", "decisions_by_place", "document_of", "items", "labels_of", "mapping", "number",
     "run_details", "run_excerpt", "run_head", "run_page", "run_summary", "run_timeline", "run_title", "run_tree", "run_waterfall", "share", "steps_excerpt", "strictest", "text",
 ]  # fmt: skip

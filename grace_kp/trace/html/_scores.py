@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.pages import badge, confidence_html, count_text, facts, linked, meter, safe, spaced, table
+from grace_kp.pages import badge, confidence_html, count_text, facts, linked, meter, penalty_text, safe, spaced, table
 from grace_kp.trace.html._document import as_json, instant_of, items, mapping, number, share, text
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def value_of(grace: Mapping[str, Any]) -> str:
         if score is None
         else f'<div class="confidence"><p class="figure"><span class="sum">{score:.3f}</span></p></div>'
     )
-    rows = [("set by the rule", safe(spaced(text(item)))) for item in items(record.get("overrides"))[:MAX_PARTS]]
+    rows = [("rule", safe(spaced(penalty_text(text(item))))) for item in items(record.get("overrides"))[:MAX_PARTS]]
     if text(record.get("novelty_fallback")):
         rows.append(("novelty not measured", safe(text(record["novelty_fallback"]))))
     if text(record.get("profile")):

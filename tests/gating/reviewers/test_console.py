@@ -15,6 +15,7 @@ import pexpect
 import pytest
 
 import grace_kp as gk
+from grace_kp.gating.reviewers import _console
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = textwrap.dedent("""
@@ -81,9 +82,58 @@ def test_no_and_skip(typed, expected):
     child = terminal()
     child.expect(r"\[i\]nput > ")
     child.sendline(typed)
+    if typed != "s":
+        child.expect(r"Why\?")
+        child.sendline("")
     out = ended(child)
     assert expected in out
     assert "RAN" not in out
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("the bill is paid\r", "console refused pay: the bill is paid\r\n"),
+        ("\r", "console refused pay\r\n"),
+        (" \r", "console refused pay\r\n"),
+        ("\x04", "console refused pay\r\n"),
+    ],
+    ids=["reason", "enter", "blank", "end of input"],
+)
+def test_a_refusal_asks_why_and_holds_without_a_reason(typed, expected):
+    """The agent gets the reason; Enter and the end of the input give none."""
+    child = terminal()
+    child.expect(r"\[i\]nput > ")
+    child.sendline("n")
+    child.expect(r"Why\? .* > ")
+    child.send(typed)
+    out = ended(child)
+    assert expected in out
+    assert "RAN" not in out
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+def test_nobody_has_to_give_a_reason(timeout, asked, monkeypatch):
+    """When the time for it is up, the answer is a refusal all the same, and not a timeout."""
+    monkeypatch.setattr(_console, "REASON_SECONDS", 0)
+    with asked({}, timeout=timeout) as person:
+        person.sees()
+        person.types("n\n")
+        response = person.answered()
+    assert ("cancel", None, False) == (response.action.value, response.user_input, response.timeout_reached)
+
+
+def test_the_reason_of_a_refusal_is_recorded_with_it(asked):
+    """A burst of lines is no reason; the next line is."""
+    with asked({}) as person:
+        person.sees()
+        person.types("n\n")
+        person.sees("Why")
+        person.types("y\ny\n")
+        person.sees("None of them was taken")
+        person.sees("Why")
+        person.types("  wrong customer \n")
+        assert ("cancel", "wrong customer") == (person.answered().action.value, person.response.user_input)
 
 
 def test_enter_alone_and_nonsense_ask_again():
@@ -94,6 +144,8 @@ def test_enter_alone_and_nonsense_ask_again():
         child.sendline(typed)
     child.expect(r"\[i\]nput > ")
     child.sendline("n")
+    child.expect(r"Why\?")
+    child.sendline("")
     out = ended(child)
     assert "RAN" not in out
     assert "NOT ActionCancelled" in out
@@ -135,6 +187,8 @@ def test_what_was_typed_before_the_question_is_no_answer():
     child.sendline("y")
     child.expect(r"\[i\]nput > ")
     child.sendline("n")
+    child.expect(r"Why\?")
+    child.sendline("")
     assert "RAN" not in ended(child)
 
 
@@ -169,7 +223,7 @@ def test_without_a_terminal_it_does_not_run(stdin):
 @pytest.mark.parametrize(
     ("typed", "action"),
     [
-        ("y", "proceed"), ("yes", "proceed"), ("n", "cancel"), ("no", "cancel"), ("s", "skip"), ("skip", "skip"), ("r", "retry"),
+        ("y", "proceed"), ("yes", "proceed"), ("s", "skip"), ("skip", "skip"), ("r", "retry"),
         ("retry", "retry"), ("YES", "proceed"),
     ],
 )  # fmt: skip
@@ -195,6 +249,8 @@ def test_letters_and_words_go_on(typed, prompt, asked):
             person.types("\n")
         person.sees()
         person.types("n\n")
+        person.sees("Why")
+        person.types("\n")
         assert person.answered().action is gk.InterventionAction.CANCEL
 
 
@@ -276,6 +332,8 @@ def test_a_question_that_the_inbox_decides_ends_and_takes_no_later_answer(tmp_pa
     child.expect(r"\[i\]nput > ")
     assert 1 == len(grace.approvals.pending())
     child.sendline("n")
-    child.expect("NOT console refused pay")
+    child.expect(r"Why\?")
+    child.sendline("not today")
+    child.expect("NOT console refused pay: not today")
     child.expect("ALL DONE")
     grace.close()

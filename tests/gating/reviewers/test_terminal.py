@@ -60,6 +60,8 @@ def test_lines_that_arrive_together_are_no_answer(burst, asked):
         person.sees("None of them was taken")
         person.sees()
         person.types("n\n")
+        person.sees("Why")
+        person.types("\n")
         assert person.answered().action is gk.InterventionAction.CANCEL
 
 
@@ -75,6 +77,8 @@ def test_a_marked_paste_is_one_burst_however_slow_it_is(monkeypatch, asked):
         person.sees("None of them was taken")
         person.sees()
         person.types("n\n")
+        person.sees("Why")
+        person.types("\n")
         assert person.answered().action is gk.InterventionAction.CANCEL
 
 
@@ -89,6 +93,8 @@ def test_a_paste_longer_than_the_terminal_holds_leaves_nothing_behind(monkeypatc
         writing.join()
         person.sees()
         person.types("n\n")
+        person.sees("Why")
+        person.types("\n")
         assert person.answered().action is gk.InterventionAction.CANCEL
 
 
@@ -121,6 +127,16 @@ def test_a_line_that_the_terminal_cuts_is_refused(asked):
         person.sees("agent > ")
         person.types("x" * 5_000 + "\n")
         assert "at most 4,095 bytes" in person.sees("agent > ")
+        person.types("call Ana\n")
+        assert "call Ana" == person.answered().user_input
+
+
+def test_a_limit_within_seconds_is_never_later_than_the_limit():
+    """The time to give a reason ends with the time of the question."""
+    assert 5.0 == Limit(deadline=5.0).within(1e9).deadline
+    soon, ended = Limit(deadline=1e12).within(1).deadline, str
+    assert soon < 1e12
+    assert ended is Limit(ended=ended).within(1).ended
 
 
 def test_the_terminal_is_left_as_it_was(asked):
@@ -129,7 +145,7 @@ def test_the_terminal_is_left_as_it_was(asked):
         before = termios.tcgetattr(person.master)
         person.start()
         person.sees()
-        person.types("n\n")
+        person.types("s\n")
         person.answered()
         person.sees(r"\x1b\[\?2004l")
         assert before == termios.tcgetattr(person.master)
