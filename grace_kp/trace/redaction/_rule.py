@@ -43,6 +43,8 @@ class Rule:
     """Instead of `needs`, parts of a word with 0 for digits, A for capitals and a for small letters. A word has no blanks in it."""
     word: str | None = None
     """A regular expression that a word of every match contains, where `needs` alone would select the rule for most texts."""
+    local: bool = False
+    """Whether no match has a blank in it, so that each word alone shows whether the rule changes it."""
     flags: int = 0
     """Of `re`; `ASCII` is always added."""
     replacement: Replacement | None = None

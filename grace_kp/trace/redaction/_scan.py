@@ -67,6 +67,8 @@ class Scan:
     MAX_LENGTH = 256
     MAX_WORDS = 20_000
     LONGEST_WORD = 24
+    LONGEST_EXPECTED = 100_000
+    """Characters of a text; longer ones are scanned when they are redacted, which bounds the memory."""
 
     def __init__(self, identifiers: bool) -> None:
         rules = self._rules = SECRETS + IDENTIFIERS if identifiers else SECRETS
@@ -101,7 +103,9 @@ class Scan:
         if self.known.issuperset(texts):
             return self.known
         known = self.known.intersection(texts)
-        new = [text for text in set(texts).difference(known) if _is_encodable(text)]
+        new = [
+            text for text in set(texts).difference(known) if len(text) <= self.LONGEST_EXPECTED and _is_encodable(text)
+        ]
         harmless = []
         for text, rules in zip(new, self._candidates(new), strict=True):
             if rules:
@@ -201,7 +205,7 @@ _FEW = 8
 class _Signs:
     """The signs of rules in words. A sign is one bit: a condition of rules that a single word meets, or the beginning of a substring."""
 
-    __slots__ = ("_begun", "_find_ascii", "_find_other", "_long_key", "_meaning", "_patterns", "_shapes")
+    __slots__ = ("_begun", "_find_ascii", "_find_other", "_local", "_long_key", "_meaning", "_patterns", "_shapes")
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         # By sign: the rules that each of these substrings selects; None stands for the sign itself.
@@ -223,7 +227,8 @@ class _Signs:
                 needles[need] = needles.get(need, 0) | bit
         self._shapes = [(shape, self._new([(None, bits)])) for shape, bits in shapes.items()]
         self._begun: dict[str, int] = {}
-        self._find_ascii, self._find_other = self._finder(ascii_needles), self._finder(other_needles)
+        self._local: dict[str, list[Rule]] = {}
+        self._find_ascii, self._find_other = self._finder(ascii_needles, rules), self._finder(other_needles, rules)
 
     def _new(self, meaning: list[tuple[str | None, int]]) -> int:
         self._meaning.append(meaning)
@@ -246,14 +251,15 @@ class _Signs:
         found = [0] * len(words)
         starts = [0, *accumulate([len(word) + 1 for word in words])]
 
-        def mark(find: Callable[[int], int], sign: int) -> bool:
-            """Add a sign to each word in which it begins."""
+        def mark(find: Callable[[int], int], sign: int, local: Sequence[Rule] = ()) -> bool:
+            """Add a sign to each word in which it begins, unless the rules it stands for leave the word as it is."""
             place = find(0)
             if place < 0:
                 return False
             while place >= 0:
                 word = bisect_right(starts, place) - 1
-                found[word] |= sign
+                if not local or any(rule.sub(words[word], None) is not words[word] for rule in local):
+                    found[word] |= sign
                 place = find(starts[word + 1])
             return True
 
@@ -261,7 +267,7 @@ class _Signs:
             return data.translate(table).decode("utf-8", "surrogatepass")
 
         for part in self._find_ascii(low) | (set() if low.isascii() else self._find_other(low)):
-            mark(partial(low.find, part), self._begun[part])
+            mark(partial(low.find, part), self._begun[part], self._local.get(part, ()))
         mark(partial(mapped(_TO_LONG_KEYS).find, _LONG_KEY), self._long_key)
         has_runs = mark(partial(mapped(_TO_RUNS).find, _RUN), _LONG_RUN)
         if self._shapes:
@@ -273,7 +279,7 @@ class _Signs:
                 mark(partial(_place, pattern, text), sign)
         return found
 
-    def _finder(self, needles: dict[str, int]) -> Callable[[str], set[str]]:
+    def _finder(self, needles: dict[str, int], rules: tuple[Rule, ...]) -> Callable[[str], set[str]]:
         """Return a function from a text in lower case to the beginnings of substrings in it, each of which has its own sign."""
         tree: dict[str, Any] = {}
         longer: dict[str, list[tuple[str | None, int]]] = {}
@@ -286,7 +292,11 @@ class _Signs:
                 for character in word:
                     branch = branch.setdefault(character, {})
             longer.setdefault(shorter, []).append((None if needle == shorter else needle, needles[needle]))
-        self._begun.update((shortest, self._new(meaning)) for shortest, meaning in longer.items())
+        for shortest, meaning in longer.items():
+            self._begun[shortest] = self._new(meaning)
+            selected = [rules[place] for _, bits in meaning for place in _places(bits)]
+            if all(rule.local for rule in selected):
+                self._local[shortest] = selected
         expression = _alternatives(tree)
         search, find_all = re.compile(expression).search, re.compile(f"(?=({expression}))").findall
 

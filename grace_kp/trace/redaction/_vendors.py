@@ -289,6 +289,7 @@ def _rule(row: Format) -> Rule:
         begins=_begins(row),
         runs=_runs(row),
         word=row.word,
+        local=True,
         replacement=_random_key if row.random else _key,
     )
 
