@@ -289,7 +289,7 @@ def _rule(row: Format) -> Rule:
         begins=_begins(row),
         runs=_runs(row),
         word=row.word,
-        local=True,
+        local="[^" not in row.pattern,  # such a class has rare blanks in it
         replacement=_random_key if row.random else _key,
     )
 

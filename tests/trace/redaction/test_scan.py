@@ -54,6 +54,12 @@ def test_the_scan_selects_every_rule_that_changes_a_text(text):
     ]
 
 
+@pytest.mark.parametrize("blank", ["\x1c", "\x85", "\u3000"])
+def test_a_key_may_have_a_rare_blank_in_it(blank):
+    """It ends a word, but it is no blank to the rule."""
+    assert "[REDACTED:api_key]" == redact(f"django-insecure-a8{blank}k2%z#l5q!w9e(r3t_y7u)i0p&x4c-v6b", "private").text
+
+
 MARK_AS_NAME = [
     "AGE-SECRET-KEY-PQ-1" + "VEW59BSSI7ZMGQU79QXBE09Q38CBB55YD6e=120029626x=",
     ".y5\nxkeysib-" + "36a7e52c4b39e3f3b319efa17c008e193fd43760f68aa-m9sPI1vO69NocBiIvEdu=7:f6fb:5259::9",
