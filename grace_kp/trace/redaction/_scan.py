@@ -198,7 +198,7 @@ _TO_SHAPE = bytes(
     ord("0") if byte in b"0123456789" else ord("A") if byte in _KEY[:26] else ord("a") if byte in _KEY[26:52] else byte
     for byte in range(256)
 )
-_LONG_RUN = 1  # the first sign
+_LONG_RUN = 1  # the first flag
 _FEW = 8
 
 
@@ -237,8 +237,8 @@ class _Signs:
     def rules(self, seen: int, low: str) -> int:
         """Return the bits of the rules of these signs for a text in lower case."""
         found = 0
-        for sign in _places(seen):
-            for needle, bits in self._meaning[sign]:
+        for flag in _places(seen):
+            for needle, bits in self._meaning[flag]:
                 if needle is None or needle in low:
                     found |= bits
         return found
@@ -251,7 +251,7 @@ class _Signs:
         found = [0] * len(words)
         starts = [0, *accumulate([len(word) + 1 for word in words])]
 
-        def mark(find: Callable[[int], int], sign: int, local: Sequence[Rule] = ()) -> bool:
+        def mark(find: Callable[[int], int], flag: int, local: Sequence[Rule] = ()) -> bool:
             """Add a sign to each word in which it begins, unless the rules it stands for leave the word as it is."""
             place = find(0)
             if place < 0:
@@ -259,7 +259,7 @@ class _Signs:
             while place >= 0:
                 word = bisect_right(starts, place) - 1
                 if not local or any(rule.sub(words[word], None) is not words[word] for rule in local):
-                    found[word] |= sign
+                    found[word] |= flag
                 place = find(starts[word + 1])
             return True
 
@@ -272,11 +272,11 @@ class _Signs:
         has_runs = mark(partial(mapped(_TO_RUNS).find, _RUN), _LONG_RUN)
         if self._shapes:
             shaped = mapped(_TO_SHAPE)
-            for shape, sign in self._shapes:
-                mark(partial(shaped.find, shape), sign)
-        for pattern, rule, sign in self._patterns:
+            for shape, flag in self._shapes:
+                mark(partial(shaped.find, shape), flag)
+        for pattern, rule, flag in self._patterns:
             if (has_runs or not rule.runs) and any(need in low for need in rule.needs):
-                mark(partial(_place, pattern, text), sign)
+                mark(partial(_place, pattern, text), flag)
         return found
 
     def _finder(self, needles: dict[str, int], rules: tuple[Rule, ...]) -> Callable[[str], set[str]]:
