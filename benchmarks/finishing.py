@@ -2,8 +2,8 @@
 
 A run makes ten calls with a text of 200 characters in and out. Texts are new in every call (as most are), or the same in all of them
 (as in `recording.py`): redaction remembers short texts that it has seen. The last row is what the writer's thread does with a run before
-it stores it, from the parts in the pipeline. The floor is pydantic's JSON of the finished document. Without `--pure` the packages of the
-extra `fast` are used where they are installed.
+it stores it, from the parts in the pipeline. The floor is pydantic's JSON of the finished document. Without `--pure` orjson is used
+where it is installed.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def main(arguments: list[str] | None = None) -> None:
     """One table: a row for each part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20, help="rounds, of which the fastest counts (default 20)")
-    parser.add_argument("--pure", action="store_true", help="without google-re2 and orjson")
+    parser.add_argument("--pure", action="store_true", help="without orjson")
     options = parser.parse_args(arguments)
     if options.pure:
-        sys.modules["re2"] = sys.modules["orjson"] = None  # type: ignore[assignment]
+        sys.modules["orjson"] = None  # type: ignore[assignment]
     chance, words = random.Random(1), PROSE.split()
     kinds: dict[str, Callable[[], str]] = {
         "new": lambda: " ".join(chance.choice(words) for _ in range(60))[:200],
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> None:
             for part, spent in measure(text).items():
                 fastest[part, kind] = min(fastest.get((part, kind), spent), spent)
     gc.enable()
-    print(f"\n## Finishing\n\n{machine()}{', without google-re2 and orjson' if options.pure else ''}")
+    print(f"\n## Finishing\n\n{machine()}{', without orjson' if options.pure else ''}")
     rows = [(part, fastest[part, "new"], fastest[part, "repeated"]) for part, kind in fastest if kind == "new"]
     new, repeated = (sum(fastest[part, kind] for part in FINISHED) for kind in kinds)
     rows.append(("finished, into memory", new, repeated))

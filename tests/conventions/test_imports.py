@@ -20,7 +20,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 MODULES = {  # where a distribution is not imported by its own name
     "google-genai": "google", "langchain-core": "langchain_core", "sentence-transformers": "sentence_transformers",
     "huggingface-hub": "huggingface_hub", "pyyaml": "yaml", "inspect-ai": "inspect_ai", "pydantic-evals": "pydantic_evals",
-    "google-re2": "re2",
 }  # fmt: skip
 NEVER_ON_THE_WAY = {"numpy", "pydantic", "pydantic_core", "asyncio", "rich", "typer", "click", "tenacity"}
 

@@ -27,7 +27,6 @@ NEEDED = ("pytest>=8.4", "pytest-asyncio>=1.1", "pytest-xdist>=3.6", "hypothesis
 WANTED = (
     "pyyaml>=6",
     "regex>=2024.5",
-    "google-re2>=1.1.20240702",
     "orjson>=3.10",
     "cryptography>=42",
     "jsonschema>=4.20",

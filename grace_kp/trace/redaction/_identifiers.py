@@ -97,29 +97,27 @@ IDENTIFIERS: tuple[Rule, ...] = (
     Rule(
         "email", "",
         r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,1024}+@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])",
-        needs=("@",), must=r"[A-Za-z0-9._%+-]@[A-Za-z0-9]",
+        needs=("@",),
     ),
     Rule(
         "card", "",
         r"(?<![A-Za-z0-9_.,-])(?<!\d )(?:(?:4\d{3}|5[1-5]\d{2}|2(?:2[2-9]|[3-6]\d|7[01])\d|6(?:011|4[4-9]\d|5\d{2}|2\d{2})|35(?:2[89]|[3-8]\d)|8[16]\d{2}|5[06-8]\d{2}|6[37]\d{2})[ -]?\d{4}[ -]?\d{4}[ -]?\d{4}|3[47]\d{2}[ -]?\d{6}[ -]?\d{5}|3(?:0[0-5]|[689]\d)\d[ -]?\d{6}[ -]?\d{4}|4\d{12}|62\d{14,17})(?![A-Za-z0-9_]|[.,-]\d| \d)",
-        needs=(), shapes=(b"0000",), replacement=_card, must=r"\b[234568]\d{3}[ -]?\d{4,6}[ -]?\d{4,5}",
+        needs=(), shapes=("0000",), replacement=_card,
     ),
-    Rule("iban", "", r"(?<![A-Za-z0-9_])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,4})?(?![A-Za-z0-9_])", needs=(), shapes=(b"AA00",), replacement=_iban,
-         must=r"\b[A-Z]{2}\d{2}[ -]?[A-Z0-9]{4}[ -]?[A-Z0-9]{4}"),
-    Rule("ssn", "", r"(?P<key>)(?<![A-Za-z0-9_.+-])(?<!\d )(?P<area>\d{3})-(?P<group>\d{2})-(?P<serial>\d{4})(?![A-Za-z0-9_]|[.-]\d)", needs=(), shapes=(b"000-00-0000",), replacement=_ssn,
-         must=r"\d{3}-\d{2}-\d{4}"),
+    Rule("iban", "", r"(?<![A-Za-z0-9_])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,4})?(?![A-Za-z0-9_])", needs=(), shapes=("AA00",), replacement=_iban),
+    Rule("ssn", "", r"(?P<key>)(?<![A-Za-z0-9_.+-])(?<!\d )(?P<area>\d{3})-(?P<group>\d{2})-(?P<serial>\d{4})(?![A-Za-z0-9_]|[.-]\d)", needs=(), shapes=("000-00-0000",), replacement=_ssn),
     Rule("ssn", "", r"(?P<key>\b(?:ssn|social security(?: number| no\.?)?|social_security_number)\\{0,3}[\"']?\s{0,4}(?:[:=#]|is|was)?\s{0,4}\\{0,3}[\"']?)(?P<area>\d{3})[ -]?(?P<group>\d{2})[ -]?(?P<serial>\d{4})(?![A-Za-z0-9_])",
-         needs=("ssn", "social"), flags=re.IGNORECASE, replacement=_ssn, must=r"(?:ssn|social)[^\d]{0,60}\d{3}[ -]?\d{2}[ -]?\d{4}"),
+         needs=("ssn", "social"), flags=re.IGNORECASE, replacement=_ssn),
     Rule(
         "ip", "version 6",
         r"(?<![A-Za-z0-9_.:])(?P<address>(?=[0-9A-Fa-f:.]{2,45})(?:[0-9A-Fa-f]{0,4}:){2,8}[0-9A-Fa-f]{0,4}(?:(?<=:)\d{1,3}(?:\.\d{1,3}){3}|(?:\.\d{1,3}){3})?)"
         r"(?:%[A-Za-z0-9]{1,16})?(?![A-Za-z0-9_:])",
-        needs=(":",), replacement=_address, must=r"[0-9A-Fa-f]{3}::|:[0-9A-Fa-f]{0,4}:[0-9A-Fa-f]",
+        needs=(":",), replacement=_address, word=r"[0-9A-Fa-f]{3}::|:[0-9A-Fa-f]{0,4}:[0-9A-Fa-f]",
     ),
     Rule(
         "ip", "version 4",
         r"(?<![A-Za-z0-9_.])(?!\d{1,3}\.0\.0\.0(?!\d))(?:(?:25[0-5]|2[0-4]\d|[01]?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|[01]?\d?\d)(?![A-Za-z0-9_]|\.\d)",
-        needs=(), shapes=(b"0.0",), must=r"\d\.\d{1,3}\.\d{1,3}\.\d",
+        needs=(".",), word=r"\d\.\d{1,3}\.\d{1,3}\.\d",
     ),
     Rule(
         "phone", "",
@@ -127,19 +125,18 @@ IDENTIFIERS: tuple[Rule, ...] = (
         r"|\+\d{1,3}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d{1,5}(?:[ .-]?\d{2,5}){1,4}(?![A-Za-z0-9_]|[.-]\d)"
         r"|\(\d{2,5}\) ?\d{1,4}[ .-]\d{3,4}(?![A-Za-z0-9_]|[.-]\d)|0\d{1,4}[-‐–ー－]\d{1,4}[-‐–ー－]\d{3,4}(?![A-Za-z0-9_]|[.-]\d)"
         r"|\d{3}[.-]\d{3}[.-]\d{4}(?![A-Za-z0-9_]|[.-]\d)|0[5789]0\d{8}(?![A-Za-z0-9_]|[.-]\d))",
-        needs=(), shapes=(b"+0", b"(00", b"0-0", "0‐0".encode(), "0–0".encode(), "0ー0".encode(), "0－0".encode(), b"000.000.0000", b"00000000000"), replacement=_phone,
-        must=r"\+\d{7}|\+\d{1,3}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d{1,5}[ .-]?\d{2}|\(\d{2,5}\) ?\d{1,4}[ .-]\d{3}|0\d{1,4}[-‐–ー－]\d{1,4}[-‐–ー－]\d{3}|\d{3}[.-]\d{3}[.-]\d{4}|0[5789]0\d{8}",
+        needs=(), shapes=("+0", "(00", "0-0", "0‐0", "0–0", "0ー0", "0－0", "000.000.0000", "00000000000"), replacement=_phone,
     ),
     Rule(
         "filepath", "POSIX",
         r"(?<![A-Za-z0-9_.])(?<![A-Za-z]:)(?:file://)?(?:/mnt/[a-z])?/(?:home|Users|export/home|var/home)/[^\s,;/\"'<>|:`)}\]]{1,200}+"
         r"(?:/[^\s,;\]\"'<>|`)}]{0,1000}+)?",
-        needs=("home/", "users/"), flags=re.IGNORECASE, must="/(?:home|users)/[^/]",
+        needs=("home/", "users/"), flags=re.IGNORECASE,
     ),
     Rule(
         "filepath", "Windows",
         r"(?<![A-Za-z0-9_.])[A-Za-z]:(?:\\{1,4}|/)(?:Users|Documents and Settings)(?:\\{1,4}|/)"
         r"(?:[^\\/\s,;:\"'<>|]{1,40}(?: [^\\/\s,;:\"'<>|]{1,40}){1,3}(?=[\\/]))?[^\s,;\]\"'<>|]{1,1000}+",
-        needs=("users", "settings"), flags=re.IGNORECASE, must=r":[\\/]{1,4}(?:users|documents and settings)[\\/]",
+        needs=("users", "settings"), flags=re.IGNORECASE,
     ),
 )  # fmt: skip

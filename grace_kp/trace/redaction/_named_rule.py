@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 from grace_kp.trace.redaction._harmless import is_harmless, looks_random
 from grace_kp.trace.redaction._names import (
-    BEFORE_KEYS,
-    KEYS,
     PASSWORDS,
     PASSWORDS_ELSEWHERE,
     SECRETS_ELSEWHERE,
@@ -21,7 +19,7 @@ from grace_kp.trace.redaction._names import (
     TOKENS,
     is_count_name,
 )
-from grace_kp.trace.redaction._rule import MARK, Rule, lower, necessary, places_of
+from grace_kp.trace.redaction._rule import MARK, Rule, lower, places_of
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -111,16 +109,12 @@ class NamedRule(Rule):
         return "".join(parts)
 
 
-_BETWEEN = r"[\"'`\\\])）*?\s\v\x{3000}\x{a0}]{0,20}(?:=|:|!=|：|＝|%3)"
-_NAMES = necessary(f"(?:{PASSWORDS}|{TOKENS}|authorization|{SHORT}){SUFFIX}".replace(KEYS, BEFORE_KEYS))
-_NAMES_ELSEWHERE = f"(?:{PASSWORDS_ELSEWHERE}|{SECRETS_ELSEWHERE})[^\\x00-\\x7f\n]{{0,6}}(?:[（(][^\n()（）]*[)）])?"
 NAMES = NamedRule(
     "password",
     "names of secrets",
     rf"(?P<key>{_NAME}{_SEPARATOR}){VALUE}",
     needs=ASCII_NEEDLES + OTHER_NEEDLES,
     also=("=", ":", "：", "＝", "%3"),
-    must=f"(?:{_NAMES}|[_.-]key|{_NAMES_ELSEWHERE}){_BETWEEN}",
     flags=re.IGNORECASE,
 )
 

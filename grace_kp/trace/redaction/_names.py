@@ -30,7 +30,6 @@ _BEFORE_KEY = sorted(
     )
 )
 KEYS = "".join(f"(?<={word})|(?<={word}[ _.-])|" for word in _BEFORE_KEY)[:-1]
-BEFORE_KEYS = rf"(?:{'|'.join(_BEFORE_KEY)})[ _.-]?"
 TOKENS = (
     r"secret(?:[ _-]?(?:access[_-]?)?key(?:[_-]?base)?)?|token|credential|creds|mnemonic|"
     rf"(?:{KEYS})key(?:[_-]?(?:id|data|base))?"

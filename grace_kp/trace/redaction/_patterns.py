@@ -72,13 +72,12 @@ KEY_FILES = (
     Rule(
         "api_key", "private keys",
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END).)*+(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
-        needs=("private key",), flags=re.DOTALL, must="PRIVATE KEY(?: BLOCK)?-----",
+        needs=("private key",), flags=re.DOTALL,
     ),
-    Rule("api_key", "PuTTY keys", r"PuTTY-User-Key-File-\d(?:(?!PuTTY-User|Private-MAC).)*+(?:Private-MAC: ?[a-f0-9]*+)?", needs=("putty-user-key-file-",), flags=re.DOTALL,
-         must="PuTTY-User-Key-File-"),
-    Rule("api_key", "OpenSSH keys", r"b3BlbnNzaC1rZXktdjE[A-Za-z0-9+/=\s\\]{20,20000}+", needs=("b3blbnnzac1rzxktdje",), must="b3BlbnNzaC1rZXktdjE"),
+    Rule("api_key", "PuTTY keys", r"PuTTY-User-Key-File-\d(?:(?!PuTTY-User|Private-MAC).)*+(?:Private-MAC: ?[a-f0-9]*+)?", needs=("putty-user-key-file-",), flags=re.DOTALL),
+    Rule("api_key", "OpenSSH keys", r"b3BlbnNzaC1rZXktdjE[A-Za-z0-9+/=\s\\]{20,20000}+", needs=("b3blbnnzac1rzxktdje",)),
     Rule("api_key", "private keys without a frame", r"(?<![A-Za-z0-9+/])MII[A-Za-z0-9+/]{2}(?:IBAAKC|AgEAAo|wIBADAN|vQIBADAN|EowIBAA|pAIBAA|JKAIBAAK)[A-Za-z0-9+/=\n\r\\]{60,20000}+",
-         needs=("mii",), must="MII[A-Za-z0-9+/]{6}"),
+         needs=("mii",)),
 )  # fmt: skip
 
 _SCHEMES = (
@@ -89,21 +88,21 @@ ADDRESSES = (
     Rule(
         "connection_string", "databases and brokers",
         rf"(?<![A-Za-z0-9+])(?:jdbc:)?(?:{_SCHEMES})(?:\+[a-z0-9]{{1,20}})?(?::[a-z]{{1,10}})?:(?://|@)(?:[^\s,\"'<>)}}\]`\\]|[)}}\]](?=[^\s,\"'<>]{{0,200}}@)){{1,4000}}+",
-        needs=("://", "jdbc:", ":@"), flags=_I, must=rf"(?:{_SCHEMES})(?:\+[a-z0-9]+)?(?::[a-z]{{1,10}})?:(?://|@)",
+        needs=("://", "jdbc:", ":@"), flags=_I,
     ),
     Rule(
         "connection_string", "ADO.NET, ODBC and Azure",
         r"(?<![A-Za-z])(?:Server|Data Source|Host|Endpoint|AccountName|DefaultEndpointsProtocol|Driver|HostName|Addr(?:ess)?|dbname|user)=[^\n\"']{1,300}?"
         r"(?:Password|Pwd|SharedAccessKey|AccountKey)=[^\s;\"']{1,400}+;?(?:[A-Za-z ]{1,40}=[^\s;\"']{1,200}+;?){0,20}",
-        needs=("password=", "pwd=", "sharedaccesskey=", "accountkey="), flags=_I, must=r"(?:Password|Pwd|SharedAccessKey|AccountKey)=",
+        needs=("password=", "pwd=", "sharedaccesskey=", "accountkey="), flags=_I,
     ),
     Rule(
         "connection_string", "addresses with a password",
         r"(?<![A-Za-z0-9+])[a-z][a-z0-9+.-]{1,20}://[^\s/@:\"'<>]{0,200}+:(?P<password>[^\s/@\"'<>]{1,400}+)@[^\s,\"'<>`\\)\]}]{1,2000}+",
-        needs=("://",), flags=_I, replacement=_userinfo, must=r"://[^\s/\"'<>]*@",
+        needs=("://",), flags=_I, replacement=_userinfo,
     ),
     Rule("connection_string", "addresses with a token", r"(?<![A-Za-z0-9+])(?:https?|git|ssh)://[A-Za-z0-9_-]{20,400}+@[^\s,\"'<>`\\)\]}]{1,2000}+",
-         needs=("://",), flags=_I, must=r"://[A-Za-z0-9_-]{6,}@"),
+         needs=("://",), flags=_I),
     Rule(
         "api_key", "webhooks",
         r"(?<![A-Za-z0-9])(?:https?://)?(?:hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/_-]{16,}"
@@ -118,8 +117,7 @@ ADDRESSES = (
     Rule("api_key", "Sentry DSN", r"https?://[a-f0-9]{32}(?::[a-f0-9]{32})?@[A-Za-z0-9.-]{4,100}/\d{1,20}", needs=("://",), flags=_I),
     Rule("api_key", "signed addresses",
          r"(?P<key>[?&;](?:sig|signature|x-amz-signature|x-amz-security-token|x-amz-credential|x-goog-signature|key|apikey|appkey|app_id_key|hmac|auth|code|hash|token|api_?token|sv_sig|st|hdnts|policy|AWSAccessKeyId|client_?id_?secret|k)=)"
-         r"(?P<value>[A-Za-z0-9%_.~+/=-]{12,4000}+)", needs=tuple(f"{mark}{name}" for mark in "?&;" for name in ("sig", "x-", "key", "api", "app", "hmac", "auth", "code", "hash", "token", "sv_", "st=", "hdnts", "policy", "awsa", "client", "k=")), flags=_I, replacement=if_random,
-         must=r"[?&;](?:[a-z_-]{1,30})=[A-Za-z0-9%_.~+/=-]{12}"),
+         r"(?P<value>[A-Za-z0-9%_.~+/=-]{12,4000}+)", needs=tuple(f"{mark}{name}" for mark in "?&;" for name in ("sig", "x-", "key", "api", "app", "hmac", "auth", "code", "hash", "token", "sv_", "st=", "hdnts", "policy", "awsa", "client", "k=")), flags=_I, replacement=if_random),
     Rule("api_key", "SAS", r"(?P<key>SharedAccessSignature )(?P<value>s[re]=[^\s\"']{20,2000}+)", needs=("sharedaccesssignature",), flags=_I,
          replacement=lambda match: match["key"] + MARK.format("api_key")),
 )  # fmt: skip

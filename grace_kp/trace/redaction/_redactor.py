@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.trace._render import storable
-from grace_kp.trace.redaction._scan import known_texts, unaffected
+from grace_kp.trace.redaction._scan import scanner
 from grace_kp.trace.redaction._text import redact_text
 from grace_kp.trace.redaction._value import NONE, is_plain, redact_value
 
@@ -31,12 +31,11 @@ class Redactor:
 
     def expect(self, texts: Collection[str]) -> None:
         """Scan texts that are redacted next, alone or inside of values. This replaces the texts expected before."""
-        self.harmless = known_texts(texts, identifiers=self._identifiers) or unaffected(
-            texts, identifiers=self._identifiers
-        )
+        self.harmless = scanner(self._identifiers).expect(texts)
 
     def forget(self) -> None:
         """Expect no texts any more, so that none of them is kept."""
+        scanner(self._identifiers).forget()
         self.harmless = NONE
 
     def text(self, text: str) -> str:

@@ -1,7 +1,6 @@
 """One rule of redaction: what a secret or an identifier looks like, and what a text must contain before the rule can match.
 
-A rule carries two necessary conditions, both derived from the table or stated there: lower-case substrings for the pure Python
-scan, and a regular expression in RE2's syntax for the compiled one. A text that lacks one of them has no match.
+A rule carries necessary conditions for the scan. A text that lacks one of them has no match.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 MARK = "[REDACTED:{}]"
 RUN_LENGTH = 15
 """Characters of a long run of letters, digits, `_` and `-`. No rule matches a shorter word of ASCII letters, digits and `_`."""
-_SHORT = 6  # repetitions that the necessary expression counts; more states would slow the compiled scan
 
 Replacement = Callable[["re.Match[str]"], "str | None"]
 
@@ -41,10 +39,12 @@ class Rule:
     """Whether every match begins with one of `needs`, so that only these places are visited."""
     runs: bool = False
     """Whether every match contains a long run of letters, digits, `_` and `-`."""
-    shapes: tuple[bytes, ...] = ()
-    """Instead of `needs`, parts of the text with 0 for digits, A for capitals and a for small letters."""
-    must: str | None = None
-    """An expression in RE2's syntax that every matching text matches, too; by default derived from `pattern`."""
+    shapes: tuple[str, ...] = ()
+    """Instead of `needs`, parts of a word with 0 for digits, A for capitals and a for small letters. A word has no blanks in it."""
+    word: str | None = None
+    """A regular expression that a word of every match contains, where `needs` alone would select the rule for most texts."""
+    local: bool = False
+    """Whether no match has a blank in it, so that each word alone shows whether the rule changes it."""
     flags: int = 0
     """Of `re`; `ASCII` is always added."""
     replacement: Replacement | None = None
@@ -53,12 +53,6 @@ class Rule:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "flags", self.flags | re.ASCII)
-
-    @property
-    def necessary(self) -> str:
-        """The expression `must` with the flags of the rule."""
-        letters = "".join(letter for letter, flag in _FLAGS if self.flags & flag)
-        return (f"(?{letters})" if letters else "") + (self.must or necessary(self.pattern))
 
     def compiled(self) -> re.Pattern[str]:
         """Return the pattern, compiled on first use."""
@@ -113,82 +107,3 @@ def places_of(needles: Iterable[str], text: str) -> list[int]:
             found.add(place)
             place = text.find(needle, place + 1)
     return sorted(found)
-
-
-_FLAGS = (("i", re.IGNORECASE), ("m", re.MULTILINE), ("s", re.DOTALL))
-_COUNT = re.compile(r"\{(\d+)(,?)(\d*)\}")
-
-
-def necessary(pattern: str) -> str:
-    """Return an expression in RE2's syntax that matches wherever `pattern` does, and sometimes elsewhere.
-
-    Lookarounds disappear, possessive quantifiers and atomic groups become ordinary ones, and long repetitions are counted
-    only up to a few.
-    """
-    out: list[str] = []
-    place = 0
-    while place < len(pattern):
-        if pattern.startswith(("(?=", "(?!", "(?<=", "(?<!"), place):
-            place = _group_end(pattern, place)
-        elif pattern.startswith("(?>", place):
-            out.append("(?:")
-            place += 3
-        elif pattern.startswith("(?P<", place):
-            out.append("(?:")
-            place = pattern.index(">", place) + 1
-        elif pattern[place] == "[":
-            end = _class_end(pattern, place)
-            out.append(pattern[place:end].replace(r"\s", r"\s\v"))
-            place = end
-        elif pattern[place] == "\\":
-            out.append({r"\s": r"[\s\v]", r"\Z": r"\z"}.get(pattern[place : place + 2], pattern[place : place + 2]))
-            place += 2
-        elif pattern[place] in "{*+?":
-            place = _quantifier(pattern, place, out)
-        else:
-            out.append(pattern[place])
-            place += 1
-    return "".join(out)
-
-
-def _quantifier(pattern: str, place: int, out: list[str]) -> int:
-    match = _COUNT.match(pattern, place)
-    if match is None:
-        out.append(pattern[place])
-        place += 1
-    else:
-        least, most = int(match[1]), int(match[3] or match[1]) if match[3] or not match[2] else None
-        if most is not None and most <= _SHORT:
-            out.append(match[0])
-        else:
-            out.append(f"{{{min(least, _SHORT)},}}")
-        place = match.end()
-    # A possessive quantifier finds less than the ordinary one; a lazy one finds the same.
-    return place + 1 if place < len(pattern) and pattern[place] in "+?" else place
-
-
-def _class_end(pattern: str, place: int) -> int:
-    end = place + 1
-    if pattern[end] == "^":
-        end += 1
-    if pattern[end] == "]":
-        end += 1
-    while pattern[end] != "]":
-        end += 2 if pattern[end] == "\\" else 1
-    return end + 1
-
-
-def _group_end(pattern: str, place: int) -> int:
-    depth = 0
-    while True:
-        character = pattern[place]
-        if character == "[":
-            place = _class_end(pattern, place)
-            continue
-        if character == "\\":
-            place += 2
-            continue
-        depth += (character == "(") - (character == ")")
-        place += 1
-        if depth == 0:
-            return place

@@ -1,21 +1,26 @@
-"""Selection of the rules that can match a text: in a single pass of google-re2 if it is installed, else by substrings.
+"""Selection of the rules that can match a text.
 
-Both scans test necessary conditions of the rules. A rule that is selected without a match costs time and changes nothing, so the
-redacted text is the same with either scan.
+The scan tests necessary conditions of the rules. A rule that is selected without a match costs time and changes nothing. A text is
+read word by word. Short words are remembered with the signs of rules in them, because most words of a text have occurred before.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
-from typing import Any
+from bisect import bisect_right
+from functools import partial
+from itertools import accumulate, filterfalse
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.trace.redaction._commands import BARE, FILES, OPTIONS, SENTENCES, VENDOR_NAMES
 from grace_kp.trace.redaction._identifiers import IDENTIFIERS
 from grace_kp.trace.redaction._named_rule import NAMES
 from grace_kp.trace.redaction._patterns import ADDRESSES, HEADERS, JSON_TOKENS, KEY_FILES
 from grace_kp.trace.redaction._rule import RUN_LENGTH, Rule, lower
-from grace_kp.trace.redaction._vendors import VAGUE, VENDOR_RULES
+from grace_kp.trace.redaction._vendors import VENDOR_RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence, Set
 
 # In the order of application: a secret that can be part of a longer one comes after it.
 SECRETS: tuple[Rule, ...] = (
@@ -32,12 +37,10 @@ SECRETS: tuple[Rule, ...] = (
     + BARE
 )
 
-Scan = Callable[[str], Sequence[Rule]]
-
 
 def candidates(text: str, *, identifiers: bool, after: Rule | None = None) -> Sequence[Rule]:
     """Return the rules that can match, in the order of application; with `after` only those behind this rule."""
-    rules = (_SCANS.get(identifiers) or scanner(identifiers))(text)
+    rules = scanner(identifiers).rules(text)
     if after is None:
         return rules
     place = _ORDER[after]
@@ -45,79 +48,133 @@ def candidates(text: str, *, identifiers: bool, after: Rule | None = None) -> Se
 
 
 _ORDER = {rule: place for place, rule in enumerate(SECRETS + IDENTIFIERS)}
-
-
 _SCANS: dict[bool, Scan] = {}
 
 
 def scanner(identifiers: bool) -> Scan:
-    """Return the fastest scan of this installation; it is built once, when the first text is redacted."""
-    scan = _SCANS[identifiers] = Remembering(compiled_scan(identifiers) or pure_scan(identifiers))
+    """Return the scan of the process; it is built once, when the first text is redacted."""
+    scan = _SCANS.get(identifiers)
+    if scan is None:
+        scan = _SCANS[identifiers] = Scan(identifiers)
     return scan
 
 
-def is_known(text: str, *, identifiers: bool) -> bool:
-    """Return whether the text is remembered as one that no rule changes."""
-    scan = _SCANS.get(identifiers)
-    return isinstance(scan, Remembering) and text in scan.known
+class Scan:
+    """The selection of rules, with a memory of short texts that no rule changes: names, types and arguments recur in every trace."""
+
+    __slots__ = ("_expected", "_harmless", "_others", "_rules", "_signs", "known")
+    MAX_TEXTS = 4_000
+    MAX_LENGTH = 256
+    MAX_WORDS = 20_000
+    LONGEST_WORD = 24
+    LONGEST_EXPECTED = 100_000
+    """Characters of a text; longer ones are scanned when they are redacted, which bounds the memory."""
+
+    def __init__(self, identifiers: bool) -> None:
+        rules = self._rules = SECRETS + IDENTIFIERS if identifiers else SECRETS
+        self._signs = _Signs(rules)
+        self.known: set[str] = set()
+        """Short texts that no rule changes."""
+        self._expected: dict[str, Sequence[Rule]] = {}
+        self._harmless: set[str] = set()
+        self._others: dict[str, int] = {}
+
+    def rules(self, text: str) -> Sequence[Rule]:
+        """Return the rules that can match; none for a text in memory."""
+        if text in self.known:
+            return ()
+        rules = self._expected.pop(text, None)
+        return self._candidates([text])[0] if rules is None else rules
+
+    def remember(self, texts: Iterable[str]) -> None:
+        """Keep the short ones of these texts; a full memory is emptied first."""
+        if len(self.known) >= self.MAX_TEXTS:
+            self.known.clear()
+        limit = self.MAX_LENGTH
+        self.known.update([text for text in texts if len(text) <= limit])
+
+    def expect(self, texts: Collection[str]) -> Set[str]:
+        """Scan texts that are redacted next, and return those that no rule can match.
+
+        The rules for the others are kept, so that no text is scanned twice. If all texts are in memory, the result is the memory
+        itself, which other threads may change.
+        """
+        self.forget()
+        if self.known.issuperset(texts):
+            return self.known
+        known = self.known.intersection(texts)
+        new = [
+            text for text in set(texts).difference(known) if len(text) <= self.LONGEST_EXPECTED and _is_encodable(text)
+        ]
+        harmless = []
+        for text, rules in zip(new, self._candidates(new), strict=True):
+            if rules:
+                self._expected[text] = rules
+            else:
+                harmless.append(text)
+        self.remember(harmless)
+        return known.union(harmless)
+
+    def forget(self) -> None:
+        """Expect no texts any more."""
+        self._expected.clear()
+
+    def _candidates(self, texts: list[str]) -> list[Sequence[Rule]]:
+        is_harmless = self._harmless.__contains__
+        suspects = [set(filterfalse(is_harmless, text.split())) for text in texts]
+        signs = self._signs_of(set().union(*suspects))
+        return [
+            self._selected(text, words, signs) if words else () for text, words in zip(texts, suspects, strict=True)
+        ]
+
+    def _signs_of(self, words: set[str]) -> dict[str, int]:
+        """Return the signs in words, and remember those of new ones."""
+        signs: dict[str, int] = {}
+        new = []
+        others = self._others
+        for word in words:
+            known = others.get(word)
+            if known is None:
+                new.append(word)
+            else:
+                signs[word] = known
+        if not new:
+            return signs
+        if len(self._harmless) + len(others) > self.MAX_WORDS:
+            self._harmless.clear()
+            others.clear()
+        for word, seen in zip(new, self._signs.of(new), strict=True):
+            signs[word] = seen
+            if len(word) > self.LONGEST_WORD:
+                continue
+            if seen:
+                others[word] = seen
+            else:
+                self._harmless.add(word)
+        return signs
+
+    def _selected(self, text: str, words: set[str], signs: dict[str, int]) -> Sequence[Rule]:
+        seen = 0
+        for word in words:
+            seen |= signs[word]
+        if not seen:
+            return ()
+        low = lower(text)
+        rules = [self._rules[place] for place in _places(self._signs.rules(seen, low))]
+        return [
+            rule
+            for rule in rules
+            if (not rule.runs or seen & _LONG_RUN) and (not rule.also or any(part in low for part in rule.also))
+        ]
 
 
-def remember(text: str, *, identifiers: bool) -> None:
-    """Note that no rule changes this text."""
-    scan = _SCANS.get(identifiers)
-    if isinstance(scan, Remembering):
-        scan.remember([text])
-
-
-SEPARATOR = "\n\0\n"
-"""Stands between texts that are scanned together. To every condition of a rule it is like the end of a text."""
-MAX_TOGETHER = 8_192
-"""Characters that are scanned together, so that no scan takes long, and one secret makes few other texts suspicious."""
-
-
-def known_texts(texts: Collection[str], *, identifiers: bool) -> Set[str] | None:
-    """Return the memory of texts that no rule changes if it holds all of these texts, else None. Other threads may change it."""
-    scan = _SCANS.get(identifiers)
-    return scan.known if isinstance(scan, Remembering) and scan.known.issuperset(texts) else None
-
-
-def unaffected(texts: Collection[str], *, identifiers: bool) -> set[str]:
-    """Return texts that no rule can match.
-
-    Texts are scanned together up to `MAX_TOGETHER` characters. Longer texts, and those beside a suspicious one, are left out.
-    """
-    scan = _SCANS.get(identifiers) or scanner(identifiers)
-    found = set(texts)
-    if sum(map(len, found)) > MAX_TOGETHER:
-        found = {text for text in found if len(text) <= MAX_TOGETHER}
-    if isinstance(scan, Remembering):
-        new, search = list(found.difference(scan.known)), scan.scan
-    else:
-        new, search = list(found), scan
-    for part in _parts(new):
-        joined = SEPARATOR.join(part)
-        if not _is_encodable(joined) or search(joined):
-            found.difference_update(part)
-        elif isinstance(scan, Remembering):
-            scan.remember(part)
-    return found
-
-
-def _parts(texts: list[str]) -> Iterator[list[str]]:
-    """Yield lists of texts that are short enough to be scanned together."""
-    if sum(map(len, texts)) <= MAX_TOGETHER:
-        if texts:
-            yield texts
-        return
-    part: list[str] = []
-    length = 0
-    for text in texts:
-        length += len(text)
-        if length > MAX_TOGETHER:
-            yield part
-            part, length = [], len(text)
-        part.append(text)
-    yield part
+def _places(bits: int) -> list[int]:
+    places = []
+    while bits:
+        lowest = bits & -bits
+        places.append(lowest.bit_length() - 1)
+        bits ^= lowest
+    return places
 
 
 def _is_encodable(text: str) -> bool:
@@ -131,167 +188,102 @@ def _is_encodable(text: str) -> bool:
     return True
 
 
-class Remembering:
-    """A scan with a memory of short texts that no rule changes: names, types and arguments recur in every trace."""
-
-    __slots__ = ("known", "scan")
-    MAX_TEXTS = 4_000
-    MAX_LENGTH = 256
-
-    def __init__(self, scan: Scan) -> None:
-        self.scan = scan
-        """The scan without the memory."""
-        self.known: set[str] = set()
-        """The texts in memory."""
-
-    def __call__(self, text: str) -> Sequence[Rule]:
-        """Return the rules that can match; none for a text in memory."""
-        return () if text in self.known else self.scan(text)
-
-    def remember(self, texts: Iterable[str]) -> None:
-        """Keep the short ones of these texts; a full memory is emptied first."""
-        if len(self.known) >= self.MAX_TEXTS:
-            self.known.clear()
-        limit = self.MAX_LENGTH
-        self.known.update([text for text in texts if len(text) <= limit])
-
-
-def compiled_scan(identifiers: bool) -> Scan | None:
-    """Return the scan by google-re2; None if it is not installed."""
-    try:
-        import re2
-    except ImportError:
-        return None
-    rules = SECRETS + IDENTIFIERS if identifiers else SECRETS
-    options = re2.Options()
-    options.max_mem = 1 << 28
-    found = re2.Set.SearchSet(options)
-    for rule in rules:
-        found.Add(rule.necessary)
-    found.Compile()
-    match = found.Match
-    pure: list[Scan] = []
-
-    def scan(text: str) -> Sequence[Rule]:
-        try:
-            places = match(text)
-        except UnicodeEncodeError:  # half a surrogate pair
-            if not pure:
-                pure.append(pure_scan(identifiers))
-            return pure[0](text)
-        return [rules[place] for place in sorted(places)] if places else ()
-
-    return scan
-
-
 # Texts as shapes: which characters of keys follow each other, and which kinds of characters do.
 _KEY = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-_RUN = b"k" * RUN_LENGTH
-_TO_RUNS = bytes(ord("k") if byte in _KEY + b"_-" else ord(" ") for byte in range(256))
-_LONG_KEY = b"k" * 40
-_TO_LONG_KEYS = bytes(ord("k") if byte in _KEY + b"+/" else ord(" ") for byte in range(256))
+_RUN = "k" * RUN_LENGTH
+_TO_RUNS = bytes(ord("k") if byte in _KEY + b"_-" else byte if byte > 127 else ord(" ") for byte in range(256))
+_LONG_KEY = "k" * 40
+_TO_LONG_KEYS = bytes(ord("k") if byte in _KEY + b"+/" else byte if byte > 127 else ord(" ") for byte in range(256))
 _TO_SHAPE = bytes(
     ord("0") if byte in b"0123456789" else ord("A") if byte in _KEY[:26] else ord("a") if byte in _KEY[26:52] else byte
     for byte in range(256)
 )
-_AROUND = 64  # characters beside a run in which the rest of its format stands
-
-
-def pure_scan(identifiers: bool) -> Scan:
-    """Return the scan in pure Python."""
-    rules = SECRETS + IDENTIFIERS if identifiers else SECRETS
-    ascii_needles, other_needles = _Needles(), _Needles()
-    shapes: dict[bytes, int] = {}
-    vague: list[tuple[str, re.Pattern[str], int]] = []
-    vague_in_runs: list[tuple[str, re.Pattern[str], int]] = []
-    gates: dict[tuple[str, ...], int] = {}
-    with_runs = long_keys = 0
-    for place, rule in enumerate(rules):
-        bit = 1 << place
-        with_runs |= bit if rule.runs else 0
-        if rule.also:
-            gates[rule.also] = gates.get(rule.also, 0) | bit
-        if rule in BARE:
-            long_keys |= bit
-        elif not VAGUE.isdisjoint(rule.needs):
-            for need in rule.needs:
-                (vague_in_runs if rule.runs else vague).append((need, re.compile(rule.necessary, rule.flags), bit))
-        for shape in rule.shapes:
-            shapes[shape] = shapes.get(shape, 0) | bit
-        for need in rule.needs:
-            (ascii_needles if need.isascii() else other_needles).add(need, bit)
-    find_ascii, find_other = ascii_needles.compiled(), other_needles.compiled()
-
-    def scan(text: str) -> Sequence[Rule]:
-        low = lower(text)
-        found = find_ascii(low)
-        if not low.isascii():
-            found |= find_other(low)
-        for parts, bits in gates.items():
-            if found & bits and not any(part in low for part in parts):
-                found &= ~bits
-        for need, pattern, bit in vague:
-            if need in low and pattern.search(text) is not None:
-                found |= bit
-        data = text.encode("utf-8", "surrogatepass")
-        if _LONG_KEY in data.translate(_TO_LONG_KEYS):
-            found |= long_keys
-        if shapes:
-            shape = data.translate(_TO_SHAPE)
-            for part, bits in shapes.items():
-                if part in shape:
-                    found |= bits
-        mapped = data.translate(_TO_RUNS)
-        if _RUN not in mapped:
-            found &= ~with_runs
-        else:
-            runs = _runs(data, mapped)
-            low_runs = runs.lower()
-            for need, pattern, bit in vague_in_runs:
-                if need in low_runs and pattern.search(runs) is not None:
-                    found |= bit
-        return _selected(rules, found) if found else ()
-
-    return scan
-
-
-def _selected(rules: tuple[Rule, ...], found: int) -> Sequence[Rule]:
-    selected = []
-    while found:
-        lowest = found & -found
-        selected.append(rules[lowest.bit_length() - 1])
-        found ^= lowest
-    return selected
-
-
+_LONG_RUN = 1  # the first flag
 _FEW = 8
 
 
-_MAX_WORDS = 20_000
-_LONGEST_WORD = 24
+class _Signs:
+    """The signs of rules in words. A sign is one bit: a condition of rules that a single word meets, or the beginning of a substring."""
 
+    __slots__ = ("_begun", "_find_ascii", "_find_other", "_local", "_long_key", "_meaning", "_patterns", "_shapes")
 
-class _Needles:
-    """Substrings with the bits of their rules, searched together.
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        # By sign: the rules that each of these substrings selects; None stands for the sign itself.
+        self._meaning: list[list[tuple[str | None, int]]] = [[]]
+        self._long_key = self._new([(None, sum(1 << place for place, rule in enumerate(rules) if rule in BARE))])
+        self._patterns: list[tuple[re.Pattern[str], Rule, int]] = []
+        ascii_needles: dict[str, int] = {}
+        other_needles: dict[str, int] = {}
+        shapes: dict[str, int] = {}
+        for place, rule in enumerate(rules):
+            bit = 1 << place
+            for shape in rule.shapes:
+                shapes[shape] = shapes.get(shape, 0) | bit
+            if rule.word is not None:
+                self._patterns.append((re.compile(rule.word, rule.flags), rule, self._new([(None, bit)])))
+                continue
+            for need in rule.needs:
+                needles = ascii_needles if need.isascii() else other_needles
+                needles[need] = needles.get(need, 0) | bit
+        self._shapes = [(shape, self._new([(None, bits)])) for shape, bits in shapes.items()]
+        self._begun: dict[str, int] = {}
+        self._local: dict[str, list[Rule]] = {}
+        self._find_ascii, self._find_other = self._finder(ascii_needles, rules), self._finder(other_needles, rules)
 
-    A text is searched word by word, and words without any of the substrings are remembered: most words of a text have occurred before.
-    """
+    def _new(self, meaning: list[tuple[str | None, int]]) -> int:
+        self._meaning.append(meaning)
+        return 1 << len(self._meaning) - 1
 
-    __slots__ = ("_rules",)
+    def rules(self, seen: int, low: str) -> int:
+        """Return the bits of the rules of these signs for a text in lower case."""
+        found = 0
+        for flag in _places(seen):
+            for needle, bits in self._meaning[flag]:
+                if needle is None or needle in low:
+                    found |= bits
+        return found
 
-    def __init__(self) -> None:
-        self._rules: dict[str, int] = {}
+    def of(self, words: list[str]) -> list[int]:
+        """Return the signs of each word."""
+        text = "".join([f"{word} " for word in words])
+        low = lower(text)
+        data = text.encode("utf-8", "surrogatepass")
+        found = [0] * len(words)
+        starts = [0, *accumulate([len(word) + 1 for word in words])]
 
-    def add(self, needle: str, rules: int) -> None:
-        """Add a substring for the rules of these bits."""
-        if needle not in VAGUE:
-            self._rules[needle] = self._rules.get(needle, 0) | rules
+        def mark(find: Callable[[int], int], flag: int, local: Sequence[Rule] = ()) -> bool:
+            """Add a sign to each word in which it begins, unless the rules it stands for leave the word as it is."""
+            place = find(0)
+            if place < 0:
+                return False
+            while place >= 0:
+                word = bisect_right(starts, place) - 1
+                if not local or any(rule.sub(words[word], None) is not words[word] for rule in local):
+                    found[word] |= flag
+                place = find(starts[word + 1])
+            return True
 
-    def compiled(self) -> Callable[[str], int]:
-        """Return a function from a text to the bits of all rules of which it contains a substring."""
+        def mapped(table: bytes) -> str:
+            return data.translate(table).decode("utf-8", "surrogatepass")
+
+        for part in self._find_ascii(low) | (set() if low.isascii() else self._find_other(low)):
+            mark(partial(low.find, part), self._begun[part], self._local.get(part, ()))
+        mark(partial(mapped(_TO_LONG_KEYS).find, _LONG_KEY), self._long_key)
+        has_runs = mark(partial(mapped(_TO_RUNS).find, _RUN), _LONG_RUN)
+        if self._shapes:
+            shaped = mapped(_TO_SHAPE)
+            for shape, flag in self._shapes:
+                mark(partial(shaped.find, shape), flag)
+        for pattern, rule, flag in self._patterns:
+            if (has_runs or not rule.runs) and any(need in low for need in rule.needs):
+                mark(partial(_place, pattern, text), flag)
+        return found
+
+    def _finder(self, needles: dict[str, int], rules: tuple[Rule, ...]) -> Callable[[str], set[str]]:
+        """Return a function from a text in lower case to the beginnings of substrings in it, each of which has its own sign."""
         tree: dict[str, Any] = {}
-        longer: dict[str, list[tuple[str, int]]] = {}
-        first_words = {needle: needle.split()[0] for needle in self._rules}
+        longer: dict[str, list[tuple[str | None, int]]] = {}
+        first_words = {needle: _first_word(needle) for needle in needles}
         for needle, word in sorted(first_words.items(), key=lambda item: len(item[1])):
             # The tree holds the shortest text of each beginning; longer ones are searched afterwards.
             shorter = next((word[:end] for end in range(1, len(word)) if word[:end] in longer), word)
@@ -299,10 +291,14 @@ class _Needles:
                 branch = tree
                 for character in word:
                     branch = branch.setdefault(character, {})
-            longer.setdefault(shorter, []).append((needle, self._rules[needle]))
+            longer.setdefault(shorter, []).append((None if needle == shorter else needle, needles[needle]))
+        for shortest, meaning in longer.items():
+            self._begun[shortest] = self._new(meaning)
+            selected = [rules[place] for _, bits in meaning for place in _places(bits)]
+            if all(rule.local for rule in selected):
+                self._local[shortest] = selected
         expression = _alternatives(tree)
         search, find_all = re.compile(expression).search, re.compile(f"(?=({expression}))").findall
-        harmless: set[str] = set()
 
         def begun_in(text: str) -> set[str]:
             """Return the shortest substrings found. A lookahead at every place finds many at once; few are found faster one after another."""
@@ -315,41 +311,21 @@ class _Needles:
                 match = search(text, match.start() + 1)
             return begun
 
-        def found_in(text: str) -> int:
-            words = set(text.split()).difference(harmless)
-            if not words:
-                return 0
-            begun = begun_in(" ".join(words))
-            if len(harmless) > _MAX_WORDS:
-                harmless.clear()
-            harmless.update(
-                word for word in words if len(word) <= _LONGEST_WORD and not any(part in word for part in begun)
-            )
-            found = 0
-            for shortest in begun:
-                for needle, rules in longer[shortest]:
-                    if needle in text:
-                        found |= rules
-            return found
+        return begun_in
 
-        return found_in
+
+def _first_word(needle: str) -> str:
+    """Return the first word of a substring, with a blank if the word ends there, as every word does in the text that is searched."""
+    word = needle.split()[0]
+    return word if word == needle.lstrip() else f"{word} "
+
+
+def _place(pattern: re.Pattern[str], text: str, start: int) -> int:
+    match = pattern.search(text, start)
+    return -1 if match is None else match.start()
 
 
 def _alternatives(tree: dict[str, Any]) -> str:
     """Return a regular expression for the texts of a tree, which decides character by character."""
     branches = [re.escape(character) + _alternatives(branch) for character, branch in sorted(tree.items())]
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})" if branches else ""
-
-
-def _runs(data: bytes, mapped: bytes) -> str:
-    """Return the parts of a text with long runs, and the characters beside them."""
-    parts: list[bytes] = []
-    done = 0
-    start = mapped.find(_RUN)
-    while start >= 0:
-        end = mapped.find(b" ", start)
-        end = len(data) if end < 0 else end
-        parts.append(data[max(done, start - _AROUND) : end + _AROUND])
-        done = end + _AROUND
-        start = mapped.find(_RUN, end)
-    return b"".join(parts).decode("utf-8", "replace")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from grace_kp.levels import PrivacyLevel
 from grace_kp.trace.redaction._rule import MARK
-from grace_kp.trace.redaction._scan import candidates, is_known, remember
+from grace_kp.trace.redaction._scan import candidates, scanner
 
 MAX_PASSES = 4
 MAX_CHARACTERS = 16_000_000
@@ -53,7 +53,8 @@ def redact_text(text: str, *, identifiers: bool, counts: Counter[str] | None = N
 
     `counts` is increased by the number of removed places, by type.
     """
-    if is_known(text, identifiers=identifiers):
+    scan = scanner(identifiers)
+    if text in scan.known:
         return text
     if len(text) > MAX_CHARACTERS:
         text = _without_rest(text, MAX_CHARACTERS, counts)
@@ -63,7 +64,7 @@ def redact_text(text: str, *, identifiers: bool, counts: Counter[str] | None = N
         text = _one_pass(text, identifiers, counts)
         if text is before:
             if number == 0:
-                remember(text, identifiers=identifiers)
+                scan.remember([text])
             return text
     return _without_changes(text, identifiers, counts)
 

@@ -11,17 +11,17 @@ import re
 from typing import NamedTuple
 
 from grace_kp.trace.redaction._harmless import looks_random
-from grace_kp.trace.redaction._rule import MARK, RUN_LENGTH, Rule, necessary
+from grace_kp.trace.redaction._rule import MARK, RUN_LENGTH, Rule
 
 
 class Format(NamedTuple):
-    """One row: see above. `must` is a necessary expression in RE2's syntax, where the derived one would be slow."""
+    """One row: see above. `word` is an expression that every match contains, where `needs` are frequent."""
 
     vendor: str
     needs: str
     pattern: str
     random: bool = False
-    must: str | None = None
+    word: str | None = None
 
 
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
@@ -40,18 +40,18 @@ CLOUDS: tuple[Format, ...] = (
     Format("Google OAuth access", "ya29.", r"ya29\.[A-Za-z0-9_.-]{20,}"),
     Format("Google OAuth refresh", "1//0", r"1//0[A-Za-z0-9_-]{30,}", random=True),
     Format("Firebase messaging", "aaaa", r"AAAA[A-Za-z0-9_-]{7}:[A-Za-z0-9_-]{100,}"),
-    Format("Azure AD", "q~", r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{28,}", must=r"[0-9]Q~[A-Za-z0-9_~.-]{6}"),
-    Format("Azure AI services", "jqqj99", r"[A-Za-z0-9]{40,60}JQQJ99[A-Za-z0-9]{10}A[A-Za-z0-9]{12,}", must=r"JQQJ99"),
-    Format("Azure keys with a signature", "azfu +amc +ast azca +asb +aeh +arm +acr azse aiot apim acdb", r"[A-Za-z0-9+/]{32,90}(?:AzFu|\+AMC|\+ASt|AzCa|\+ASb|\+AEh|\+ARm|\+ACR|AzSe|AIoT|APIM|ACDb)[A-Za-z0-9+/]{5,12}(?:={0,2})(?![A-Za-z0-9+/=])", must=r"(?:AzFu|\+AMC|\+ASt|AzCa|\+ASb|\+AEh|\+ARm|\+ACR|AzSe|AIoT|APIM|ACDb)[A-Za-z0-9+/]{5}"),
-    Format("Azure DevOps", "azdo", r"[A-Za-z0-9]{70,80}AZDO[A-Za-z0-9]{4}", must=r"[A-Za-z0-9]{4}AZDO"),
-    Format("Azure key in base64", "==", r"(?<!sha512-)(?<!sha512:)(?<!integrity=)(?<!digest=)[A-Za-z0-9+/]{86}==(?![A-Za-z0-9+/=])", random=True, must=r"[A-Za-z0-9+/]{6}=="),
+    Format("Azure AD", "q~", r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{28,}", word=r"[0-9]Q~[A-Za-z0-9_~.-]{6}"),
+    Format("Azure AI services", "jqqj99", r"[A-Za-z0-9]{40,60}JQQJ99[A-Za-z0-9]{10}A[A-Za-z0-9]{12,}"),
+    Format("Azure keys with a signature", "azfu +amc +ast azca +asb +aeh +arm +acr azse aiot apim acdb", r"[A-Za-z0-9+/]{32,90}(?:AzFu|\+AMC|\+ASt|AzCa|\+ASb|\+AEh|\+ARm|\+ACR|AzSe|AIoT|APIM|ACDb)[A-Za-z0-9+/]{5,12}(?:={0,2})(?![A-Za-z0-9+/=])"),
+    Format("Azure DevOps", "azdo", r"[A-Za-z0-9]{70,80}AZDO[A-Za-z0-9]{4}"),
+    Format("Azure key in base64", "==", r"(?<!sha512-)(?<!sha512:)(?<!integrity=)(?<!digest=)[A-Za-z0-9+/]{86}==(?![A-Za-z0-9+/=])", random=True, word=r"[A-Za-z0-9+/]{6}=="),
     Format("Alibaba", "ltai", r"LTAI[A-Za-z0-9]{12,24}", random=True),
     Format("Tencent", "akid", r"AKID[A-Za-z0-9]{28,36}", random=True),
     Format("Volcengine", "aklt", r"AKLT[A-Za-z0-9]{30,}", random=True),
     Format("Yandex", "aqvn", r"AQVN[A-Za-z0-9_-]{35,}"),
     Format("Yandex", "y0_", r"y0_[A-Za-z0-9_-]{40,}"),
     Format("Yandex", "t1.", r"t1\.[A-Za-z0-9_-]{16,}={0,2}\.[A-Za-z0-9_-]{60,}={0,2}"),
-    Format("Yandex", "yc", r"YC[A-Za-z0-9_-]{38}(?![A-Za-z0-9_-])", random=True),
+    Format("Yandex", "yc", r"YC[A-Za-z0-9_-]{38}(?![A-Za-z0-9_-])", random=True, word=r"YC[A-Za-z0-9_-]{38}"),
     Format("DigitalOcean", "_v1_", r"do[oprsc]_v1_[a-f0-9]{32,}"),
     Format("DigitalOcean Spaces", "do00", r"DO00[A-Z0-9]{16}(?![A-Za-z0-9])"),
     Format("Backblaze", "k00", r"K00[0-9][A-Za-z0-9+/]{26,28}(?![A-Za-z0-9+/])", random=True),
@@ -70,9 +70,9 @@ CLOUDS: tuple[Format, ...] = (
     Format("PlanetScale", "pscale_", r"pscale_(?:tkn|oauth|pw)_[A-Za-z0-9_.=-]{20,}"),
     Format("Tailscale", "tskey-", r"tskey-[a-z]{2,12}-[A-Za-z0-9]{6,}(?:-[A-Za-z0-9]{10,})?"),
     Format("Pulumi", "pul-", r"pul-[a-f0-9]{40}"),
-    Format("Terraform Cloud", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}", must=r"\.atlasv1\."),
+    Format("Terraform Cloud", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}"),
     Format("HashiCorp Vault", "hvs. hvb. hvr.", r"hv[sbr]\.[A-Za-z0-9_-]{20,}"),
-    Format("HashiCorp Vault", "s.", r"(?<![A-Za-z0-9_./-])s\.[A-Za-z0-9]{24}(?![A-Za-z0-9])", random=True, must=r"s\.[A-Za-z0-9]{24}"),
+    Format("HashiCorp Vault", "s.", r"(?<![A-Za-z0-9_./-])s\.[A-Za-z0-9]{24}(?![A-Za-z0-9])", random=True, word=r"s\.[A-Za-z0-9]{24}"),
     Format("Aiven", "avns_", r"AVNS_[A-Za-z0-9_-]{16,}"),
     Format("ClickHouse Cloud", "4b1d", r"4b1d[A-Za-z0-9]{38}(?![A-Za-z0-9])"),
     Format("Databricks", "dapi", r"dapi[a-f0-9]{32}(?:-\d)?|dapi[a-f0-9]{24,}", random=True),
@@ -80,7 +80,7 @@ CLOUDS: tuple[Format, ...] = (
     Format("Snowflake", "ver:1", r"ver:1-hint:\d{4,20}-ETMsDg[A-Za-z0-9+/=]{20,}"),
     Format("MongoDB Atlas", "mdb_sa_", r"mdb_sa_(?:sk|id)_[A-Za-z0-9_-]{20,}"),
     Format("OpenShift", "sha256~", r"sha256~[A-Za-z0-9_-]{32,}"),
-    Format("Kubernetes bootstrap", ".", r"(?<![\w.-])[a-z0-9]{6}\.[a-z0-9]{16}(?![\w.-])", random=True, must=r"[a-z0-9]{6}\.[a-z0-9]{16}"),
+    Format("Kubernetes bootstrap", ".", r"(?<![\w.-])[a-z0-9]{6}\.[a-z0-9]{16}(?![\w.-])", random=True, word=r"[a-z0-9]{6}\.[a-z0-9]{16}"),
     Format("NVIDIA", "nvapi-", r"nvapi-[A-Za-z0-9_-]{40,}"),
 )  # fmt: skip
 
@@ -111,7 +111,7 @@ DEVELOPMENT: tuple[Format, ...] = (
     Format("Prefect", "pnu_ pnb_", r"pn[ub]_[A-Za-z0-9]{30,}"),
     Format("dbt Cloud", "dbtc_ dbtu_ dbts_", r"dbt[cus]_[A-Za-z0-9_=-]{30,}"),
     Format("Postman", "pmak-", r"PMAK-[a-fA-F0-9]{24}-[a-fA-F0-9]{30,}"),
-    Format("RapidAPI", "jsn", r"[a-z0-9]{10}msh[a-z0-9]{10,20}p1[a-z0-9]{4,8}jsn[a-z0-9]{10,14}", must=r"jsn[a-z0-9]{6}"),
+    Format("RapidAPI", "jsn", r"[a-z0-9]{10}msh[a-z0-9]{10,20}p1[a-z0-9]{4,8}jsn[a-z0-9]{10,14}"),
     Format("ReadMe", "rdme_", r"rdme_[a-z0-9]{40,}"),
     Format("Infracost", "ico-", r"ico-[A-Za-z0-9]{32}"),
     Format("Scalingo", "tk-us-", r"tk-us-[A-Za-z0-9_-]{40,}"),
@@ -125,10 +125,10 @@ DEVELOPMENT: tuple[Format, ...] = (
     Format("Frame.io", "fio-u-", r"fio-u-[A-Za-z0-9_=-]{40,}"),
     Format("Django", "django-insecure-", r"django-insecure-[^\s\"'<>]{20,}"),
     Format("Laravel", "base64:", r"base64:[A-Za-z0-9+/]{43}=(?!=)"),
-    Format("Ngrok", "_", r"[12][A-Za-z0-9]{26}_[A-Za-z0-9]{20,22}(?![A-Za-z0-9_])", random=True, must=r"[12][A-Za-z0-9]{26}_[A-Za-z0-9]{6}"),
-    Format("MaxMind", "_mmk", r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk", must=r"_mmk"),
+    Format("Ngrok", "_", r"[12][A-Za-z0-9]{26}_[A-Za-z0-9]{20,22}(?![A-Za-z0-9_])", random=True, word=r"[12][A-Za-z0-9]{26}_[A-Za-z0-9]{6}"),
+    Format("MaxMind", "_mmk", r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk"),
     Format("LaunchDarkly", "sdk- api- mob-", rf"(?<![\w-])(?:sdk|api|mob)-{_UUID}"),
-    Format("Sanity", "sk", r"sk[A-Za-z0-9]{80,200}(?![A-Za-z0-9])", random=True, must=r"sk[A-Za-z0-9]{24}"),
+    Format("Sanity", "sk", r"sk[A-Za-z0-9]{80,200}(?![A-Za-z0-9])", random=True, word=r"sk[A-Za-z0-9]{24}"),
     Format("Contentful", "cfpat-", r"CFPAT-[A-Za-z0-9_-]{40,}"),
     Format("DevCycle and Statsig", "secret-", r"secret-[A-Za-z0-9]{32,}", random=True),
     Format("PostHog", "phc_ phx_", r"ph[cx]_[A-Za-z0-9]{30,}", random=True),
@@ -143,7 +143,7 @@ MODELS: tuple[Format, ...] = (
     Format("Anthropic", "sk-ant-", r"sk-ant-[A-Za-z0-9_-]{8,}"),
     Format("OpenAI", "sk-proj-", r"sk-proj-[A-Za-z0-9_-]{8,}"),
     Format("OpenAI and others", "sk-", r"(?<![A-Za-z0-9_-])sk-(?=[A-Za-z_-]{0,40}[0-9]|[A-Za-z0-9]{20})[A-Za-z0-9][A-Za-z0-9_-]{15,}"),
-    Format("OpenAI", "t3blbkfj", r"[A-Za-z0-9_-]{20,200}T3BlbkFJ[A-Za-z0-9_-]{20,}", must=r"T3BlbkFJ"),
+    Format("OpenAI", "t3blbkfj", r"[A-Za-z0-9_-]{20,200}T3BlbkFJ[A-Za-z0-9_-]{20,}"),
     Format("OpenAI session", "sess-", r"sess-[A-Za-z0-9]{30,}", random=True),
     Format("Hugging Face", "hf_", r"hf_[A-Za-z0-9]{20,}"),
     Format("Hugging Face", "api_org_", r"api_org_[A-Za-z0-9]{20,}"),
@@ -165,7 +165,7 @@ MODELS: tuple[Format, ...] = (
     Format("Weights & Biases", "wandb_v1_", r"wandb_v1_[A-Za-z0-9_]{30,}"),
     Format("ElevenLabs", "sk_", r"sk_[a-f0-9]{40,}"),
     Format("Brave Search", "bsa", r"BSA[A-Za-z0-9_-]{27,30}(?![A-Za-z0-9_-])", random=True),
-    Format("Chroma", "ck-", r"(?<![A-Za-z0-9_-])ck-[A-Za-z0-9]{40,}", random=True, must=r"ck-[A-Za-z0-9]{16}"),
+    Format("Chroma", "ck-", r"(?<![A-Za-z0-9_-])ck-[A-Za-z0-9]{40,}", random=True),
     Format("Modal", "ak- as-", r"(?<![A-Za-z0-9_-])a[ks]-[A-Za-z0-9]{22}(?![A-Za-z0-9_-])", random=True),
     Format("KnowledgePulse", "kp_", r"(?<![A-Za-z0-9_./\\-])kp_(?=[A-Za-z]{0,40}[0-9]|[a-f]{16})[A-Za-z0-9]{12,}(?![_./-][A-Za-z])"),
     Format("KnowledgePulse", "kp_", r"(?<![A-Za-z0-9_./\\-])kp_(?:live|test|sk|api|key|secret|prod|dev|raw)_(?=[A-Za-z_-]{0,40}[0-9])[A-Za-z0-9_-]{8,}(?!\.[A-Za-z])", random=True),
@@ -175,13 +175,13 @@ BUSINESS: tuple[Format, ...] = (
     Format("Slack", "xox", r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}"),
     Format("Slack", "xapp-", r"xapp-[A-Za-z0-9-]{10,}"),
     Format("Slack workflow", "xwfp-", r"xwfp-[A-Za-z0-9-]{10,}"),
-    Format("Discord", ".", r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45}", must=r"[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{16}"),
-    Format("Telegram", ":", r"(?<![\w:.-])[0-9]{6,16}:A[A-Za-z0-9_-]{32,36}(?![A-Za-z0-9_-])", must=r"[0-9]{6}:A[A-Za-z0-9_-]{6}"),
+    Format("Discord", ".", r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45}", word=r"[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{16}"),
+    Format("Telegram", ":", r"(?<![\w:.-])[0-9]{6,16}:A[A-Za-z0-9_-]{32,36}(?![A-Za-z0-9_-])", word=r"[0-9]{6}:A[A-Za-z0-9_-]{6}"),
     Format("Twitch", "oauth:", r"oauth:[a-z0-9]{30}(?![A-Za-z0-9])", random=True),
     Format("X", "aaaaaaaaaaaaaaaaaaaa", r"(?<![+/])A{20,}[A-Za-z0-9%]{60,}", random=True),
     Format("Meta", "eaa", r"EAA[A-Za-z0-9]{40,}", random=True),
     Format("Instagram", "igqv igaa", r"IG(?:QV|AA)[A-Za-z0-9_-]{40,}", random=True),
-    Format("Meta", "|", r"(?<![\w|])[0-9]{15,16}\|[A-Za-z0-9_-]{27,40}(?![A-Za-z0-9_-])", random=True, must=r"[0-9]{6}\|[A-Za-z0-9_-]{6}"),
+    Format("Meta", "|", r"(?<![\w|])[0-9]{15,16}\|[A-Za-z0-9_-]{27,40}(?![A-Za-z0-9_-])", random=True, word=r"[0-9]{6}\|[A-Za-z0-9_-]{6}"),
     Format("LinkedIn", "wpl_ap", r"WPL_AP[0-9]\.[A-Za-z0-9_.=/+-]{12,}"),
     Format("LinkedIn", "aqu aqv aqw aqx", r"AQ[UVWX][A-Za-z0-9_-]{80,}", random=True),
     Format("Stripe and Paystack", "_live_ _test_ _prod_", r"(?:sk|rk|pk|whsec|ek)_(?:live|test|prod)_[A-Za-z0-9]{8,}"),
@@ -200,35 +200,35 @@ BUSINESS: tuple[Format, ...] = (
     Format("Lob", "live_ test_", r"(?<![A-Za-z0-9_])(?:live|test)_(?:pub_)?[a-f0-9]{31,35}"),
     Format("EasyPost", "ezak eztk", r"EZ[AT]K[A-Za-z0-9]{40,}"),
     Format("Shippo", "shippo_", r"shippo_(?:live|test)_[a-fA-F0-9]{32,}"),
-    Format("Twilio", "sk", r"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
-    Format("Twilio account", "ac", r"AC[0-9a-f]{32}(?![A-Za-z0-9])"),
+    Format("Twilio", "sk", r"SK[0-9a-f]{32}(?![A-Za-z0-9])", word=r"SK[0-9a-f]{32}"),
+    Format("Twilio account", "ac", r"AC[0-9a-f]{32}(?![A-Za-z0-9])", word=r"AC[0-9a-f]{32}"),
     Format("SendGrid", "sg.", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{10,}"),
     Format("Mailgun", "key-", r"(?<![A-Za-z0-9_])(?:pub)?key-[a-f0-9]{32}"),
-    Format("Mailgun", "-", r"(?<![\w-])[a-f0-9]{32}-[a-f0-9]{8}-[a-f0-9]{8}(?![\w-])", must=r"[a-f0-9]{6}-[a-f0-9]{8}-[a-f0-9]{8}"),
-    Format("Mailchimp", "-us", r"[a-f0-9]{32}-us[0-9]{1,2}(?![A-Za-z0-9])", must=r"[a-f0-9]{6}-us[0-9]"),
+    Format("Mailgun", "-", r"(?<![\w-])[a-f0-9]{32}-[a-f0-9]{8}-[a-f0-9]{8}(?![\w-])", word=r"[a-f0-9]{6}-[a-f0-9]{8}-[a-f0-9]{8}"),
+    Format("Mailchimp", "-us", r"[a-f0-9]{32}-us[0-9]{1,2}(?![A-Za-z0-9])"),
     Format("Mandrill", "md-", r"md-[A-Za-z0-9_-]{22}(?![A-Za-z0-9_-])", random=True),
     Format("Brevo", "xkeysib xsmtpsib", r"x(?:keysib|smtpsib)-[a-f0-9]{40,}-[A-Za-z0-9]{12,}"),
-    Format("Resend", "re_", r"(?<![A-Za-z0-9_])re_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,}|(?<![A-Za-z0-9_])re_[A-Za-z0-9]{28,}", random=True, must=r"re_[A-Za-z0-9]{8}"),
+    Format("Resend", "re_", r"(?<![A-Za-z0-9_])re_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,}|(?<![A-Za-z0-9_])re_[A-Za-z0-9]{28,}", random=True),
     Format("Notion", "ntn_", r"ntn_[A-Za-z0-9]{30,}"),
     Format("Notion", "secret_", r"secret_[A-Za-z0-9]{40,}", random=True),
     Format("Airtable", "pat", r"pat[A-Za-z0-9]{14}\.[a-f0-9]{40,}"),
     Format("Airtable", "key", r"key[A-Za-z0-9]{14}(?![A-Za-z0-9])", random=True),
-    Format("Asana", "0/ 1/ 2/", r"(?<![\w/.-])[0-2]/[0-9]{10,20}(?:/[0-9]{10,20})?:[a-f0-9]{32}|(?<![\w/.-])0/[a-f0-9]{32}(?![A-Za-z0-9])"),
+    Format("Asana", "0/ 1/ 2/", r"(?<![\w/.-])[0-2]/[0-9]{10,20}(?:/[0-9]{10,20})?:[a-f0-9]{32}|(?<![\w/.-])0/[a-f0-9]{32}(?![A-Za-z0-9])", word=r"[0-2]/[0-9]{10}|0/[a-f0-9]{32}"),
     Format("Linear", "lin_", r"lin_(?:api|oauth|wh)_[A-Za-z0-9]{20,}"),
     Format("Figma", "figd_ figo_ figu_ figr_ figm_ figdr_ figur_ figor_", r"fig(?:[dourm]|[duo]r)_[A-Za-z0-9_-]{20,}"),
     Format("ClickUp", "pk_", r"pk_[0-9]{4,12}_[A-Z0-9]{20,}"),
     Format("Typeform", "tfp_", r"tfp_[A-Za-z0-9_.=-]{30,}"),
     Format("Intercom", "dg9r", r"dG9rO[A-Za-z0-9+/]{40,}={0,2}"),
     Format("HubSpot", "pat-", rf"pat-(?:na|eu|ap)[0-9]-{_UUID}"),
-    Format("Salesforce", "!", r"00D[A-Za-z0-9]{12,15}![A-Za-z0-9._]{60,}"),
-    Format("Okta", "00", r"(?<![\w.-])00[A-Za-z][A-Za-z0-9_-]{39}(?![A-Za-z0-9_-])", random=True, must=r"00[A-Za-z][A-Za-z0-9_-]{12}"),
+    Format("Salesforce", "!", r"00D[A-Za-z0-9]{12,15}![A-Za-z0-9._]{60,}", word=r"00D[A-Za-z0-9]{12,15}!"),
+    Format("Okta", "00", r"(?<![\w.-])00[A-Za-z][A-Za-z0-9_-]{39}(?![A-Za-z0-9_-])", random=True, word=r"00[A-Za-z][A-Za-z0-9_-]{12}"),
     Format("Dropbox", "sl.", r"(?<![\w.-])sl\.(?:u\.)?[A-Za-z0-9_-]{60,}"),
-    Format("Dropbox", "aaaaaaaaaa", r"[A-Za-z0-9]{11}AAAAAAAAAA[A-Za-z0-9_=-]{40,}", must=r"AAAAAAAAAA"),
-    Format("Adobe", "p8e", r"p8e-[A-Za-z0-9_-]{28,}", must=r"p8e-"),
+    Format("Dropbox", "aaaaaaaaaa", r"[A-Za-z0-9]{11}AAAAAAAAAA[A-Za-z0-9_=-]{40,}"),
+    Format("Adobe", "p8e", r"p8e-[A-Za-z0-9_-]{28,}"),
     Format("Grafana", "glsa_ glc_ glsm_", r"gl(?:sa|c|sm)_[A-Za-z0-9+/_=-]{24,}", random=True),
     Format("Grafana", "eyjrijoi", r"eyJrIjoi[A-Za-z0-9+/_-]{30,}={0,2}"),
     Format("New Relic", "nrak- nrii- nriq- nrra- nrsp- nraa- nrbr- nrjs-", r"NR(?:AK|II|IQ|RA|SP|AA|BR|JS)-[A-Za-z0-9_-]{16,}"),
-    Format("New Relic licence", "nral", r"[a-z]{0,6}[a-f0-9x]{26,40}(?:NRAL|FFFFNRAL)(?![A-Za-z0-9])", must=r"NRAL"),
+    Format("New Relic licence", "nral", r"[a-z]{0,6}[a-f0-9x]{26,40}(?:NRAL|FFFFNRAL)(?![A-Za-z0-9])"),
     Format("Datadog", "ddpat_ ddsat_ ddapi_ ddapp_", r"dd(?:pat|sat|api|app)_[A-Za-z0-9_-]{20,}", random=True),
     Format("Dynatrace", "dt0", r"dt0[a-z][0-9]{2}\.[A-Z0-9]{8,24}\.[A-Z0-9]{40,}"),
     Format("Honeycomb", "hcaik hcalk hcbik hcblk hcxik hcxlk hcaic hcbic hcxic hcalc hcblc hcxlc", r"hc[abx][il][ck]_[A-Za-z0-9]{40,}"),
@@ -237,7 +237,7 @@ BUSINESS: tuple[Format, ...] = (
     Format("Elastic", "essu_", r"essu_[A-Za-z0-9+/=_-]{30,}"),
     Format("age", "age-secret-key-", r"AGE-SECRET-KEY-(?:PQ-)?1[A-Z0-9]{30,}"),
     Format("Bitcoin extended key", "prv", r"[xyzt]prv[1-9A-HJ-NP-Za-km-z]{90,}"),
-    Format("ReCAPTCHA", "6l", r"6L[a-zA-Z0-9]{5,6}AAAA[A-Za-z0-9_-]{24,30}"),
+    Format("ReCAPTCHA", "6l", r"6L[a-zA-Z0-9]{5,6}AAAA[A-Za-z0-9_-]{24,30}", word=r"6L[a-zA-Z0-9]{5,6}AAAA"),
     Format("Freemius and generic", "sk_", r"sk_[A-Za-z0-9]{28,}", random=True),
 )  # fmt: skip
 
@@ -288,11 +288,10 @@ def _rule(row: Format) -> Rule:
         needs=tuple(row.needs.split()),
         begins=_begins(row),
         runs=_runs(row),
-        must=row.must or necessary(row.pattern),
+        word=row.word,
+        local="[^" not in row.pattern,  # such a class has rare blanks in it
         replacement=_random_key if row.random else _key,
     )
 
 
-# Formats without a word that would be worth looking for; the compiled necessary expression decides.
-VAGUE = frozenset(("q~", "==", "yc", "s.", ".", "_", "sk", ":", "|", "ac", "-", "!", "00", "6l", "0/", "1/", "2/"))
 VENDOR_RULES: tuple[Rule, ...] = tuple(_rule(row) for rows in (CLOUDS, DEVELOPMENT, MODELS, BUSINESS) for row in rows)

@@ -12,15 +12,7 @@ from hypothesis import strategies as st
 from grace_kp.trace import Redactor, redact_text, redact_value, storable, texts_in
 from grace_kp.trace.redaction import _scan
 from grace_kp.trace.redaction._identifiers import IDENTIFIERS
-from grace_kp.trace.redaction._scan import (
-    MAX_TOGETHER,
-    SECRETS,
-    SEPARATOR,
-    Remembering,
-    compiled_scan,
-    pure_scan,
-    unaffected,
-)
+from grace_kp.trace.redaction._scan import SECRETS, Scan
 from tests.exhaustive import examples
 from tests.trace.redaction.contexts import CONTEXTS
 from tests.trace.redaction.corpus import TOKENS
@@ -29,10 +21,6 @@ from tests.trace.redaction.harmless import HARMLESS
 from tests.trace.redaction.structures import structures
 
 RULES = [rule for rule in SECRETS + IDENTIFIERS if "A3T" not in rule.pattern]
-# google-re2 has no wheels for some interpreters.
-SCANS = {
-    name: scan for name, scan in (("pure", pure_scan(True)), ("compiled", compiled_scan(True))) if scan is not None
-}
 TEXTS = st.lists(
     st.sampled_from(
         [text for _, text, _ in CONTEXTS]
@@ -45,10 +33,10 @@ TEXTS = st.lists(
 )
 
 
-@pytest.fixture(params=SCANS)
-def scan(request, monkeypatch):
-    """Each of the scans in turn, with an empty memory."""
-    found = Remembering(SCANS[request.param])
+@pytest.fixture
+def scan(monkeypatch):
+    """A scan with an empty memory."""
+    found = Scan(identifiers=True)
     monkeypatch.setattr(_scan, "_SCANS", {True: found})
     return found
 
@@ -93,7 +81,7 @@ def test_no_text_that_a_rule_matches_is_unaffected(scan, data):
     text = data.draw(st.from_regex(re.compile(rule.pattern, rule.flags & ~re.ASCII)))
     before, after = data.draw(st.sampled_from(HARMLESS)), data.draw(st.text(max_size=4))
     if rule.sub(text, None) != text:
-        assert text not in unaffected([before, text, after], identifiers=True)
+        assert text not in scan.expect([before, text, after])
 
 
 @given(st.lists(JSON, max_size=3))
@@ -115,28 +103,15 @@ def test_a_secret_that_only_its_name_gives_away_is_removed_though_its_text_is_ha
     assert [{"password": "[REDACTED:password]", "q": "correct horse"}] == together(values)[0]
 
 
-def test_conditions_of_rules_take_the_separator_for_the_end_of_a_text():
-    """A condition that only the end of the whole text meets would let a secret pass."""
-    anchored = re.compile(r"\\[AzZ]|(?<![\[\\])\^|(?<!\\)\$(?!\\)")
-    # A key of 40 characters ends at a character that cannot be a part of it, as the separator is, or at the end of the text.
-    assert ["AWS secret keys"] == [
-        rule.vendor for rule in SECRETS + IDENTIFIERS if anchored.search(re.sub(r"\[\^?[^\]]*\]", "", rule.necessary))
-    ]
-    assert re.match(r"\A[^A-Za-z0-9+/].*[^A-Za-z0-9+/]\Z", SEPARATOR, re.DOTALL)
-
-
-def test_many_texts_are_scanned_in_parts(monkeypatch):
-    """No scan reads more than its bound, longer texts are left to a scan of their own, and a secret concerns only its part."""
-    lengths = []
-
-    def scan(text):
-        lengths.append(len(text) - text.count(SEPARATOR) * len(SEPARATOR))
-        return SECRETS if "AKIA" in text else ()
-
-    monkeypatch.setattr(_scan, "_SCANS", {False: scan})
-    texts = [f"{number:03d}" + "w" * 497 for number in range(100)]
-    assert set(texts) == unaffected([*texts, "z" * (MAX_TOGETHER + 1)], identifiers=False)
-    assert max(lengths) <= MAX_TOGETHER
-    found = unaffected([*texts, "AKIA"], identifiers=False)
-    assert "AKIA" not in found
-    assert len(found) >= 100 - MAX_TOGETHER // 500
+def test_no_text_is_scanned_twice(scan, monkeypatch):
+    """The rules for a suspicious text are kept until it is redacted, and no longer than the document."""
+    texts, scanned = ["the password of the room", "a harmless text"], []
+    candidates = Scan._candidates
+    monkeypatch.setattr(Scan, "_candidates", lambda self, new: scanned.extend(new) or candidates(self, new))
+    redactor = Redactor(identifiers=True)
+    redactor.expect(texts)
+    assert texts == [redactor.text(text) for text in texts]
+    assert sorted(texts) == sorted(scanned)
+    redactor.expect(["another password"])
+    redactor.forget()
+    assert not scan._expected
