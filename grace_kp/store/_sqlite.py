@@ -226,6 +226,11 @@ class SqliteStore(ActionTable, Followed, StateTable):
         with self._use(write=True) as connection:
             self._unfinished.journal(connection, entries)
 
+    def is_open(self, id: str) -> bool:  # noqa: A002
+        """Return whether a run with this id is open, in any process, or waits to be recovered."""
+        with self._use() as connection:
+            return connection.execute("SELECT 1 FROM journal WHERE run_id = ? LIMIT 1", (id,)).fetchone() is not None
+
     def put_feedback(self, entries: Sequence[FeedbackEntry]) -> list[str]:
         """Add feedback to stored runs, in one transaction. Later versions of a trace keep it; deleting the run deletes it.
 

@@ -21,7 +21,7 @@ from grace_kp.trace._files import whole_file
 from grace_kp.trace._json_text import TOO_DEEP, Broken, Found, read_line, read_text
 from grace_kp.trace._lines import TooLong, lines_of
 from grace_kp.trace._model import ReasoningTrace
-from grace_kp.trace.formats import is_message, is_native, read_run, runs_in
+from grace_kp.trace.formats import is_message, is_native, read_run, runs_in, span_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,7 +30,14 @@ if TYPE_CHECKING:
 
 STANDARD = "-"
 _BOM = b"\xef\xbb\xbf"
-_WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
+_OTHERS = {
+    (b"\xff\xfe", b"\xfe\xff"): "is UTF-16; only UTF-8 can be read",
+    (b"PK\x03\x04",): "is a zip archive, such as an Inspect log (.eval), and there is no reader for it",
+}
+
+
+class SpanFormat(InvalidRecord):
+    """A document holds spans instead of runs."""
 
 
 class FileRun(NamedTuple):
@@ -42,6 +49,8 @@ class FileRun(NamedTuple):
     line: int
     path: str
     """Where the run stands in the JSON value of the line; empty for a value of its own."""
+    file: str
+    """The file, as the caller named it."""
 
 
 def read_traces(
@@ -178,8 +187,8 @@ class _Reading:
                     yield self._too_long("the line is", "; the rest of the file is not read" if line.ends else "")
                     continue
                 if self._line == 1:
-                    if line.startswith(_WIDE_BOMS):
-                        yield self._invalid("is UTF-16; only UTF-8 can be read", 1)
+                    if problem := next((_OTHERS[begin] for begin in _OTHERS if line.startswith(begin)), None):
+                        yield self._invalid(problem, 1)
                         return
                     line = line.removeprefix(_BOM)
                 if not line.strip():
@@ -226,6 +235,11 @@ class _Reading:
             column = f" (column {found.column})" if found.column else ""
             yield self._invalid(found.problem + column, found.line, found.path)
             return
+        spans = span_format(found.value)
+        if spans is not None:
+            problem = f"there is no reader for this format: {spans[0]}; a file holds traces or chat runs"
+            yield SpanFormat(problem, file=self._label, line=found.line, path=_below(found.path, spans[1]))
+            return
         several = runs_in(found.value) if not is_native(found.value) else None
         if several is None:
             yield self._run(found.value, found.line, found.path)
@@ -245,7 +259,7 @@ class _Reading:
                     fallback_domain=self._domain,
                     use_label=self._use_labels,
                 )
-            return FileRun(trace, document, line, path)
+            return FileRun(trace, document, line, path, self._label)
         except InvalidTrace as error:
             return self._invalid(error.problem, line, _below(path, error.path))
         except RecursionError:
