@@ -176,7 +176,8 @@ def _span_name(value: object, *, ids_alone: bool) -> str | None:
     spelled = {letters: name for name in names for letters in _letters_of(name)}
     found = [next((spelled[name] for name in spelled if pattern.fullmatch(name)), None) for pattern in _SPAN_IDS]
     trace, parent, span, start = found
-    is_span = (trace and parent) or (not ids_alone and ((span and (trace or parent)) or (parent and start)))
+    linked = (trace and parent) or "parentuuid" in spelled
+    is_span = linked or (not ids_alone and ((span and (trace or parent)) or (parent and start)))
     for name, sets in _SPAN_FORMATS.items():
         if (is_span or not ids_alone) and any(spelled.keys() >= {*fields.split()} for fields in sets):
             return name
