@@ -246,7 +246,7 @@ def _runs_in(source: Any, name: str, *, domain: str | None) -> Iterator[FileRun 
             shutil.copyfileobj(stream, copy)
             first = source = SimpleNamespace(read=copy.read, fileno=stream.fileno)
             copy.seek(0)
-        spans = next((run for run in read_runs(first, name=name) if isinstance(run, SpanFormat)), None)
+        spans = next((run for run in read_runs(first, name=name, spans_only=True) if isinstance(run, SpanFormat)), None)
         copy.seek(0)
         yield from [spans] if spans is not None else read_runs(source, name=name, domain=domain)
 

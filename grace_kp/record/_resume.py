@@ -136,7 +136,7 @@ class Conversations:
             if not waiting:
                 return
             stored = attempt("resuming", functools.partial(self._writer().store().get, waiting.pop()))
-            document = None if stored is None else stored.to_dict()
+            document = None if stored is None or (stored.grace or {}).get("imported") else stored.to_dict()
             yield document
             waiting += [] if document is None else _ended_inside(document)
         yield None  # more than are read

@@ -86,6 +86,7 @@ def read_runs(
     domain: str | None = None,
     max_document_mb: float | None = None,
     use_labels: bool = True,
+    spans_only: bool = False,
 ) -> Iterator[FileRun | InvalidRecord]:
     """Yield the runs of a file as `read_traces` does, each with the document that it was read from.
 
@@ -96,6 +97,7 @@ def read_runs(
         max_document_mb: see there.
         use_labels: whether a foreign run that is labelled as solved counts as successful, with a recovery from its last error. With False
             no part of the trace outside of `grace.source` depends on a label.
+        spans_only: yield problems alone, without building traces: a `SpanFormat` for each document in a format of spans.
     """
     label = name if name is not None else _label(source)
     if isinstance(source, str | os.PathLike) and source != STANDARD:
@@ -104,7 +106,7 @@ def read_runs(
         raise TypeError(f"a source is a path, '-' or an open file (got {type(source).__name__})")
     if max_document_mb is None:
         max_document_mb = Settings.load().max_document_mb
-    return _Reading(label, domain or "default", int(max_document_mb * (1 << 20)), use_labels=use_labels).all_of(source)
+    return _Reading(label, domain or "default", int(max_document_mb * (1 << 20)), use_labels, spans_only).all_of(source)
 
 
 def write_traces(path: str | os.PathLike[str], traces: Iterable[ReasoningTrace], *, mode: int | None = None) -> int:
@@ -138,11 +140,12 @@ def write_traces(path: str | os.PathLike[str], traces: Iterable[ReasoningTrace],
 class _Reading:
     """A file that is being read: its name, and the fallbacks for its runs."""
 
-    def __init__(self, label: str, domain: str, limit: int, *, use_labels: bool) -> None:
+    def __init__(self, label: str, domain: str, limit: int, use_labels: bool, spans_only: bool) -> None:
         self._label = label
         self._domain = domain
         self._limit = limit
         self._use_labels = use_labels
+        self._spans_only = spans_only
         self._created_at: str | None = None
         self._line = 0
 
@@ -239,6 +242,8 @@ class _Reading:
         if spans is not None:
             problem = f"there is no reader for this format: {spans[0]}; a file holds traces or chat runs"
             yield SpanFormat(problem, file=self._label, line=found.line, path=_below(found.path, spans[1]))
+            return
+        if self._spans_only:
             return
         several = runs_in(found.value) if not is_native(found.value) else None
         if several is None:

@@ -66,7 +66,6 @@ _SPAN_FORMATS = {
     "Inspect log": ("eval samples", "eval plan", "event spanid uuid"),
     "Claude Code session": ("parentuuid", "loglines"),
     "Opik traces": ("feedbackscores", "spanfeedbackscores"),
-    "Datadog spans": ("metastruct", "mlapp spanid", "traceid spanid service resource"),
     "Zipkin or Jaeger spans": ("traceid localendpoint", "traceid operationname", "traceid spanid references"),
     "OpenTelemetry spans": ("contexttraceid", "spancontexttraceid", "traceid spanid attributes"),
 }  # fmt: skip
@@ -154,11 +153,8 @@ def span_format(document: object) -> tuple[str, str] | None:
             continue
         else:
             is_chat = any(_is_chat(_decoded(value[field])) for field in _CHATS if field in value)
-            below = [
-                (_decoded(item), f"{path}.{field}".lstrip("."))
-                for field, item in value.items()
-                if field not in _CONTENTS
-            ]
+            held = ((field, _decoded(item)) for field, item in value.items() if field not in _CONTENTS)
+            below = [(item, f"{path}.{field}".lstrip(".")) for field, item in held]
             spans = ((name, path) for name in [_span_name(value, ids_alone=is_chat)] if name)
         found = next(spans, None)
         if found is not None:
