@@ -268,12 +268,16 @@ def _imported(run: FileRun, how: Assessor) -> dict[str, Any]:
 
 def _conflict(store: Store, stored: ReasoningTrace | None, trace: ReasoningTrace) -> str:
     """Return how a run would change what is in the store; empty if it would not."""
-    is_open = getattr(store, "is_open", lambda _: False)
-    if stored is not None or is_open(trace.id):
-        return f"the run {trace.id} is here already, with other content or labels, and stays until it is deleted"
+    from grace_kp.store import is_imported
+
+    is_expected = getattr(store, "is_expected", lambda _: False)
+    if stored is not None or is_expected(trace.id):
+        return (
+            f"the run {trace.id} is here already, open or with other content or labels, and stays until it is deleted"
+        )
     for linked in filter(None, [trace.parent_id, *trace.children, *(call.child for call in trace.calls)]):
         known = store.get(linked)
-        if is_open(linked) or not (known is None or (known.grace or {}).get("imported")):
+        if is_expected(linked) or not (known is None or is_imported(known)):
             return f"the run {trace.id} would be joined to the run {linked}, which was recorded here"
     return ""
 

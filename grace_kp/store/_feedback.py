@@ -99,6 +99,11 @@ def with_feedback(trace: ReasoningTrace, entries: Sequence[bytes]) -> ReasoningT
     return trace
 
 
+def is_imported(trace: ReasoningTrace | None) -> bool:
+    """Return whether a trace was imported from a file; False for none."""
+    return bool(trace is not None and (trace.grace or {}).get("imported"))
+
+
 def precedence(entry: Mapping[str, Any], user: object) -> int:
     """Return how much a label counts beside others on its run: 3 with the name of a person, 2 without a name, 1 from a program or a file.
 

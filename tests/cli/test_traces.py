@@ -12,6 +12,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
+from grace_kp.runtime import record_of
 from grace_kp.store import JournalEntry, open_store
 from tests.cli.documents import LONG
 from tests.cli.program import CHAT, run
@@ -191,7 +192,7 @@ def test_a_recorded_run_is_never_changed_by_an_import(bring, recorded):
         assert (0, 3) == (counts[0], counts[1] + counts[2])
         assert counts[2] >= 2
         assert "in.jsonl:2: the run kp:trace:" in errors
-        assert "is here already, with other content or labels, and stays until it is deleted" in errors
+        assert "is here already, open or with other content or labels, and stays until it is deleted" in errors
     assert before == traces_of(recorded)
 
 
@@ -199,6 +200,16 @@ def test_an_import_joins_no_recorded_run(bring, recorded):
     """Neither as its parent nor as its child; runs of the file are joined to each other."""
     before = traces_of(recorded)
     local = next(iter(before))
+    store = open_store(recorded)
+    nested = {
+        **next(iter(before.values())),
+        "id": "kp:trace:nested",
+        "grace": {"parent": {"trace_id": "kp:trace:lost"}},
+    }
+    store.put([record_of(nested)])
+    assert (0, 0, 1) == bring({**nested, "id": "kp:trace:lost", "grace": {}})[0]
+    assert 1 == store.delete(id="kp:trace:nested")
+    store.close()
     own = {**next(iter(before.values())), "id": "kp:trace:new"}
     for links in (
         {"parent": {"trace_id": local}},
