@@ -14,7 +14,7 @@ from grace_kp.calibrate._facts import task_of
 from grace_kp.errors import brief, is_unit
 from grace_kp.gating import audit_probability
 from grace_kp.levels import RunStatus
-from grace_kp.store import PROGRAM, by_precedence, precedence
+from grace_kp.store import IMPORT, PROGRAM, by_precedence, precedence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,12 +56,19 @@ def checked_sources(sources: Iterable[str] | str | None) -> tuple[str, ...] | No
     if not wanted:
         raise ValueError("sources must name at least one source; None stands for all feedback but approvals")
     for name in wanted:
-        if not isinstance(name, str) or not (_NAME.fullmatch(name) or (name.startswith(SCORER) and name != SCORER)):
+        if not isinstance(name, str) or not (
+            _NAME.fullmatch(name) or (name.startswith((SCORER, IMPORT)) and name not in {SCORER, IMPORT})
+        ):
             raise ValueError(
                 f"sources: {brief(name)} is no source; sources are names of feedback such as 'user', 'test' or 'audit', "
-                "and 'approval', 'outcome', 'own', 'imported' and 'scorer:<name>'"
+                "and 'approval', 'outcome', 'own', 'imported', 'import:<file>' and 'scorer:<name>'"
             )
     return wanted
+
+
+def counts_unnamed(source: object) -> bool:
+    """Return whether feedback of this source counts where no sources are named: neither approvals nor the labels of imported files do."""
+    return source != APPROVAL and not str(source).startswith(IMPORT)
 
 
 def needs_feedback(sources: Sequence[str] | None) -> bool:
@@ -90,7 +97,7 @@ def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None, *, vol
     counting = by_precedence(entries, grace.get("user"))
     for entry in counting:
         source, correct = entry.get("source"), _number(entry.get("correct"))
-        if (source == APPROVAL) if sources is None else (source not in sources):
+        if not counts_unnamed(source) if sources is None else (source not in sources):
             others = True
         elif correct is None or not isinstance(source, str):
             unusable = True
@@ -99,6 +106,8 @@ def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None, *, vol
     if accepted:
         return _weighted(accepted, _objects(grace.get("decisions")), volunteered=volunteered)
     for name in sources or ():
+        if grace.get("imported") and name != IMPORTED:
+            continue  # whoever wrote the file may have written approvals, outcomes and scores into it
         derived = _scored(trace, name) if name.startswith(SCORER) else _DERIVED.get(name, _nothing)(trace)
         if derived is not None:
             return Label(derived, name)

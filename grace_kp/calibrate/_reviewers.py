@@ -18,7 +18,7 @@ import numpy as np
 from grace_kp.calibrate._agreement import agreement_of
 from grace_kp.calibrate._comparison import Share
 from grace_kp.calibrate._gated import gated_actions, grace_of
-from grace_kp.calibrate._label_sources import APPROVAL, is_standing
+from grace_kp.calibrate._label_sources import counts_unnamed, is_standing
 from grace_kp.calibrate._reviewer_report import Quartiles, ReviewerFigures, ReviewerReport
 from grace_kp.calibrate._run_labels import correctness, feedback_in
 from grace_kp.store import PROGRAM
@@ -113,7 +113,7 @@ class _Collection:
         stated: dict[str, int] = {}
         for entry in feedback:
             name, label = entry.get("by"), correctness(entry["correct"])
-            if not isinstance(name, str) or not name or entry.get("source") == APPROVAL or entry.get(PROGRAM):
+            if not isinstance(name, str) or not name or not counts_unnamed(entry.get("source")) or entry.get(PROGRAM):
                 continue
             self._person(name).feedback[_word(label) or "between"] += 1
             if _word(label):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from grace_kp.calibrate._label_sources import APPROVAL
+from grace_kp.calibrate._label_sources import counts_unnamed
 from grace_kp.errors import brief, is_unit
 from grace_kp.store import by_precedence
 
@@ -29,12 +29,12 @@ def feedback_in(grace: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def label_in(grace: Mapping[str, Any]) -> float | None:
-    """Return the label of a run that counts, 1 for right and 0 for wrong; approvals are none. None without a label.
+    """Return the label of a run that counts, 1 for right and 0 for wrong; approvals and labels of imported files are none. None without a label.
 
     It is the label that `cal.labels` takes with `volunteered=True`, without its weight.
     """
     entries = by_precedence(feedback_in(grace), grace.get("user"))
-    stated = [entry for entry in entries if entry.get("source") != APPROVAL]
+    stated = [entry for entry in entries if counts_unnamed(entry.get("source"))]
     return correctness(stated[-1]["correct"]) if stated else None
 
 

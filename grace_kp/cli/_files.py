@@ -25,10 +25,15 @@ WANTED = "a file holds traces or chat runs, as JSON or JSON lines"
 
 
 class Unreadable:
-    """Number of traces that could not be read."""
+    """The parts that could not be read: their number, and the first of them."""
 
-    def __init__(self) -> None:
-        self.count = 0
+    count = 0
+    first: InvalidRecord | None = None
+
+    def add(self, problem: InvalidRecord) -> None:
+        """Count a part that could not be read."""
+        self.count += 1
+        self.first = self.first or problem
 
 
 def readable(
@@ -76,7 +81,7 @@ def _readable(
             yield item
             continue
         count += 1
-        unreadable.count += 1
+        unreadable.add(item)
         if count <= REPORTED:
             say_error(item) if found else waiting.append(item)
         if count >= GIVE_UP and not found:

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import tempfile
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._files import Unreadable, readable
+from grace_kp.cli._files import REPORTED, Unreadable, read_files
 from grace_kp.cli._lookup import StoreOption, described, find, opened, reading, short_id
-from grace_kp.cli._output import clean, console, progress, put_json, put_jsonl
+from grace_kp.cli._output import clean, console, progress, put_json, put_jsonl, say_error
 from grace_kp.cli._page import put, put_text
 from grace_kp.cli._show import Sheet
 from grace_kp.cli._table import Column, Table
+from grace_kp.errors import InvalidRecord
 from grace_kp.levels import RunStatus
+from grace_kp.pages import printable
 
 if TYPE_CHECKING:
-    from grace_kp.store import Store
-    from grace_kp.trace import ReasoningTrace
+    from collections.abc import Iterator
+
+    from grace_kp.runtime import Assessor
+    from grace_kp.store import Record, Store
+    from grace_kp.trace import FileRun, ReasoningTrace
 
 traces = typer.Typer(no_args_is_help=True, help="List, show, import and export stored traces.")
 
+MAX_BATCH = 200
 MAX_BATCH_BYTES = 16 << 20
 
 Domain = Annotated[str | None, typer.Option(help="Only runs of this task domain.")]
@@ -187,35 +198,106 @@ def import_traces(
     domain: Annotated[str | None, typer.Option(help="Task domain for runs without one.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
-    """Import the traces of FILES into the store; a trace with the same id is replaced.
+    """Import the runs of FILES into the store. Nothing that is in the store is changed.
 
-    Secrets are removed first. Runs without a confidence get one.
+    Secrets are removed first. Runs without a confidence get one. The labels in FILES get the source import:FILE.
     """
-    from grace_kp.cli._score import assessed, assessor
+    from grace_kp.cli._score import assessor
     from grace_kp.runtime import record_of
-    from grace_kp.trace import redact_value
 
-    target, how = opened(store), assessor("grace")
-    batch: list[Any] = []
-    unreadable = Unreadable()
-    done = size = 0
-    for trace in readable(files, "importing", unreadable, domain=domain):
-        document = redact_value(assessed(trace, how), identifiers=trace.metadata.privacy_level != "private")
-        batch.append(record_of(document))
-        done += 1
-        size += len(batch[-1].data)
-        if len(batch) >= 200 or size > MAX_BATCH_BYTES:
-            target.put(batch)
-            batch, size = [], 0
-    if batch:
-        target.put(batch)
+    target, how, refused = opened(store), assessor("grace"), Unreadable()
+    batch: dict[str, Record] = {}
+    done = same = size = 0
+    for run in read_files(files, "importing", refused, partial(_runs_in, domain=domain)):
+        if run.trace.id in batch or len(batch) >= MAX_BATCH or size > MAX_BATCH_BYTES:
+            target.put(list(batch.values()))
+            batch, size = {}, 0
+        document = _imported(run, how)
+        stored = target.get(run.trace.id)
+        if stored is not None and _is_same(stored.to_dict(), run.trace.to_dict(), document):
+            same += 1
+        elif conflict := _conflict(target, stored, run.trace):
+            refused.add(problem := InvalidRecord(conflict, file=run.file, line=run.line, path=run.path))
+            if refused.count <= REPORTED:
+                say_error(problem)
+        else:
+            batch[run.trace.id] = record = record_of(document)
+            size += len(record.data)
+            done += 1
+    target.put(list(batch.values()))
     if as_json:
-        put_json({"imported": done, "problems": unreadable.count})
+        put_json({"imported": done, "already_here": same, "problems": refused.count})
     else:
-        problems = f", {unreadable.count:,} could not be read" if unreadable.count else ""
-        put_text(console(), f"imported {done:,} trace{'' if done == 1 else 's'}{problems}")
-    if unreadable.count:
+        skipped = f", skipped {same:,} already here" if same else ""
+        problems = f", refused {refused.count:,}: {clean(str(refused.first))}" if refused.count else ""
+        put_text(console(), f"imported {done:,} trace{'' if done == 1 else 's'}{skipped}{problems}")
+    if refused.count:
         raise typer.Exit(1)
+
+
+def _runs_in(source: Any, name: str, *, domain: str | None) -> Iterator[FileRun | InvalidRecord]:
+    """Yield the runs of a file, or just the first problem of one with spans; such files are found by reading them first."""
+    from grace_kp.trace import SpanFormat, read_runs
+
+    with tempfile.SpooledTemporaryFile(MAX_BATCH_BYTES) as copy:
+        first: Any = name
+        if name == "-" or not (isinstance(source, str) or Path(name).is_file()):  # a pipe, which can be read only once
+            stream = getattr(sys.stdin, "buffer", sys.stdin) if name == "-" else source
+            shutil.copyfileobj(stream, copy)
+            first = source = SimpleNamespace(read=copy.read, fileno=stream.fileno)
+            copy.seek(0)
+        spans = next((run for run in read_runs(first, name=name, spans_only=True) if isinstance(run, SpanFormat)), None)
+        copy.seek(0)
+        yield from [spans] if spans is not None else read_runs(source, name=name, domain=domain)
+
+
+def _imported(run: FileRun, how: Assessor) -> dict[str, Any]:
+    """Return a run as it is stored: with a confidence, without secrets, and with the file as the source of its labels."""
+    from grace_kp.cli._score import assessed
+    from grace_kp.store import IMPORT
+    from grace_kp.trace import is_native, label, redact_value
+
+    is_scored = is_native(run.document) and not {"confidence", "value"}.isdisjoint(run.trace.grace or ())
+    document = run.trace.to_dict() if is_scored else assessed(run.trace, how)
+    source = IMPORT + label(printable("stdin" if run.file == "-" else Path(run.file).name))
+    labels = [{**entry, "source": source} for entry in _labels_of(document)]
+    document["grace"].update({"imported": True, **({"feedback": labels} if "feedback" in document["grace"] else {})})
+    redacted: dict[str, Any] = redact_value(document, identifiers=run.trace.metadata.privacy_level != "private")
+    return redacted
+
+
+def _conflict(store: Store, stored: ReasoningTrace | None, trace: ReasoningTrace) -> str:
+    """Return how a run would change what is in the store; empty if it would not."""
+    from grace_kp.store import is_imported
+
+    is_expected = getattr(store, "is_expected", lambda _: False)
+    if stored is not None or is_expected(trace.id):
+        return (
+            f"the run {trace.id} is here already, open or with other content or labels, and stays until it is deleted"
+        )
+    for linked in filter(None, [trace.parent_id, *trace.children, *(call.child for call in trace.calls)]):
+        known = store.get(linked)
+        if is_expected(linked) or not (known is None or is_imported(known)):
+            return f"the run {trace.id} would be joined to the run {linked}, which was recorded here"
+    return ""
+
+
+def _is_same(stored: dict[str, Any], *read: dict[str, Any]) -> bool:
+    """Return whether a file holds a stored run as it is, with no other labels."""
+    known, stated = (_labels_of(document, source="", at="") for document in (stored, read[-1]))
+    return _content(stored) in map(_content, read) and all(label in known for label in stated)
+
+
+def _labels_of(document: dict[str, Any], **fixed: str) -> list[dict[str, Any]]:
+    entries = (document.get("grace") or {}).get("feedback")
+    return [{**entry, **fixed} for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+def _content(document: dict[str, Any]) -> dict[str, Any]:
+    grace, metadata = {**(document.get("grace") or {}), "feedback": None, "imported": None}, document["metadata"]
+    if grace.get("created_from") in {"file", "unknown"}:  # a copy of the file has another time
+        grace, metadata = {**grace, "created_from": None}, {**metadata, "created_at": None}
+    return {**document, "grace": grace, "metadata": metadata}
 
 
 @traces.command()

@@ -136,7 +136,7 @@ class Conversations:
             if not waiting:
                 return
             stored = attempt("resuming", functools.partial(self._writer().store().get, waiting.pop()))
-            document = None if stored is None else stored.to_dict()
+            document = None if stored is None or (stored.grace or {}).get("imported") else stored.to_dict()
             yield document
             waiting += [] if document is None else _ended_inside(document)
         yield None  # more than are read
@@ -234,8 +234,8 @@ def times_resumed(document: Document) -> int:
 def _is_of(document: Document, pause: Pause, thread: str) -> bool:
     """Return whether a trace is that of the run that stopped there. A trace that was closed without an answer may still be continued."""
     grace, facts = document.get("grace") or {}, facts_of(document)
-    if grace.get("status") != SUSPENDED and "superseded_by" not in grace:
-        return False
+    if grace.get("imported") or (grace.get("status") != SUSPENDED and "superseded_by" not in grace):
+        return False  # a run of this program does not go on from what a file states
     same = facts.get("thread_id") == thread and facts.get("place") == pause.place
     return same and (pause.place is not None or facts.get("checkpoint_id") in {None, pause.checkpoint})
 

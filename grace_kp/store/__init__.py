@@ -9,7 +9,16 @@ import importlib
 from typing import TYPE_CHECKING
 
 from grace_kp.store._deletion import Deleted, Selection
-from grace_kp.store._feedback import PROGRAM, RESERVED, FeedbackEntry, by_precedence, precedence, to_bytes
+from grace_kp.store._feedback import (
+    IMPORT,
+    PROGRAM,
+    RESERVED,
+    FeedbackEntry,
+    by_precedence,
+    is_imported,
+    precedence,
+    to_bytes,
+)
 from grace_kp.store._limits import WriterLimits, WriterStats
 from grace_kp.store._open import file_of, open_store
 from grace_kp.store._query import Query, moment
@@ -32,6 +41,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "IMPORT",
     "PROGRAM",
     "RESERVED",
     "Catalog",
@@ -54,6 +64,7 @@ __all__ = [
     "WriterStats",
     "by_precedence",
     "file_of",
+    "is_imported",
     "mark_of",
     "moment",
     "open_catalog",

@@ -111,8 +111,9 @@ def nested_in(document: dict[str, Any]) -> Iterator[str]:
 
 
 def decisions_in(document: dict[str, Any]) -> Iterator[str]:
-    """Yield the ids of the gate decisions in a trace."""
-    decisions = (document.get("grace") or {}).get("decisions")
+    """Yield the ids of the gate decisions in a trace; none for an imported one, whose actions are in no ledger here."""
+    grace = document.get("grace") or {}
+    decisions = None if grace.get("imported") else grace.get("decisions")
     for entry in decisions if isinstance(decisions, list) else ():
         if isinstance(entry, dict) and isinstance(entry.get("id"), str):
             yield entry["id"]

@@ -26,6 +26,8 @@ PROGRAM = "program"
 """The field of an entry that is true where a program states the label."""
 RESERVED = frozenset({"approval", "audit", "person", "reviewer", "seeded"})
 """Sources that only people and this library may state."""
+IMPORT = "import:"
+"""Beginning of the source of each label that a file stated; the name of the file follows."""
 UNNAMED = ""
 """Source of an entry from elsewhere that names none."""
 _MARK = b'"feedback"'
@@ -97,8 +99,13 @@ def with_feedback(trace: ReasoningTrace, entries: Sequence[bytes]) -> ReasoningT
     return trace
 
 
+def is_imported(trace: ReasoningTrace | None) -> bool:
+    """Return whether a trace was imported from a file; False for none."""
+    return bool(trace is not None and (trace.grace or {}).get("imported"))
+
+
 def precedence(entry: Mapping[str, Any], user: object) -> int:
-    """Return how much a label counts beside others on its run: 3 with the name of a person, 2 without a name, 1 from a program.
+    """Return how much a label counts beside others on its run: 3 with the name of a person, 2 without a name, 1 from a program or a file.
 
     0 is a label that never counts, because the user of the run states it.
 
@@ -109,7 +116,7 @@ def precedence(entry: Mapping[str, Any], user: object) -> int:
     by = _name(entry.get("by"))
     if by and by == _name(user):
         return 0
-    return 1 if entry.get(PROGRAM) else 3 if by else 2
+    return 1 if entry.get(PROGRAM) or str(entry.get("source")).startswith(IMPORT) else 3 if by else 2
 
 
 def by_precedence(entries: Iterable[Mapping[str, Any]], user: object) -> list[Mapping[str, Any]]:

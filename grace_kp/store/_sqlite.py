@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from grace_kp.errors import StoreError
 from grace_kp.store._actions import ActionTable
 from grace_kp.store._deletion import Deleted, Selection
+from grace_kp.store._feedback import is_imported
 from grace_kp.store._files import OpenFiles, leave_to_parent
 from grace_kp.store._followed import Followed
 from grace_kp.store._overwriting import forget_index, mark_index, mark_unclean, overwrite
@@ -25,7 +26,7 @@ from grace_kp.store._rescue import CannotOpen, RescueFiles
 from grace_kp.store._schema import PAGE_BYTES, insert_feedback, insert_records, migrate, transaction
 from grace_kp.store._state import StateTable
 from grace_kp.store._unfinished import Unfinished
-from grace_kp.trace import keep_private
+from grace_kp.trace import PARENT, keep_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -225,6 +226,14 @@ class SqliteStore(ActionTable, Followed, StateTable):
         """Store rows of the journal of runs that are still open."""
         with self._use(write=True) as connection:
             self._unfinished.journal(connection, entries)
+
+    def is_expected(self, id: str) -> bool:  # noqa: A002
+        """Return whether a run with this id is open, in any process, or runs that were recorded here are nested in it."""
+        with self._use() as connection:
+            is_open = connection.execute("SELECT 1 FROM journal WHERE run_id = ? LIMIT 1", (id,)).fetchone() is not None
+            nested = f"SELECT trace FROM attributes WHERE kind = '{PARENT}' AND name = '' AND value = ?"  # noqa: S608
+            names = connection.execute(nested, (id,)).fetchall()
+        return is_open or any(not is_imported(self.get(name)) for (name,) in names)
 
     def put_feedback(self, entries: Sequence[FeedbackEntry]) -> list[str]:
         """Add feedback to stored runs, in one transaction. Later versions of a trace keep it; deleting the run deletes it.

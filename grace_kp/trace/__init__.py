@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from grace_kp.trace._files import default_mode, keep_private, refuse_planted_link, whole_file, write_whole
     from grace_kp.trace._json_text import object_without_duplicates
-    from grace_kp.trace._jsonl import FileRun, read_runs, read_traces, write_traces
+    from grace_kp.trace._jsonl import FileRun, SpanFormat, read_runs, read_traces, write_traces
     from grace_kp.trace._lines import TooLong, lines_of
     from grace_kp.trace._model import (
         Entity,
@@ -86,7 +86,7 @@ __all__ = [
     "TAG", "UNSCANNED", "USER", "CallRecord", "ConfidenceRecord", "DecisionRecord", "Entity", "ErrorRecord",
     "EvaluationRecord", "Failure", "Failures", "FileRun", "JudgementRecord", "KnowledgeGraphDelta", "Links", "Metadata", "NoticeRecord",
     "Outcome", "ReasoningTrace", "Redaction", "Redactor", "Relationship", "ResponseRecord", "ScoreRecord", "SearchRecord",
-    "SourceFields", "SourceFile", "Step", "Task", "TooLong", "ToolRef", "UnusableScore", "ValueRecord", "attributes_in",
+    "SourceFields", "SourceFile", "SpanFormat", "Step", "Task", "TooLong", "ToolRef", "UnusableScore", "ValueRecord", "attributes_in",
     "comparable", "cut", "default_mode", "describe_error", "error_text", "from_openai_messages",
     "have_plain_names", "is_native", "keep_private", "label", "lines_of", "object_without_duplicates", "outcomes_of_calls", "problem_at", "read_decisions", "read_runs", "read_traces", "redact",
     "redact_text", "redact_value", "redacted_arguments", "refuse_planted_link", "refuse_what_json_cannot_hold", "render", "render_text", "run_head", "run_timeline", "run_title", "run_tree", "run_waterfall",
@@ -97,7 +97,7 @@ _NAMES = {
     "_attributes": ("MAX_METADATA MAX_TAGS MAX_VALUE METADATA PARENT SESSION TAG USER attributes_in comparable label"),
     "_files": "default_mode keep_private refuse_planted_link whole_file write_whole",
     "_json_text": "object_without_duplicates",
-    "_jsonl": "FileRun read_runs read_traces write_traces",
+    "_jsonl": "FileRun SpanFormat read_runs read_traces write_traces",
     "_lines": "TooLong lines_of",
     "_model": "Entity KnowledgeGraphDelta Metadata Outcome ReasoningTrace Relationship Step Task ToolRef",
     "_problems": "refuse_what_json_cannot_hold",

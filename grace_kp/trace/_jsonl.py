@@ -21,7 +21,7 @@ from grace_kp.trace._files import whole_file
 from grace_kp.trace._json_text import TOO_DEEP, Broken, Found, read_line, read_text
 from grace_kp.trace._lines import TooLong, lines_of
 from grace_kp.trace._model import ReasoningTrace
-from grace_kp.trace.formats import is_message, is_native, read_run, runs_in
+from grace_kp.trace.formats import is_message, is_native, read_run, runs_in, span_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,7 +30,14 @@ if TYPE_CHECKING:
 
 STANDARD = "-"
 _BOM = b"\xef\xbb\xbf"
-_WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
+_OTHERS = {
+    (b"\xff\xfe", b"\xfe\xff"): "is UTF-16; only UTF-8 can be read",
+    (b"PK\x03\x04",): "is a zip archive, such as an Inspect log (.eval), and there is no reader for it",
+}
+
+
+class SpanFormat(InvalidRecord):
+    """A document holds spans instead of runs."""
 
 
 class FileRun(NamedTuple):
@@ -42,6 +49,8 @@ class FileRun(NamedTuple):
     line: int
     path: str
     """Where the run stands in the JSON value of the line; empty for a value of its own."""
+    file: str
+    """The file, as the caller named it."""
 
 
 def read_traces(
@@ -77,6 +86,7 @@ def read_runs(
     domain: str | None = None,
     max_document_mb: float | None = None,
     use_labels: bool = True,
+    spans_only: bool = False,
 ) -> Iterator[FileRun | InvalidRecord]:
     """Yield the runs of a file as `read_traces` does, each with the document that it was read from.
 
@@ -87,6 +97,7 @@ def read_runs(
         max_document_mb: see there.
         use_labels: whether a foreign run that is labelled as solved counts as successful, with a recovery from its last error. With False
             no part of the trace outside of `grace.source` depends on a label.
+        spans_only: yield problems alone, without building traces: a `SpanFormat` for each document in a format of spans.
     """
     label = name if name is not None else _label(source)
     if isinstance(source, str | os.PathLike) and source != STANDARD:
@@ -95,7 +106,7 @@ def read_runs(
         raise TypeError(f"a source is a path, '-' or an open file (got {type(source).__name__})")
     if max_document_mb is None:
         max_document_mb = Settings.load().max_document_mb
-    return _Reading(label, domain or "default", int(max_document_mb * (1 << 20)), use_labels=use_labels).all_of(source)
+    return _Reading(label, domain or "default", int(max_document_mb * (1 << 20)), use_labels, spans_only).all_of(source)
 
 
 def write_traces(path: str | os.PathLike[str], traces: Iterable[ReasoningTrace], *, mode: int | None = None) -> int:
@@ -129,11 +140,12 @@ def write_traces(path: str | os.PathLike[str], traces: Iterable[ReasoningTrace],
 class _Reading:
     """A file that is being read: its name, and the fallbacks for its runs."""
 
-    def __init__(self, label: str, domain: str, limit: int, *, use_labels: bool) -> None:
+    def __init__(self, label: str, domain: str, limit: int, use_labels: bool, spans_only: bool) -> None:
         self._label = label
         self._domain = domain
         self._limit = limit
         self._use_labels = use_labels
+        self._spans_only = spans_only
         self._created_at: str | None = None
         self._line = 0
 
@@ -178,8 +190,8 @@ class _Reading:
                     yield self._too_long("the line is", "; the rest of the file is not read" if line.ends else "")
                     continue
                 if self._line == 1:
-                    if line.startswith(_WIDE_BOMS):
-                        yield self._invalid("is UTF-16; only UTF-8 can be read", 1)
+                    if problem := next((_OTHERS[begin] for begin in _OTHERS if line.startswith(begin)), None):
+                        yield self._invalid(problem, 1)
                         return
                     line = line.removeprefix(_BOM)
                 if not line.strip():
@@ -226,6 +238,13 @@ class _Reading:
             column = f" (column {found.column})" if found.column else ""
             yield self._invalid(found.problem + column, found.line, found.path)
             return
+        spans = span_format(found.value)
+        if spans is not None:
+            problem = f"there is no reader for this format: {spans[0]}; a file holds traces or chat runs"
+            yield SpanFormat(problem, file=self._label, line=found.line, path=_below(found.path, spans[1]))
+            return
+        if self._spans_only:
+            return
         several = runs_in(found.value) if not is_native(found.value) else None
         if several is None:
             yield self._run(found.value, found.line, found.path)
@@ -245,7 +264,7 @@ class _Reading:
                     fallback_domain=self._domain,
                     use_label=self._use_labels,
                 )
-            return FileRun(trace, document, line, path)
+            return FileRun(trace, document, line, path, self._label)
         except InvalidTrace as error:
             return self._invalid(error.problem, line, _below(path, error.path))
         except RecursionError:

@@ -68,6 +68,24 @@ def test_the_user_of_a_run_never_teaches(name):
     assert "no label" == label(sources="approval", decisions=[decision(response=answer)], user="ana")
 
 
+def test_labels_of_imported_files_count_when_their_file_is_named():
+    """And after those of people, whatever names and times they state."""
+    imported, later = entry(True, "import:f.jsonl", by="ana"), entry(True, "import:f.jsonl", at="2099-01-01T00:00:00Z")
+    assert "label of another source" == label(feedback=[imported])
+    assert (True, "import:f.jsonl", 1.0) == label(feedback=[imported], sources="import:f.jsonl")
+    assert (False, "user", 1.0) == label(feedback=[entry(False), imported, later], sources=["user", "import:f.jsonl"])
+
+
+@pytest.mark.parametrize("source", ["approval", "outcome", "own", "scorer:s", "imported"])
+def test_an_imported_trace_states_no_other_source(source):
+    """Its decisions and scores are claims of the file; only `imported` says so."""
+    grace = {"own_success": True, "scores": [{"name": "s", "score": 1.0, "passed": True}], "success_from": "label"}
+    decisions = [decision("confirm", response={"action": "proceed", "reviewer": "bob"})]
+    assert (True, source, 1.0) == label(sources=source, decisions=decisions, **grace)
+    found = label(sources=source, decisions=decisions, imported=True, **grace)
+    assert ((True, "imported", 1.0) if source == "imported" else "no label") == found
+
+
 def test_removed_names_are_nobody():
     """At other privacy levels than `private`, an e-mail address as a name is not stored, so it shows no equality."""
     name = "[REDACTED:email]"

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
+import os
+import threading
 
 import pytest
 
 import grace_kp as gk
+from grace_kp import calibrate as cal
+from grace_kp.runtime import record_of
+from grace_kp.store import JournalEntry, open_store
 from tests.cli.documents import LONG
-from tests.cli.program import run
+from tests.cli.program import CHAT, run
 
 WIDTHS = [200, 120, 80, 60, 40]
 
@@ -86,9 +92,10 @@ def test_import_list_show_export_and_back(runs, tmp_path):
         exported = [json.loads(line) for line in file]
     other = f"sqlite:///{tmp_path / 'other.db'}"
     again = run("traces", "import", out, "--store", other, "--json")
-    assert {"imported": 2, "problems": 0} == json.loads(again.stdout)
+    assert {"imported": 2, "already_here": 0, "problems": 0} == json.loads(again.stdout)
     back = json.loads(run("traces", "list", "--store", other, "--json").stdout)
-    assert sorted(map(json.dumps, exported)) == sorted(map(json.dumps, back))
+    written = json.dumps(exported).replace("import:runs.jsonl", "import:out.jsonl.gz")
+    assert sorted(map(json.dumps, json.loads(written))) == sorted(map(json.dumps, back))
 
 
 def test_a_store_that_lacks_something_is_told_in_one_line(tmp_path):
@@ -104,3 +111,234 @@ def test_a_store_that_lacks_something_is_told_in_one_line(tmp_path):
     ran = run("traces", "list", "--scorer", "x", "--store", store)
     assert 1 == ran.returncode
     assert "grace-kp: the store cannot be used: no such table: scores\n" == ran.stderr
+
+
+SPAN = {
+    "id": "o",
+    "traceId": "t",
+    "parentObservationId": None,
+    "input": [{"role": "user", "content": "q"}],
+    "output": "a",
+}
+
+
+@pytest.fixture
+def bring(command, tmp_path, url):
+    """Imports documents from a file; returns the counts and what was printed."""
+
+    def bring(*documents, name="in.jsonl", store=url):
+        path = tmp_path / name
+        path.write_text("".join(f"{json.dumps(document)}\n" for document in documents))
+        ran = command("traces", "import", path, "--store", store, "--json")
+        counts = json.loads(ran.stdout)
+        assert bool(counts["problems"]) == ran.returncode
+        return (counts["imported"], counts["already_here"], counts["problems"]), ran.stderr
+
+    return bring
+
+
+def traces_of(url):
+    store = open_store(url, create=False)
+    try:
+        return {trace.id: trace.to_dict() for trace in store.iterate()}
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("name", ["in.jsonl", "in.jsonl.gz", "-", "pipe"])
+def test_nothing_of_a_file_with_spans_is_imported(command, tmp_path, url, name, monkeypatch):
+    """Wherever the first of them is, and however the file is read."""
+    path = tmp_path / name
+    data = "".join(f"{json.dumps(item)}\n" for item in [*({**CHAT, "task_id": number} for number in range(300)), SPAN])
+    data = gzip.compress(data.encode()) if name.endswith(".gz") else data.encode()
+    if name == "pipe":
+        os.mkfifo(path)
+        writer = threading.Thread(target=path.write_bytes, args=(data,))
+        writer.start()
+    else:
+        path.write_bytes(data)
+    with path.open("rb") if name == "-" else open(os.devnull) as stream:  # noqa: PTH123
+        monkeypatch.setattr("sys.stdin", stream)
+        ran = command("traces", "import", "-" if name == "-" else path, "--store", url, columns=300)
+    if name == "pipe":
+        writer.join()
+    assert 1 == ran.returncode
+    problem = "301: there is no reader for this format: Langfuse trace or observation export; a file holds traces or chat runs"
+    assert f"imported 0 traces, refused 1: {'-' if name == '-' else path}:{problem}\n" == ran.stdout
+    assert {} == traces_of(url)
+
+
+def test_a_recorded_run_is_never_changed_by_an_import(bring, recorded):
+    """The same content is skipped; any other is refused, whatever differs."""
+    before = traces_of(recorded)
+    assert ((0, 3, 0), "") == bring(*before.values())
+    assert ((0, 6, 0), "") == bring(*before.values(), *before.values(), name="copy.jsonl")
+    for change in (
+        lambda trace: trace["grace"]["decisions"].append({"action": "pay", "outcome": "executed"}),
+        lambda trace: trace["grace"].update(status="suspended"),
+        lambda trace: trace["grace"].update(user="eve", session="s", tags=["audit:selected"]),
+        lambda trace: trace["grace"].update(feedback=[{"correct": True, "source": "person", "by": "ana"}]),
+        lambda trace: trace["metadata"].update(success=not trace["metadata"]["success"]),
+        lambda trace: trace["metadata"].update(created_at="2026-01-01T00:00:00.000Z"),
+        lambda trace: trace["outcome"].update(confidence=1.0),
+        lambda trace: trace["steps"].append({"step_id": 99, "type": "thought", "content": "more"}),
+        lambda trace: trace.update(label={"success": True}),
+    ):
+        changed = copy.deepcopy(list(before.values()))
+        for trace in changed:
+            trace["grace"].setdefault("decisions", [])
+            change(trace)
+        counts, errors = bring(*changed)
+        assert (0, 3) == (counts[0], counts[1] + counts[2])
+        assert counts[2] >= 2
+        assert "in.jsonl:2: the run kp:trace:" in errors
+        assert "is here already, open or with other content or labels, and stays until it is deleted" in errors
+    assert before == traces_of(recorded)
+
+
+def test_an_import_joins_no_recorded_run(bring, recorded):
+    """Neither as its parent nor as its child; runs of the file are joined to each other."""
+    before = traces_of(recorded)
+    local = next(iter(before))
+    store = open_store(recorded)
+    nested = {
+        **next(iter(before.values())),
+        "id": "kp:trace:nested",
+        "grace": {"parent": {"trace_id": "kp:trace:lost"}},
+    }
+    store.put([record_of(nested)])
+    assert (0, 0, 1) == bring({**nested, "id": "kp:trace:lost", "grace": {}})[0]
+    assert 1 == store.delete(id="kp:trace:nested")
+    store.close()
+    own = {**next(iter(before.values())), "id": "kp:trace:new"}
+    for links in (
+        {"parent": {"trace_id": local}},
+        {"children": ["kp:trace:none", local]},
+        {"calls": [{"call_id": "c0", "name": "f", "tool_call": 0, "status": "ok", "child": local}]},
+    ):
+        counts, errors = bring({**own, "grace": links})
+        assert (0, 0, 1) == counts
+        assert f"in.jsonl:1: the run kp:trace:new would be joined to the run {local}, which was recorded here" in errors
+    assert before == traces_of(recorded)
+    parent = {**own, "id": "kp:trace:p", "grace": {"children": ["kp:trace:new"]}}
+    assert (1, 0, 0) == bring(parent)[0]
+    assert (1, 1, 0) == bring(parent, {**own, "grace": {"parent": {"trace_id": "kp:trace:p"}}})[0]
+
+
+def test_deleting_an_import_leaves_the_ledger_alone(bring, tmp_path):
+    """A file may name the decision of any action."""
+    url = f"sqlite:///{tmp_path / 'traces.db'}"
+    with gk.Grace(store=url, evaluator=None, embedder=None, reviewer=None) as grace, grace.run("a run"):
+        pass
+    store = open_store(url)
+    store.put_action("run|d1|0", b'{"result": "kept"}', only_if=None)
+    document = {
+        **next(iter(traces_of(url).values())),
+        "id": "kp:trace:new",
+        "grace": {"decisions": [{"id": "d1", "action": "pay"}]},
+    }
+    assert (1, 0, 0) == bring(document, store=url)[0]
+    assert (1, 0) == ((deleted := store.delete(id="kp:trace:new")), deleted.actions)
+    assert b'{"result": "kept"}' == store.action("run|d1|0")
+    store.close()
+
+
+def test_an_open_run_is_not_imported(bring, url, recorded):
+    """Its trace is still to come."""
+    document = {**next(iter(traces_of(url).values())), "id": "kp:trace:open"}
+    store = open_store(url)
+    store.journal([JournalEntry("kp:trace:open", 0, b"{}")])
+    assert (0, 0, 1) == bring(document)[0]
+    assert (0, 0, 1) == bring({**document, "id": "kp:trace:new", "grace": {"parent": {"trace_id": "kp:trace:open"}}})[0]
+    store.close()
+
+
+def test_own_traces_go_to_another_store_and_back(command, recorded, tmp_path):
+    """Gates, nested runs, attributes and labels arrive as they are; labels name their file. Going back changes nothing."""
+    before = traces_of(recorded)
+    store = open_store(recorded)
+    assert command("feedback", "last", "wrong", "--by", "ana", "--store", recorded).returncode == 0
+    store.close()
+    out, back, other = tmp_path / "out.jsonl", tmp_path / "back.jsonl", f"sqlite:///{tmp_path / 'other.db'}"
+    assert command("traces", "export", out, "--store", recorded).returncode == 0
+    assert "imported 3 traces\n" == command("traces", "import", out, "--store", other).stdout
+    for name, trace in traces_of(other).items():
+        assert trace["grace"].pop("imported")
+        labels = trace["grace"].pop("feedback", [])
+        assert {("import:out.jsonl", "ana", False)} >= {
+            (label["source"], label["by"], label["correct"]) for label in labels
+        }
+        assert before[name] == trace
+    assert command("traces", "export", back, "--store", other).returncode == 0
+    ran = command("traces", "import", back, out, "--store", recorded)
+    assert (0, "imported 0 traces, skipped 6 already here\n") == (ran.returncode, ran.stdout)
+
+
+def test_labels_and_attributes_of_a_file_are_kept_under_its_name(bring, url):
+    """No label counts until its file is named, whoever it claims to be from; then it does."""
+    claims = [
+        {"correct": False, "source": source, "by": "ana"} for source in ("person", "Approval", "user", "audit", 7)
+    ]
+    chat = {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}
+    described = {
+        **chat,
+        "label": {"success": False},
+        "metadata": {"user": "ana", "session_id": "s"},
+        "tags": ["prod", 3],
+    }
+    assert (2, 0, 0) == bring(described, {**chat, "reward": 1.0, "user_id": 7})[0]
+    first, second = sorted(traces_of(url).values(), key=lambda trace: trace["metadata"]["success"])
+    assert ("ana", "s", ["prod"]) == tuple(first["grace"][name] for name in ("user", "session", "tags"))
+    assert ("7", False) == (second["grace"]["user"], "session" in second["grace"])
+    grace = {"feedback": claims, "decisions": [{"action": "pay", "level": "confirm", "outcome": "executed", "response": {"action": "proceed", "reviewer": "bob"}}], "own_success": True, "scores": [{"name": "x", "score": 1.0, "passed": True}]}  # fmt: skip
+    trace = {**first, "id": "kp:trace:native", "grace": grace}
+    assert (1, 0, 0) == bring(trace, name="native.jsonl")[0]
+    for sources in (None, "user", "audit", ["approval", "outcome", "own", "scorer:x"], "import:other.jsonl"):
+        assert [] == cal.labels(url, sources).labels
+    assert [False, True] == sorted(cal.labels(url, "import:in.jsonl").labels)
+    found = cal.labels(url, "import:native.jsonl")
+    assert ([False], ["import:native.jsonl"]) == (found.labels, found.sources)
+    assert {"import:native.jsonl"} == {
+        entry["source"] for entry in traces_of(url)["kp:trace:native"]["grace"]["feedback"]
+    }
+    store = open_store(url)
+    assert (1, 2) == (
+        store.count(feedback_source="import:native.jsonl"),
+        store.count(feedback_source="import:in.jsonl"),
+    )
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("sk-proj-abcdefghijklmnop1234567890.jsonl", "import:[REDACTED"),
+        ("a\x1b[2J\nb.jsonl", "import:a [2J b.jsonl"),
+        ("n" * 240 + ".jsonl", "import:nnn"),
+    ],
+)
+def test_the_name_of_a_file_is_a_clean_source(bring, url, name, source):
+    """Without secrets, control characters and folders, and of bounded length."""
+    assert (1, 0, 0) == bring(CHAT, name=name)[0]
+    [trace] = traces_of(url).values()
+    [label] = trace["grace"]["feedback"]
+    assert label["source"].startswith(source)
+    assert len(label["source"]) <= 210
+    assert "/" not in label["source"]
+
+
+def test_what_was_not_imported_is_counted_with_a_reason(command, tmp_path, url, runs):
+    """The first reason with its line; the exit code is that of a failure."""
+    ran = command("traces", "import", runs, runs, tmp_path, tmp_path / "none", "--store", url, columns=400)
+    assert 1 == ran.returncode
+    assert f"imported 2 traces, skipped 2 already here, refused 4: {runs}:2: is not JSON" in ran.stdout
+    assert 4 == len(ran.stderr.splitlines())
+
+
+def test_a_copy_of_a_file_is_here_already(bring, url, tmp_path):
+    """Although its runs, which name no time, take that of the file; a corrected run is another run."""
+    assert (1, 0, 0) == bring(CHAT)[0]
+    os.utime(tmp_path / "in.jsonl", (86_400, 86_400))
+    assert (0, 1, 0) == bring(CHAT, name="copy.jsonl")[0]
+    assert (1, 0, 0) == bring({**CHAT, "reward": 0.0})[0]
+    assert 2 == len(traces_of(url))

@@ -59,6 +59,15 @@ def test_a_run_is_found_by_thread_checkpoint_and_place(writer, conversations, pa
     assert found == (conversations.find(pause, pause.thread) is not None)
 
 
+def test_an_imported_run_is_not_continued(writer, conversations):
+    """Nothing that a file states becomes part of a recorded run."""
+    put(writer, suspended(imported=True))
+    assert conversations.find(Pause("t", "c1", None), "t") is None
+    nested = suspended(imported=True)["id"]
+    calls = [{"call_id": "c0", "tool_call": 0, "status": "ok", "child": nested}]
+    assert {nested: [None]} == conversations.nested_in(suspended(2, calls=calls))
+
+
 def test_a_nested_run_is_found_by_its_place(writer, conversations):
     put(writer, suspended(checkpoint=None, place="node:1"))
     assert conversations.find(Pause("t", None, "node:1"), "t") is not None

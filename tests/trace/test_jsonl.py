@@ -532,3 +532,127 @@ class TestRecordedRuns:
         write_traces(path, runs)
         with contextlib.closing(read_traces(path)) as again:
             assert runs == list(again)
+
+
+SPANS = {
+    "Langfuse trace or observation export": [
+        {"id": "o", "traceId": "t", "type": "GENERATION", "parentObservationId": None, "input": [{"role": "user", "content": "q"}], "output": {"role": "assistant", "content": "a"}},
+        {"id": "t", "timestamp": "2026-10-01T10:00:00Z", "name": "agent", "input": "q", "output": "a", "sessionId": None, "userId": "ana", "totalCost": 0.1},
+        {"id": "t", "timestamp": "2026-10-01T10:00:00Z", "input": "q", "output": "a", "observations": ["o"]},
+        {"trace": {"id": "t", "input": "q", "output": "a"}, "observations": []},
+    ],
+    "LangSmith runs": [
+        {"id": "r", "trace_id": "r", "parent_run_id": None, "run_type": "llm", "inputs": {"messages": [{"role": "user", "content": "q"}]}, "outputs": {"output": "a"}},
+        {"id": "r", "run_type": "chain", "start_time": "2026-10-01T10:00:00", "inputs": {"input": "q"}, "outputs": {"output": "a"}, "child_runs": []},
+        {"event": "on_tool_end", "run_id": "r", "parent_ids": [], "data": {"input": "q", "output": "a"}},
+    ],
+    "OTLP/JSON spans": [
+        {"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "t", "spanId": "s"}]}]}]},
+        {"resource_spans": [{"scope_spans": []}]},
+        {"traceId": "t", "spanId": "s", "startTimeUnixNano": "1", "attributes": []},
+    ],
+    "OpenInference spans (Phoenix)": [
+        {"name": "llm", "context": {"trace_id": "t", "span_id": "s"}, "span_kind": "LLM", "parent_id": None, "attributes": {"input.value": "q", "output.value": "a"}},
+        {"context.trace_id": "t", "context.span_id": "s", "parent_id": None, "attributes.openinference.span.kind": "LLM"},
+        {"trace_id": "t", "span_id": "s", "attributes": {"openinference": {"span": {"kind": "LLM"}}}},
+    ],
+    "OpenTelemetry spans": [
+        {"name": "s", "context": {"trace_id": "t", "span_id": "s"}, "parent_id": None, "start_time": "2026-10-01T10:00:00Z"},
+        {"trace_id": "t", "span_id": "s", "parent_span_id": None, "attributes": {"gen_ai.input.messages": "[]"}},
+    ],
+    "MLflow traces": [{"info": {"trace_id": "t", "trace_location": {}}, "data": {"spans": []}}, {"info": {"request_id": "t", "experiment_id": "1"}, "data": {"request": "q", "response": "a"}}],
+    "Braintrust logs": [{"id": "r", "span_id": "s", "root_span_id": "s", "span_parents": None, "input": "q", "output": "a"}],
+    "Helicone requests": [{"request_body": {"messages": []}, "response_body": {}, "request_created_at": "2026-10-01T10:00:00Z"}],
+    "W&B Weave calls": [{"id": "c", "trace_id": "t", "parent_id": None, "op_name": "weave:///x", "inputs": {"question": "q"}, "output": "a"}],
+    "OpenAI agents SDK traces": [
+        {"object": "trace.span", "id": "s", "trace_id": "t", "parent_id": None, "span_data": {"type": "agent"}},
+        {"object": "trace", "id": "t", "workflow_name": "w", "group_id": None},
+    ],
+    "Inspect log": [{"version": 2, "eval": {}, "samples": [{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}]}],
+    "Claude Code session": [{"type": "user", "uuid": "u", "parentUuid": None, "message": {"role": "user", "content": "q"}}],
+    "Zipkin or Jaeger spans": [{"traceId": "t", "id": "s", "localEndpoint": {}}, {"data": [{"traceID": "t", "spans": [{"traceID": "t", "spanID": "s", "references": []}]}]}],
+    "a span format with the fields trace_id and parent_id": [
+        {"trace_id": "t", "parent_id": None, "messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]},
+        {"trace_id": "t", "parent_id": "p", "input": "q", "output": "a"},
+    ],
+    "a span format with the fields traceId and parentStepId": [{"traceId": "t", "parentStepId": "p"}],
+    "a span format with the fields trace.id and parent.id": [{"trace": {"id": "t"}, "parent": {"id": "p"}}],
+    "a span format with the fields TraceId and SpanId": [{"TraceId": "t", "SpanId": "s"}],
+    "a span format with the fields parent_id and start_time": [{"id": "s", "parent_id": None, "start_time": 1, "input": "q", "output": "a"}],
+    "a span format with the fields metadata.trace_id and metadata.parent_id": [
+        {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}], "metadata": {"trace_id": "t", "parent_id": "p"}},
+    ],
+}  # fmt: skip
+FORMS = {
+    "line": lambda span: json.dumps(span),
+    "over lines": lambda span: json.dumps(span, indent=1),
+    "list": lambda span: json.dumps([span, span]),
+    "list over lines": lambda span: json.dumps([span], indent=1),
+    "data": lambda span: json.dumps({"data": [span], "meta": {"page": 1}}),
+    "runs": lambda span: json.dumps({"runs": [span]}),
+    "deep": lambda span: json.dumps({"result": {"items": [{"value": [[span]]}]}}),
+    "text": lambda span: json.dumps({"row": json.dumps(span)}),
+    "below a chat": lambda span: json.dumps({**SPOKEN, "children": [span]}),
+    "carriage returns": lambda span: "\ufeff" + json.dumps(span, indent=1).replace("\n", "\r\n"),
+}
+SPOKEN = {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}
+
+
+class TestSpans:
+    """A span is a part of a run. Until its format has a reader, it is refused by the name of the format."""
+
+    @pytest.mark.parametrize("form", FORMS)
+    @pytest.mark.parametrize("name", SPANS)
+    def test_spans_are_refused_by_the_name_of_their_format(self, name, form):
+        """However they are wrapped, and whether or not the ids are null."""
+        for span in SPANS[name]:
+            [problem] = read_traces(io.BytesIO(FORMS[form](span).encode()), name="f")
+            assert isinstance(problem, InvalidRecord)
+            assert str(problem).startswith("f:")
+            assert f"there is no reader for this format: {name};" in str(problem)
+
+    def test_the_place_of_the_first_span_is_named(self):
+        """The line and the path within it."""
+        text = (
+            json.dumps(SPOKEN) + "\n" + json.dumps({"data": [SPOKEN, {"spans": [{"traceId": "t", "parentId": None}]}]})
+        )
+        _, problem = read_traces(io.BytesIO(text.encode()), name="f")
+        assert (2, "data[1].spans[0]") == (problem.line, problem.path)
+        assert "the fields traceId and parentId" in str(problem)
+
+    @pytest.mark.parametrize(
+        "document",
+        [
+            {**SPOKEN, "trace_id": "t"},
+            {**SPOKEN, "id": "b", "parent_id": "a"},
+            {**SPOKEN, "trace_id": "t", "start_time": 1},
+            {**SPOKEN, "session_id": "s", "user_id": "u", "latency": 1.0, "timestamp": 1, "total_cost": 1},
+            {"messages": [*SPOKEN["messages"], {"role": "tool", "content": "x", "metadata": {"trace_id": "t"}}]},
+            {**SPOKEN, "tools": [{"parameters": {"properties": {"trace_id": {}, "parent_id": {}}}}]},
+            {"input": "q", "output": {"text": "a", "trace_id": "t", "parent_id": "p"}},
+            {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "tool_calls": [{"name": "f", "arguments": {"trace_id": "t", "parent_id": "p"}}]}]},
+        ],
+    )  # fmt: skip
+    def test_chats_may_mention_ids(self, document):
+        """An id of one kind beside a chat makes no span, and neither do ids that the agent works with."""
+        assert [ReasoningTrace] == [type(item) for item in read_traces(io.BytesIO(json.dumps(document).encode()))]
+
+    def test_traces_may_hold_ids(self):
+        """A valid ReasoningTrace is one whatever else it holds, in every wrapping."""
+        [trace] = read_traces(io.BytesIO(json.dumps(SPOKEN).encode()))
+        document = {**trace.to_dict(), "trace_id": "t", "parent_id": "p", "spans": [{"traceId": "t", "spanId": "s"}]}
+        for text in (json.dumps(document), json.dumps([document], indent=1), json.dumps({"data": [document, SPOKEN]})):
+            assert {ReasoningTrace} == {type(item) for item in read_traces(io.BytesIO(text.encode()))}
+
+    def test_an_archive_is_named(self):
+        """An Inspect log is a zip archive."""
+        [problem] = read_traces(io.BytesIO(b"PK\x03\x04\n\xff\n\xfe\n"), name="f.eval")
+        assert "f.eval:1: is a zip archive, such as an Inspect log (.eval), and there is no reader for it" == str(
+            problem
+        )
+
+    def test_deep_documents_are_searched(self):
+        """Without an error, to any depth that JSON can be read at."""
+        text = '{"a":' * 400 + '{"traceId": "t", "parentId": null}' + "}" * 400
+        [problem] = read_traces(io.BytesIO(text.encode()), name="f")
+        assert "traceId and parentId" in str(problem)

@@ -57,6 +57,8 @@ class RunFacts:
     source: Mapping[str, Any] = field(default_factory=dict)
     identity: Mapping[str, Any] | None = None
     """What distinguishes the run from others with the same messages; `source` when None."""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    """User, session and tags of the run."""
     max_text: int = MAX_TEXT
 
 
@@ -148,6 +150,7 @@ def build_trace(messages: object, facts: RunFacts, place: str = "messages") -> R
     if facts.objective and chat.prompt and chat.prompt != facts.objective:
         grace["prompt"] = storable(cut(chat.prompt, facts.max_text))
     grace.update(chat.irregularities())
+    grace.update(facts.attributes)
     if facts.source:
         grace["source"] = render(dict(facts.source), MAX_SOURCE)
     metadata: dict[str, Any] = {

@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grace_kp.errors import InvalidTrace, brief
+from grace_kp.trace._attributes import MAX_TAGS, label
 from grace_kp.trace.formats._instants import instant_of
 from grace_kp.trace.formats._openai_messages import FORMAT, RunFacts, build_trace
 from grace_kp.trace.formats._turns import is_message
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from grace_kp.trace._model import ReasoningTrace
 
 MAX_NESTING = 4
@@ -45,6 +49,31 @@ _WORDS = {
     "correct": True, "incorrect": False, "right": True, "wrong": False,
 }  # fmt: skip
 _SOLVED = 1 - 1e-6
+_ATTRIBUTES = {
+    "user": ("user", "user_id", "userId"),
+    "session": ("session", "session_id", "sessionId", "thread_id", "threadId", "conversation_id", "conversationId"),
+}
+_SPAN_FORMATS = {
+    "Langfuse trace or observation export": ("parentobservationid", "traceid observationid", "traceid completionstarttime", "observations timestamp", "trace observations", "htmlpath", "bookmarked timestamp", "sessionid userid totalcost input"),
+    "LangSmith runs": ("runid parentids", "dottedorder", "parentrunid", "childrunids", "runtype traceid", "runtype inputs starttime"),
+    "OpenAI agents SDK traces": ("spandata", "workflowname groupid"),
+    "MLflow traces": ("tracelocation", "experimentid requestid", "experimentid traceid", "attributesmlflow"),
+    "OpenInference spans (Phoenix)": ("attributesopeninference", "contexttraceid spankind", "parentid spankind"),
+    "OTLP/JSON spans": ("resourcespans", "scopespans", "instrumentationlibraryspans", "traceid starttimeunixnano"),
+    "Braintrust logs": ("spanparents", "rootspanid"),
+    "Helicone requests": ("heliconesessionid", "propertiesheliconesessionid", "requestbody responsebody requestcreatedat"),
+    "W&B Weave calls": ("opname", "weaveversion traceid"),
+    "Inspect log": ("eval samples", "eval plan", "event spanid uuid"),
+    "Claude Code session": ("parentuuid", "loglines"),
+    "Opik traces": ("feedbackscores", "spanfeedbackscores"),
+    "Zipkin or Jaeger spans": ("traceid localendpoint", "traceid operationname", "traceid spanid references"),
+    "OpenTelemetry spans": ("contexttraceid", "spancontexttraceid", "traceid spanid attributes"),
+}  # fmt: skip
+"""Formats of spans, each with sets of fields that identify it, in the spelling of `_letters_of`."""
+_SPAN_IDS = tuple(map(re.compile, (r".*(trace|rootrun|rootspan)id", r".*parent[a-z]*?(ids?|uuid|context)", r".*(span|observation)(id)?", r"start(time|ed).*")))  # fmt: skip
+_HOLDERS = frozenset({"context", "span_context", "spanContext", "trace", "span", "parent", "attributes", "metadata", "info", "extra", "properties"})  # fmt: skip
+_CONTENTS = frozenset({"input", "inputs", "output", "outputs", "content", "parts", "arguments", "args", "kwargs", "parameters", "properties", "tools", "functions", "tool_definitions"})  # fmt: skip
+"""Fields with data of people, models and tools, which may hold ids of any kind."""
 
 
 def read_run(
@@ -83,6 +112,7 @@ def read_run(
         objective=_text(about, "objective"),
         framework=_text(about, "framework") or FORMAT,
         source=_beside_the_chat(about),
+        attributes=_attributes_in(about, success if success_from != "assumed" else None),
         identity={name: value for name, value in about.items() if name not in _CHATS},
     )
     return build_trace(chat, facts, place)
@@ -104,6 +134,65 @@ def runs_in(document: object) -> tuple[str, list[Any]] | None:
 def is_native(document: object) -> bool:
     """Return whether the document is meant to be a ReasoningTrace."""
     return isinstance(document, dict) and ("@type" in document or ("metadata" in document and "steps" in document))
+
+
+def span_format(document: object) -> tuple[str, str] | None:
+    """Return the format of the first span in a document, and its path; None without one.
+
+    A span is a part of a run: read as a run of its own, it would falsify counts and scores. It carries the id of its trace and that of its
+    parent. Valid traces and the contents of messages may hold any ids.
+    """
+    waiting: list[tuple[Any, str]] = [(document, "")] if isinstance(document, dict | list) else []
+    while waiting:
+        value, path = waiting.pop()
+        if isinstance(value, list):
+            is_chat = _is_chat(value)
+            below = [(item, f"{path}[{index}]") for index, item in enumerate(value)]
+            spans = ((name, at) for item, at in below if is_chat and (name := _span_name(item, ids_alone=True)))
+        elif is_native(value) and ("@type" in value or str(value.get("id")).startswith("kp:trace:")):
+            continue
+        else:
+            is_chat = any(_is_chat(_decoded(value[field])) for field in _CHATS if field in value)
+            held = ((field, _decoded(item)) for field, item in value.items() if field not in _CONTENTS)
+            below = [(item, f"{path}.{field}".lstrip(".")) for field, item in held]
+            spans = ((name, path) for name in [_span_name(value, ids_alone=is_chat)] if name)
+        found = next(spans, None)
+        if found is not None:
+            return found
+        if not (is_chat and isinstance(value, list)):
+            waiting += reversed([(item, at) for item, at in below if isinstance(item, dict | list)])
+    return None
+
+
+def _span_name(value: object, *, ids_alone: bool) -> str | None:
+    """Return the format of a span; None for anything else. With `ids_alone`, only the ids of trace and parent make a span."""
+    names = list(_names_in(value)) if isinstance(value, dict) else []
+    if ids_alone and not any("parent" in name.lower() for name in names):
+        return None
+    spelled = {letters: name for name in names for letters in _letters_of(name)}
+    found = [next((spelled[name] for name in spelled if pattern.fullmatch(name)), None) for pattern in _SPAN_IDS]
+    trace, parent, span, start = found
+    linked = (trace and parent) or "parentuuid" in spelled
+    is_span = linked or (not ids_alone and ((span and (trace or parent)) or (parent and start)))
+    for name, sets in _SPAN_FORMATS.items():
+        if (is_span or not ids_alone) and any(spelled.keys() >= {*fields.split()} for fields in sets):
+            return name
+    fields = [field for field in found if field is not None][:2]
+    return f"a span format with the fields {' and '.join(fields)}" if is_span else None
+
+
+def _names_in(value: dict[str, Any]) -> Iterator[str]:
+    """Yield the names of the fields of an object, and of those in its context, attributes and the like."""
+    for field, item in value.items():
+        yield field
+        if field in _HOLDERS and isinstance(item, dict):
+            yield from (f"{field}.{name}" for name in item)
+
+
+def _letters_of(name: str) -> tuple[str, str]:
+    """Return the letters of a name, and those of its first two parts."""
+    parts = re.sub(r"[^a-z.]", "", name[:200].lower()).split(".")
+    return "".join(parts), "".join(parts[:2])
 
 
 def _is_run(value: object) -> bool:
@@ -296,6 +385,18 @@ def verdict(value: object) -> bool | None:
     if isinstance(value, str):
         return _WORDS.get(value.strip().lower())
     return bool(value) if isinstance(value, int | float) and value in (0, 1) else None
+
+
+def _attributes_in(about: dict[str, Any], success: bool | None) -> dict[str, Any]:
+    """Return user, session, tags and label that the document states, in the form of a trace."""
+    places = [about, *(part for name in ("metadata", "info", "request") if isinstance(part := about.get(name), dict))]
+    found: dict[str, Any] = {"feedback": [{"correct": success, "source": "import:"}]} if success is not None else {}
+    for place in reversed(places):
+        stated = [(name, place.get(field)) for name, fields in _ATTRIBUTES.items() for field in reversed(fields)]
+        found.update({name: label(str(value)) for name, value in stated if type(value) in {str, int} and value != ""})
+        if isinstance(tags := place.get("tags"), list):
+            found["tags"] = [label(tag) for tag in tags if isinstance(tag, str)][:MAX_TAGS]
+    return found
 
 
 def _instant_in(about: dict[str, Any]) -> str | None:
