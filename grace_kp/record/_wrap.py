@@ -19,6 +19,7 @@ from grace_kp.record._enter import entering
 from grace_kp.record._guard import shielded
 from grace_kp.record._location import located
 from grace_kp.record._stream import Stream
+from grace_kp.trace import class_mro, class_namespace
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -140,11 +141,7 @@ class _Pending:
 
 def _is_future(kind: type) -> bool:
     # Looked up in the classes themselves: attribute access could run code of a user's metaclass.
-    return any("add_done_callback" in _class_dict(base) for base in _class_mro(kind))
-
-
-_class_dict = type.__dict__["__dict__"].__get__
-_class_mro = type.__dict__["__mro__"].__get__
+    return any("add_done_callback" in class_namespace(base) for base in class_mro(kind))
 
 
 @shielded

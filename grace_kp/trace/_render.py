@@ -8,19 +8,22 @@ Secrets are removed elsewhere (`redaction`).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import islice
 from types import (
     BuiltinFunctionType,
     CodeType,
     FrameType,
     FunctionType,
+    GetSetDescriptorType,
     MappingProxyType,
+    MemberDescriptorType,
     MethodType,
     ModuleType,
     NoneType,
     TracebackType,
 )
-from typing import Any
+from typing import Any, TypeAlias
 
 MAX_TEXT = 8_192
 MAX_ITEMS = 100
@@ -33,8 +36,15 @@ SCALARS = frozenset({str, int, float, bool, NoneType})
 """Types of the values that JSON holds without a container; a subclass is none of them."""
 
 # Not through the class: a metaclass may override these names.
-_type_name = type.__dict__["__name__"].__get__
-_type_module = type.__dict__["__module__"].__get__
+class_mro, class_namespace, _type_name, _type_module = (
+    type.__dict__[name].__get__ for name in ("__mro__", "__dict__", "__name__", "__module__")
+)
+Getter: TypeAlias = Callable[[Any], Any]
+"""Reads one attribute of an instance where Python stores it."""
+
+HIDDEN = "[hidden]"
+"""Stands for a field that its class keeps out of its repr or of its serialised form."""
+_DECLARATIONS = ("__dataclass_fields__", "__attrs_attrs__", "__pydantic_fields__")
 
 _SEQUENCES = (list, tuple)
 _SETS = (set, frozenset)
@@ -168,7 +178,7 @@ class _Rendering:
             number = float(value)
             return number if number - number == 0 else str(number)
         if issubclass(kind, str):
-            return self._text(str.__getitem__(value, slice(None)))
+            return HIDDEN if _name(kind).startswith("Secret") else self._text(str.__getitem__(value, slice(None)))
         if issubclass(kind, bytes | bytearray | memoryview):
             return _bytes(value)
         return self._composite(value, kind, depth)
@@ -240,7 +250,9 @@ class _Rendering:
 
     def _own(self, value: object, kind: type, module: str, depth: int) -> Any:
         """Render an object of an unknown class: an enum, a record, or another object."""
-        fields = attributes(value, kind)
+        fields = stored_fields(value, kind)
+        if fields:
+            fields |= dict.fromkeys(hidden_fields(kind) & fields.keys(), HIDDEN)
         if fields is not None and _is_record(kind):
             return self._mapping(fields.items(), len(fields), depth)
         if "_member_map_" in kind.__dict__ and "_name_" in (fields or ()):
@@ -250,7 +262,7 @@ class _Rendering:
             return self._text(repr(value))
         if custom and fields is None and module in {"collections", "builtins", "array", "types", "re"}:
             return self._builtin(value, kind, depth)
-        if fields:
+        if fields and not _name(kind).startswith("Secret"):
             return {"@class": _name(kind), **self._mapping(fields.items(), len(fields), depth)}
         return f"<{_name(kind)}>"
 
@@ -273,35 +285,64 @@ def _first(items: Any) -> list[Any]:
     return list(items)[:MAX_ITEMS]  # without a GIL only the copy of a whole dict or set is made in one step
 
 
-def attributes(value: object, kind: type) -> dict[str, Any] | None:
-    """Return the instance attributes of an object without running its code; None if it has none."""
+def dictionary_getter(kind: type) -> Getter | None:
+    """Return a function that reads the attributes of instances past a redefined `__dict__`; None where they have no dictionary."""
+    for owner in class_mro(kind):
+        found = class_namespace(owner).get("__dict__")
+        if type(found) is GetSetDescriptorType or type(found) is MemberDescriptorType:
+            return found.__get__
+    return None
+
+
+def slots_of(owner: type) -> dict[str, Getter]:
+    """Return a function for each slot of the class itself that reads it; bases are left out."""
+    return {
+        name: member.__get__
+        for name, member in class_namespace(owner).items()
+        if type(member) is MemberDescriptorType and name != "__dict__"
+    }
+
+
+def stored_fields(value: object, kind: type) -> dict[str, Any] | None:
+    """Return the instance attributes of an object without running its code or that of its class; None if it has none."""
     fields: dict[str, Any] = {}
-    found = False
-    try:
-        own = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        own = None
-    if isinstance(own, dict):
-        found = True
+    read = dictionary_getter(kind)
+    own = None if read is None else read(value)
+    if found := own is not None:
         fields.update(_first(dict.items(own)))
-    for base in kind.__mro__:
-        slots = base.__dict__.get("__slots__", ())
+    for base in class_mro(kind):
+        namespace = class_namespace(base)
+        slots = namespace.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            if name[:2] == "__":
+            member = namespace.get(name)
+            if name[:2] == "__" or type(member) is not MemberDescriptorType:
                 continue
             found = True
             try:
-                fields.setdefault(name, object.__getattribute__(value, name))
+                fields.setdefault(name, member.__get__(value))
             except AttributeError:
                 continue
     return fields if found else None
 
 
+def hidden_fields(kind: type) -> set[str]:
+    """Return the fields that a dataclass, attrs class or pydantic model keeps out of its repr or of its serialised form."""
+    hidden: set[str] = set()
+    spaces = [class_namespace(base) for base in class_mro(kind)]
+    for declaration in _DECLARATIONS:
+        fields = next((space[declaration] for space in spaces if declaration in space), None)
+        if isinstance(fields, dict):
+            hidden.update(
+                name for name, field in fields.items() if not field.repr or getattr(field, "exclude", None) is True
+            )
+        elif isinstance(fields, tuple):  # of attrs, whose `repr` may also be a function that masks the value
+            hidden.update(field.name for field in fields if field.repr is not True)
+    return hidden
+
+
 def _is_record(kind: type) -> bool:
     """Whether the class is a plain record of fields: a dataclass, an attrs class or a pydantic model."""
-    return any(name in kind.__dict__ for name in ("__dataclass_fields__", "__attrs_attrs__")) or hasattr(
-        kind, "__pydantic_fields__"
-    )
+    return any(name in kind.__dict__ for name in _DECLARATIONS[:2]) or hasattr(kind, "__pydantic_fields__")
 
 
 def _weight(fields: dict[str, Any] | None) -> int:
