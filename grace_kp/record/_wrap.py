@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import sys
-from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from itertools import islice
+from types import AsyncGeneratorType, CoroutineType, FunctionType, GeneratorType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._arguments import fitting, name_like, unwrapped
@@ -18,8 +20,8 @@ from grace_kp.record._current import CURRENT
 from grace_kp.record._enter import entering
 from grace_kp.record._guard import shielded
 from grace_kp.record._location import located
-from grace_kp.record._stream import Stream
-from grace_kp.trace import class_mro, class_namespace
+from grace_kp.record._stream import Stream, Streams
+from grace_kp.trace import MAX_ITEMS, SCALARS, class_mro, class_namespace, dictionary_getter, stored_fields
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -91,8 +93,7 @@ def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., An
         if (
             kind is str
             or result is None
-            or kind is dict
-            or kind is list
+            or ((kind is dict or kind is list) and frame.run is not frame)
             or kind is int
             or kind is float
             or kind is bool
@@ -100,7 +101,7 @@ def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., An
             frame.close(result)
             return result
         try:
-            return _settled(frame, result)
+            return result if _follow(frame, result) else _settled(frame, result)
         except RecursionError:
             frame.close(None)  # the stack is full: what the promise brings is not recorded
             return result
@@ -108,25 +109,69 @@ def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., An
     return recorded
 
 
-def _settled(frame: Frame, result: object) -> Any:
-    """End the frame of a plain function with its result. A coroutine, generator or future keeps it open until that ends."""
-    for promise, body in _PROMISES:
-        if type(result) is promise:
-            following = body(_Pending(result).start, lambda _args, _kwargs: frame)
-            name_like(following, result)
-            return following((), {})
-    if not _follow(frame, result):
+def _settled(frame: Frame, result: Any) -> Any:
+    """End the frame of a function with its result. A coroutine or generator keeps it open until that ends.
+
+    A run is also kept open by the generators that its result stores, such as the body of a web response.
+    """
+    if type(result) in _PROMISES:
+        return _following(frame, result, Streams())
+    held = _held(frame, result) if frame.run is frame else None
+    if held is None:
         frame.close(result)
-    return result
+    return result if held is None else held
+
+
+def _following(frame: Frame, promise: Any, beside: Streams) -> Any:
+    """Return a coroutine or generator that does what another does, in the frame, and keeps the frame open."""
+    following = _PROMISES[type(promise)](_Pending(promise, frame, beside).start, lambda _args, _kwargs: frame, beside)
+    name_like(following, promise)
+    beside.open += 1
+    return following((), {})
+
+
+@shielded
+def _held(frame: Frame, result: Any) -> Any:
+    """Have the generators that a result stores keep a run open; return the result, or the tuple that replaces it; None without any."""
+    beside, replaced = Streams(), dict[int, Any]()
+
+    def follow(value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind in _STREAMS:
+            if id(value) not in replaced and _waits(value):
+                replaced[id(value)] = _following(frame, value, beside)
+            return replaced.get(id(value), value)
+        if depth == 0 or kind in SCALARS or issubclass(kind, _CLOSED):
+            return value
+        if issubclass(kind, tuple):
+            items = [follow(item, depth - 1) for item in tuple.__iter__(value)]
+            is_same = dictionary_getter(kind) is not None or all(map(operator.is_, items, tuple.__iter__(value)))
+            return value if is_same else tuple.__new__(kind, items)
+        store: Any = next((base for base in (dict, list) if issubclass(kind, base)), None)
+        put = object.__setattr__ if store is None else store.__setitem__
+        fields = (stored_fields(value, kind) or {}) if store is None else value
+        for name, item in list(islice(enumerate(fields) if store is list else dict.items(fields), MAX_ITEMS)):
+            if (followed := follow(item, depth - 1)) is not item:
+                put(value, name, followed)
+        return value
+
+    result = follow(result, _DEPTH)
+    return result if beside.open else None
+
+
+def _waits(stream: Any) -> bool:
+    """Return whether a generator has not been started; one that has been may belong to anybody."""
+    inner = stream.gi_frame if type(stream) is GeneratorType else stream.ag_frame
+    return inner is not None and inner.f_lineno == inner.f_code.co_firstlineno
 
 
 class _Pending:
-    """A coroutine, generator or async generator that a plain function returned and that has not been started."""
+    """A coroutine or generator that a function returned or yielded and that has not been started."""
 
-    __slots__ = ("_promise",)
+    __slots__ = ("_beside", "_frame", "_promise")
 
-    def __init__(self, promise: Any) -> None:
-        self._promise = promise
+    def __init__(self, promise: Any, frame: Frame, beside: Streams) -> None:
+        self._promise, self._frame, self._beside = promise, frame, beside
 
     def start(self) -> Any:
         """Return it, to be started now."""
@@ -134,9 +179,12 @@ class _Pending:
         return promise
 
     def __del__(self) -> None:
+        if self._promise is None:
+            return
         # The coroutine around it warns that it was never awaited; once is enough.
         if type(self._promise) is CoroutineType:
             self._promise.close()
+        Stream(self._frame, self._beside).fail(GeneratorExit("it was dropped before it was started"))
 
 
 def _is_future(kind: type) -> bool:
@@ -164,7 +212,7 @@ def _follow(frame: Frame, future: Any) -> bool:
     return True
 
 
-def _coroutine_body(function: Callable[..., Any], enter: Enter) -> Body:
+def _coroutine_body(function: Callable[..., Any], enter: Enter, _beside: Streams | None = None) -> Body:
     async def recorded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         frame = enter(args, kwargs)
         if frame is None:
@@ -185,7 +233,10 @@ def _coroutine_body(function: Callable[..., Any], enter: Enter) -> Body:
             _reset(token)
         except ValueError:
             _leave(frame)
-        frame.close(result)
+        if type(result) in _PROMISES or frame.run is frame:
+            result = _settled(frame, result)
+        else:
+            frame.close(result)
         if frame.run.stored is not None:
             await frame.run.stored
         return result
@@ -193,13 +244,13 @@ def _coroutine_body(function: Callable[..., Any], enter: Enter) -> Body:
     return recorded
 
 
-def _generator_body(function: Callable[..., Any], enter: Enter) -> Body:
+def _generator_body(function: Callable[..., Any], enter: Enter, beside: Streams | None = None) -> Body:
     def recorded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         generator = function(*args, **kwargs)
         frame = enter(args, kwargs)
         if frame is None:
             return (yield from generator)
-        stream = Stream(frame)
+        stream = Stream(frame, beside)
         thrown: BaseException | None = None
         value: Any = None
         while True:
@@ -222,6 +273,8 @@ def _generator_body(function: Callable[..., Any], enter: Enter) -> Body:
                 raise
             _reset(token)
             stream.add(item)
+            if type(item) in _STREAMS:
+                item = _yielded(stream, item)
             try:
                 value, thrown = (yield item), None
             except BaseException as error:  # noqa: BLE001
@@ -231,11 +284,11 @@ def _generator_body(function: Callable[..., Any], enter: Enter) -> Body:
     return recorded
 
 
-def _async_generator_body(function: Callable[..., Any], enter: Enter) -> Body:
+def _async_generator_body(function: Callable[..., Any], enter: Enter, beside: Streams | None = None) -> Body:
     async def recorded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         generator = function(*args, **kwargs)
         frame = enter(args, kwargs)
-        stream = Stream(frame)
+        stream = Stream(frame, beside)
         before = frame or _get()  # if nothing is recorded, the current frame stays
         resume: Callable[[Any], Any] = _unhooked(generator)
         value: Any = None
@@ -266,6 +319,8 @@ def _async_generator_body(function: Callable[..., Any], enter: Enter) -> Body:
             except ValueError:
                 _leave(before)
             stream.add(item)
+            if type(item) in _STREAMS:
+                item = _yielded(stream, item)
             try:
                 value = yield item
                 resume = generator.asend
@@ -281,11 +336,24 @@ _BODIES: tuple[tuple[Callable[[Any], bool], Callable[[Callable[..., Any], Enter]
     (inspect.isasyncgenfunction, _async_generator_body),
     (inspect.isgeneratorfunction, _generator_body),
 )
-_PROMISES: tuple[tuple[type, Callable[[Callable[..., Any], Enter], Body]], ...] = (
-    (CoroutineType, _coroutine_body),
-    (GeneratorType, _generator_body),
-    (AsyncGeneratorType, _async_generator_body),
-)
+_PROMISES: dict[type, Callable[[Callable[..., Any], Enter, Streams], Body]] = {
+    CoroutineType: _coroutine_body,
+    GeneratorType: _generator_body,
+    AsyncGeneratorType: _async_generator_body,
+}
+_STREAMS = (GeneratorType, AsyncGeneratorType)
+_CLOSED = (type, FunctionType, ModuleType)
+_DEPTH = 2
+"""How deep in a result generators are found: the body of a response, also of one in a tuple."""
+
+
+def _yielded(stream: Stream, item: Any) -> Any:
+    """Return a generator that a stream yields, so that it keeps the frame open as well."""
+    if stream.frame is None:
+        return item
+    if stream.beside is None:
+        stream.beside = Streams(count=1)
+    return _following(stream.frame, item, stream.beside)
 
 
 def _unhooked(generator: AsyncGenerator[Any, Any]) -> Callable[[Any], Any]:

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         render_text,
         slots_of,
         storable,
+        stored_fields,
         to_text,
     )
     from grace_kp.trace._source_file import SourceFields, SourceFile, problem_at, yaml_package
@@ -96,7 +97,7 @@ __all__ = [
     "class_mro", "class_namespace", "comparable", "cut", "default_mode", "describe_error", "dictionary_getter", "error_text",
     "from_openai_messages", "have_plain_names", "hidden_fields", "is_native", "keep_private", "label", "lines_of", "object_without_duplicates", "outcomes_of_calls", "problem_at", "read_decisions", "read_runs", "read_traces", "redact",
     "redact_text", "redact_value", "redacted_arguments", "refuse_planted_link", "refuse_what_json_cannot_hold", "render", "render_text", "run_head", "run_timeline", "run_title", "run_tree", "run_waterfall",
-    "slots_of", "storable", "success_field", "texts_in", "to_text", "verdict", "whole_file", "write_traces", "write_whole", "yaml_package",
+    "slots_of", "storable", "stored_fields", "success_field", "texts_in", "to_text", "verdict", "whole_file", "write_traces", "write_whole", "yaml_package",
 ]  # fmt: skip
 
 _NAMES = {
@@ -113,7 +114,7 @@ _NAMES = {
     ),
     "_render": (
         "MAX_ITEMS MAX_TEXT SCALARS Getter class_mro class_namespace cut describe_error dictionary_getter error_text "
-        "hidden_fields render render_text slots_of storable to_text"
+        "hidden_fields render render_text slots_of storable stored_fields to_text"
     ),
     "_source_file": "SourceFields SourceFile problem_at yaml_package",
     "_steps": "Failure Failures outcomes_of_calls",
