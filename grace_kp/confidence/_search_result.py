@@ -69,22 +69,16 @@ _TELLING = (*SCORES, *DISTANCES, *PLACES, *TEXTS, "metadata")
 _NAME_MODULES = frozenset({"uuid", "pathlib"})
 _ROW_MODULES = frozenset({"sqlite3", "asyncpg"})
 _IN_MEMORY = (
-    "llama_index.",
-    "pinecone.",
-    "google.protobuf.",
-    "google._upb.",
-    "proto.",
-    "vespa.",
-    "tantivy",
-    "neo4j.",
-    "sqlalchemy.engine.",
-    "sqlalchemy.cyextension.",
-)
-"""Where the classes of libraries begin whose properties, items and `__getattr__` only hand out what they have in memory."""
+    "llama_index.", "pinecone.", "google.protobuf.", "google._upb.", "proto.", "vespa.", "tantivy.", "neo4j.",
+    "sqlalchemy.engine.", "sqlalchemy.cyextension.",
+)  # fmt: skip
+"""Where the classes of libraries begin whose properties and `__getattr__` only hand out what they have in memory."""
 _PLAIN = (str, bytes, bytearray, int, float, complex)
 _COLLECTIONS: tuple[Any, ...] = (list, deque, set, frozenset)
 _SIZED: tuple[Any, ...] = (bytes, list, tuple, dict, set, frozenset)
-_OPEN = frozenset({"__getattr__", "__getattribute__", "__getitem__"})
+_ACCESS = frozenset({"__getattr__", "__getattribute__", "__getitem__"})
+_OPEN_MODULES = _ROW_MODULES | {"builtins", "collections", "pydantic"}
+"""Where such methods hand out what is read without them."""
 _METHODS = (FunctionType, BuiltinFunctionType, MethodDescriptorType, classmethod, staticmethod, type)
 _NOTHING: dict[str, Any] = {}
 _MISSING = object()
@@ -100,19 +94,16 @@ class _Layout:
         self.own = dictionary_getter(kind)
         self.slots: dict[str, Any] = {}
         self.constants: dict[str, Any] = {}
-        self.computed: set[str] = set()
-        """Fields of a known library that its code hands out."""
-        self.unread: set[str] = set()
-        """Figures that other code computes."""
-        self.is_closed = False
-        """Whether other code may hand out any field."""
+        self.computed: set[str] = set()  # fields of a known library that its code hands out
+        self.unread: set[str] = set()  # figures that other code computes
+        self.is_closed = False  # whether other code may hand out any field
         for base in reversed(class_mro(kind)[:-1]):
             is_known = _is_in_memory(base)
             for name, member in class_namespace(base).items():
                 if type(member) is MemberDescriptorType:
                     self.slots[name] = member.__get__
-                elif name in _OPEN:
-                    self.is_closed |= not is_known and module_of(base) != "pydantic"
+                elif name in _ACCESS:
+                    self.is_closed |= not is_known and module_of(base) not in _OPEN_MODULES
                     self.computed = set(KNOWN) if is_known else set()
                 elif name in KNOWN and not issubclass(type(member), _METHODS):
                     self.computed.discard(name)
@@ -145,9 +136,11 @@ class _Layout:
 class Looker:
     """Looks into the results of one search; remembers which names their classes have, and which of them may be the engine's figures."""
 
-    __slots__ = ("_last", "_of_class", "_rivals")
+    __slots__ = ("_last", "_of_class", "_rivals", "closed")
 
     def __init__(self) -> None:
+        self.closed: type | None = None
+        """The class of a value in the current hit of which nothing can be read without running its code."""
         self._last: tuple[Any, dict[str, Any]] = (None, _NOTHING)
         self._of_class: dict[int, _Layout] = {}
         self._rivals: dict[tuple[Any, ...], tuple[str, ...]] = {}
@@ -165,7 +158,12 @@ class Looker:
             return self.view(gc.get_referents(value)[0])
         if value is self._last[0]:
             return self._last[1]
-        view = self._layout(kind).read(value)
+        layout = self._of_class.get(id(kind))
+        if layout is None:
+            layout = self._of_class[id(kind)] = _Layout(kind)
+        view = layout.read(value)
+        if layout.is_closed and KNOWN.isdisjoint(view):
+            self.closed = kind
         if issubclass(kind, UserDict):
             return self.view(view.get("data"))
         if "_d_" in view and "meta" in view:
@@ -174,23 +172,6 @@ class Looker:
         view = _without_none(self.view(view["_d_"])) if "_d_" in view else view
         self._last = value, view
         return view
-
-    def _layout(self, kind: type) -> _Layout:
-        layout = self._of_class.get(id(kind))
-        if layout is None:
-            layout = self._of_class[id(kind)] = _Layout(kind)
-        return layout
-
-    def is_closed(self, value: object) -> bool:
-        """Return whether nothing of a value can be read without running its code."""
-        kind = type(value)
-        is_read = (
-            is_mapping(value)
-            or issubclass(kind, _PLAIN)
-            or items_of(value) is not None
-            or module_of(kind) in _ROW_MODULES
-        )
-        return not is_read and self._layout(kind).is_closed and KNOWN.isdisjoint(self.view(value))
 
     def declared(self, value: object, name: str) -> Any:
         """Return what stands under a name that the program declares, also if a property computes it; `_MISSING` where nothing does."""
@@ -243,7 +224,7 @@ class Looker:
 
     def views(self, parts: Sequence[object]) -> list[dict[str, Any]]:
         """Return where the source and text of a hit's parts may stand: in them, and one or two levels below."""
-        self._last = None, _NOTHING  # a stream may yield one object again, with other contents
+        self.closed, self._last = None, (None, _NOTHING)  # a stream may yield one object again, with other contents
         return [view for part in parts for view in self._within(part)]
 
     def _within(self, value: object) -> list[dict[str, Any]]:

@@ -225,8 +225,8 @@ class ResultReader:
                 views = [*beside, *views]
             source = source_in(views)
             text = text_in(views) if len(self.texts) < MAX_TEXTS else ""
-            if not source and not text and (closed := next(filter(self.look.is_closed, parts), None)) is not None:
-                self._note_closed(closed)
+            if not source and not text and self.look.closed is not None:
+                self._note_closed(self.look.closed)
         except Exception:  # noqa: BLE001 — as in read_results; the result still counts
             self.note_unreadable("a result could not be read")
             return
@@ -241,8 +241,8 @@ class ResultReader:
         if text:
             self.texts.append(text)
 
-    def _note_closed(self, value: object) -> None:
-        self.note_unreadable(f"a {type(value).__name__} was not read, because that would run its code")
+    def _note_closed(self, kind: type) -> None:
+        self.note_unreadable(f"a {kind.__name__} was not read, because that would run its code")
 
     def _cannot_use(self, unusable: Unusable) -> None:
         self.unusable += 1
@@ -316,7 +316,7 @@ class ResultReader:
             self.count += len(result)
             self.note_unreadable(f"a {type(result).__name__} was counted, not read")
         elif not self.look.looks_like_hit(result) and _has_any(type(result), ("__len__", "__iter__")):
-            self._note_closed(result)
+            self._note_closed(type(result))
         else:
             self.read_hit(result)
 
