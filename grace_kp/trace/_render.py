@@ -56,11 +56,12 @@ _NAMED = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
 _OPAQUE = (CodeType, FrameType, TracebackType)
 
 
-def render(value: Any, max_text: int = MAX_TEXT) -> Any:
+def render(value: Any, max_text: int = MAX_TEXT, *, hides: bool = True) -> Any:
     """Return `value` as a JSON value that later changes of `value` do not alter.
 
     Texts, numbers, booleans and None stay themselves; texts beyond `max_text` characters are cut visibly. Containers are copied up to
     `MAX_ITEMS` entries per level, `MAX_DEPTH` levels and `MAX_NODES` values in total. Objects become their fields or a short text.
+    Fields that their class keeps out of its repr or of its serialised form are named without their values, unless `hides` is False.
     No Exception is raised, whatever the value does.
     """
     kind = type(value)
@@ -68,7 +69,7 @@ def render(value: Any, max_text: int = MAX_TEXT) -> Any:
         return value if len(value) <= max_text else cut(value, max_text)
     if value is None or kind is bool:
         return value
-    return _Rendering(max_text).of(value, 0)
+    return _Rendering(max_text, hides=hides).of(value, 0)
 
 
 def render_text(value: object, max_text: int = MAX_TEXT) -> str:
@@ -149,9 +150,10 @@ _LAST_OF_NO_KEY = re.compile(r"(?s:.*)[^\w.~%+/=-]")
 class _Rendering:
     """One rendering: the remaining budget, and the containers around the current value."""
 
-    __slots__ = ("inside", "nodes", "text")
+    __slots__ = ("hides", "inside", "nodes", "text")
 
-    def __init__(self, max_text: int) -> None:
+    def __init__(self, max_text: int, *, hides: bool = True) -> None:
+        self.hides = hides
         self.nodes = MAX_NODES
         self.text = max_text
         self.inside: set[int] = set()
@@ -251,7 +253,7 @@ class _Rendering:
     def _own(self, value: object, kind: type, module: str, depth: int) -> Any:
         """Render an object of an unknown class: an enum, a record, or another object."""
         fields = stored_fields(value, kind)
-        if fields:
+        if fields and self.hides:
             fields |= dict.fromkeys(hidden_fields(kind) & fields.keys(), HIDDEN)
         if fields is not None and _is_record(kind):
             return self._mapping(fields.items(), len(fields), depth)
