@@ -43,8 +43,9 @@ def question_of(inputs: object) -> str | None:
         if len(inputs) == 2 and isinstance(inputs[0], str) and inputs[0] in _HUMAN and isinstance(inputs[1], str):
             return inputs[1]
         return _last(inputs, _HUMAN) or _last(inputs, None)
-    if hasattr(type(inputs), "to_messages"):
-        return question_of(inputs.to_messages())
+    prompt: Any = inputs
+    if hasattr(type(prompt), "to_messages"):
+        return question_of(prompt.to_messages())
     text = _text_if(inputs, None)
     return question_of(_fields(inputs)) if text is None else text
 
