@@ -14,6 +14,7 @@ import sys
 from itertools import islice
 from types import AsyncGeneratorType, CoroutineType, FunctionType, GeneratorType, ModuleType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from grace_kp.record._arguments import fitting, name_like, unwrapped
 from grace_kp.record._current import CURRENT
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from grace_kp.record._arguments import Body
     from grace_kp.record._enter import Enter
     from grace_kp.record._location import Frame
-    from grace_kp.record._run import Recorder
+    from grace_kp.record._run import Recorder, Run
     from grace_kp.record._spec import Spec
 
 _get, _set, _reset = CURRENT.get, CURRENT.set, CURRENT.reset
@@ -124,10 +125,12 @@ def _settled(frame: Frame, result: Any) -> Any:
 
 def _following(frame: Frame, promise: Any, beside: Streams) -> Any:
     """Return a coroutine or generator that does what another does, in the frame, and keeps the frame open."""
-    following = _PROMISES[type(promise)](_Pending(promise, frame, beside).start, lambda _args, _kwargs: frame, beside)
-    name_like(following, promise)
+    body = _PROMISES[type(promise)](_Pending(promise, frame, beside).start, lambda _args, _kwargs: frame, beside)
+    name_like(body, promise)
     beside.open += 1
-    return following((), {})
+    following = body((), {})
+    _RUNS[following] = frame.run
+    return following
 
 
 @shielded
@@ -138,7 +141,7 @@ def _held(frame: Frame, result: Any) -> Any:
     def follow(value: Any, depth: int) -> Any:
         kind = type(value)
         if kind in _STREAMS:
-            if id(value) not in replaced and _waits(value):
+            if id(value) not in replaced and _waits(value, frame.run):
                 replaced[id(value)] = _following(frame, value, beside)
             return replaced.get(id(value), value)
         if depth == 0 or kind in SCALARS or issubclass(kind, _CLOSED):
@@ -159,10 +162,17 @@ def _held(frame: Frame, result: Any) -> Any:
     return result if beside.open else None
 
 
-def _waits(stream: Any) -> bool:
-    """Return whether a generator has not been started; one that has been may belong to anybody."""
-    inner = stream.gi_frame if type(stream) is GeneratorType else stream.ag_frame
-    return inner is not None and inner.f_lineno == inner.f_code.co_firstlineno
+def _waits(stream: Any, run: Run) -> bool:
+    """Return whether a generator has not been started, and keeps no run open but those nested in this one: others may own it."""
+    inner = _RUNS.get(stream)
+    while inner is not None and inner is not run:
+        inner = None if inner.via is None else inner.via.run
+    if stream in _RUNS and (inner is None or _RUNS[stream] is run):
+        return False
+    if type(stream) is GeneratorType:
+        return inspect.getgeneratorstate(stream) == inspect.GEN_CREATED
+    begun = getattr(stream, "ag_suspended", False)  # since Python 3.12
+    return stream.ag_frame is not None and not begun and stream.ag_frame.f_lineno == stream.ag_code.co_firstlineno
 
 
 class _Pending:
@@ -342,6 +352,8 @@ _PROMISES: dict[type, Callable[[Callable[..., Any], Enter, Streams], Body]] = {
     AsyncGeneratorType: _async_generator_body,
 }
 _STREAMS = (GeneratorType, AsyncGeneratorType)
+_RUNS: WeakKeyDictionary[Any, Run] = WeakKeyDictionary()
+"""The run that each generator or coroutine of ours keeps open."""
 _CLOSED = (type, FunctionType, ModuleType)
 _DEPTH = 2
 """How deep in a result generators are found: the body of a response, also of one in a tuple."""

@@ -456,6 +456,24 @@ def test_what_belongs_to_others_stays_as_it_is(grace):
     assert ([2], [1, 2], [1, 2]) == (list(started), list(deep), list(held.stream))
 
 
+def test_a_result_that_several_runs_return_is_followed_once(grace):
+    """Else each run would wrap the stream once more, until the stack is full."""
+
+    def body():
+        yield 1
+
+    shared = {"stream": body()}
+    work = grace.agent(lambda: shared, name="agent")
+    with grace.collect() as traces:
+        work()
+        stream = shared["stream"]
+        for _ in range(20):
+            assert work()["stream"] is stream
+        assert 20 == len(traces)
+        assert [1] == list(stream)
+    assert 21 == len(traces)
+
+
 def test_the_result_of_a_tool_is_left_alone(grace):
     """Its call ends when it returns; only the streams that it returns itself keep it open."""
 
