@@ -14,10 +14,9 @@ import sys
 from itertools import islice
 from types import AsyncGeneratorType, CoroutineType, FunctionType, GeneratorType, ModuleType
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from grace_kp.record._arguments import fitting, name_like, unwrapped
-from grace_kp.record._current import CURRENT
+from grace_kp.record._current import CURRENT, FOLLOWED
 from grace_kp.record._enter import entering
 from grace_kp.record._guard import shielded
 from grace_kp.record._location import located
@@ -129,7 +128,7 @@ def _following(frame: Frame, promise: Any, beside: Streams) -> Any:
     name_like(body, promise)
     beside.open += 1
     following = body((), {})
-    _RUNS[following] = frame.run
+    FOLLOWED[following] = frame.run
     return following
 
 
@@ -164,10 +163,10 @@ def _held(frame: Frame, result: Any) -> Any:
 
 def _waits(stream: Any, run: Run) -> bool:
     """Return whether a generator has not been started, and keeps no run open but those nested in this one: others may own it."""
-    inner = _RUNS.get(stream)
+    inner = FOLLOWED.get(stream)
     while inner is not None and inner is not run:
         inner = None if inner.via is None else inner.via.run
-    if stream in _RUNS and (inner is None or _RUNS[stream] is run):
+    if stream in FOLLOWED and (inner is None or FOLLOWED[stream] is run):
         return False
     if type(stream) is GeneratorType:
         return inspect.getgeneratorstate(stream) == inspect.GEN_CREATED
@@ -352,8 +351,6 @@ _PROMISES: dict[type, Callable[[Callable[..., Any], Enter, Streams], Body]] = {
     AsyncGeneratorType: _async_generator_body,
 }
 _STREAMS = (GeneratorType, AsyncGeneratorType)
-_RUNS: WeakKeyDictionary[Any, Run] = WeakKeyDictionary()
-"""The run that each generator or coroutine of ours keeps open."""
 _CLOSED = (type, FunctionType, ModuleType)
 _DEPTH = 2
 """How deep in a result generators are found: the body of a response, also of one in a tuple."""
