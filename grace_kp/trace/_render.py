@@ -44,7 +44,6 @@ Getter: TypeAlias = Callable[[Any], Any]
 
 HIDDEN = "[hidden]"
 """Stands for a field that its class keeps out of its repr or of its serialised form."""
-_DECLARATIONS = ("__dataclass_fields__", "__attrs_attrs__", "__pydantic_fields__")
 
 _SEQUENCES = (list, tuple)
 _SETS = (set, frozenset)
@@ -253,8 +252,8 @@ class _Rendering:
     def _own(self, value: object, kind: type, module: str, depth: int) -> Any:
         """Render an object of an unknown class: an enum, a record, or another object."""
         fields = stored_fields(value, kind)
-        if fields and self.hides:
-            fields |= dict.fromkeys(hidden_fields(kind) & fields.keys(), HIDDEN)
+        if fields and self.hides and (hidden := hidden_fields(kind)):
+            fields |= dict.fromkeys(hidden & fields.keys(), HIDDEN)
         if fields is not None and _is_record(kind):
             return self._mapping(fields.items(), len(fields), depth)
         if "_member_map_" in kind.__dict__ and "_name_" in (fields or ()):
@@ -330,21 +329,23 @@ def stored_fields(value: object, kind: type) -> dict[str, Any] | None:
 def hidden_fields(kind: type) -> set[str]:
     """Return the fields that a dataclass, attrs class or pydantic model keeps out of its repr or of its serialised form."""
     hidden: set[str] = set()
-    spaces = [class_namespace(base) for base in class_mro(kind)]
-    for declaration in _DECLARATIONS:
-        fields = next((space[declaration] for space in spaces if declaration in space), None)
-        if isinstance(fields, dict):
-            hidden.update(
-                name for name, field in fields.items() if not field.repr or getattr(field, "exclude", None) is True
-            )
-        elif isinstance(fields, tuple):  # of attrs, whose `repr` may also be a function that masks the value
-            hidden.update(field.name for field in fields if field.repr is not True)
+    for base in class_mro(kind):
+        space = class_namespace(base)
+        if "__dataclass_fields__" in space:
+            hidden.update([name for name, field in space["__dataclass_fields__"].items() if not field.repr])
+        if "__attrs_attrs__" in space:  # its `repr` may also be a function that masks the value
+            hidden.update([field.name for field in space["__attrs_attrs__"] if field.repr is not True])
+        if "__pydantic_fields__" in space:
+            found = space["__pydantic_fields__"].items()
+            hidden.update([name for name, field in found if not field.repr or field.exclude])
     return hidden
 
 
 def _is_record(kind: type) -> bool:
     """Whether the class is a plain record of fields: a dataclass, an attrs class or a pydantic model."""
-    return any(name in kind.__dict__ for name in _DECLARATIONS[:2]) or hasattr(kind, "__pydantic_fields__")
+    return any(name in kind.__dict__ for name in ("__dataclass_fields__", "__attrs_attrs__")) or hasattr(
+        kind, "__pydantic_fields__"
+    )
 
 
 def _weight(fields: dict[str, Any] | None) -> int:
