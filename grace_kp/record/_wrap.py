@@ -21,7 +21,7 @@ from grace_kp.record._enter import entering
 from grace_kp.record._guard import shielded
 from grace_kp.record._location import located
 from grace_kp.record._stream import Stream, Streams
-from grace_kp.trace import MAX_ITEMS, SCALARS, class_mro, class_namespace, dictionary_getter, stored_fields
+from grace_kp.trace import MAX_ITEMS, class_mro, class_namespace, dictionary_getter, stored_fields
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -114,7 +114,7 @@ def _settled(frame: Frame, result: Any) -> Any:
 
     A run is also kept open by the generators that its result stores, such as the body of a web response.
     """
-    if type(result) in _PROMISES:
+    if _is_promise(type(result)):
         return _following(frame, result, Streams())
     held = _held(frame, result) if frame.run is frame else None
     if held is None:
@@ -139,11 +139,11 @@ def _held(frame: Frame, result: Any) -> Any:
 
     def follow(value: Any, depth: int) -> Any:
         kind = type(value)
-        if kind in _STREAMS:
+        if _is_stream(kind):
             if id(value) not in replaced and _waits(value, frame.run):
                 replaced[id(value)] = _following(frame, value, beside)
             return replaced.get(id(value), value)
-        if depth == 0 or kind in SCALARS or issubclass(kind, _CLOSED):
+        if depth == 0 or issubclass(kind, _CLOSED):
             return value
         if issubclass(kind, tuple):
             items = [follow(item, depth - 1) for item in tuple.__iter__(value)]
@@ -242,7 +242,7 @@ def _coroutine_body(function: Callable[..., Any], enter: Enter, _beside: Streams
             _reset(token)
         except ValueError:
             _leave(frame)
-        if type(result) in _PROMISES or frame.run is frame:
+        if _is_promise(type(result)) or frame.run is frame:
             result = _settled(frame, result)
         else:
             frame.close(result)
@@ -282,7 +282,7 @@ def _generator_body(function: Callable[..., Any], enter: Enter, beside: Streams 
                 raise
             _reset(token)
             stream.add(item)
-            if type(item) in _STREAMS:
+            if _is_stream(type(item)):
                 item = _yielded(stream, item)
             try:
                 value, thrown = (yield item), None
@@ -328,7 +328,7 @@ def _async_generator_body(function: Callable[..., Any], enter: Enter, beside: St
             except ValueError:
                 _leave(before)
             stream.add(item)
-            if type(item) in _STREAMS:
+            if _is_stream(type(item)):
                 item = _yielded(stream, item)
             try:
                 value = yield item
@@ -350,10 +350,18 @@ _PROMISES: dict[type, Callable[[Callable[..., Any], Enter, Streams], Body]] = {
     GeneratorType: _generator_body,
     AsyncGeneratorType: _async_generator_body,
 }
-_STREAMS = (GeneratorType, AsyncGeneratorType)
-_CLOSED = (type, FunctionType, ModuleType)
+_CLOSED = (type, FunctionType, ModuleType, str, bytes, int, float, bool, type(None))
 _DEPTH = 2
 """How deep in a result generators are found: the body of a response, also of one in a tuple."""
+
+
+def _is_stream(kind: type) -> bool:
+    return kind is GeneratorType or kind is AsyncGeneratorType
+
+
+def _is_promise(kind: type) -> bool:
+    # Not by a lookup: a metaclass may redefine hashing and comparing.
+    return kind is CoroutineType or _is_stream(kind)
 
 
 def _yielded(stream: Stream, item: Any) -> Any:
