@@ -152,7 +152,9 @@ def _held(frame: Frame, result: Any) -> Any:
         store: Any = next((base for base in (dict, list) if issubclass(kind, base)), None)
         put = object.__setattr__ if store is None else store.__setitem__
         fields = (stored_fields(value, kind) or {}) if store is None else value
-        for name, item in list(islice(enumerate(fields) if store is list else dict.items(fields), MAX_ITEMS)):
+        for name, item in list(
+            islice(enumerate(list.__iter__(fields)) if store is list else dict.items(fields), MAX_ITEMS)
+        ):
             if (followed := follow(item, depth - 1)) is not item:
                 put(value, name, followed)
         return value
