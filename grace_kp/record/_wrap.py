@@ -151,7 +151,7 @@ def _held(frame: Frame, result: Any) -> Any:
             return value if is_same else tuple.__new__(kind, items)
         store: Any = next((base for base in (dict, list) if issubclass(kind, base)), None)
         put = object.__setattr__ if store is None else store.__setitem__
-        fields = (stored_fields(value, kind) or {}) if store is None else value
+        fields: Any = (stored_fields(value, kind) or {}) if store is None else value
         for name, item in list(
             islice(enumerate(list.__iter__(fields)) if store is list else dict.items(fields), MAX_ITEMS)
         ):
