@@ -37,6 +37,7 @@ CUSTOM = "custom"
 _SLIP = 1e-5
 """How far out of range a figure may be and still count as a rounding error of 32-bit arithmetic."""
 _NUMBER_MODULES = frozenset({"decimal", "fractions", "numpy", "torch", "jax", "jaxlib", "tensorflow"})
+_ARRAY_MODULES = _NUMBER_MODULES | {"pandas", "polars", "pyarrow"}
 _MAX_ARRAY = 10_000
 _LONGEST = 40
 _LONGEST_PATH = 200
@@ -144,14 +145,17 @@ def kind_of(kind: object) -> str:
 
 def figure_of(value: Any) -> float | Unusable:
     """Return a value as a finite number, or why it is not one."""
-    if isinstance(value, Unusable):
-        return value
+    if issubclass(type(value), Unusable):
+        return value  # type: ignore[no-any-return]
     if value is None:
         return Unusable("None", "the score is None")
     if not is_number(value):
         return Unusable(_shown(value), "it is not a number")
+    kind: Any = type(value)
     try:
-        figure = float(value)
+        # Not as a subclass converts itself.
+        base: Any = next((base for base in (float, int) if issubclass(kind, base)), None)
+        figure = float(value) if base is None else base.__float__(value)
     except (TypeError, ValueError, ArithmeticError, RuntimeError):  # an integer that is too large, a signalling NaN
         return Unusable(type(value).__name__, "it cannot be converted to a float")
     return figure if math.isfinite(figure) else Unusable(repr(figure), "it is not finite")
@@ -192,22 +196,23 @@ def _clamped(similarity: float) -> float:
 
 def _shown(value: object) -> str:
     # No repr of other types: it would run foreign code.
-    if isinstance(value, str):
+    if issubclass(type(value), str):
         text = str.__str__(value)
         return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
-    return str(value) if isinstance(value, bool) else type(value).__name__
+    return str(value) if type(value) is bool else type(value).__name__
 
 
 def is_number(value: object) -> bool:
     """Return whether the value is a number of Python or of a known library whose conversion runs no foreign code. A bool is not."""
-    if isinstance(value, int | float):
-        return not isinstance(value, bool)
-    return module_of(value) in _NUMBER_MODULES and hasattr(type(value), "__float__") and not getattr(value, "ndim", 0)
+    kind = type(value)
+    if issubclass(kind, (int, float)):
+        return kind is not bool
+    return module_of(kind) in _NUMBER_MODULES and hasattr(kind, "__float__") and not getattr(value, "ndim", 0)
 
 
 def listed_array(value: Any) -> Any:
     """Return an array of a known library as nested lists; large arrays and all other values unchanged."""
-    if module_of(value) in _NUMBER_MODULES and hasattr(type(value), "tolist") and hasattr(type(value), "__len__"):
+    if is_array(value) and hasattr(type(value), "tolist"):
         try:
             return value.tolist() if len(value) <= _MAX_ARRAY else value
         except (TypeError, ValueError, RuntimeError):  # an array without dimensions, or on a device that is gone
@@ -215,7 +220,18 @@ def listed_array(value: Any) -> Any:
     return value
 
 
-def module_of(value: object) -> str:
-    """Return the top-level module of the value's class; empty where there is none."""
-    module = type(value).__module__
-    return module.partition(".")[0] if isinstance(module, str) else ""
+def is_array(value: object) -> bool:
+    """Return whether the value belongs to a library of arrays and tables and has a length."""
+    kind = type(value)
+    return module_of(kind) in _ARRAY_MODULES and hasattr(kind, "__len__")
+
+
+def class_module(kind: type) -> str:
+    """Return the module of a class; empty where there is none."""
+    module = type.__dict__["__module__"].__get__(kind)
+    return module if type(module) is str else ""
+
+
+def module_of(kind: type) -> str:
+    """Return the top-level module of a class; empty where there is none."""
+    return class_module(kind).partition(".")[0]

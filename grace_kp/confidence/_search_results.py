@@ -7,32 +7,32 @@ every value. A figure that cannot be used as a score is counted and named but ne
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, ValuesView
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
-from grace_kp.confidence._score_kinds import NONE, Unusable, is_number, kind_of, listed_array, place_and_kind
+from grace_kp.confidence._score_kinds import NONE, Unusable, is_array, is_number, kind_of, listed_array, place_and_kind
 from grace_kp.confidence._search_result import (
     FIGURES,
+    KNOWN,
     NOTHING_THERE,
     PAIR,
     Looker,
     Missed,
-    attribute,
     is_empty,
-    is_listed,
+    is_mapping,
     is_number_in_text,
+    items_of,
     named_row,
     pair_of,
     parts_of,
-    reports_error,
     score_at,
     score_in,
     source_in,
     split,
     text_in,
 )
+from grace_kp.trace import class_mro, class_namespace
 
 MAX_RESULTS = 1_000
 MAX_TEXTS = 16
@@ -48,7 +48,6 @@ _NESTED = (("response", "docs"), ("root", "children"), ("result", "hits"))
 _PARALLEL_SCORES = ("scores", "similarities", "relevance_scores", "distances")
 _PARALLEL_METADATA = ("metadatas", "metadata")
 _PARALLEL_NAMES = ("ids", "sources")
-_HELD = (list, tuple, ValuesView)
 _BEYOND = f"only the first {MAX_RESULTS:,} results were read"
 _CONSUMABLE = ("__next__", "__anext__", "__await__")
 
@@ -181,22 +180,23 @@ class ResultReader:
         kind = type(result)
         if is_empty(result):
             return
+        items = items_of(result)
         if depth > _MAX_DEPTH:
             self.note_unreadable("nested too deeply to be read")
-        elif isinstance(result, str | bytes | bytearray):
+        elif issubclass(kind, (str, bytes, bytearray)):
             self.read_hit(result)
-        elif isinstance(result, int | float | complex):
+        elif issubclass(kind, (int, float, complex)):
             self.note_unreadable(f"no results can be read from a {kind.__name__}")
-        elif any(hasattr(kind, name) for name in _CONSUMABLE):
+        elif _has_any(kind, _CONSUMABLE):
             self.note_unreadable(f"a {kind.__name__} is not consumed, so its results are unknown")
-        elif isinstance(result, Mapping):
+        elif is_mapping(result):
             self._mapping(result, depth)
         elif kind is tuple and split(result) is not None:
             self.read_hit(result)
-        elif kind is tuple and len(result) == 2 and isinstance(second := listed_array(result[1]), list):
+        elif kind is tuple and len(result) == 2 and type(second := listed_array(result[1])) is list:
             self._twin(listed_array(result[0]), second, depth)
-        elif is_listed(result):
-            self._all(result, depth)
+        elif items is not None:
+            self._all(items, depth)
         else:
             self._object(result, depth)
 
@@ -220,11 +220,13 @@ class ResultReader:
                 if shared and isinstance(score, float) and not callable(self.kind):
                     score = self.look.rival(row) or score
             else:
-                score = score_at((*beside[:1], *parts), self.path, self.kind)
+                score = score_at(self.look, (*beside[:1], *parts), self.path, self.kind)
             if beside:
                 views = [*beside, *views]
             source = source_in(views)
             text = text_in(views) if len(self.texts) < MAX_TEXTS else ""
+            if not source and not text and self.look.closed is not None:
+                self._note_closed(self.look.closed)
         except Exception:  # noqa: BLE001 — as in read_results; the result still counts
             self.note_unreadable("a result could not be read")
             return
@@ -239,6 +241,9 @@ class ResultReader:
         if text:
             self.texts.append(text)
 
+    def _note_closed(self, kind: type) -> None:
+        self.note_unreadable(f"a {kind.__name__} was not read, because that would run its code")
+
     def _cannot_use(self, unusable: Unusable) -> None:
         self.unusable += 1
         if len(self.examples) < MAX_UNUSABLE:
@@ -246,7 +251,7 @@ class ResultReader:
 
     def _twin(self, first: object, second: list[Any], depth: int) -> None:
         """Read a tuple of two whose second is a list: (documents, scores), (text, documents), FAISS's (distances, ids), or two results."""
-        figures, ids = (_flat(part) if isinstance(part, list) else [] for part in (first, second))
+        figures, ids = (_flat(part) if type(part) is list else [] for part in (first, second))
         if (
             figures
             and len(figures) == len(ids)
@@ -254,54 +259,51 @@ class ResultReader:
             and all(type(part) is int for part in ids)
         ):
             self._parallel(ids, {PAIR: figures})
-        elif isinstance(first, list) and len(first) == len(second) and _are_scores(second):
+        elif type(first) is list and len(first) == len(second) and _are_scores(second):
             self._parallel(first, {PAIR: second})
-        elif isinstance(first, str):
+        elif issubclass(type(first), str):
             self.read_result(second, depth + 1)
         else:
             self._all((first, second), depth)
 
-    def _mapping(self, result: Mapping[Any, Any], depth: int) -> None:
+    def _mapping(self, result: object, depth: int) -> None:
+        fields = self.look.view(result)
         is_hit = self.look.looks_like_hit(result)
         names = _LISTS if is_hit else _LISTS + _VAGUE_LISTS
-        lists = [(name, held) for name in names if isinstance(held := attribute(result, name), (*_HELD, Mapping))]
+        lists = [(name, held) for name in names if _holds(held := fields.get(name))]
         if not lists and not is_hit:
-            lists = self._unusual_lists(result)
+            lists = self._unusual_lists(fields)
         if not lists or self.look.is_single_hit(result):
-            if reports_error(result):
+            if self.look.reports_error(result):
                 self.note_unreadable("the result reports an error, so it is no hit")
                 return
             if not is_hit:
                 self.note = (
                     'a mapping of unknown shape counts as one result; return the list in it, or as {"results": [...]}'
                 )
-                self.unreadable |= any(isinstance(value, (*_HELD, Mapping)) and value for value in result.values())
+                self.unreadable |= any(_holds(value) and not is_empty(value) for value in fields.values())
             self.read_hit(result)
             return
         name, held = next((pair for pair in lists if not is_empty(pair[1])), lists[0])
         self._note_error(result, held)
-        columns = {} if isinstance(held, Mapping) else _columns(result, name, held)
+        columns = {} if is_mapping(held) else _columns(fields, name, held)
         if columns.get("score") == []:
             self.note_unreadable("there are scores without results beside them")
         if columns:
-            self._parallel(_flat(held), columns)
+            self._parallel(_flat(items_of(held)), columns)
         else:
             self.read_result(held, depth + 1)
 
     def _note_error(self, result: object, held: object) -> None:
-        if is_empty(held) and reports_error(result):
+        if is_empty(held) and self.look.reports_error(result):
             self.note_unreadable("the result reports an error, so nothing was searched")
 
-    def _unusual_lists(self, result: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+    def _unusual_lists(self, fields: dict[str, Any]) -> list[tuple[str, Any]]:
         """Return the list of hits below a name, or the only list of dicts if no score can be misread in it."""
-        inner = ((name, attribute(attribute(result, outer), name)) for outer, name in _NESTED)
-        found = [(name, held) for name, held in inner if isinstance(held, _HELD)]
+        inner = ((name, self.look.view(fields.get(outer)).get(name)) for outer, name in _NESTED)
+        found = [(name, held) for name, held in inner if items_of(held) is not None]
         if not found and self.kind == NONE:
-            held = [
-                value
-                for value in result.values()
-                if isinstance(value, _HELD) and value and all(isinstance(item, Mapping) for item in value)
-            ]
+            held = [items for value in fields.values() if (items := items_of(value)) and all(map(is_mapping, items))]
             found = [("", held[0])] if len(held) == 1 else []
         return found
 
@@ -310,38 +312,35 @@ class ResultReader:
         if held is not None:
             self._note_error(result, held)
             self.read_result(held, depth + 1)
-        elif not self.look.looks_like_hit(result) and hasattr(type(result), "__len__"):
-            self.count += max(0, len(result))
+        elif is_array(result):
+            self.count += len(result)
             self.note_unreadable(f"a {type(result).__name__} was counted, not read")
+        elif not self.look.looks_like_hit(result) and _has_any(type(result), ("__len__", "__iter__")):
+            self._note_closed(type(result))
         else:
             self.read_hit(result)
 
     def _held_by(self, result: object) -> Any:
         """Return the list of hits that an object holds; of one without other fields also its body, as of Elasticsearch, or data; else None."""
-        lists = (attribute(result, name) for name in _LISTS)
-        nested = (attribute(attribute(result, outer), name) for outer, name in _NESTED)
-        found: Any = next((held for held in chain(lists, nested) if isinstance(held, _HELD)), None)
-        if found is None and all(value is None for name, value in self.look.view(result).items() if name != "body"):
-            others = (attribute(result, name) for name in ("body", "data"))
-            found = next((held for held in others if isinstance(held, (*_HELD, dict))), None)
+        fields = self.look.view(result)
+        lists = (fields.get(name) for name in _LISTS)
+        nested = (self.look.view(fields.get(outer)).get(name) for outer, name in _NESTED)
+        found: Any = next((held for held in chain(lists, nested) if items_of(held) is not None), None)
+        if found is None and all(value is None for name, value in fields.items() if name in KNOWN and name != "body"):
+            found = next((held for name in ("body", "_body", "data") if _holds(held := fields.get(name))), None)
         return found
 
-    def _all(self, items: Any, depth: int) -> None:
+    def _all(self, items: list[Any] | tuple[Any, ...], depth: int) -> None:
         """Read a collection of hits, or of batches of hits."""
-        taken = 0
-        for item in islice(iter(items), MAX_RESULTS - self.read if self.read < MAX_RESULTS else 0):
-            taken += 1
+        taken = items[: max(0, MAX_RESULTS - self.read)]
+        for item in taken:
             self._item(item, depth)
-        self._rest(items, taken)
+        self._rest(items, len(taken))
 
     def _item(self, item: object, depth: int) -> None:
-        try:
-            is_batch, nothing = isinstance(item, list) and pair_of(item) is None, is_empty(item)
-        except Exception:  # noqa: BLE001 — as in read_results; even `isinstance` may run foreign code
-            is_batch = nothing = False
-        if is_batch:
-            self.read_result(item, depth + 1)
-        elif not nothing:
+        if issubclass(type(item), list) and pair_of(items := items_of(item)) is None:
+            self.read_result(items, depth + 1)
+        elif not is_empty(item):
             if listed_array(item) is not item:
                 self.note_unreadable(f"a {type(item).__name__} among the results was not read")
             self.read_hit(item)
@@ -357,7 +356,7 @@ class ResultReader:
         return [row, self.look.view(row["metadata"])] if "metadata" in row else [row]
 
     def _rest(self, items: Any, taken: int) -> None:
-        more = len(items) - taken if hasattr(type(items), "__len__") else 0
+        more = len(items) - taken
         if more > 0:
             self.count += more
             self.note = _BEYOND
@@ -369,14 +368,22 @@ def _are_scores(values: list[Any]) -> bool:
     return some and all(is_number(value) or value is None or is_number_in_text(value) for value in values)
 
 
-def _columns(result: Mapping[Any, Any], documents: str, held: object) -> dict[str, list[Any]]:
+def _has_any(kind: type, names: tuple[str, ...]) -> bool:
+    return any(name in class_namespace(base) for base in class_mro(kind) for name in names)
+
+
+def _holds(value: object) -> bool:
+    return is_mapping(value) or items_of(value) is not None
+
+
+def _columns(fields: dict[str, Any], documents: str, held: object) -> dict[str, list[Any]]:
     """Return the lists that run parallel to the documents, by what they hold. Scores that do not match the documents are unusable."""
-    size = len(_flat(held))
+    size = len(_flat(items_of(held)))
     columns: dict[str, list[Any]] = {}
     for column, names in (("score", _PARALLEL_SCORES), ("metadata", _PARALLEL_METADATA), ("id", _PARALLEL_NAMES)):
         for name in names:
-            values = listed_array(attribute(result, name))
-            if name == documents or not isinstance(values, list | tuple) or not (flat := _flat(values)):
+            values = items_of(listed_array(fields.get(name)))
+            if name == documents or not values or not (flat := _flat(values)):
                 continue
             if len(flat) == size:
                 columns["distance" if name == "distances" else column] = flat
@@ -389,6 +396,6 @@ def _columns(result: Mapping[Any, Any], documents: str, held: object) -> dict[st
 
 def _flat(values: Any) -> list[Any]:
     """Return batches, one list per query, as one list."""
-    if values and all(isinstance(value, list) for value in values):
+    if values and all(type(value) is list for value in values):
         return [item for value in values for item in value]
     return list(values)

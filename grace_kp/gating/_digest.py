@@ -22,14 +22,14 @@ from grace_kp.gating._contents import (
     is_complete,
     known_types,
 )
-from grace_kp.gating._instance import classes_above, dictionary_getter, is_transparent, qualified_name, slots_of
-from grace_kp.trace import error_text
+from grace_kp.gating._instance import classes_above, is_transparent, qualified_name
+from grace_kp.trace import dictionary_getter, error_text, slots_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from grace_kp.gating._contents import Contents, Reader
-    from grace_kp.gating._instance import Getter
+    from grace_kp.trace import Getter
 
     Slot = tuple[str, Getter]
 

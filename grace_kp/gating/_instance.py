@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
+
+from grace_kp.trace import dictionary_getter, slots_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Getter: TypeAlias = Callable[[Any], Any]
-
 _HEAP_TYPE = 1 << 9
 _POINTER = 8
-
-
-def dictionary_getter(kind: type) -> Getter | None:
-    """Return a function that reads the attributes of instances past a redefined `__dict__`; None where they have no dictionary."""
-    for owner in kind.__mro__:
-        found = owner.__dict__.get("__dict__")
-        if isinstance(found, types.GetSetDescriptorType | types.MemberDescriptorType):
-            return found.__get__
-    return None
-
-
-def slots_of(owner: type) -> dict[str, Getter]:
-    """Return a function for each slot of the class itself that reads it; bases are left out."""
-    return {
-        name: member.__get__
-        for name, member in owner.__dict__.items()
-        if type(member) is types.MemberDescriptorType and name != "__dict__"
-    }
 
 
 def classes_above(base: type, kind: type) -> list[type]:

@@ -16,9 +16,9 @@ from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleTyp
 from typing import Any
 
 from grace_kp.approvals import Sealed
-from grace_kp.gating._instance import dictionary_getter, is_transparent, slots_of
+from grace_kp.gating._instance import is_transparent
 from grace_kp.gating._tree import Node, flat
-from grace_kp.trace import SCALARS
+from grace_kp.trace import SCALARS, dictionary_getter, slots_of
 
 MAX_VALUES = 100_000
 MAX_CHARACTERS = 2_000_000

@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from grace_kp.background import Resident, watch
 from grace_kp.record._host import Host
@@ -26,6 +27,9 @@ CAPTURE: ContextVar[list[Any] | None] = ContextVar("grace_kp_capture", default=N
 
 OPERATIONS: ContextVar[tuple[str, ...]] = ContextVar("grace_kp_operations", default=())
 """The gated actions that run in this context, the innermost last. The idempotency key of an action is derived from its entry."""
+
+FOLLOWED: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""The run that each generator or coroutine of ours keeps open for a returned one."""
 
 HOST = Host()
 """The frameworks that have registered."""

@@ -10,7 +10,7 @@ from types import GetSetDescriptorType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grace_kp.record._guard import attempt
-from grace_kp.trace import render_text
+from grace_kp.trace import class_mro, class_namespace, render_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,9 +29,7 @@ _SLOTS = (GetSetDescriptorType, MemberDescriptorType, type(vars(_NamedTuple)["fi
 _HEAP_TYPE = 1 << 9
 """Set for the classes of `class` statements. Instances of others have no attributes of their own, unless they have a dict."""
 # Not through the class: a metaclass may override these names.
-_flags, _dict_offset, _mro, _namespace, _name = (
-    type.__dict__[name].__get__ for name in ("__flags__", "__dictoffset__", "__mro__", "__dict__", "__name__")
-)
+_flags, _dict_offset, _name = (type.__dict__[name].__get__ for name in ("__flags__", "__dictoffset__", "__name__"))
 
 
 def reported_failure(result: Any, failed: Callable[[Any], object] | None = None) -> str | None:
@@ -58,8 +56,8 @@ def reported_failure(result: Any, failed: Callable[[Any], object] | None = None)
 
 
 def _may_report(value: object, kind: type) -> bool:
-    for base in _mro(kind):
-        space = _namespace(base)
+    for base in class_mro(kind):
+        space = class_namespace(base)
         own = space.get("__dict__")
         own = own.__get__(value) if type(own) is GetSetDescriptorType or type(own) is MemberDescriptorType else ()
         if "isError" in own or "is_error" in own or "tool_call_id" in own or "__slots__" in space or base is dict:
@@ -120,8 +118,8 @@ def _fields(value: Any) -> dict[str, Any]:
     if issubclass(kind, dict):
         return dict(dict.items(value))
     fields: dict[str, Any] = {}
-    for base in _mro(kind):
-        space = _namespace(base)
+    for base in class_mro(kind):
+        space = class_namespace(base)
         own = _slot(space, "__dict__", value) or {}
         fields.update({name: own[name] for name in _READ if name in own})
         for name in _READ if "__slots__" in space else ():

@@ -13,13 +13,26 @@ if TYPE_CHECKING:
     from grace_kp.record._location import Frame
 
 
+class Streams:
+    """The streams that keep one frame open until the last of them has ended: those in a result, and those that a stream yields."""
+
+    __slots__ = ("error", "open", "results")
+
+    def __init__(self, *, count: int = 0) -> None:
+        self.open = count
+        self.error: BaseException | None = None
+        """The first error that left one of them."""
+        self.results: list[Any] = []
+
+
 class Stream:
     """The frame of a generator: its items, up to a number and a length, and how it ended."""
 
-    __slots__ = ("closing", "count", "found", "frame", "items", "last", "left", "text")
+    __slots__ = ("beside", "closing", "count", "found", "frame", "items", "last", "left", "text")
 
-    def __init__(self, frame: Frame | None) -> None:
+    def __init__(self, frame: Frame | None, beside: Streams | None = None) -> None:
         self.frame = frame
+        self.beside = beside
         self.closing: BaseException | None = None
         self.items: list[Any] = []
         self.last: Any = None
@@ -55,27 +68,38 @@ class Stream:
     @shielded_end
     def close(self, returned: object) -> None:
         """Record that the generator is exhausted, or returned when it was closed."""
-        if self.frame is None:
-            return
-        if self.closing is None:
-            if isinstance(self.frame, Call):
-                # A streamed text is one result.
-                self.frame.hits = None if self.found is None or self.text else self.found.results()
-                self.frame.end_with(self._result(returned), self.last if returned is None else returned)
-            else:
-                self.frame.close(self._result(returned))
-        else:
-            self.fail(self.closing)
+        self._end(returned if self.closing is None else None, self.closing)
 
     @shielded_end
     def fail(self, error: BaseException) -> None:
         """Record that an exception left the generator; the items until then are kept."""
-        if self.frame is not None:
-            if self.count and self.frame.result is None:
-                self.frame.result = self._result(None)
-            if isinstance(self.frame, Call):
-                self.frame.hits = self.frame.found()
-            self.frame.fail(error)
+        self._end(None, error)
+
+    def _end(self, returned: object, error: BaseException | None) -> None:
+        frame, beside = self.frame, self.beside
+        if frame is None:
+            return
+        result = self._result(returned)
+        if beside is not None:
+            with frame.run.owner.lock:
+                beside.open -= 1
+                beside.error = error = beside.error or error
+                beside.results += [result] if self.count or not beside.open else []
+                if beside.open:
+                    return
+            result = beside.results if len(beside.results) > 1 else beside.results[0]
+        if error is not None:
+            if result and frame.result is None:
+                frame.result = result
+            if isinstance(frame, Call):
+                frame.hits = frame.found()
+            frame.fail(error)
+        elif isinstance(frame, Call):
+            # A streamed text is one result.
+            frame.hits = None if self.found is None or self.text else self.found.results()
+            frame.end_with(result, self.last if returned is None else returned)
+        else:
+            frame.close(result)
 
     def _result(self, returned: object) -> Any:
         """Return streamed texts as one text, anything else as a list."""

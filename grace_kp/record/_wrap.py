@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import sys
-from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from itertools import islice
+from types import AsyncGeneratorType, CoroutineType, FunctionType, GeneratorType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._arguments import fitting, name_like, unwrapped
-from grace_kp.record._current import CURRENT
+from grace_kp.record._current import CURRENT, FOLLOWED
 from grace_kp.record._enter import entering
 from grace_kp.record._guard import shielded
 from grace_kp.record._location import located
-from grace_kp.record._stream import Stream
+from grace_kp.record._stream import Stream, Streams
+from grace_kp.trace import MAX_ITEMS, class_mro, class_namespace, dictionary_getter, stored_fields
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from grace_kp.record._arguments import Body
     from grace_kp.record._enter import Enter
     from grace_kp.record._location import Frame
-    from grace_kp.record._run import Recorder
+    from grace_kp.record._run import Recorder, Run
     from grace_kp.record._spec import Spec
 
 _get, _set, _reset = CURRENT.get, CURRENT.set, CURRENT.reset
@@ -90,8 +93,7 @@ def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., An
         if (
             kind is str
             or result is None
-            or kind is dict
-            or kind is list
+            or ((kind is dict or kind is list) and frame.run is not frame)
             or kind is int
             or kind is float
             or kind is bool
@@ -99,7 +101,7 @@ def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., An
             frame.close(result)
             return result
         try:
-            return _settled(frame, result)
+            return result if _follow(frame, result) else _settled(frame, result)
         except RecursionError:
             frame.close(None)  # the stack is full: what the promise brings is not recorded
             return result
@@ -107,25 +109,80 @@ def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., An
     return recorded
 
 
-def _settled(frame: Frame, result: object) -> Any:
-    """End the frame of a plain function with its result. A coroutine, generator or future keeps it open until that ends."""
-    for promise, body in _PROMISES:
-        if type(result) is promise:
-            following = body(_Pending(result).start, lambda _args, _kwargs: frame)
-            name_like(following, result)
-            return following((), {})
-    if not _follow(frame, result):
+def _settled(frame: Frame, result: Any) -> Any:
+    """End the frame of a function with its result. A coroutine or generator keeps it open until that ends.
+
+    A run is also kept open by the generators that its result stores, such as the body of a web response.
+    """
+    if _is_promise(type(result)):
+        return _following(frame, result, Streams())
+    held = _held(frame, result) if frame.run is frame else None
+    if held is None:
         frame.close(result)
-    return result
+    return result if held is None else held
+
+
+def _following(frame: Frame, promise: Any, beside: Streams) -> Any:
+    """Return a coroutine or generator that does what another does, in the frame, and keeps the frame open."""
+    body = _PROMISES[type(promise)](_Pending(promise, frame, beside).start, lambda _args, _kwargs: frame, beside)
+    name_like(body, promise)
+    beside.open += 1
+    following = body((), {})
+    FOLLOWED[following] = frame.run
+    return following
+
+
+@shielded
+def _held(frame: Frame, result: Any) -> Any:
+    """Have the generators that a result stores keep a run open; return the result, or the tuple that replaces it; None without any."""
+    beside, replaced = Streams(), dict[int, Any]()
+
+    def follow(value: Any, depth: int) -> Any:
+        kind = type(value)
+        if _is_stream(kind):
+            if id(value) not in replaced and _waits(value, frame.run):
+                replaced[id(value)] = _following(frame, value, beside)
+            return replaced.get(id(value), value)
+        if depth == 0 or issubclass(kind, _CLOSED):
+            return value
+        if issubclass(kind, tuple):
+            items = [follow(item, depth - 1) for item in tuple.__iter__(value)]
+            is_same = dictionary_getter(kind) is not None or all(map(operator.is_, items, tuple.__iter__(value)))
+            return value if is_same else tuple.__new__(kind, items)
+        store: Any = next((base for base in (dict, list) if issubclass(kind, base)), None)
+        put = object.__setattr__ if store is None else store.__setitem__
+        fields: Any = (stored_fields(value, kind) or {}) if store is None else value
+        for name, item in list(
+            islice(enumerate(list.__iter__(fields)) if store is list else dict.items(fields), MAX_ITEMS)
+        ):
+            if (followed := follow(item, depth - 1)) is not item:
+                put(value, name, followed)
+        return value
+
+    result = follow(result, _DEPTH)
+    return result if beside.open else None
+
+
+def _waits(stream: Any, run: Run) -> bool:
+    """Return whether a generator has not been started, and keeps no run open but those nested in this one: others may own it."""
+    inner = FOLLOWED.get(stream)
+    while inner is not None and inner is not run:
+        inner = None if inner.via is None else inner.via.run
+    if stream in FOLLOWED and (inner is None or FOLLOWED[stream] is run):
+        return False
+    if type(stream) is GeneratorType:
+        return inspect.getgeneratorstate(stream) == inspect.GEN_CREATED
+    begun = getattr(stream, "ag_suspended", False)  # since Python 3.12
+    return stream.ag_frame is not None and not begun and stream.ag_frame.f_lineno == stream.ag_code.co_firstlineno
 
 
 class _Pending:
-    """A coroutine, generator or async generator that a plain function returned and that has not been started."""
+    """A coroutine or generator that a function returned or yielded and that has not been started."""
 
-    __slots__ = ("_promise",)
+    __slots__ = ("_beside", "_frame", "_promise")
 
-    def __init__(self, promise: Any) -> None:
-        self._promise = promise
+    def __init__(self, promise: Any, frame: Frame, beside: Streams) -> None:
+        self._promise, self._frame, self._beside = promise, frame, beside
 
     def start(self) -> Any:
         """Return it, to be started now."""
@@ -133,18 +190,17 @@ class _Pending:
         return promise
 
     def __del__(self) -> None:
+        if self._promise is None:
+            return
         # The coroutine around it warns that it was never awaited; once is enough.
         if type(self._promise) is CoroutineType:
             self._promise.close()
+        Stream(self._frame, self._beside).fail(GeneratorExit("it was dropped before it was started"))
 
 
 def _is_future(kind: type) -> bool:
     # Looked up in the classes themselves: attribute access could run code of a user's metaclass.
-    return any("add_done_callback" in _class_dict(base) for base in _class_mro(kind))
-
-
-_class_dict = type.__dict__["__dict__"].__get__
-_class_mro = type.__dict__["__mro__"].__get__
+    return any("add_done_callback" in class_namespace(base) for base in class_mro(kind))
 
 
 @shielded
@@ -167,7 +223,7 @@ def _follow(frame: Frame, future: Any) -> bool:
     return True
 
 
-def _coroutine_body(function: Callable[..., Any], enter: Enter) -> Body:
+def _coroutine_body(function: Callable[..., Any], enter: Enter, _beside: Streams | None = None) -> Body:
     async def recorded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         frame = enter(args, kwargs)
         if frame is None:
@@ -188,7 +244,10 @@ def _coroutine_body(function: Callable[..., Any], enter: Enter) -> Body:
             _reset(token)
         except ValueError:
             _leave(frame)
-        frame.close(result)
+        if _is_promise(type(result)) or frame.run is frame:
+            result = _settled(frame, result)
+        else:
+            frame.close(result)
         if frame.run.stored is not None:
             await frame.run.stored
         return result
@@ -196,13 +255,13 @@ def _coroutine_body(function: Callable[..., Any], enter: Enter) -> Body:
     return recorded
 
 
-def _generator_body(function: Callable[..., Any], enter: Enter) -> Body:
+def _generator_body(function: Callable[..., Any], enter: Enter, beside: Streams | None = None) -> Body:
     def recorded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         generator = function(*args, **kwargs)
         frame = enter(args, kwargs)
         if frame is None:
             return (yield from generator)
-        stream = Stream(frame)
+        stream = Stream(frame, beside)
         thrown: BaseException | None = None
         value: Any = None
         while True:
@@ -225,6 +284,8 @@ def _generator_body(function: Callable[..., Any], enter: Enter) -> Body:
                 raise
             _reset(token)
             stream.add(item)
+            if _is_stream(type(item)):
+                item = _yielded(stream, item)
             try:
                 value, thrown = (yield item), None
             except BaseException as error:  # noqa: BLE001
@@ -234,11 +295,11 @@ def _generator_body(function: Callable[..., Any], enter: Enter) -> Body:
     return recorded
 
 
-def _async_generator_body(function: Callable[..., Any], enter: Enter) -> Body:
+def _async_generator_body(function: Callable[..., Any], enter: Enter, beside: Streams | None = None) -> Body:
     async def recorded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         generator = function(*args, **kwargs)
         frame = enter(args, kwargs)
-        stream = Stream(frame)
+        stream = Stream(frame, beside)
         before = frame or _get()  # if nothing is recorded, the current frame stays
         resume: Callable[[Any], Any] = _unhooked(generator)
         value: Any = None
@@ -269,6 +330,8 @@ def _async_generator_body(function: Callable[..., Any], enter: Enter) -> Body:
             except ValueError:
                 _leave(before)
             stream.add(item)
+            if _is_stream(type(item)):
+                item = _yielded(stream, item)
             try:
                 value = yield item
                 resume = generator.asend
@@ -284,11 +347,32 @@ _BODIES: tuple[tuple[Callable[[Any], bool], Callable[[Callable[..., Any], Enter]
     (inspect.isasyncgenfunction, _async_generator_body),
     (inspect.isgeneratorfunction, _generator_body),
 )
-_PROMISES: tuple[tuple[type, Callable[[Callable[..., Any], Enter], Body]], ...] = (
-    (CoroutineType, _coroutine_body),
-    (GeneratorType, _generator_body),
-    (AsyncGeneratorType, _async_generator_body),
-)
+_PROMISES: dict[type, Callable[[Callable[..., Any], Enter, Streams], Body]] = {
+    CoroutineType: _coroutine_body,
+    GeneratorType: _generator_body,
+    AsyncGeneratorType: _async_generator_body,
+}
+_CLOSED = (type, FunctionType, ModuleType, str, bytes, int, float, bool, type(None))
+_DEPTH = 2
+"""How deep in a result generators are found: the body of a response, also of one in a tuple."""
+
+
+def _is_stream(kind: type) -> bool:
+    return kind is GeneratorType or kind is AsyncGeneratorType
+
+
+def _is_promise(kind: type) -> bool:
+    # Not by a lookup: a metaclass may redefine hashing and comparing.
+    return kind is CoroutineType or _is_stream(kind)
+
+
+def _yielded(stream: Stream, item: Any) -> Any:
+    """Return a generator that a stream yields, so that it keeps the frame open as well."""
+    if stream.frame is None:
+        return item
+    if stream.beside is None:
+        stream.beside = Streams(count=1)
+    return _following(stream.frame, item, stream.beside)
 
 
 def _unhooked(generator: AsyncGenerator[Any, Any]) -> Callable[[Any], Any]:

@@ -57,12 +57,19 @@ if TYPE_CHECKING:
         MAX_ITEMS,
         MAX_TEXT,
         SCALARS,
+        Getter,
+        class_mro,
+        class_namespace,
         cut,
         describe_error,
+        dictionary_getter,
         error_text,
+        hidden_fields,
         render,
         render_text,
+        slots_of,
         storable,
+        stored_fields,
         to_text,
     )
     from grace_kp.trace._source_file import SourceFields, SourceFile, problem_at, yaml_package
@@ -84,13 +91,13 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_ITEMS", "MAX_METADATA", "MAX_TAGS", "MAX_TEXT", "MAX_VALUE", "METADATA", "PARENT", "SCALARS", "SESSION",
     "TAG", "UNSCANNED", "USER", "CallRecord", "ConfidenceRecord", "DecisionRecord", "Entity", "ErrorRecord",
-    "EvaluationRecord", "Failure", "Failures", "FileRun", "JudgementRecord", "KnowledgeGraphDelta", "Links", "Metadata", "NoticeRecord",
+    "EvaluationRecord", "Failure", "Failures", "FileRun", "Getter", "JudgementRecord", "KnowledgeGraphDelta", "Links", "Metadata", "NoticeRecord",
     "Outcome", "ReasoningTrace", "Redaction", "Redactor", "Relationship", "ResponseRecord", "ScoreRecord", "SearchRecord",
     "SourceFields", "SourceFile", "SpanFormat", "Step", "Task", "TooLong", "ToolRef", "UnusableScore", "ValueRecord", "attributes_in",
-    "comparable", "cut", "default_mode", "describe_error", "error_text", "from_openai_messages",
-    "have_plain_names", "is_native", "keep_private", "label", "lines_of", "object_without_duplicates", "outcomes_of_calls", "problem_at", "read_decisions", "read_runs", "read_traces", "redact",
+    "class_mro", "class_namespace", "comparable", "cut", "default_mode", "describe_error", "dictionary_getter", "error_text",
+    "from_openai_messages", "have_plain_names", "hidden_fields", "is_native", "keep_private", "label", "lines_of", "object_without_duplicates", "outcomes_of_calls", "problem_at", "read_decisions", "read_runs", "read_traces", "redact",
     "redact_text", "redact_value", "redacted_arguments", "refuse_planted_link", "refuse_what_json_cannot_hold", "render", "render_text", "run_head", "run_timeline", "run_title", "run_tree", "run_waterfall",
-    "storable", "success_field", "texts_in", "to_text", "verdict", "whole_file", "write_traces", "write_whole", "yaml_package",
+    "slots_of", "storable", "stored_fields", "success_field", "texts_in", "to_text", "verdict", "whole_file", "write_traces", "write_whole", "yaml_package",
 ]  # fmt: skip
 
 _NAMES = {
@@ -105,7 +112,10 @@ _NAMES = {
         "CallRecord ConfidenceRecord DecisionRecord ErrorRecord EvaluationRecord JudgementRecord "
         "NoticeRecord ResponseRecord ScoreRecord SearchRecord UnusableScore ValueRecord read_decisions"
     ),
-    "_render": "MAX_ITEMS MAX_TEXT SCALARS cut describe_error error_text render render_text storable to_text",
+    "_render": (
+        "MAX_ITEMS MAX_TEXT SCALARS Getter class_mro class_namespace cut describe_error dictionary_getter error_text "
+        "hidden_fields render render_text slots_of storable stored_fields to_text"
+    ),
     "_source_file": "SourceFields SourceFile problem_at yaml_package",
     "_steps": "Failure Failures outcomes_of_calls",
     "formats": "from_openai_messages is_native success_field verdict",

@@ -8,19 +8,22 @@ Secrets are removed elsewhere (`redaction`).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import islice
 from types import (
     BuiltinFunctionType,
     CodeType,
     FrameType,
     FunctionType,
+    GetSetDescriptorType,
     MappingProxyType,
+    MemberDescriptorType,
     MethodType,
     ModuleType,
     NoneType,
     TracebackType,
 )
-from typing import Any
+from typing import Any, TypeAlias
 
 MAX_TEXT = 8_192
 MAX_ITEMS = 100
@@ -33,8 +36,14 @@ SCALARS = frozenset({str, int, float, bool, NoneType})
 """Types of the values that JSON holds without a container; a subclass is none of them."""
 
 # Not through the class: a metaclass may override these names.
-_type_name = type.__dict__["__name__"].__get__
-_type_module = type.__dict__["__module__"].__get__
+class_mro, class_namespace, _type_name, _type_module = (
+    type.__dict__[name].__get__ for name in ("__mro__", "__dict__", "__name__", "__module__")
+)
+Getter: TypeAlias = Callable[[Any], Any]
+"""Reads one attribute of an instance where Python stores it."""
+
+HIDDEN = "[hidden]"
+"""Stands for a field that its class keeps out of its repr or of its serialised form."""
 
 _SEQUENCES = (list, tuple)
 _SETS = (set, frozenset)
@@ -46,11 +55,12 @@ _NAMED = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
 _OPAQUE = (CodeType, FrameType, TracebackType)
 
 
-def render(value: Any, max_text: int = MAX_TEXT) -> Any:
+def render(value: Any, max_text: int = MAX_TEXT, *, hides: bool = True) -> Any:
     """Return `value` as a JSON value that later changes of `value` do not alter.
 
     Texts, numbers, booleans and None stay themselves; texts beyond `max_text` characters are cut visibly. Containers are copied up to
     `MAX_ITEMS` entries per level, `MAX_DEPTH` levels and `MAX_NODES` values in total. Objects become their fields or a short text.
+    Fields that their class keeps out of its repr or of its serialised form are named without their values, unless `hides` is False.
     No Exception is raised, whatever the value does.
     """
     kind = type(value)
@@ -58,7 +68,7 @@ def render(value: Any, max_text: int = MAX_TEXT) -> Any:
         return value if len(value) <= max_text else cut(value, max_text)
     if value is None or kind is bool:
         return value
-    return _Rendering(max_text).of(value, 0)
+    return _Rendering(max_text, hides=hides).of(value, 0)
 
 
 def render_text(value: object, max_text: int = MAX_TEXT) -> str:
@@ -139,9 +149,10 @@ _LAST_OF_NO_KEY = re.compile(r"(?s:.*)[^\w.~%+/=-]")
 class _Rendering:
     """One rendering: the remaining budget, and the containers around the current value."""
 
-    __slots__ = ("inside", "nodes", "text")
+    __slots__ = ("hides", "inside", "nodes", "text")
 
-    def __init__(self, max_text: int) -> None:
+    def __init__(self, max_text: int, *, hides: bool = True) -> None:
+        self.hides = hides
         self.nodes = MAX_NODES
         self.text = max_text
         self.inside: set[int] = set()
@@ -168,7 +179,7 @@ class _Rendering:
             number = float(value)
             return number if number - number == 0 else str(number)
         if issubclass(kind, str):
-            return self._text(str.__getitem__(value, slice(None)))
+            return HIDDEN if _name(kind).startswith("Secret") else self._text(str.__getitem__(value, slice(None)))
         if issubclass(kind, bytes | bytearray | memoryview):
             return _bytes(value)
         return self._composite(value, kind, depth)
@@ -240,7 +251,9 @@ class _Rendering:
 
     def _own(self, value: object, kind: type, module: str, depth: int) -> Any:
         """Render an object of an unknown class: an enum, a record, or another object."""
-        fields = attributes(value, kind)
+        fields = stored_fields(value, kind)
+        if fields and self.hides and (hidden := hidden_fields(kind)):
+            fields |= dict.fromkeys(hidden & fields.keys(), HIDDEN)
         if fields is not None and _is_record(kind):
             return self._mapping(fields.items(), len(fields), depth)
         if "_member_map_" in kind.__dict__ and "_name_" in (fields or ()):
@@ -250,7 +263,7 @@ class _Rendering:
             return self._text(repr(value))
         if custom and fields is None and module in {"collections", "builtins", "array", "types", "re"}:
             return self._builtin(value, kind, depth)
-        if fields:
+        if fields and not _name(kind).startswith("Secret"):
             return {"@class": _name(kind), **self._mapping(fields.items(), len(fields), depth)}
         return f"<{_name(kind)}>"
 
@@ -273,28 +286,59 @@ def _first(items: Any) -> list[Any]:
     return list(items)[:MAX_ITEMS]  # without a GIL only the copy of a whole dict or set is made in one step
 
 
-def attributes(value: object, kind: type) -> dict[str, Any] | None:
-    """Return the instance attributes of an object without running its code; None if it has none."""
+def dictionary_getter(kind: type) -> Getter | None:
+    """Return a function that reads the attributes of instances past a redefined `__dict__`; None where they have no dictionary."""
+    for owner in class_mro(kind):
+        found = class_namespace(owner).get("__dict__")
+        if type(found) is GetSetDescriptorType or type(found) is MemberDescriptorType:
+            return found.__get__
+    return None
+
+
+def slots_of(owner: type) -> dict[str, Getter]:
+    """Return a function for each slot of the class itself that reads it; bases are left out."""
+    return {
+        name: member.__get__
+        for name, member in class_namespace(owner).items()
+        if type(member) is MemberDescriptorType and name != "__dict__"
+    }
+
+
+def stored_fields(value: object, kind: type) -> dict[str, Any] | None:
+    """Return the instance attributes of an object without running its code or that of its class; None if it has none."""
     fields: dict[str, Any] = {}
-    found = False
-    try:
-        own = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        own = None
-    if isinstance(own, dict):
-        found = True
+    read = dictionary_getter(kind)
+    own = None if read is None else read(value)
+    if found := own is not None:
         fields.update(_first(dict.items(own)))
-    for base in kind.__mro__:
-        slots = base.__dict__.get("__slots__", ())
+    for base in class_mro(kind):
+        namespace = class_namespace(base)
+        slots = namespace.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            if name[:2] == "__":
+            member = namespace.get(name)
+            if name[:2] == "__" or type(member) is not MemberDescriptorType:
                 continue
             found = True
             try:
-                fields.setdefault(name, object.__getattribute__(value, name))
+                fields.setdefault(name, member.__get__(value))
             except AttributeError:
                 continue
     return fields if found else None
+
+
+def hidden_fields(kind: type) -> set[str]:
+    """Return the fields that a dataclass, attrs class or pydantic model keeps out of its repr or of its serialised form."""
+    hidden: set[str] = set()
+    for base in class_mro(kind):
+        space = class_namespace(base)
+        if "__dataclass_fields__" in space:
+            hidden.update([name for name, field in space["__dataclass_fields__"].items() if not field.repr])
+        if "__attrs_attrs__" in space:  # its `repr` may also be a function that masks the value
+            hidden.update([field.name for field in space["__attrs_attrs__"] if field.repr is not True])
+        if "__pydantic_fields__" in space:
+            found = space["__pydantic_fields__"].items()
+            hidden.update([name for name, field in found if not field.repr or field.exclude])
+    return hidden
 
 
 def _is_record(kind: type) -> bool:

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.confidence import SCORE_KINDS, ResultReader, SearchResults, read_results
+from grace_kp.trace import dictionary_getter
 from tests.confidence.retrieved import Document, hits, read
 
 
@@ -511,14 +512,164 @@ def test_an_answer_with_its_documents_is_read_for_the_documents():
     assert hits(2, [], "ab") == read(("the answer", [{"id": "a"}, {"id": "b"}]))
 
 
-def test_a_collection_of_unknown_type_is_counted():
+def test_a_table_is_counted():
     """Its items are not looked at, and that is known."""
-
-    class Rows:
-        def __len__(self):
-            return 7
-
-    found = read_results(Rows())
-    assert (7, True, "a Rows was counted, not read") == (found.count, found.unreadable, found.note)
+    found = read_results(np.zeros(7))
+    assert (7, True, "a ndarray was counted, not read") == (found.count, found.unreadable, found.note)
     found = read_results([np.zeros(3), {"id": "a"}])
     assert (2, True) == (found.count, found.unreadable)
+
+
+class Panic(BaseException):
+    """As an extension written in Rust raises it."""
+
+
+def lazy(ran, *names, base=object, **fields):
+    """Return an instance with these fields, whose other names run code when they are read."""
+
+    def run(*_args):
+        ran.append(1)
+        raise Panic
+
+    members = {name: property(run) if name[:2] != "__" or name == "__class__" else run for name in names}
+    kind = type("Lazy", (base,), members)
+    value = object.__new__(kind)
+    if fields and (read := dictionary_getter(kind)):
+        read(value).update(fields)
+    return value
+
+
+FOREIGN = {
+    "properties": ("score", "text", "source", "metadata", "document", "hits", "results", "body", "data", "error"),
+    "any name": ("__getattr__", "__getattribute__"),
+    "a proxy": ("__class__", "__getattr__", "__len__", "__iter__", "__bool__"),
+    "a query": ("__len__", "__iter__", "__getitem__", "__contains__", "__bool__", "keys", "get", "items", "values"),
+    "its own dict": ("__dict__",),
+    "comparison": ("__eq__", "__hash__", "__repr__", "__str__", "__float__", "__length_hint__"),
+}
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+@pytest.mark.parametrize("base", [object, collections.UserDict, collections.UserList])
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda it: it, lambda it: [it], lambda it: {"results": [it]}, lambda it: {"hits": it}, lambda it: [(it, 0.5)]],
+    ids=["alone", "in a list", "in a dict", "as the hits", "in a pair"],
+)
+@pytest.mark.parametrize("scores", [None, "none", "cosine_distance"])
+def test_no_code_of_a_result_runs(foreign, base, wrap, scores):
+    """Lazy fields would be loaded once per hit, in the agent's thread."""
+    ran = []
+    value = lazy(ran, *FOREIGN[foreign])
+    if base is not object:
+        value = lazy(ran, *FOREIGN[foreign], base=type("Own", (base,), {}), data=[value])
+    assert isinstance(read_results(wrap(value), scores), SearchResults)
+    assert [] == ran
+
+
+@pytest.mark.parametrize("base", [dict, list, tuple, set, str, float, collections.OrderedDict, collections.deque])
+def test_no_code_of_a_subclass_of_a_builtin_type_runs(base):
+    """Its contents are read past what it makes of its methods."""
+    ran = []
+
+    def run(*_args):
+        ran.append(1)
+        raise Panic
+
+    names = ("get", "keys", "items", "__iter__", "__getitem__", "__len__", "__bool__", "__contains__", "__float__")
+    contents = {str: "a", float: 0.5}.get(base, {"score": 0.5, "source": "a"})
+    kind = type("Own", (base,), {name: run for name in names if hasattr(base, name) or name == "__bool__"})
+    value = base.__new__(kind, contents) if base in {tuple, str, float} else kind()
+    if base in {list, set, collections.deque}:
+        base.extend(value, "ab") if base is not set else set.update(value, "ab")
+    elif issubclass(base, dict):
+        for name, item in contents.items():
+            base.__setitem__(value, name, item)
+    for result in (value, [value], {"results": value}, [{"score": value}], [("a", value)]):
+        assert isinstance(read_results(result), SearchResults)
+    assert [] == ran
+    if issubclass(base, dict):
+        assert hits(1, [0.5], "a") == read([value])
+
+
+def test_stored_fields_are_read_beside_lazy_ones():
+    """Slots, attributes, extra fields of pydantic and constants of a class count; lazy relations beside them do not."""
+    ran = []
+
+    class Slotted:
+        __slots__ = ("score", "text")
+        source = "a.md"
+
+        @property
+        def document(self):
+            ran.append(1)
+
+    class Extra(pydantic.BaseModel, extra="allow"):
+        source: str
+
+    hit = Slotted()
+    hit.score, hit.text = 0.9, "x"
+    attributes = lazy(ran, "document", "metadata", "similarity_rank", score=0.8, source="b.md")
+    assert hits(3, [0.9, 0.8, 0.7], ["a.md", "b.md", "c.md"]) == read(
+        [hit, attributes, Extra(source="c.md", score=0.7)]
+    )
+    assert [] == ran
+
+
+def test_a_computed_score_is_unusable_until_it_is_declared():
+    """The program can name the property, which then runs, and may raise whatever it likes."""
+
+    class Hit:
+        source = "a"
+
+        def __init__(self, error=None):
+            self.error_type = error
+
+        @property
+        def score(self):
+            if self.error_type is not None:
+                raise self.error_type
+            return 0.9
+
+    found = read_results([Hit()])
+    assert (1, (), 1) == (found.count, found.scores, found.unusable_scores)
+    assert "only stored fields are read" in found.unusable[0].why
+    for declared in (("score", "similarity"), lambda hit: hit.score):
+        assert (0.9,) == read_results([Hit()], declared).scores
+        for error in (ValueError, Panic, SystemExit):
+            found = read_results([Hit(error), Hit()], declared)
+            assert (2, (0.9,), 1) == (found.count, found.scores, found.unusable_scores)
+
+
+def test_what_cannot_be_read_without_its_code_says_so():
+    """A query is not evaluated, and a proxy not resolved."""
+    for result in (lazy([], "__len__", "__iter__"), [lazy([], "__getattr__")], [lazy([], "__getitem__", "keys")]):
+        found = read_results(result)
+        assert (True, "a Lazy was not read, because that would run its code") == (found.unreadable, found.note)
+
+
+@pytest.mark.parametrize("module", ["llama_index.core.schema", "tantivy"])
+def test_properties_of_libraries_that_hold_all_in_memory_are_read(module):
+    """Only their own: a subclass of a program may load whatever it likes."""
+    ran = []
+
+    def run(self):
+        ran.append(1)
+        raise Panic
+
+    names = {"__module__": module, "score": property(lambda _: 0.9), "text": property(lambda _: "x")}
+    node = type("Node", (), names)
+    assert hits(1, [0.9], "x") == read([node()])
+    assert 1 == read_results([type("Mine", (node,), {"score": property(run)})()]).unusable_scores
+    assert [] == ran
+
+
+def test_hidden_fields_are_no_source():
+    """A field that its class keeps out of its repr does not get into a trace, but its score counts."""
+
+    @dataclasses.dataclass
+    class Hit:
+        source: str = dataclasses.field(repr=False)
+        score: float = dataclasses.field(repr=False)
+
+    assert hits(1, [0.9]) == read([Hit("quiet-plum-77", 0.9)])

@@ -9,14 +9,8 @@ import random
 import pydantic
 import pytest
 
-from grace_kp.gating._instance import (
-    classes_above,
-    closure_of,
-    dictionary_getter,
-    is_transparent,
-    qualified_name,
-    slots_of,
-)
+from grace_kp.gating._instance import classes_above, closure_of, is_transparent, qualified_name
+from grace_kp.trace import dictionary_getter, slots_of
 
 
 class Plain:

@@ -518,6 +518,21 @@ def test_what_comes_back_unchanged_is_kept(original, value, is_kept):
     assert (original if is_kept else value) is found
 
 
+@pytest.mark.parametrize("memo", ["quiet", "[hidden]"])
+def test_the_form_of_a_value_with_a_hidden_field_is_unchanged(memo):
+    """As a reviewer saw it, who sees every field, and as it is recorded."""
+
+    @dataclasses.dataclass
+    class Trip:
+        city: str
+        memo: str = dataclasses.field(repr=False)
+
+    def act(it): ...
+
+    original = Trip("Rome", "quiet")
+    assert original is changed_to(call_of(act, original), it={"city": "Rome", "memo": memo})["it"]
+
+
 def test_the_form_of_a_long_text_is_no_text():
     """A text that a record shows shortened is not the original when it comes back."""
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import collections
+import dataclasses
 import gc
+import inspect
+import types
 
+import pydantic
 import pytest
 
 import grace_kp as gk
@@ -249,3 +254,234 @@ def test_a_generator_that_was_never_started_is_no_run(grace):
         root()
         gc.collect()
     assert traces == []
+
+
+def make_holder(name, stream):
+    """Return a result that holds a stream, and a function that finds it there."""
+
+    class Plain:
+        def __init__(self):
+            self.body = stream
+
+    class Slotted:
+        __slots__ = ("body", "unset")
+
+        def __init__(self):
+            self.body = stream
+
+    @dataclasses.dataclass(frozen=True)
+    class Frozen:
+        body: object
+        status: int = 200
+
+    class Model(pydantic.BaseModel, arbitrary_types_allowed=True, frozen=True):
+        body: object
+
+    Pair = collections.namedtuple("Pair", "status body")
+    return {
+        "attribute": lambda: (Plain(), lambda it: it.body),
+        "slot": lambda: (Slotted(), lambda it: it.body),
+        "frozen dataclass": lambda: (Frozen(stream), lambda it: it.body),
+        "pydantic model": lambda: (Model(body=stream), lambda it: it.body),
+        "dict": lambda: ({"status": 200, "body": stream}, lambda it: it["body"]),
+        "list": lambda: ([1, stream], lambda it: it[1]),
+        "tuple": lambda: ((stream, 200), lambda it: it[0]),
+        "named tuple": lambda: (Pair(200, stream), lambda it: it.body),
+        "response in a tuple": lambda: ((Plain(), 200), lambda it: it[0].body),
+        "alone": lambda: (stream, lambda it: it),
+    }[name]()
+
+
+HOLDERS = [
+    "attribute", "slot", "frozen dataclass", "pydantic model", "dict", "list", "tuple", "named tuple", "response in a tuple", "alone",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("stream_is_async", [False, True])
+@pytest.mark.parametrize("agent_is_async", [False, True])
+def test_a_stream_in_a_result_belongs_to_its_run(grace, holder, stream_is_async, agent_is_async):
+    """The run ends with the stream, the tools of which are its steps; the result keeps its type, and no item is lost."""
+    step = grace.tool(lambda number: number, name="step")
+    results = []
+
+    def body():
+        for number in range(3):
+            yield f"{step(number)};"
+
+    async def abody():
+        for number in range(3):
+            yield f"{step(number)};"
+
+    def work():
+        results.append(make_holder(holder, abody() if stream_is_async else body()))
+        return results[0][0]
+
+    async def awork():
+        return work()
+
+    async def main():
+        made = await grace.agent(awork, name="agent")() if agent_is_async else grace.agent(work, name="agent")()
+        if holder not in {"tuple", "named tuple", "alone"}:
+            assert made is results[0][0]
+        assert type(made) is type(results[0][0])
+        assert [] == traces
+        stream = results[0][1](made)
+        assert inspect.isasyncgen(stream) if stream_is_async else inspect.isgenerator(stream)
+        assert ["0;", "1;", "2;"] == ([item async for item in stream] if stream_is_async else list(stream))
+
+    with grace.collect() as traces:
+        asyncio.run(main())
+    (trace,) = traces
+    assert ("agent", "completed", "0;1;2;") == (trace.name, trace.status, trace.outcome.result_summary)
+    assert ["step"] * 3 == [call.name for call in trace.calls]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_stream_that_is_never_read_ends_its_run(grace, is_async):
+    """The run is closed when the stream is dropped, as for HEAD requests."""
+
+    def body():
+        yield 1
+
+    async def abody():
+        yield 1
+
+    def work(wrap):
+        return wrap(abody() if is_async else body())
+
+    with grace.collect() as traces:
+        for wrap in (lambda it: it, lambda it: {"body": it}, lambda it: (it, 200)):
+            made = grace.agent(work)(wrap)
+            assert [] == traces
+            del made
+            gc.collect()
+            assert ["closed"] == [trace.status for trace in traces]
+            traces.clear()
+    assert not grace.recorder.open_runs
+
+
+def test_several_streams_keep_a_run_open(grace):
+    """It ends with the last of them, whichever that is, and fails if one of them has failed."""
+    step = grace.tool(lambda name: name, name="step")
+
+    def body(name, error=None):
+        yield step(name)
+        if error is not None:
+            raise error
+
+    @grace.agent
+    def work(error=None):
+        return {"out": body("out", error), "err": body("err")}
+
+    with grace.collect() as traces:
+        made = work()
+        assert ["err"] == list(made["err"])
+        assert [] == traces
+        assert ["out"] == list(made["out"])
+        made = work(KeyError("x"))
+        with pytest.raises(KeyError):
+            list(made["out"])
+        assert ["err"] == list(made["err"])
+    first, second = traces
+    assert ("completed", '["err", "out"]') == (first.status, first.outcome.result_summary)
+    assert ["step", "step"] == [call.name for call in first.calls]
+    assert "failed" == second.status
+
+
+def test_streams_in_streams_belong_to_the_run(grace):
+    """Generators that a stream yields, read at once or after it has ended, and agents that stream in agents."""
+    step = grace.tool(lambda number: number, name="step")
+
+    @grace.agent
+    def inner(number):
+        yield step(number)
+
+    def plain(number):
+        yield step(number)
+
+    @grace.agent
+    def outer(make):
+        for number in range(2):
+            yield make(number)
+
+    for make, names in ((plain, ["outer"]), (inner, ["inner", "inner", "outer"])):
+        for read in (lambda it: [list(stream) for stream in it], lambda it: [list(stream) for stream in list(it)]):
+            with grace.collect() as traces:
+                assert [[0], [1]] == read(outer(make))
+            assert names == sorted(trace.name for trace in traces)
+            assert 1 == sum(trace.parent_id is None for trace in traces)
+
+
+async def test_a_response_of_an_agent_in_an_agent_keeps_both_open(grace):
+    """The outer run passes on what the inner one returned."""
+    step = grace.tool(lambda number: number, name="step")
+
+    async def body():
+        yield step(1)
+
+    @grace.agent
+    async def inner():
+        return types.SimpleNamespace(body=body())
+
+    @grace.agent
+    async def outer():
+        return await inner()
+
+    with grace.collect() as traces:
+        response = await outer()
+        assert [] == traces
+        assert [1] == [item async for item in response.body]
+    assert [("inner", "outer"), (True, False)] == [
+        tuple(trace.name for trace in traces), tuple(trace.parent_id is not None for trace in traces)
+    ]  # fmt: skip
+    assert ["step"] == [call.name for call in traces[0].calls]
+
+
+def test_what_belongs_to_others_stays_as_it_is(grace):
+    """A generator that has been started, one deeper in the result, and the attributes of classes and modules."""
+
+    def body():
+        yield 1
+        yield 2
+
+    started = body()
+    next(started)
+    deep = body()
+    held = type("Held", (), {"stream": body()})
+    for result in ({"stream": started}, {"a": [{"b": deep}]}, held):
+        with grace.collect() as traces:
+            assert result is grace.agent(lambda it: it, name="agent")(result)
+        assert ["completed"] == [trace.status for trace in traces]
+    assert ([2], [1, 2], [1, 2]) == (list(started), list(deep), list(held.stream))
+
+
+def test_a_result_that_several_runs_return_is_followed_once(grace):
+    """Else each run would wrap the stream once more, until the stack is full."""
+
+    def body():
+        yield 1
+
+    shared = {"stream": body()}
+    work = grace.agent(lambda: shared, name="agent")
+    with grace.collect() as traces:
+        work()
+        stream = shared["stream"]
+        for _ in range(20):
+            assert work()["stream"] is stream
+        assert 20 == len(traces)
+        assert [1] == list(stream)
+    assert 21 == len(traces)
+
+
+def test_the_result_of_a_tool_is_left_alone(grace):
+    """Its call ends when it returns; only the streams that it returns itself keep it open."""
+
+    def body():
+        yield 1
+
+    stream = body()
+    with grace.run("q") as run:
+        assert stream is grace.tool(lambda: {"body": stream})()["body"]
+    assert ["ok"] == [call.status for call in run.trace.calls]
+    stream.close()

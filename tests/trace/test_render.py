@@ -10,7 +10,10 @@ import pathlib
 from collections import namedtuple
 from types import MappingProxyType
 
+import attrs
 import numpy as np
+import pydantic
+import pydantic.dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,6 +79,93 @@ def test_large_objects_are_read_by_their_attributes():
 def test_an_object_that_fails_is_named():
     """Also SystemExit does not get out."""
     assert "<Hostile: cannot be read: SystemExit>" == render(Hostile())
+
+
+SECRET = "quiet-plum-77"
+
+
+@dataclasses.dataclass
+class Quiet:
+    city: str
+    memo: str = dataclasses.field(default=SECRET, repr=False)
+
+
+class QuietBelow(Quiet):
+    """Its repr would be long, so that its attributes are read."""
+
+    def __init__(self):
+        super().__init__("x" * 5_000)
+
+
+@attrs.define
+class Slotted:
+    city: str
+    memo: str = attrs.field(default=SECRET, repr=False)
+    masked: str = attrs.field(default=SECRET, repr=lambda _: "***")
+
+
+class NoRepr(pydantic.BaseModel):
+    city: str
+    memo: str = pydantic.Field(SECRET, repr=False)
+
+
+class Excluded(pydantic.BaseModel):
+    city: str
+    memo: str = pydantic.Field(SECRET, exclude=True)
+
+
+@pydantic.dataclasses.dataclass
+class Checked:
+    city: str
+    memo: str = pydantic.Field(SECRET, repr=False)
+
+
+@pytest.mark.parametrize("kind", [Quiet, Slotted, NoRepr, Excluded, Checked])
+def test_hidden_fields_are_named_and_left_out(kind):
+    """Fields that their class keeps out of its repr or of its serialised form."""
+    rendered = render([kind(city="Rome"), {"nested": kind(city="Rome")}])
+    assert SECRET not in json.dumps(rendered)
+    assert ("Rome", "[hidden]") == (rendered[0]["city"], rendered[0]["memo"])
+    below = render(QuietBelow())
+    assert ("QuietBelow", "[hidden]") == (below["@class"], below["memo"])
+
+
+class SecretText(str):
+    __slots__ = ()
+
+    def __repr__(self):
+        return "***"
+
+
+@pytest.mark.parametrize(
+    "secret", [pydantic.SecretStr(SECRET * 1_000), pydantic.SecretBytes(SECRET.encode() * 1_000), SecretText(SECRET)]
+)
+def test_wrapped_secrets_are_left_out(secret):
+    """Also those whose repr is not called because it might be long."""
+    assert SECRET not in json.dumps(render({"a": secret}))
+
+
+def test_no_code_of_a_class_runs():
+    """Neither a property that has the name of a slot nor one that replaces the dictionary."""
+
+    class Base:
+        __slots__ = ("city", "data")
+
+    class Lazy(Base):
+        def __init__(self):
+            Base.city.__set__(self, "Rome")
+            self.data = "x" * 10_000
+
+        @property
+        def city(self):
+            raise AssertionError("must not be called")
+
+        __dict__ = city
+
+        def __repr__(self):
+            raise AssertionError("must not be called")
+
+    assert {"@class": "Lazy", "city": "Rome"}.items() <= render(Lazy()).items()
 
 
 def test_what_is_left_out_is_counted():

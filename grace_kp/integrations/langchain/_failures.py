@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.integrations.langchain._frames import Chain, Failures
-from grace_kp.integrations.langchain._messages import text_of
+from grace_kp.integrations.langchain._messages import fields_of, text_of
 from grace_kp.record import FAILED, HOST, TOOL, Call, call_in
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Unreported:
             self._structured(frame, messages, updates)
 
     def _failed_calls(self, frame: Frame, messages: list[Any], failed: list[Any]) -> None:
-        if any(getattr(message, "type", None) == "ai" for message in messages) and _has_nested_run(frame):
+        if any(fields_of(message).get("type") == "ai" for message in messages) and _has_nested_run(frame):
             return  # the node is an agent; its own trace has these calls
         old = {message.tool_call_id for message in _messages_in(frame.inputs) if _is_tool(message)}
         answered = _answered_in(frame.inputs)
@@ -133,7 +133,7 @@ class Unreported:
 
     def _structured(self, frame: Frame, messages: list[Any], updates: list[Mapping[str, Any]]) -> None:
         """Record structured output. The model's node of an agent answers calls only to read that from them."""
-        proposed = {call["id"]: call for message in messages for call in getattr(message, "tool_calls", None) or ()}
+        proposed = {call["id"]: call for message in messages for call in fields_of(message).get("tool_calls") or ()}
         answers = [message for message in messages if _is_tool(message) and message.tool_call_id in proposed]
         failed = all(update.get("structured_response") is None for update in updates)
         failures = failures_of(frame)
@@ -214,7 +214,8 @@ def _is_gated(frame: Frame, name: str) -> bool:
 
 
 def _is_tool(message: object) -> bool:
-    return getattr(message, "type", None) == "tool" and hasattr(message, "tool_call_id") and hasattr(message, "status")
+    fields = fields_of(message)
+    return fields.get("type") == "tool" and {"tool_call_id", "status"} <= fields.keys()
 
 
 def _updates(outputs: Any) -> list[Mapping[str, Any]]:
@@ -230,12 +231,12 @@ def _updates(outputs: Any) -> list[Mapping[str, Any]]:
 
 def _new_messages(outputs: object, updates: list[Mapping[str, Any]]) -> Iterator[Any]:
     if isinstance(outputs, list | tuple):
-        yield from (part for part in outputs[:MAX_MESSAGES] if hasattr(part, "type"))
+        yield from (part for part in outputs[:MAX_MESSAGES] if "type" in fields_of(part))
     for update in updates:
         messages = update.get("messages")
         if isinstance(messages, list | tuple):
             yield from messages[:MAX_MESSAGES]
-        elif hasattr(messages, "type"):
+        elif "type" in fields_of(messages):
             yield messages
 
 
@@ -243,7 +244,7 @@ def _messages_in(inputs: object) -> list[Any]:
     """Return the messages in the input of a node, whatever the form of its state."""
     if isinstance(inputs, Mapping) and isinstance(inputs.get("state"), Mapping | list):
         inputs = inputs["state"]
-    found = inputs.get("messages") if isinstance(inputs, Mapping) else getattr(inputs, "messages", inputs)
+    found = inputs.get("messages") if isinstance(inputs, Mapping) else fields_of(inputs).get("messages", inputs)
     return list(found[:MAX_MESSAGES]) if isinstance(found, list | tuple) else []
 
 
@@ -251,7 +252,7 @@ def _answered_in(inputs: object) -> set[str]:
     """Return the ids of calls in the last message of a model that had been answered before a node began."""
     answered: set[str] = set()
     for message in reversed(_messages_in(inputs)):
-        if getattr(message, "tool_calls", None):
+        if fields_of(message).get("tool_calls"):
             return answered
         if _is_tool(message):
             answered.add(message.tool_call_id)
@@ -265,5 +266,5 @@ def _proposed_in(inputs: object) -> Iterator[Mapping[str, Any]]:
         return
     messages = _messages_in(inputs)
     yield from (part for part in messages if isinstance(part, Mapping) and part.get("type") == "tool_call")
-    proposed = next((calls for message in reversed(messages) if (calls := getattr(message, "tool_calls", None))), ())
+    proposed = next((calls for message in reversed(messages) if (calls := fields_of(message).get("tool_calls"))), ())
     yield from (call for call in proposed if isinstance(call, Mapping))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import reported_failure
+from grace_kp.trace import stored_fields
 
 if TYPE_CHECKING:
     from langchain_core.outputs import LLMResult
@@ -42,8 +43,9 @@ def question_of(inputs: object) -> str | None:
         if len(inputs) == 2 and isinstance(inputs[0], str) and inputs[0] in _HUMAN and isinstance(inputs[1], str):
             return inputs[1]
         return _last(inputs, _HUMAN) or _last(inputs, None)
-    if hasattr(inputs, "to_messages"):
-        return question_of(inputs.to_messages())
+    prompt: Any = inputs
+    if hasattr(type(prompt), "to_messages"):
+        return question_of(prompt.to_messages())
     text = _text_if(inputs, None)
     return question_of(_fields(inputs)) if text is None else text
 
@@ -137,6 +139,11 @@ def tool_result(output: object) -> tuple[Any, str | None, Any]:
     return content if isinstance(content, str) else text_of(messages[-1]) or content, None, artifact
 
 
+def fields_of(value: object) -> dict[str, Any]:
+    """Return the stored fields of a message, or of any result in its place: a property of that might load something."""
+    return stored_fields(value, type(value)) or {}
+
+
 def _failure_in_json(content: str) -> str | None:
     """Return the failure that a result of MCP reports, which LangChain has written into the message as JSON."""
     if '"isError"' not in content or content.lstrip()[:1] != "{":
@@ -148,9 +155,10 @@ def _failure_in_json(content: str) -> str | None:
 
 
 def _tool_messages(output: object) -> list[Any]:
-    if getattr(output, "type", None) == "tool" and hasattr(output, "tool_call_id"):
+    fields = fields_of(output)
+    if fields.get("type") == "tool" and "tool_call_id" in fields:
         return [output]
-    update = getattr(output, "update", None) if type(output).__name__ == "Command" else output
+    update = fields.get("update") if type(output).__name__ == "Command" else output
     if isinstance(update, Mapping):
         update = update.get("messages")
     if isinstance(update, list | tuple) and update and type(output).__name__ in {"Command", "list", "tuple"}:
@@ -169,7 +177,7 @@ def documents_in(value: object) -> bool | None:
 
 
 def _is_document(value: object) -> bool:
-    return hasattr(value, "page_content") and hasattr(value, "metadata")
+    return {"page_content", "metadata"} <= fields_of(value).keys()
 
 
 def _last(messages: Sequence[object], roles: set[str] | None) -> str | None:
@@ -189,8 +197,9 @@ def _text_if(message: object, roles: set[str] | None) -> str | None:
     if isinstance(message, Mapping) and "content" in message:
         role = str(message.get("role") or message.get("type"))
         return text_of(_Content(message["content"])) if roles is None or role in roles else None
-    kind = getattr(message, "type", None)
-    if isinstance(kind, str) and hasattr(message, "content"):
+    fields = fields_of(message)
+    kind = fields.get("type")
+    if isinstance(kind, str) and "content" in fields:
         return text_of(message) if roles is None or kind in roles else None
     return None
 

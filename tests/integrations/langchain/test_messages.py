@@ -54,3 +54,28 @@ def test_tokens_and_models_are_kept_and_proposals_are_no_steps(grace, handler):
 def test_the_objective_is_what_is_asked(grace, handler, inputs, objective):
     RunnableLambda(lambda _: "x", name="step").invoke(inputs, {"callbacks": [handler]})
     assert objective == only(grace).task.objective
+
+
+def test_no_property_of_a_result_runs(grace, handler):
+    """A lazy relation of a row would be loaded once per result."""
+    ran = []
+
+    class Row:
+        def __init__(self, number):
+            self.number = number
+
+        def load(self):
+            ran.append(self.number)
+            raise SystemExit
+
+        type = tool_call_id = status = update = page_content = metadata = artifact = property(load)
+
+    @tool
+    def rows(query: str) -> list:
+        """Search."""
+        return [Row(number) for number in range(3)]
+
+    chain = RunnableLambda(lambda _: rows.invoke("x"))
+    assert [0, 1, 2] == [row.number for row in chain.invoke("q", {"callbacks": [handler]})]
+    assert [] == ran
+    assert ["ok"] == [call.status for call in only(grace).calls]
