@@ -13,6 +13,8 @@ from grace_kp.cli._decisions import facts_of, spaced
 from grace_kp.cli._figures import items, mapping, number, put_figures, put_tokens
 from grace_kp.cli._output import clean, visible, visible_json
 from grace_kp.cli._page import put, put_field, put_text
+from grace_kp.levels import waits
+from grace_kp.pages import outcome_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,17 +101,19 @@ class Sheet:
     def _header(self, trace: ReasoningTrace, grace: dict[str, Any]) -> None:
         metadata = trace.metadata
         took = number(grace.get("duration_ms"))
-        success = (
-            "" if grace.get("status") == "suspended" else f", {'successful' if metadata.success else 'not successful'}"
-        )
+        success = "" if waits(grace.get("status")) else f", {'successful' if metadata.success else 'not successful'}"
         self._field("id", trace.id)
         self._field("when", metadata.created_at + ("" if took is None else f", {took:,.0f} ms"))
         self._field("agent", str(metadata.agent_id))
         self._field("domain", metadata.task_domain)
         self._field("status", f"{grace.get('status', '-')}{success}", "" if metadata.success else "red")
+        for entry in items(grace.get("decisions")):
+            if outcome := outcome_text(mapping(mapping(entry).get("approval"))):
+                self._field("since then", f"{mapping(entry).get('action')}: {outcome}")
         error = mapping(grace.get("error"))
         if error:
-            self._field("error", f"{error.get('type')}: {error.get('message')}", "red")
+            name, style = ("waits", "yellow") if waits(grace.get("status")) else ("error", "red")
+            self._field(name, f"{error.get('type')}: {error.get('message')}", style)
         for name in ("tags", "session", "user", "metadata"):
             if grace.get(name):
                 self._field(name, _words(grace[name]))

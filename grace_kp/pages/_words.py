@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +31,16 @@ APPROVAL_STATES: Mapping[str, str] = {
     "pending": "pending",
 }
 """The states of a request for approval in words."""
+
+
+def outcome_text(approval: Mapping[str, Any]) -> str:
+    """Return what has become of a request since its run ended, with who decided; empty if that is not known."""
+    now = approval.get("now")
+    state, decision, by = (
+        str((now if isinstance(now, dict) else {}).get(name, "")) for name in ("state", "decision", "by")
+    )
+    words = [APPROVAL_STATES.get(state, state)] if decision != state else []
+    return ", ".join(words + ([f"{APPROVAL_STATES.get(decision, decision)} by {by}"] if by else []))
 
 
 def penalty_text(penalty: str) -> str:

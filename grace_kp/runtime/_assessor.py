@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.levels import waits
 from grace_kp.record import SUSPENDED
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def failure_of(document: Mapping[str, Any]) -> str:
     """Return one sentence that says how an unsuccessful run ended; empty for a run that succeeded or waits for a person."""
     grace = document.get("grace") or {}
     status = grace.get("status", "completed")
-    if document["metadata"].get("success") is not False or status == SUSPENDED:
+    if document["metadata"].get("success") is not False or waits(status):
         return ""
     if isinstance(status, str) and status in _FAILURES:
         return _FAILURES[status]
