@@ -104,7 +104,7 @@ class Documents:
         grace = self._grace(run, builder, status, end)
         if run.error is not None:
             kind, message = run.error
-            grace["error"] = {"type": kind, "message": self.clean(message)}
+            grace["error"] = {"type": self.clean(kind), "message": self.clean(message)}
         again = [] if pause is None else builder.repeats(pause.again)
         result, steps = self._summary(run, status, redactor), builder.steps
         if UNSCANNED in redactor.counts:  # too long or too hostile: their ends were removed unread

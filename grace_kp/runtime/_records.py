@@ -10,12 +10,13 @@ from grace_kp.errors import GraceError, is_unit
 from grace_kp.levels import UNSETTLED
 from grace_kp.record import facts_of, to_json
 from grace_kp.store import Record, moment, scorer_name
-from grace_kp.trace import ReasoningTrace, attributes_in, storable
+from grace_kp.trace import attributes_in, storable
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from grace_kp.approvals import Desk, Tables
+    from grace_kp.trace import ReasoningTrace
 
 MAX_SEARCH_TEXT = 20_000
 MAX_SCORES = 200
@@ -97,7 +98,7 @@ def with_outcomes(trace: ReasoningTrace, tables: Tables | None) -> ReasoningTrac
     if found == entries:
         return trace
     document = trace.to_dict()
-    return ReasoningTrace.model_validate({**document, "grace": {**document["grace"], "decisions": found}})
+    return type(trace).model_validate({**document, "grace": {**document["grace"], "decisions": found}})
 
 
 def _with_outcome(entry: Any, desk: Desk) -> Any:

@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         redact_text,
         redact_value,
         redacted_arguments,
+        redacted_error,
         texts_in,
     )
 
@@ -89,7 +90,7 @@ __all__ = [
     "SourceFields", "SourceFile", "Step", "Task", "TooLong", "ToolRef", "UnusableScore", "ValueRecord", "attributes_in",
     "comparable", "cut", "default_mode", "describe_error", "error_text", "from_openai_messages",
     "have_plain_names", "is_native", "keep_private", "label", "lines_of", "object_without_duplicates", "outcomes_of_calls", "problem_at", "read_decisions", "read_runs", "read_traces", "redact",
-    "redact_text", "redact_value", "redacted_arguments", "refuse_planted_link", "refuse_what_json_cannot_hold", "render", "render_text", "run_head", "run_timeline", "run_title", "run_tree", "run_waterfall",
+    "redact_text", "redact_value", "redacted_arguments", "redacted_error", "refuse_planted_link", "refuse_what_json_cannot_hold", "render", "render_text", "run_head", "run_timeline", "run_title", "run_tree", "run_waterfall",
     "storable", "success_field", "texts_in", "to_text", "verdict", "whole_file", "write_traces", "write_whole", "yaml_package",
 ]  # fmt: skip
 
@@ -110,7 +111,7 @@ _NAMES = {
     "_steps": "Failure Failures outcomes_of_calls",
     "formats": "from_openai_messages is_native success_field verdict",
     "html": "Links run_head run_timeline run_title run_tree run_waterfall",
-    "redaction": "UNSCANNED Redaction Redactor have_plain_names redact redact_text redact_value redacted_arguments texts_in",
+    "redaction": "UNSCANNED Redaction Redactor have_plain_names redact redact_text redact_value redacted_arguments redacted_error texts_in",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
