@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.cli._output import clean
 from grace_kp.cli._page import LABEL, meter, put, put_field, put_text
 from grace_kp.cli._table import Column, Table
-from grace_kp.confidence import part_text, penalties_text
+from grace_kp.confidence import NOT_EVALUATED, part_text, penalties_text
+from grace_kp.pages import with_fallbacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,8 +64,10 @@ def _put_confidence(out: Console, score: float, confidence: dict[str, Any]) -> N
     note = f"{confidence.get('level') or ''}{'  run failed' if failed else ''}"
     _put_figure(out, "confidence", score, note, label=LABEL, style="red" if failed else "")
     missing, unscored = items(confidence.get("not_evaluated")), items(confidence.get("not_scored"))
+    fallbacks = with_fallbacks({}, confidence.get("fallbacks"))
     for part, value in mapping(confidence.get("breakdown")).items():
-        _put_part(out, part, None if part in missing else value, not_scored=part in unscored)
+        none = part_text(fallbacks.get(part), not_scored=part in unscored)
+        _put_part(out, part, None if part in missing else value, none=none)
     penalties = items(confidence.get("penalties"))
     if penalties:
         put_field(out, "penalties", clean(penalties_text(penalties)), indent=2, label=PART - 2)
@@ -111,11 +114,11 @@ def _put_words(out: Console, name: str, words: Iterable[object]) -> None:
     put_field(out, name, clean(", ".join(map(str, words))), indent=2, label=PART - 2)
 
 
-def _put_part(out: Console, part: str, value: object, note: str = "", *, not_scored: bool = False) -> None:
+def _put_part(out: Console, part: str, value: object, note: str = "", *, none: str = NOT_EVALUATED) -> None:
     figure = number(value)
     name = clean(part)
     if figure is None:
-        put_field(out, name, part_text(None, not_scored=not_scored), indent=2, label=PART - 2)
+        put_field(out, name, none, indent=2, label=PART - 2)
     else:
         _put_figure(out, name, figure, note, indent=2, label=PART - 2)
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         penalty_text,
         spaced,
         span_text,
+        with_fallbacks,
     )
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "tick_text",
     "timeline",
     "visible",
+    "with_fallbacks",
 ]  # fmt: skip
 
 _NAMES = {
@@ -81,7 +83,7 @@ _NAMES = {
     "_plot_ticks": "date_ticks nice_ticks tick_text",
     "_printable": "hides printable visible",
     "_table": "table",
-    "_words": "APPROVAL_STATES count_text duration_text outcome_text penalty_text spaced span_text",
+    "_words": "APPROVAL_STATES count_text duration_text outcome_text penalty_text spaced span_text with_fallbacks",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -53,6 +53,13 @@ def penalty_text(penalty: str) -> str:
     return _FIXED.get(penalty, penalty)
 
 
+def with_fallbacks(parts: Mapping[str, Any], fallbacks: object) -> dict[str, Any]:
+    """Return sub-scores in which each that was not measured and counts all the same reads `fallback 0.5`."""
+    known = fallbacks if isinstance(fallbacks, dict) else {}
+    values = {name: value for name, value in known.items() if type(value) in {int, float} and 0 <= value <= 1}
+    return {**parts, **{name: f"fallback {value:g}" for name, value in values.items()}}
+
+
 def spaced(name: object) -> str:
     """Return the name of a field in words: `not_approved` reads "not approved"."""
     return str(name).replace("_", " ")

@@ -134,6 +134,8 @@ def confidence_record(score: ConfidenceScore, profile: str) -> dict[str, Any]:
         "penalties": list(score.penalties_applied),
         "not_evaluated": list(score.not_evaluated),
     }
+    if score.fallbacks:
+        record["fallbacks"] = dict(score.fallbacks)
     if score.not_scored:
         record["not_scored"] = list(score.not_scored)
     if score.contributions:
