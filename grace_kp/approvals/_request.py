@@ -58,13 +58,8 @@ def check_new(new: NewRequest, *, is_lasting: bool) -> None:
         shown = {name: value for name, value in new.stored.items() if name not in closed}
         for name in secret_parameters(shown):
             raise ValueError(f"{name} holds a secret, which must not reach the disk in the clear")
-        names = (
-            ("key", new.key or ""),
-            ("action", new.action),
-            ("domain", new.domain),
-            ("groups", "\n".join(new.groups)),
-        )
-        for name, text in names:
+        names = {"key": [new.key or ""], "action": [new.action], "domain": [new.domain], "groups": new.groups}
+        for name, text in ((name, text) for name, texts in names.items() for text in texts):
             if redact_text(text, identifiers=False) != text:
                 raise ValueError(f"{name} holds a secret, which must not reach the disk in the clear")
 

@@ -354,7 +354,8 @@ class StepBuilder:
             search["unusable_scores"] = hits.unusable_scores
             shown = call.run.owner.capture_output
             search["unusable"] = [
-                {"value": self._clean(item.value) if shown else NOT_CAPTURED, "why": item.why} for item in hits.unusable
+                {"value": self._clean(item.value) if shown else NOT_CAPTURED, "why": self._clean(item.why)}
+                for item in hits.unusable
             ]
         if hits.note:
             search["note"] = self._clean(hits.note)
