@@ -107,9 +107,9 @@ class Sheet:
         self._field("agent", str(metadata.agent_id))
         self._field("domain", metadata.task_domain)
         self._field("status", f"{grace.get('status', '-')}{success}", "" if metadata.success else "red")
-        for entry in items(grace.get("decisions")):
-            if outcome := outcome_text(mapping(mapping(entry).get("approval"))):
-                self._field("since then", f"{mapping(entry).get('action')}: {outcome}")
+        pending = mapping(grace.get("pending"))
+        if outcome := outcome_text(mapping(pending.get("approval"))):
+            self._field("since then", f"{pending.get('action')}: {outcome}")
         error = mapping(grace.get("error"))
         if error:
             name, style = ("waits", "yellow") if waits(grace.get("status")) else ("error", "red")
@@ -197,7 +197,10 @@ class Sheet:
                 waiting += [(depth + 1, nested) for nested in reversed(below)]
 
     def _found(self, name: str) -> ReasoningTrace | None:
-        return None if self._store is None else self._store.get(name)
+        from grace_kp.runtime import with_outcomes
+
+        found = None if self._store is None else self._store.get(name)
+        return None if found is None else with_outcomes(found, getattr(self._store, "approvals", None))
 
     def _field(self, name: str, value: str, style: str = "") -> None:
         put_field(self._out, name, self._cut(clean(value)), style=style)

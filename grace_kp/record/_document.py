@@ -151,6 +151,9 @@ class Documents:
             grace["dropped_steps"] = run.dropped
         if run.status == SUSPENDED and (gaps := lost_evidence(run, run.owner)):
             grace["evidence_gaps"] = gaps  # for the gates of the run that continues this one
+        if run.pending is not None:
+            asked = {"id": run.pending.id, "state": "pending"}
+            grace["pending"] = {"action": self.clean(run.pending.action), "outcome": "waiting", "approval": asked}
         if run.own_success is not None:
             grace["own_success"] = run.own_success
         return grace

@@ -82,23 +82,26 @@ def _scores_of(document: dict[str, Any]) -> tuple[tuple[str, float | None, bool 
 
 
 def with_outcomes(trace: ReasoningTrace, tables: Tables | None) -> ReasoningTrace:
-    """Return a run that states under `now` of each `approval` in its decisions what has become of the request since the run ended.
+    """Return a run that states under `now` of each `approval` what has become of the request since the run ended.
+
+    These are the approvals of its decisions, and of `pending`: the gate that ended the run, perhaps one of a nested run.
 
     Args:
         trace: the run.
         tables: the approvals of its store; None for a store without.
     """
-    entries = (trace.grace or {}).get("decisions")
-    if tables is None or not isinstance(entries, list):
+    grace = trace.grace or {}
+    if tables is None or grace.keys().isdisjoint(("decisions", "pending")):
         return trace
     from grace_kp.approvals import Desk  # only where there are gates
 
     desk = Desk(tables)
-    found = [_with_outcome(entry, desk) for entry in entries]
-    if found == entries:
-        return trace
-    document = trace.to_dict()
-    return type(trace).model_validate({**document, "grace": {**document["grace"], "decisions": found}})
+    found = dict(grace)
+    if isinstance(entries := grace.get("decisions"), list):
+        found["decisions"] = [_with_outcome(entry, desk) for entry in entries]
+    if "pending" in grace:
+        found["pending"] = _with_outcome(grace["pending"], desk)
+    return trace if found == grace else type(trace).model_validate({**trace.to_dict(), "grace": found})
 
 
 def _with_outcome(entry: Any, desk: Desk) -> Any:

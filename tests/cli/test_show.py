@@ -123,8 +123,12 @@ def test_a_run_that_waited_says_what_became_of_its_request(command, url):
         def refund(order):
             return f"refunded {order}"
 
-        with pytest.raises(gk.ActionPending) as pending, grace.run("refund", name="job") as run:
+        @grace.agent
+        def nested():
             refund("A-1")
+
+        with pytest.raises(gk.ActionPending) as pending, grace.run("refund", name="job") as run:
+            nested()
         shown = command("traces", "show", run.id, "--store", url).stdout
         assert ("waiting\n" in shown, "since then" in shown) == (True, False)
         grace.approvals.approve(pending.value.approval.id, by="ana")
@@ -132,7 +136,10 @@ def test_a_run_that_waited_says_what_became_of_its_request(command, url):
         grace.approvals.execute(pending.value.approval.id)
     assert "refund: done, approved by ana" in command("traces", "show", run.id, "--store", url).stdout
     document = json.loads(command("traces", "show", run.id, "--store", url, "--json").stdout)
-    assert "done" == document["grace"]["decisions"][0]["approval"]["now"]["state"]
+    assert "done" == document["grace"]["pending"]["approval"]["now"]["state"]
+    assert 2 == command("traces", "show", run.id, "--store", url, "--nested").stdout.count(
+        "refund: done, approved by ana"
+    )
     listed = command("traces", "list", "--store", url, "--status", "waiting", columns=200).stdout
     assert " - " in listed.splitlines()[2]
     assert "no traces match" in command("traces", "list", "--store", url, "--failed").stdout

@@ -96,9 +96,9 @@ def _notes(grace: dict[str, Any]) -> Iterator[str]:
             f'<p class="note warn">Still awaited: {safe(", ".join(awaited[:MAX_LISTED]))}. Confidence and score may '
             "change.</p>"
         )
-    for entry in map(mapping, items(grace.get("decisions"))):
-        if outcome := outcome_text(mapping(entry.get("approval"))):
-            yield f'<p class="note">Since then: {safe(text(entry.get("action")))}: {safe(outcome)}.</p>'
+    pending = mapping(grace.get("pending"))
+    if outcome := outcome_text(mapping(pending.get("approval"))):
+        yield f'<p class="note">Since then: {safe(text(pending.get("action")))}: {safe(outcome)}.</p>'
     error = mapping(grace.get("error"))
     if error:
         words = ": ".join(filter(None, (text(error.get("type")), text(error.get("message")))))

@@ -170,5 +170,5 @@ def test_a_run_that_asks_is_a_page_before_it_is_stored(house):
         assert f"/approvals/{asked.id}" in Elements(page.text).links
     house.grace.approvals.reject(asked.id, by="ana")
     house.grace.flush()
-    assert "refund: rejected by ana" in Elements(browser.get(f"/runs/{run.id}").text).text
+    assert "rejected by ana" in Elements(browser.get(f"/runs/{run.id}").text).text
     assert 404 == browser.get("/runs/kp:trace:nothing").status_code
