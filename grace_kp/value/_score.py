@@ -376,4 +376,4 @@ def _describe(error: Exception) -> str:
     # Imported here: failures are rare, and `trace` loads redaction.
     from grace_kp.trace import redacted_error
 
-    return redacted_error(error)[:_LONGEST_REASON]
+    return redacted_error(error, _LONGEST_REASON)

@@ -49,9 +49,9 @@ def redact(text: str, level: str | PrivacyLevel = PrivacyLevel.AGGREGATED) -> Re
     return Redaction(redact_text(text, identifiers=PrivacyLevel(level).hides_identifiers, counts=counts), dict(counts))
 
 
-def redacted_error(error: BaseException) -> str:
+def redacted_error(error: BaseException, max_text: int = 500) -> str:
     """Return type and message of an error as one bounded text without secrets, for logs and messages."""
-    return redact_text(error_text(error), identifiers=False)
+    return redact_text(error_text(error, max_text), identifiers=False)
 
 
 def redact_text(text: str, *, identifiers: bool, counts: Counter[str] | None = None) -> str:
