@@ -56,6 +56,18 @@ class RunStatus(StrEnum):
     """A gate stopped an action, which ended the run."""
     SUSPENDED = "suspended"
     """The run waits for a person."""
+    WAITING = "waiting"
+    """The run ended at a gate whose request for approval was pending."""
+
+
+def waits(status: object) -> bool:
+    """Return whether a run with this status waits for a person, so that it has neither succeeded nor failed."""
+    return isinstance(status, str) and status in WAITS
+
+
+UNSETTLED = frozenset({"undecided", "waiting", "approved", "running"})
+"""Outcomes of a gated call whose action may still run."""
+WAITS = (RunStatus.SUSPENDED.value, RunStatus.WAITING.value)
 
 
 class InterventionAction(StrEnum):

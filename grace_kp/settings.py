@@ -113,8 +113,8 @@ class Settings:
     max_pending_mb: int = 256
     """Megabytes of finished traces that wait while the store cannot write; beyond it `overflow` decides."""
     overflow: str = "drop"
-    """What happens to a run that finds those megabytes full: `drop` counts and reports it, `wait` blocks the thread that ends it.
-    An event loop never waits."""
+    """What happens to a run that finds those megabytes full: `drop` counts and reports it, `wait` blocks the thread that ends it. A run that
+    ends in an event loop is dropped with `wait`, too, because an event loop never waits."""
     durability: str = "fast"
     """When a run that has ended is safe from a kill of the process: `fast` in the background, usually within 15 ms; `bounded` within
     100 ms unless the machine is overloaded, because threads that end runs wait where storing lags behind; `every_run` before the call returns."""

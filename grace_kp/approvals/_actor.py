@@ -9,12 +9,18 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
+from grace_kp.trace import redact_text
+
 _HIDDEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 """Characters that render as nothing, beside those of the category Cf."""
 
 
 def person(name: str) -> str:
-    """Return what two spellings of one name have in common, so that they are one person in a quorum. Characters that do not show do not count."""
+    """Return what two spellings of one name have in common, so that they are one person in a quorum.
+
+    Characters that do not show do not count. A name that holds a secret is compared as it is recorded, without the secret.
+    """
+    name = redact_text(name, identifiers=False)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     return " ".join("".join(filter(_shows, folded)).split())
 
@@ -25,7 +31,7 @@ def _shows(character: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """A person or a process. A name is *stated* unless a login has established it."""
+    """A person or a process. A name is *stated* unless a login has established it. A name with a secret is recorded without it, and is never more than stated."""
 
     name: str
     channel: str = "python"
@@ -36,6 +42,11 @@ class Actor:
     host: str = ""
     account: str = ""
     """Mark of the account of `grace-kp serve` under which the person was logged in; empty without one. A later account of the same name has another."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.name, str) and (name := redact_text(self.name, identifiers=False)) != self.name:
+            object.__setattr__(self, "name", name)
+            object.__setattr__(self, "authenticated", False)  # others may have this name without another secret
 
     @classmethod
     def here(cls, name: str, *, channel: str = "python", authenticated: bool = False, account: str = "") -> Actor:

@@ -20,6 +20,7 @@ from grace_kp.approvals._chain import each_link, entry_of
 from grace_kp.approvals._posting import Gone, Refused, Unreached, post
 from grace_kp.approvals._record import record_of, stored_arguments
 from grace_kp.background import Resident, Worker, report_loss, watch
+from grace_kp.trace import redacted_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -144,7 +145,7 @@ class Delivery(Resident):
         except _Closing:
             return None
         except Exception as error:  # noqa: BLE001 — a store or receiver that fails is reported, and never reaches a gate
-            self._warn(f"{type(error).__name__}: {error}")
+            self._warn(redacted_error(error))
             return POLL_SECONDS
 
     def _advance(self) -> float | None:

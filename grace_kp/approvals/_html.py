@@ -23,7 +23,7 @@ from grace_kp.approvals._words import (
     rule_text,
     unheld_text,
 )
-from grace_kp.pages import APPROVAL_STATES, badge, confidence_html, facts, fold, linked, safe, spaced
+from grace_kp.pages import APPROVAL_STATES, badge, confidence_html, facts, fold, linked, safe, spaced, with_fallbacks
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -184,7 +184,10 @@ def _confidence(approval: RequestFacts) -> str:
     if approval.score is None and not approval.breakdown and not approval.reason:
         return ""
     whole = confidence_html(
-        approval.score, breakdown=approval.breakdown, penalties=approval.penalties, reason=approval.reason
+        approval.score,
+        breakdown=with_fallbacks(approval.breakdown, approval.facts.get("fallbacks")),
+        penalties=approval.penalties,
+        reason=approval.reason,
     )
     return f'<p class="kind">confidence</p>{whole}'
 

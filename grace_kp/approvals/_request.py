@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._actor import Actor
@@ -57,8 +58,10 @@ def check_new(new: NewRequest, *, is_lasting: bool) -> None:
         shown = {name: value for name, value in new.stored.items() if name not in closed}
         for name in secret_parameters(shown):
             raise ValueError(f"{name} holds a secret, which must not reach the disk in the clear")
-        if new.key is not None and redact_text(new.key, identifiers=False) != new.key:
-            raise ValueError("the key holds a secret, which must not reach the disk in the clear")
+        names = {"key": [new.key or ""], "action": [new.action], "domain": [new.domain], "groups": new.groups}
+        for name, text in ((name, text) for name, texts in names.items() for text in texts):
+            if redact_text(text, identifiers=False) != text:
+                raise ValueError(f"{name} holds a secret, which must not reach the disk in the clear")
 
 
 def digest_of_key(key: str) -> str:
@@ -72,6 +75,7 @@ def request(turn: Turn, new: NewRequest) -> Record:
     Raises:
         KeyReused: the key belongs to a request with other arguments that is open, may have happened, or was done.
     """
+    new = replace(new, user=None if new.user is None else redact_text(new.user, identifiers=False))
     key = None if new.key is None else digest_of_key(new.key)
     if key is not None:
         found = joined(turn, key, new) or refused(turn, key, new)

@@ -12,6 +12,7 @@ from grace_kp.approvals._account import reason_without_account
 from grace_kp.approvals._actor import Actor, person
 from grace_kp.errors import NotEntitled
 from grace_kp.pages import printable
+from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,7 +39,9 @@ class Rights:
         for name, member_of in (groups or {}).items():
             if isinstance(member_of, str) or not all(isinstance(group, str) for group in member_of):
                 raise ValueError(f'the groups of {name!r:.60} must be a list of names, such as ["finance"]')
-        self._groups = {name: frozenset(member_of) for name, member_of in (groups or {}).items()}
+        self._groups = {
+            redact_text(name, identifiers=False): frozenset(member_of) for name, member_of in (groups or {}).items()
+        }
 
     def check(self, reads: Reads, record: Record, actor: Actor) -> None:
         """Refuse a person who may not decide a request.

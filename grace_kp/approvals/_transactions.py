@@ -11,6 +11,7 @@ from grace_kp.approvals._states import ApprovalState
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._turn import Turn
 from grace_kp.errors import ApprovalError, KeyReused
+from grace_kp.trace import redacted_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +92,7 @@ class Transactions:
             if self._on_event is not None:
                 self._on_event(approval, link)
         except Exception as error:  # noqa: BLE001 — what was decided is decided, whoever listens
-            _log.warning("on_event failed for %s: %s: %s", approval.id, type(error).__name__, error)
+            _log.warning("on_event failed for %s: %s", approval.id, redacted_error(error))
 
 
 def _observe(turn: Turn, approval_id: str) -> int:

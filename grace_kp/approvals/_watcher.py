@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Latch, Resident, Worker, watch
+from grace_kp.trace import redacted_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -156,7 +157,7 @@ class Watcher(Resident):
         try:
             changed = self._changed()
         except Exception as error:  # noqa: BLE001 — those who wait read for themselves, and find out what is wrong
-            _log.debug("the approvals cannot be read: %s: %s", type(error).__name__, error)
+            _log.debug("the approvals cannot be read: %s", redacted_error(error))
             for waiter in self._all():
                 waiter.wake()
             return FAILED_SECONDS
@@ -179,7 +180,7 @@ class Watcher(Resident):
         try:
             self._tables.hold()
         except Exception as error:  # noqa: BLE001 — the action goes on, and its outcome is written again and again
-            _log.debug("the lease cannot be renewed: %s: %s", type(error).__name__, error)
+            _log.debug("the lease cannot be renewed: %s", redacted_error(error))
             return FAILED_SECONDS
         return HOLD_SECONDS
 

@@ -213,7 +213,9 @@ class Process:
         try:
             resident.at_exit()
         except Exception as error:  # noqa: BLE001
-            _log.warning("%s failed at exit: %s: %s", type(resident).__name__, type(error).__name__, error)
+            from grace_kp.trace import redacted_error  # needed only when something goes wrong
+
+            _log.warning("%s failed at exit: %s", type(resident).__name__, redacted_error(error))
 
 
 def is_subinterpreter() -> bool:

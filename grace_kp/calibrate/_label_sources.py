@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.calibrate._facts import task_of
 from grace_kp.errors import brief, is_unit
 from grace_kp.gating import audit_probability
-from grace_kp.levels import RunStatus
+from grace_kp.levels import waits
 from grace_kp.store import IMPORT, PROGRAM, by_precedence, precedence
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None, *, vol
             run, so the number of runs it stands for is unknown; it gets the weight 1.
     """
     grace = trace.grace or {}
-    if grace.get("status") == RunStatus.SUSPENDED:
+    if waits(grace.get("status")):
         return UNFINISHED
     accepted: list[tuple[bool | float, Mapping[str, Any]]] = []
     others = unusable = False

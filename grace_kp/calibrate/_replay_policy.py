@@ -26,7 +26,7 @@ from grace_kp.confidence import (
 )
 from grace_kp.errors import brief, is_unit
 from grace_kp.gating import Basis, Policy, PolicySet, Rules
-from grace_kp.levels import InterventionLevel
+from grace_kp.levels import InterventionLevel, waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -190,7 +190,7 @@ class ReplayPolicy:
         return score, None if action.basis is None else Basis.of(score, factors, evidence, self._calculator)
 
     def _score_of_run(self, trace: Document | ReasoningTrace, grace: Document) -> float | str:
-        if grace.get("status") == "suspended":
+        if waits(grace.get("status")):
             return NOT_ENDED
         if self._calculator is None:
             return _recorded_confidence(trace, grace)

@@ -146,5 +146,7 @@ def _failed(error: Exception) -> int:
         say_error(error)
         return 2
     else:
-        say_error(f"internal error: {type(error).__name__}: {error}")
+        from grace_kp.trace import redacted_error
+
+        say_error(f"internal error: {redacted_error(error)}")
     return 1

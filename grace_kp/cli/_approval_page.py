@@ -12,6 +12,7 @@ from grace_kp.cli import _approval_words as words
 from grace_kp.cli._figures import items, mapping
 from grace_kp.cli._output import clean, visible_json
 from grace_kp.cli._page import put, put_field, put_text
+from grace_kp.pages import with_fallbacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -47,7 +48,7 @@ def facts_of(approval: Approval, now: float | None = None) -> Facts:
         objective=approval.objective or "",
         hidden=unheld_text(approval),
         score=approval.score,
-        parts=approval.breakdown,
+        parts=with_fallbacks(approval.breakdown, approval.facts.get("fallbacks")),
         penalties=tuple(approval.penalties),
         reason=approval.reason,
         gaps=tuple(gap for gap in approval.gaps if gap not in approval.reason),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.cli._figures import mapping, number
 from grace_kp.cli._output import clean, visible_json
+from grace_kp.pages import outcome_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,6 +113,9 @@ def _approval(approval: dict[str, Any]) -> Iterator[tuple[str, str]]:
             f" by {approval.pop('by')} ({approval.pop('identity', 'stated')}, {approval.pop('channel', 'unknown')})"
         )
     yield "approval", clean(words)
+    if outcome := outcome_text(approval):
+        del approval["now"]
+        yield "since then", clean(outcome)
     for name, value in approval.items():
         yield spaced(name), clean(value) if isinstance(value, str) else visible_json(value)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.cli._output import clean
 from grace_kp.cli._page import LABEL, meter, put, put_field, put_text
 from grace_kp.cli._table import Column, Table
-from grace_kp.confidence import part_text, penalties_text
-from grace_kp.pages import count_text
+from grace_kp.confidence import NOT_EVALUATED, part_text, penalties_text
+from grace_kp.pages import count_text, with_fallbacks
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,10 +62,11 @@ def _put_confidence(out: Console, score: float, confidence: dict[str, Any], *, f
     note = f"{confidence.get('level') or ''}{'  run failed' if failed else ''}"
     _put_figure(out, "confidence", score, note, label=LABEL, style="red" if failed else "")
     missing, unscored = items(confidence.get("not_evaluated")), items(confidence.get("not_scored"))
+    fallbacks = with_fallbacks({}, confidence.get("fallbacks"))
     parts = {part: None if part in missing else value for part, value in mapping(confidence.get("breakdown")).items()}
-    shown = [part for part, value in parts.items() if full or number(value) is not None]
+    shown = [part for part, value in parts.items() if full or part in fallbacks or number(value) is not None]
     for part in shown:
-        _put_part(out, part, parts[part], not_scored=part in unscored)
+        _put_part(out, part, parts[part], none=part_text(fallbacks.get(part), not_scored=part in unscored))
     if len(shown) < len(parts):
         put_text(out, f"{count_text(len(parts) - len(shown), 'factor')} not evaluated; --full shows all", indent=2)
     penalties = items(confidence.get("penalties"))
@@ -112,11 +113,11 @@ def _put_value(out: Console, score: float, value: dict[str, Any], *, full: bool)
         put_field(out, "rules", clean(penalties_text(overrides)), indent=2, label=PART - 2)
 
 
-def _put_part(out: Console, part: str, value: object, note: str = "", *, not_scored: bool = False) -> None:
+def _put_part(out: Console, part: str, value: object, note: str = "", *, none: str = NOT_EVALUATED) -> None:
     figure = number(value)
     name = clean(part)
     if figure is None:
-        put_field(out, name, part_text(None, not_scored=not_scored), indent=2, label=PART - 2)
+        put_field(out, name, none, indent=2, label=PART - 2)
     else:
         _put_figure(out, name, figure, note, indent=2, label=PART - 2)
 

@@ -13,6 +13,7 @@ from grace_kp.cli._output import clean, console, put_json, put_jsonl
 from grace_kp.cli._page import put, put_field, put_text
 from grace_kp.cli._table import Column, Table
 from grace_kp.errors import SettingsError
+from grace_kp.levels import waits
 from grace_kp.pages import count_text, penalty_text
 
 if TYPE_CHECKING:
@@ -114,13 +115,20 @@ def _show(documents: list[dict[str, Any]], unreadable: Unreadable, *, summary: b
             f"{value['score']:.3f}",
             *(f"{value[part]:.2f}" for part in ("complexity", "novelty", "tool_diversity", "outcome_confidence")),
             f"{document['outcome']['confidence']:.2f}",
-            "yes" if document["metadata"]["success"] else "no",
+            _ended_well(document),
             ", ".join(map(penalty_text, value["overrides"])),
         )
     if documents:
         rows.print(console())
     if summary:
         _summarise(documents, unreadable)
+
+
+def _ended_well(document: dict[str, Any]) -> str:
+    """Return yes or no, or - for a run that waits for a person."""
+    if waits(document["grace"].get("status")):
+        return "-"
+    return "yes" if document["metadata"]["success"] else "no"
 
 
 def _name(document: dict[str, Any]) -> str:
@@ -138,11 +146,15 @@ def _summarise(documents: list[dict[str, Any]], unreadable: Unreadable) -> None:
         put_text(out, f"no runs{f'; {lost}' if lost else ''}")
         return
     scores = [document["metadata"]["quality_score"] for document in documents]
-    solved = [document["metadata"]["quality_score"] for document in documents if document["metadata"]["success"]]
-    failed = [document["metadata"]["quality_score"] for document in documents if not document["metadata"]["success"]]
+    ended = [(document["metadata"]["quality_score"], _ended_well(document)) for document in documents]
+    solved = [score for score, ok in ended if ok == "yes"]
+    failed = [score for score, ok in ended if ok == "no"]
+    waiting = len(documents) - len(solved) - len(failed)
     count = f"{len(documents):,} run{'' if len(documents) == 1 else 's'}"
     put(out, "")
-    put_text(out, f"{count}, {len(solved) / len(documents):.0%} successful{f'; {lost}' if lost else ''}")
+    rate = f", {len(solved) / (len(documents) - waiting):.0%} successful" if solved or failed else ""
+    left = f"{f', {waiting:,} waiting' if waiting else ''}{f'; {lost}' if lost else ''}"
+    put_text(out, f"{count}{rate}{left}")
     put_field(
         out,
         "score",

@@ -13,6 +13,8 @@ from grace_kp.cli._decisions import facts_of, spaced
 from grace_kp.cli._figures import items, mapping, number, put_figures, put_tokens
 from grace_kp.cli._output import clean, visible, visible_json
 from grace_kp.cli._page import put, put_field, put_text
+from grace_kp.levels import waits
+from grace_kp.pages import outcome_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,9 +104,7 @@ class Sheet:
     def _header(self, trace: ReasoningTrace, grace: dict[str, Any]) -> None:
         metadata = trace.metadata
         took = number(grace.get("duration_ms"))
-        success = (
-            "" if grace.get("status") == "suspended" else f", {'successful' if metadata.success else 'not successful'}"
-        )
+        success = "" if waits(grace.get("status")) else f", {'successful' if metadata.success else 'not successful'}"
         success += "" if took is None else f", {took:,.0f} ms"
         if self._full or self._nested:
             self._field("id", trace.id)
@@ -112,9 +112,13 @@ class Sheet:
             self._field("agent", str(metadata.agent_id))
             self._field("domain", metadata.task_domain)
         self._field("status", f"{grace.get('status', '-')}{success}", "" if metadata.success else "red")
+        pending = mapping(grace.get("pending"))
+        if outcome := outcome_text(mapping(pending.get("approval"))):
+            self._field("since then", f"{pending.get('action')}: {outcome}")
         error = mapping(grace.get("error"))
         if error:
-            self._field("error", f"{error.get('type')}: {error.get('message')}", "red")
+            name, style = ("waits", "yellow") if waits(grace.get("status")) else ("error", "red")
+            self._field(name, f"{error.get('type')}: {error.get('message')}", style)
         for name in ("tags", "session", "user", "metadata"):
             if grace.get(name):
                 self._field(name, _words(grace[name]))
@@ -199,7 +203,10 @@ class Sheet:
                 waiting += [(depth + 1, nested) for nested in reversed(below)]
 
     def _found(self, name: str) -> ReasoningTrace | None:
-        return None if self._store is None else self._store.get(name)
+        from grace_kp.runtime import with_outcomes
+
+        found = None if self._store is None else self._store.get(name)
+        return None if found is None else with_outcomes(found, getattr(self._store, "approvals", None))
 
     def _field(self, name: str, value: str, style: str = "") -> None:
         put_field(self._out, name, self._cut(clean(value)), style=style)

@@ -19,7 +19,7 @@ from grace_kp.cli._page import put, put_text
 from grace_kp.cli._show import Sheet
 from grace_kp.cli._table import Column, Table
 from grace_kp.errors import InvalidRecord
-from grace_kp.levels import RunStatus
+from grace_kp.levels import RunStatus, waits
 from grace_kp.pages import printable
 
 if TYPE_CHECKING:
@@ -141,8 +141,7 @@ def _show_list(found: list[ReasoningTrace], count: int) -> None:
             trace.task.objective,
             clean(trace.metadata.task_domain, 24),
             status,
-            # A suspended run has neither succeeded nor failed.
-            "-" if status == RunStatus.SUSPENDED else "yes" if trace.metadata.success else "no",
+            "-" if waits(status) else "yes" if trace.metadata.success else "no",
             f"{len(trace.steps):,}",
             f"{trace.outcome.confidence:.2f}",
             f"{trace.metadata.quality_score:.3f}",
@@ -173,15 +172,17 @@ def show(
     store: StoreOption = None,
     full: Annotated[bool, typer.Option("--full", help="Shorten nothing; add ids, digests and all parts of the figures.")] = False,
     nested: Annotated[bool, typer.Option("--nested", help="Show the nested runs in full, too.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the document as it is stored.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the document as it is stored, with what has become of its requests for approval.")] = False,
     html: Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write the trace as one HTML file that can be mailed.")] = None,
 ) -> None:  # fmt: skip
     """Show one trace: its steps, confidence, score, tokens, decisions and nested runs.
 
     Example: grace-kp traces show last --full
     """
+    from grace_kp.runtime import with_outcomes
+
     with reading(store) as source:
-        trace = find(source, id)
+        trace = with_outcomes(find(source, id), getattr(source, "approvals", None))
         if html is not None:
             trace.to_html(html)
             put_text(console(), f"wrote {clean(short_id(trace.id))[:8]} to {clean(html)}")

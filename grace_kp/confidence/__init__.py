@@ -22,7 +22,7 @@ from grace_kp.confidence._evidence import (
 from grace_kp.confidence._factors import ConfidenceFactors
 from grace_kp.confidence._judgements import could_change, with_agreement, with_judgements
 from grace_kp.confidence._profiles import FOR_ENDED_RUNS, PROFILES, LearnedProfile, Profile, promise_gaps
-from grace_kp.confidence._score import ConfidenceScore, part_text, penalties_text
+from grace_kp.confidence._score import NOT_EVALUATED, ConfidenceScore, part_text, penalties_text
 from grace_kp.confidence._score_kinds import SCORE_KINDS, UNKNOWN, ScoreKind, Scores, Unusable, checked_scores
 from grace_kp.confidence._search_results import ResultReader, SearchResults, read_results
 from grace_kp.confidence._thresholds import DynamicThresholds, Thresholds, check_thresholds
@@ -31,6 +31,7 @@ __all__ = [
     "BEFORE",
     "FALLBACK_SCORE",
     "FOR_ENDED_RUNS",
+    "NOT_EVALUATED",
     "PARTLY_READ",
     "PER_STEP",
     "PROFILES",

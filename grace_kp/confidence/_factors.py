@@ -134,6 +134,13 @@ class ConfidenceFactors:
         put(self, name, None if variance is None else _variance(name, variance))
 
     @property
+    def search_unusable(self) -> bool:
+        """Whether all scores that a search returned are unusable. The variance of usable ones is below 1."""
+        return (
+            self.search_avg_with_unusable is not None and self.search_score_variance == 1 and not self.search_max_score
+        )
+
+    @property
     def search_not_scored(self) -> bool:
         """Whether a search was made and not scored: there are results, and `search_made` is false."""
         return not self.search_made and self.search_result_count > 0

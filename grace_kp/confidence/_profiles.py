@@ -34,10 +34,11 @@ NO_EVIDENCE = 0.5
 # Reasons are assembled from templates and formatted once, because a calculation takes only microseconds.
 _SEARCH = ", search quality %.2f"
 _TOOLS = ", tool success %.2f"
-_AGREEMENT = ", source agreement %.2f"
-_SELF = ", self-evaluation %.2f"
-_COVERAGE = ", query coverage %.2f"
-_ASSUMED = " (not evaluated)"
+_UNUSABLE = ", search quality (fallback %.2g)"
+# By whether the part was evaluated.
+_AGREEMENT = (", source agreement (fallback %.2g)", ", source agreement %.2f")
+_SELF = (", self-evaluation (fallback %.2g)", ", self-evaluation %.2f")
+_COVERAGE = (", query coverage (fallback %.2g)", ", query coverage %.2f")
 _NOT_SCORED = "; the search results carry no score"
 _NOTHING = "No evidence: nothing was searched, executed or evaluated"
 
@@ -115,6 +116,7 @@ def _grace(factors: ConfidenceFactors) -> ConfidenceScore:
     agreement, own, coverage = factors.source_agreement, factors.llm_self_confidence, factors.query_coverage
     is_search = factors.is_search_step
     shown: tuple[float, ...]
+    fallbacks: dict[str, float] = {}
     if is_search:
         base, basis = quality * tools if tools < 1 else quality, _search_basis(quality, tools)
     else:
@@ -128,23 +130,29 @@ def _grace(factors: ConfidenceFactors) -> ConfidenceScore:
         if factors.source_count > 1:
             total += agreement * AGREEMENT_WEIGHT
             weight += AGREEMENT_WEIGHT
-            basis += _AGREEMENT if factors.agreement_evaluated else _AGREEMENT + _ASSUMED
+            basis += _AGREEMENT[bool(factors.agreement_evaluated)]
             shown += (agreement,)
+            if not factors.agreement_evaluated:
+                fallbacks["source_agreement"] = agreement
         if own > 0.6:
             total += own * SELF_WEIGHT
             weight += SELF_WEIGHT
-            basis += _SELF if factors.self_evaluated else _SELF + _ASSUMED
+            basis += _SELF[bool(factors.self_evaluated)]
             shown += (own,)
+            if not factors.self_evaluated:
+                fallbacks["llm_self_eval"] = own
         if coverage > 0.1:
             total += coverage * COVERAGE_WEIGHT
             weight += COVERAGE_WEIGHT
-            basis += _COVERAGE if factors.coverage_evaluated else _COVERAGE + _ASSUMED
+            basis += _COVERAGE[bool(factors.coverage_evaluated)]
             shown += (coverage,)
+            if not factors.coverage_evaluated:
+                fallbacks["query_coverage"] = coverage
         base, basis = total / weight, _mean_of(basis, shown, with_default=not executed and tools == 1)
     score, penalties = _penalised(
         base, is_search, factors.search_result_count, factors.tool_success_rate, factors.source_count, own
     )
-    return _result(score, factors, (quality, agreement, own, tools, coverage), penalties, basis)
+    return _result(score, factors, (quality, agreement, own, tools, coverage), penalties, basis, fallbacks)
 
 
 def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
@@ -158,7 +166,7 @@ def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
     # A single source agrees with nothing, even where agreement was measured.
     agreement = factors.source_agreement if factors.source_count > 1 else 0.0
     own, coverage = factors.llm_self_confidence, factors.query_coverage
-    is_search = factors.is_search_step
+    is_search, unusable = factors.is_search_step, factors.search_unusable
     shown: tuple[float, ...]
     if is_search:
         base, basis = quality * tools if executed else quality, _search_basis(quality, tools if executed else 1.0)
@@ -167,6 +175,7 @@ def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
         basis, shown = "", ()
         if factors.search_made:
             total, weight, basis, shown = quality * SEARCH_WEIGHT, SEARCH_WEIGHT, _SEARCH, (quality,)
+            basis = _UNUSABLE if unusable else basis
         if executed:
             total += tools * TOOL_WEIGHT
             weight += TOOL_WEIGHT
@@ -175,17 +184,17 @@ def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
         if factors.agreement_evaluated:
             total += agreement * AGREEMENT_WEIGHT
             weight += AGREEMENT_WEIGHT
-            basis += _AGREEMENT
+            basis += _AGREEMENT[True]
             shown += (agreement,)
         if factors.self_evaluated:
             total += own * SELF_WEIGHT
             weight += SELF_WEIGHT
-            basis += _SELF
+            basis += _SELF[True]
             shown += (own,)
         if factors.coverage_evaluated:
             total += coverage * COVERAGE_WEIGHT
             weight += COVERAGE_WEIGHT
-            basis += _COVERAGE
+            basis += _COVERAGE[True]
             shown += (coverage,)
         if not weight:
             return _result(NO_EVIDENCE, factors, (quality, agreement, own, tools, coverage), (), _NOTHING)
@@ -198,7 +207,8 @@ def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
         factors.source_count,
         own if factors.self_evaluated else 0.0,
     )
-    return _result(score, factors, (quality, agreement, own, tools, coverage), penalties, basis)
+    fallbacks = {"search_quality": quality} if unusable else None
+    return _result(score, factors, (quality, agreement, own, tools, coverage), penalties, basis, fallbacks)
 
 
 def _search_quality(count: int, best: float, average: float, variance: float) -> float:
@@ -259,6 +269,7 @@ def _result(
     parts: tuple[float, float, float, float, float],
     penalties: tuple[str, ...],
     basis: str,
+    fallbacks: dict[str, float] | None = None,
 ) -> ConfidenceScore:
     quality, agreement, own, tools, coverage = parts
     is_search = factors.is_search_step
@@ -273,13 +284,19 @@ def _result(
     }
     reason = f"{basis}, lowered ({penalties_text(penalties)})." if penalties else f"{basis}."
     return ConfidenceScore(
-        round(min(1.0, score), 3), factors, breakdown, list(penalties), reason, _not_evaluated(factors)
+        round(min(1.0, score), 3),
+        factors,
+        breakdown,
+        list(penalties),
+        reason,
+        _not_evaluated(factors),
+        fallbacks=fallbacks or {},
     )
 
 
 def _not_evaluated(factors: ConfidenceFactors) -> tuple[str, ...]:
     missing: tuple[str, ...] = ()
-    if not factors.search_made and not factors.is_search_step:
+    if factors.search_unusable or not (factors.search_made or factors.is_search_step):
         missing = ("search_quality",)
     if not factors.agreement_evaluated:
         missing += ("source_agreement",)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import brief, check_unit
-from grace_kp.pages import penalty_text
+from grace_kp.pages import penalty_text, with_fallbacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,9 +37,13 @@ class ConfidenceScore:
     reason: str = ""
     """One sentence: the sub-scores that counted, and the penalties."""
     not_evaluated: tuple[str, ...] = ()
-    """The sub-scores that were not measured; they do not count in the profile `strict`."""
+    """The sub-scores that were not measured; they count only where `fallbacks` names them."""
     contributions: Mapping[str, float] = field(default_factory=dict, hash=False)
     """What each feature of a learned profile adds to the logarithm of the odds, by name; empty for the formulas."""
+
+    fallbacks: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """The sub-scores among `not_evaluated` that count all the same, with their value: 0.5 in the profile `grace`, and in `strict` 0 for a
+    search whose scores are all unusable."""
 
     def __post_init__(self) -> None:
         if type(self.score) is not float or not 0 <= self.score <= 1:
@@ -75,7 +79,7 @@ class ConfidenceScore:
 
         parts = confidence_html(
             self.score,
-            breakdown=self.evaluated,
+            breakdown=with_fallbacks(self.evaluated, self.fallbacks),
             penalties=self.penalties_applied,
             reason=self.reason,
             not_scored=self.not_scored,
@@ -99,6 +103,8 @@ def penalties_text(penalties: Iterable[str]) -> str:
     return ", ".join(penalty_text(str(penalty)) for penalty in penalties)
 
 
-def part_text(value: float | None, *, not_scored: bool = False) -> str:
-    """Return a sub-score for people: three decimals, or for None "not evaluated" or "not scored"."""
+def part_text(value: float | str | None, *, not_scored: bool = False) -> str:
+    """Return a sub-score for people: three decimals, a text as it is, or for None "not evaluated" or "not scored"."""
+    if isinstance(value, str):
+        return value
     return (NOT_SCORED if not_scored else NOT_EVALUATED) if value is None else f"{value:.3f}"

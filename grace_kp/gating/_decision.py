@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FACTS = (
     "profile", "fallback", "fitted_at", "profile_digest", "mismatches", "profile_gaps", "at_least", "shadow", "audit", "step",
-    "measured", "unmeasured", "pessimistic", "has_failed", "evidence",
+    "measured", "unmeasured", "pessimistic", "has_failed", "evidence", "fallbacks",
 )  # fmt: skip
 """Fields of a gate's entry that state what the decision rests on, beside the score and the gaps."""
 _MEASURABLE = ("search_quality", "llm_self_eval", "query_coverage")
@@ -263,6 +263,8 @@ class Decision:
             facts["audit"] = {"rate": rate, "selected": _is_drawn(rate)}
         if rules.at_least is not None:
             facts["at_least"] = str(rules.at_least)
+        if assessment.score.fallbacks:
+            facts["fallbacks"] = dict(assessment.score.fallbacks)
         return cls(action, assessment.score, assessment.gaps, facts)
 
     @classmethod

@@ -29,7 +29,7 @@ from grace_kp.gating._steps import Ask, Failed, NoAnswer, Notify, Step, WaitTurn
 from grace_kp.gating.reviewers._inbox import InboxReviewer
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import SEALED
-from grace_kp.trace import error_text, redact_text, render_text
+from grace_kp.trace import error_text, redact_text, redacted_error, render_text
 
 if TYPE_CHECKING:
     from grace_kp.gating._case import Case
@@ -349,7 +349,7 @@ def _response(
         raise case.entry.refusal("timed_out", ActionTimedOut, message, request, response)
     if isinstance(answer, Failed):
         case.entry.fields["error"] = error_text(answer.error)
-        failure = redact_text(error_text(answer.error), identifiers=False)  # the message may reach a model or a log
+        failure = redacted_error(answer.error)  # the message may reach a model or a log
         message = f"asking about {case.action} failed ({failure}); it was not run"
     else:
         message = f"{case.action} needs a person ({request.level}) and there is nobody to ask; it was not run"

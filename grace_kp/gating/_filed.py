@@ -11,7 +11,7 @@ from grace_kp.gating._inquiry import Inquiry
 from grace_kp.gating._outcome import CANCELLED, WAITING
 from grace_kp.gating._request import InterventionResponse
 from grace_kp.gating._steps import AskBeside, Await, Failed, Work
-from grace_kp.trace import error_text, redact_text
+from grace_kp.trace import redacted_error
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -85,7 +85,7 @@ def performed(case: Case, request: InterventionRequest, answer: object) -> None:
     if not isinstance(answer, Failed):
         return
     failed = answer.error
-    case.entry.fields["error"] = redact_text(error_text(failed), identifiers=False)
+    case.entry.fields["error"] = redacted_error(failed)
     if isinstance(failed, ActionNotApproved):
         case.entry.state(CANCELLED)
         failed.decision, failed.request = request.decision, request
@@ -116,7 +116,7 @@ def response_from(
         changes = yield Work(inquiry.changes)
         if isinstance(changes, Failed):
             yield Work(lambda: inquiry.withdraw("the edited arguments cannot be read"))
-            why = redact_text(error_text(changes.error), identifiers=False)
+            why = redacted_error(changes.error)
             message = f"{case.action} was not run: the edited arguments cannot be read: {why}"
             raise case.entry.refusal(CANCELLED, ActionCancelled, message, request) from changes.error
     return decided_response(approval, changes)

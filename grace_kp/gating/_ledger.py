@@ -231,7 +231,9 @@ class LedgerEntry:
 
     def failed(self, error: BaseException) -> None:
         """Record that the action raised."""
-        self._put(FAILED, error=type(error).__name__)
+        from grace_kp.trace import redact_text
+
+        self._put(FAILED, error=redact_text(type(error).__name__, identifiers=False))
 
     def unknown(self, error: BaseException) -> None:
         """Leave the action as begun: it was interrupted, and nobody knows what came of it."""

@@ -85,8 +85,9 @@ class JudgeClient:
     @property
     def model(self) -> str | None:
         """The name of the model behind the judge, or of the judge itself; None where neither has a name."""
-        model = getattr(self.judge, "model", None)
-        return model if isinstance(model, str) else getattr(self.judge, "__name__", None)
+        names = (getattr(self.judge, name, None) for name in ("model", "__name__"))
+        name = next((name for name in names if isinstance(name, str)), None)
+        return None if name is None else redact_text(name, identifiers=False)
 
     def prompt(self, kind: str, texts: Iterable[tuple[str, object]], *, query: object) -> Prompt:
         """Build the fenced prompt over titled texts, in the language of the query unless one is set."""

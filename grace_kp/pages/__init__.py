@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from grace_kp.pages._plot_ticks import date_ticks, nice_ticks, tick_text
     from grace_kp.pages._printable import hides, printable, visible
     from grace_kp.pages._table import table
-    from grace_kp.pages._words import APPROVAL_STATES, count_text, duration_text, penalty_text, spaced, span_text
+    from grace_kp.pages._words import (
+        APPROVAL_STATES,
+        count_text,
+        duration_text,
+        outcome_text,
+        penalty_text,
+        spaced,
+        span_text,
+        with_fallbacks,
+    )
 
 __all__ = [
     "APPROVAL_STATES",
@@ -48,6 +57,7 @@ __all__ = [
     "named_bars",
     "nice_ticks",
     "notebook",
+    "outcome_text",
     "page",
     "penalty_text",
     "printable",
@@ -59,6 +69,7 @@ __all__ = [
     "tick_text",
     "timeline",
     "visible",
+    "with_fallbacks",
 ]  # fmt: skip
 
 _NAMES = {
@@ -72,7 +83,7 @@ _NAMES = {
     "_plot_ticks": "date_ticks nice_ticks tick_text",
     "_printable": "hides printable visible",
     "_table": "table",
-    "_words": "APPROVAL_STATES count_text duration_text penalty_text spaced span_text",
+    "_words": "APPROVAL_STATES count_text duration_text outcome_text penalty_text spaced span_text with_fallbacks",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

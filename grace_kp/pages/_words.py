@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +40,16 @@ APPROVAL_STATES: Mapping[str, str] = {
 """The states of a request for approval in words."""
 
 
+def outcome_text(approval: Mapping[str, Any]) -> str:
+    """Return what has become of a request since its run ended, with who decided; empty if that is not known."""
+    now = approval.get("now")
+    state, decision, by = (
+        str((now if isinstance(now, dict) else {}).get(name, "")) for name in ("state", "decision", "by")
+    )
+    words = [APPROVAL_STATES.get(state, state)] if decision != state else []
+    return ", ".join(words + ([f"{APPROVAL_STATES.get(decision, decision)} by {by}"] if by else []))
+
+
 def penalty_text(penalty: str) -> str:
     """Return a penalty, or a rule of the value score, in words: `tool_failures(rate=0.83)` reads "tools succeeded: 83 %".
 
@@ -51,6 +61,13 @@ def penalty_text(penalty: str) -> str:
         share = "over 99" if failures[1] == "1.00" else str(round(float(failures[1]) * 100))
         return f"tools succeeded: {share} %"
     return _FIXED.get(penalty, penalty)
+
+
+def with_fallbacks(parts: Mapping[str, Any], fallbacks: object) -> dict[str, Any]:
+    """Return sub-scores in which each that was not measured and counts all the same reads `fallback 0.5`."""
+    known = fallbacks if isinstance(fallbacks, dict) else {}
+    values = {name: value for name, value in known.items() if type(value) in {int, float} and 0 <= value <= 1}
+    return {**parts, **{name: f"fallback {value:g}" for name, value in values.items()}}
 
 
 def spaced(name: object) -> str:

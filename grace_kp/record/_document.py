@@ -10,10 +10,11 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.levels import waits
 from grace_kp.record._call import Call
 from grace_kp.record._events import NOT_CAPTURED
 from grace_kp.record._gaps import lost_evidence
-from grace_kp.record._host import CLOSED, INTERRUPTED, SUSPENDED
+from grace_kp.record._host import CLOSED, COMPLETED, INTERRUPTED, SUSPENDED
 from grace_kp.record._resume import EarlierPart
 from grace_kp.record._steps import WAITING, StepBuilder
 from grace_kp.record._stored import attributes_of, merged_entries, secrets_of, stored_entry, tag_audits, without
@@ -103,7 +104,7 @@ class Documents:
         grace = self._grace(run, builder, status, end)
         if run.error is not None:
             kind, message = run.error
-            grace["error"] = {"type": kind, "message": self.clean(message)}
+            grace["error"] = {"type": self.clean(kind), "message": self.clean(message)}
         again = [] if pause is None else builder.repeats(pause.again)
         result, steps = self._summary(run, status, redactor), builder.steps
         if UNSCANNED in redactor.counts:  # too long or too hostile: their ends were removed unread
@@ -114,7 +115,7 @@ class Documents:
         if again:
             grace["repeats"] = again
         # Nothing has failed in a run that waits for a person.
-        success = run.own_success if run.own_success is not None else status in {"completed", SUSPENDED}
+        success = run.own_success if run.own_success is not None else status == COMPLETED or waits(status)
         header = self._header(run, redactor.uncounted)
         document = self._document(header, steps, grace, success=success, result=result, framework=run.framework)
         return _without_secrets(document, secrets_of(run))
@@ -150,6 +151,9 @@ class Documents:
             grace["dropped_steps"] = run.dropped
         if run.status == SUSPENDED and (gaps := lost_evidence(run, run.owner)):
             grace["evidence_gaps"] = gaps  # for the gates of the run that continues this one
+        if run.pending is not None:
+            asked = {"id": run.pending.id, "state": "pending"}
+            grace["pending"] = {"action": self.clean(run.pending.action), "outcome": "waiting", "approval": asked}
         if run.own_success is not None:
             grace["own_success"] = run.own_success
         return grace

@@ -123,16 +123,17 @@ def note(where: str, error: BaseException | str, *, theirs: bool = False) -> Non
     """
     text = error if type(error) is str else ""  # the error's own word for its class is not asked for
     kind = f"{where}: {text or type(error).__name__}"
-    TROUBLES.counts[kind] += 1
     if not theirs and not text:
         TROUBLES.own += 1
     try:
         from grace_kp.trace import redact_text  # needed only when something goes wrong
 
-        # The message of an exception may quote secret values.
+        # The name or the message of an exception may quote secret values.
+        kind = redact_text(kind[:8_192], identifiers=False)
         TROUBLES.last = redact_text(kind if text else f"{kind}: {error}"[:8_192], identifiers=False)[:500]
     except Exception:  # noqa: BLE001
         TROUBLES.last = kind
+    TROUBLES.counts[kind] += 1
     if TROUBLES.counts[kind] == 1:
         _log.warning("recording went on without this: %s", TROUBLES.last)
     if not theirs and os.environ.get(STRICT) == "1" and issubclass(type(error), BaseException):

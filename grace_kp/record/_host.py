@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Place = Callable[[], str | None]
 
 COMPLETED, FAILED, CANCELLED, EXITED, CLOSED = "completed", "failed", "cancelled", "exited", "closed"
-SUSPENDED, NOT_APPROVED, INTERRUPTED = "suspended", "not_approved", "interrupted"
+SUSPENDED, WAITING, NOT_APPROVED, INTERRUPTED = "suspended", "waiting", "not_approved", "interrupted"
 MAX_TARGETS, MAX_NAME = 5, 200
 
 
@@ -64,7 +64,11 @@ class Host:
     def __init__(self) -> None:
         self.frameworks: dict[str, Framework] = {}
         # Names, because neither asyncio nor the gates need to be loaded.
-        self.signals = {"CancelledError": Signal(CANCELLED), "ActionNotApproved": Signal(NOT_APPROVED)}
+        self.signals = {
+            "CancelledError": Signal(CANCELLED),
+            "ActionNotApproved": Signal(NOT_APPROVED),
+            "ActionPending": Signal(WAITING),
+        }
         self.locate: Locate | None = None
         """From our innermost call or run to the innermost one that a framework knows; None while no framework tells."""
         self.place: Place | None = None
@@ -122,6 +126,10 @@ class Host:
             return EXITED
         if issubclass(kind, KeyboardInterrupt):
             return CANCELLED
+        if issubclass(kind, BaseExceptionGroup):  # of parallel calls: they end the run alike, or it has failed
+            members = BaseExceptionGroup.exceptions.__get__(error)
+            statuses = {self.status_after(member) for member in members}
+            return statuses.pop() if len(statuses) == 1 else FAILED
         signal = self._signal_of(kind)
         return FAILED if signal is None else signal.status
 

@@ -16,7 +16,7 @@ from grace_kp.record._attributes import Attributes
 from grace_kp.record._current import CAPTURE, HOST, TROUBLES
 from grace_kp.record._events import NOT_CAPTURED, Note, UserMessage
 from grace_kp.record._guard import finish_late, note, shielded, shielded_end
-from grace_kp.record._host import CLOSED, COMPLETED, FAILED, SUSPENDED
+from grace_kp.record._host import CLOSED, COMPLETED, FAILED, SUSPENDED, WAITING
 from grace_kp.trace import describe_error, render, render_text
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Run:
     __slots__ = (
         "__weakref__", "_id", "asked", "attributes", "began", "capture", "clock", "decisions", "document", "domain", "dropped",
         "earlier", "earlier_nested", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
-        "name", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "prepared",
+        "name", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "pending", "prepared",
         "refusal", "result", "resumes", "sample", "sealed", "spec", "start", "status", "steps", "stored", "suspended", "tally", "troubles_before",
         "usage", "via", "via_trace",
     )  # fmt: skip
@@ -175,6 +175,8 @@ class Run:
         self.result: Any = None
         self.own_confidence: float | None = None
         self.own_success: bool | None = None
+        self.pending: Any = None
+        """The approval that was pending at the gate which ended the run, also at one of a nested run."""
         self.refusal: Any = None
         """The last refusal of a gate, and what was recorded by then; see `_around`."""
         self.status: str | None = None
@@ -396,6 +398,7 @@ class Run:
             self.close(HOST.handoff_text(error))
             return
         self.error = self.owner.described(error)
+        self.pending = getattr(error, "approval", None) if status == WAITING else None
         self._finish(status, None, error)
 
     def _finish(self, status: str, result: object, error: BaseException | None) -> None:

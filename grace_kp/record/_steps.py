@@ -247,7 +247,7 @@ class StepBuilder:
             entry["step"] = self._thought(call, {"latency_ms": latency})["step_id"]
         if call.error is not None:
             kind, message = call.error
-            entry["error"] = {"type": kind, "message": self._clean(message)}
+            entry["error"] = {"type": self._clean(kind), "message": self._clean(message)}
             if call.status == "error":
                 self._failures.add(Failure(call.model, call.error, entry))
         self.model_calls.append(entry)
@@ -320,7 +320,7 @@ class StepBuilder:
             self.places[place] = call.place
         if call.error is not None:
             kind, message = call.error
-            entry["error"] = {"type": kind, "message": self._clean(message)}
+            entry["error"] = {"type": self._clean(kind), "message": self._clean(message)}
             text = f"{kind}: {message}" if message else kind
             step["content"] = self._content(call.result) if _was_left(call) else self._clean(text)
             if call.status in {"error", "cancelled"}:
@@ -354,7 +354,8 @@ class StepBuilder:
             search["unusable_scores"] = hits.unusable_scores
             shown = call.run.owner.capture_output
             search["unusable"] = [
-                {"value": self._clean(item.value) if shown else NOT_CAPTURED, "why": item.why} for item in hits.unusable
+                {"value": self._clean(item.value) if shown else NOT_CAPTURED, "why": self._clean(item.why)}
+                for item in hits.unusable
             ]
         if hits.note:
             search["note"] = self._clean(hits.note)

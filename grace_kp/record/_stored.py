@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.levels import UNSETTLED
 from grace_kp.record._around import nearest, root_of
 from grace_kp.record._attributes import Attributes
 from grace_kp.record._events import NOT_CAPTURED, SEALED
@@ -53,8 +54,6 @@ _STRUCTURE = frozenset(
         "to",
     }
 )
-_OPEN = frozenset({"undecided", "waiting", "approved", "running"})
-"""Outcomes of a decision whose action may still run."""
 _ERRORS = frozenset({"error", "ledger_error", "notify_error"})
 
 
@@ -144,7 +143,7 @@ def merged_entries(earlier: list[dict[str, Any]], later: list[dict[str, Any]]) -
     The later entry replaces the earlier one. Only an action that ended in the earlier part keeps that outcome when the later part
     states merely that it ran before.
     """
-    ended = {entry.get("id") for entry in earlier if entry.get("outcome") not in _OPEN}
+    ended = {entry.get("id") for entry in earlier if entry.get("outcome") not in UNSETTLED}
     new = [entry for entry in later if not (str(entry.get("outcome")).endswith("_before") and entry.get("id") in ended)]
     replaced = {entry["id"] for entry in new if "id" in entry}
     return [entry for entry in earlier if entry.get("id") not in replaced] + new

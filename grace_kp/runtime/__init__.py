@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime._gates import GateSpec, Scope
     from grace_kp.runtime._profile_set import ProfileSet
     from grace_kp.runtime._promise import promises_in
-    from grace_kp.runtime._records import record_of
+    from grace_kp.runtime._records import record_of, with_outcomes
 
 __all__ = [
     "Assessor",
@@ -59,6 +59,7 @@ __all__ = [
     "thought",
     "tool",
     "update",
+    "with_outcomes",
 ]
 
 _MODULES = {
@@ -74,6 +75,7 @@ _MODULES = {
     "record_of": "_records",
     "stated_correct": "_feedback",
     "store_feedback": "_feedback_file",
+    "with_outcomes": "_records",
 }
 
 

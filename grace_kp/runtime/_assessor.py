@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.levels import waits
 from grace_kp.record import SUSPENDED
 
 if TYPE_CHECKING:
@@ -133,6 +134,8 @@ def confidence_record(score: ConfidenceScore, profile: str) -> dict[str, Any]:
         "penalties": list(score.penalties_applied),
         "not_evaluated": list(score.not_evaluated),
     }
+    if score.fallbacks:
+        record["fallbacks"] = dict(score.fallbacks)
     if score.not_scored:
         record["not_scored"] = list(score.not_scored)
     if score.contributions:
@@ -157,7 +160,7 @@ def failure_of(document: Mapping[str, Any]) -> str:
     """Return one sentence that says how an unsuccessful run ended; empty for a run that succeeded or waits for a person."""
     grace = document.get("grace") or {}
     status = grace.get("status", "completed")
-    if document["metadata"].get("success") is not False or status == SUSPENDED:
+    if document["metadata"].get("success") is not False or waits(status):
         return ""
     if isinstance(status, str) and status in _FAILURES:
         return _FAILURES[status]

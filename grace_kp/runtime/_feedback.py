@@ -67,6 +67,8 @@ def feedback_entry(
             f"source must be a name of at most {MAX_SOURCE} letters, digits, '_', '-' and '.', "
             f"such as 'user', 'test' or 'audit' (got {brief(source)})"
         )
+    if redact_text(source, identifiers=False) != source:
+        raise ValueError("source must not hold a secret")
     at = (time.time_ns() if at_ns is None else at_ns) // 1_000
     stated = datetime.fromtimestamp(at // 1_000_000, UTC).replace(microsecond=at % 1_000_000)
     entry: dict[str, Any] = {

@@ -162,7 +162,10 @@ def _choice(model: Any, kind: str, settings: Settings) -> tuple[Any, str, str]:
     if model is None:
         return None, "none", f"{kind} is None"
     if model != "auto":
-        return model, getattr(model, "__name__", type(model).__name__), f"{kind} was given"
+        from grace_kp.trace import redact_text
+
+        name = redact_text(str(getattr(model, "__name__", type(model).__name__)), identifiers=False)
+        return model, name, f"{kind} was given"
     from grace_kp.models import choose_embedder, choose_judge
 
     choice = choose_judge(settings) if kind == "evaluator" else choose_embedder(settings)

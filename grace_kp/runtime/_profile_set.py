@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence import Thresholds, check_thresholds, promise_gaps
 from grace_kp.errors import SettingsError, brief
-from grace_kp.levels import InterventionLevel
-from grace_kp.record import SUSPENDED, attempt
+from grace_kp.levels import InterventionLevel, waits
+from grace_kp.record import attempt
 from grace_kp.runtime._profile import Measured, ProfileInUse, copied, digest_of, open_profile, thresholds_of
 from grace_kp.runtime._trust import Trust, recorded
 
@@ -85,7 +85,7 @@ class ProfileSet:
 
     def finished(self, document: dict[str, Any], factors: ConfidenceFactors) -> tuple[Measured, dict[str, Any]]:
         """Return the confidence of a run that has ended, or waits for a person, and what is stated beside it in `grace.confidence`."""
-        moment: Any = "action" if document["grace"].get("status") == SUSPENDED else "end"
+        moment: Any = "action" if waits(document["grace"].get("status")) else "end"
         measured = self.main.measure(document, factors, moment)
         mismatches = self._mismatches(document)
         return measured, {**self._facts(measured), **recorded(mismatches)}
@@ -95,7 +95,7 @@ class ProfileSet:
         shadow = self.shadow
         if shadow is None:
             return None
-        moment: Any = "action" if document["grace"].get("status") == SUSPENDED else "end"
+        moment: Any = "action" if waits(document["grace"].get("status")) else "end"
         measured = shadow.measure(document, factors, moment)
         if measured.problem:
             return {"profile": shadow.name, "error": measured.problem}

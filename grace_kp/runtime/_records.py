@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import is_unit
+from grace_kp.errors import GraceError, is_unit
+from grace_kp.levels import UNSETTLED
 from grace_kp.record import facts_of, to_json
 from grace_kp.store import Record, moment, scorer_name
 from grace_kp.trace import attributes_in, storable
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from grace_kp.approvals import Desk, Tables
+    from grace_kp.trace import ReasoningTrace
 
 MAX_SEARCH_TEXT = 20_000
 MAX_SCORES = 200
@@ -74,3 +79,45 @@ def _scores_of(document: dict[str, Any]) -> tuple[tuple[str, float | None, bool 
             number = float(score) if is_unit(score) else None
             rows.append((scorer_name(entry["name"]), number, passed if isinstance(passed, bool) else None))
     return tuple(rows)
+
+
+def with_outcomes(trace: ReasoningTrace, tables: Tables | None) -> ReasoningTrace:
+    """Return a run that states under `now` of each `approval` what has become of the request since the run ended.
+
+    These are the approvals of its decisions, and of `pending`: the gate that ended the run, perhaps one of a nested run.
+
+    Args:
+        trace: the run.
+        tables: the approvals of its store; None for a store without.
+    """
+    grace = trace.grace or {}
+    if tables is None or grace.keys().isdisjoint(("decisions", "pending")):
+        return trace
+    from grace_kp.approvals import Desk  # only where there are gates
+
+    desk = Desk(tables)
+    found = dict(grace)
+    if isinstance(entries := grace.get("decisions"), list):
+        found["decisions"] = [_with_outcome(entry, desk) for entry in entries]
+    if "pending" in grace:
+        found["pending"] = _with_outcome(grace["pending"], desk)
+    return trace if found == grace else type(trace).model_validate({**trace.to_dict(), "grace": found})
+
+
+def _with_outcome(entry: Any, desk: Desk) -> Any:
+    asked = entry.get("approval") if isinstance(entry, dict) and str(entry.get("outcome")) in UNSETTLED else None
+    if not isinstance(asked, dict):
+        return entry
+    try:
+        approval = desk.get(asked.get("id", ""))
+    except (GraceError, OSError):  # it belongs to another store, or this store cannot be read now
+        return entry
+    if approval.state == asked.get("state"):
+        return entry
+    now: dict[str, Any] = {"state": approval.state.value}
+    if (decision := approval.decision) is not None:
+        at = (approval.outcome or approval.claim or decision).at
+        now.update(
+            decision=decision.state.value, by=decision.actor.name, at=moment(datetime.fromtimestamp(at, UTC), "at")
+        )
+    return {**entry, "approval": {**asked, "now": now}}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.levels import waits
 from grace_kp.store._catalog_facts import AGENT, LEVELS, milliseconds
 from grace_kp.store._catalog_rows import SHOWN
 from grace_kp.store._catalog_schema import BINS, HISTOGRAMS, SUMS
@@ -34,7 +35,7 @@ class Group:
     """The agent, or the day as `2026-11-25`."""
     runs: int = 0
     failed: int = 0
-    """Runs without success."""
+    """Runs without success. Those that wait for a person are not among them."""
     score: float = 0.0
     """Sum of the value scores."""
     confidence: float = 0.0
@@ -43,6 +44,8 @@ class Group:
     tokens: int = 0
     judge_calls: int = 0
     judge_tokens: int = 0
+    waiting: int = 0
+    """Runs that wait for a person, or ended at a gate whose request was pending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +87,12 @@ class Contributions:
         run = dict(zip(SHOWN, shown, strict=False))
         calls, tokens, levels, models = shown[len(SHOWN) :]
         day = milliseconds(run["created_at"]) // DAY_MS
-        score, confidence = _clamped(run["score"]), run["confidence"]
+        score, confidence, is_waiting = _clamped(run["score"]), run["confidence"], waits(run["status"])
         sums = [0] * len(_COLUMNS)
         sums[: len(SUMS)] = (
-            times, 0 if run["success"] else times, times * round(score * BILLION), times * round((confidence or 0.0) * BILLION),
+            times, 0 if run["success"] or is_waiting else times, times * round(score * BILLION), times * round((confidence or 0.0) * BILLION),
             0 if confidence is None else times, times * run["tokens"], times * calls, times * tokens,
+            times if is_waiting else 0,
         )  # fmt: skip
         sums[len(SUMS) + BINS + _bin(score)] += times
         if confidence is not None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
-VERSION = 1
+VERSION = 2
 BINS = 20
-SUMS = ("runs", "failed", "score", "confidence", "with_confidence", "tokens", "judge_calls", "judge_tokens")
+SUMS = ("runs", "failed", "score", "confidence", "with_confidence", "tokens", "judge_calls", "judge_tokens", "waiting")
 """Columns of `rollups`. Scores and confidences are summed in whole billionths, so that subtracting a run leaves nothing of it."""
 HISTOGRAMS = (*(f"c{number}" for number in range(BINS)), *(f"s{number}" for number in range(BINS)))
 """Columns of `rollups`: runs by confidence and by score."""

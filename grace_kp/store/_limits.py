@@ -23,7 +23,7 @@ class WriterLimits:
     """`fast`, `bounded` or `every_run`: whether a thread that ends a run waits until it is stored never, where the writer lags behind,
     or always."""
     overflow: str = "drop"
-    """`drop` or `wait`: what happens to a run that memory has no room for."""
+    """`drop` or `wait`: what happens to a run that memory has no room for. In an event loop it is dropped either way."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.levels import waits
 from grace_kp.store._record import scorer_name
 from grace_kp.trace import METADATA, SESSION, TAG, USER, comparable, label
 
@@ -29,6 +30,7 @@ class Query:
     min_score: float | None = None
     max_score: float | None = None
     success: bool | None = None
+    """Whether the run succeeded. A run that waits for a person has neither succeeded nor failed."""
     status: str | None = None
     since: datetime | str | None = None
     until: datetime | str | None = None
@@ -91,7 +93,7 @@ class Query:
             (self.domain is None or record.domain == self.domain)
             and (self.min_score is None or record.score >= self.min_score)
             and (self.max_score is None or record.score <= self.max_score)
-            and (self.success is None or record.success is self.success)
+            and (self.success is None or (record.success is self.success and not waits(record.status)))
             and (self.status is None or record.status == self.status)
             and (self.since is None or record.created_at >= str(self.since))
             and (self.until is None or record.created_at <= str(self.until))

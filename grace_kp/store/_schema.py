@@ -11,6 +11,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
+from grace_kp.levels import WAITS
 from grace_kp.store._feedback import carried_by, missing_from
 from grace_kp.store._record import scorer_name
 
@@ -190,6 +191,8 @@ def where_of(query: Query, *, has_feedback: bool = True) -> tuple[str, list[Any]
         ("created_at", ">=", query.since),
         ("created_at", "<=", query.until),
     )
+    if query.success is not None:
+        parts.append(f"status NOT IN {WAITS}")
     if query.text is not None:
         parts.append("instr(text, ?) > 0")
         values.append(searchable(query.text))

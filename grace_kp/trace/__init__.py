@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         redact_text,
         redact_value,
         redacted_arguments,
+        redacted_error,
         texts_in,
     )
 
@@ -96,7 +97,7 @@ __all__ = [
     "SourceFields", "SourceFile", "SpanFormat", "Step", "Task", "TooLong", "ToolRef", "UnusableScore", "ValueRecord", "attributes_in",
     "class_mro", "class_namespace", "comparable", "cut", "default_mode", "describe_error", "dictionary_getter", "error_text",
     "from_openai_messages", "have_plain_names", "hidden_fields", "is_native", "keep_private", "label", "lines_of", "object_without_duplicates", "outcomes_of_calls", "problem_at", "read_decisions", "read_runs", "read_traces", "redact",
-    "redact_text", "redact_value", "redacted_arguments", "refuse_planted_link", "refuse_what_json_cannot_hold", "render", "render_text", "run_head", "run_timeline", "run_title", "run_tree", "run_waterfall",
+    "redact_text", "redact_value", "redacted_arguments", "redacted_error", "refuse_planted_link", "refuse_what_json_cannot_hold", "render", "render_text", "run_head", "run_timeline", "run_title", "run_tree", "run_waterfall",
     "slots_of", "storable", "stored_fields", "success_field", "texts_in", "to_text", "verdict", "whole_file", "write_traces", "write_whole", "yaml_package",
 ]  # fmt: skip
 
@@ -120,7 +121,7 @@ _NAMES = {
     "_steps": "Failure Failures outcomes_of_calls",
     "formats": "from_openai_messages is_native success_field verdict",
     "html": "Links run_head run_timeline run_title run_tree run_waterfall",
-    "redaction": "UNSCANNED Redaction Redactor have_plain_names redact redact_text redact_value redacted_arguments texts_in",
+    "redaction": "UNSCANNED Redaction Redactor have_plain_names redact redact_text redact_value redacted_arguments redacted_error texts_in",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -103,7 +103,6 @@ Names = Annotated[list[str], PlainValidator(_names)]
 WholeNumber = Annotated[int, PlainValidator(_whole)]
 NonEmpty = Annotated[str, AfterValidator(_not_empty)]
 TraceId = Annotated[str, _begins_with("kp:trace:")]
-AgentId = Annotated[str, _begins_with("kp:agent:")]
 Instant = Annotated[str, AfterValidator(_instant)]
 
 
@@ -187,7 +186,8 @@ class Metadata(_Part):
 
     created_at: Instant
     """When the run began: ISO 8601, UTC, ending in Z."""
-    agent_id: AgentId | None = None
+    agent_id: str | None = None
+    """Any text. Recorded runs have `kp:agent:` and the name of the agent."""
     framework: str | None = None
     task_domain: NonEmpty
     """Selects the weights of the value score; any non-empty text."""

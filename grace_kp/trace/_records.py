@@ -47,6 +47,8 @@ class ConfidenceRecord:
     """Names of the factors without evidence."""
     not_scored: tuple[str, ...] = ()
     """Those among them of something that was made and not scored: a search whose results carry no score."""
+    fallbacks: Mapping[str, float] = field(default_factory=dict)
+    """Those among `not_evaluated` that count all the same, with their value: 0.5 in the profile `grace`."""
     own: float | None = None
     """The confidence that the run set itself, 0 to 1."""
     run_failed: bool = False

@@ -374,6 +374,6 @@ def _embed(embedder: Any, text: str) -> Any:
 
 def _describe(error: Exception) -> str:
     # Imported here: failures are rare, and `trace` loads redaction.
-    from grace_kp.trace import describe_error
+    from grace_kp.trace import redacted_error
 
-    return ": ".join(describe_error(error, _LONGEST_REASON))
+    return redacted_error(error, _LONGEST_REASON)

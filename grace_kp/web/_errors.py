@@ -32,6 +32,7 @@ from grace_kp.errors import (
     UnknownTrace,
 )
 from grace_kp.pages import printable
+from grace_kp.trace import redact_text, redacted_error
 from grace_kp.web._problem import LONGEST, explained, http_problem
 from grace_kp.web._site import root_of, site_of
 
@@ -112,9 +113,9 @@ def unexpected(request: Request, error: Exception) -> Response:
     """Return the response to an error that nobody expected, and log it: one line, and its traceback at the level DEBUG."""
     place = traceback.extract_tb(error.__traceback__)[-1:]
     where = f" at {place[0].filename}:{place[0].lineno}" if place else ""
-    what = f"{type(error).__name__}: {printable(str(error))[:LONGEST]}{where}"
+    what = f"{printable(redacted_error(error))[:LONGEST]}{where}"
     _log.error("%s %s failed: %s", request.method, printable(request.url.path[:200]), what)
-    _log.debug("traceback", exc_info=error)
+    _log.debug("traceback: %s", redact_text("".join(traceback.format_exception(error)), identifiers=False))
     text = "Something went wrong here. It is in the log of the server."
     return JSONResponse(http_problem(500, text).document, 500) if is_api(request) else PlainTextResponse(text, 500)
 

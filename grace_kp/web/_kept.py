@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from grace_kp.background import Worker
 from grace_kp.errors import GraceError
+from grace_kp.trace import redacted_error
 from grace_kp.web._problem import explained
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Kept(Generic[K, V]):
         except (GraceError, ValueError) as error:
             entry.result = Result(problem=explained(error, "computing figures"), at=entry.at)
         except Exception as error:  # noqa: BLE001 — the worker goes on with the next value
-            _log.error("figures cannot be computed: %s: %s", type(error).__name__, error)
+            _log.error("figures cannot be computed: %s", redacted_error(error))
             entry.result = Result(problem=_UNEXPECTED, at=entry.at)
         entry.seconds = time.perf_counter() - began
         entry.ended.set()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from grace_kp.approvals import Actor
+from grace_kp.approvals import Actor, person
+
+SECRET = "ghp_aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY1zA2"
 
 
 def test_a_name_is_stated_unless_a_login_has_established_it():
@@ -24,3 +26,11 @@ def test_who_decides_has_a_name(name):
     """A decision without an author is refused."""
     with pytest.raises(ValueError, match="by must be a name"):
         Actor.here(name)
+
+
+def test_a_name_with_a_secret_is_recorded_without_it():
+    """It is never more than stated, and the same person in any comparison."""
+    actor = Actor.here(SECRET, authenticated=True)
+    assert ("[REDACTED:api_key]", False) == (actor.name, actor.authenticated)
+    assert person(SECRET) == person(actor.name)
+    assert actor == Actor.from_dict(actor.to_dict())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from grace_kp.approvals import Actor, Desk
+from grace_kp.approvals import Actor, Desk, RowQuery
 from grace_kp.approvals._rights import person
-from grace_kp.errors import ApprovalError
+from grace_kp.errors import ApprovalError, NotEntitled
 from grace_kp.store import open_store
 from tests.approvals.desks import Bureau, asked
 
@@ -40,3 +40,20 @@ def test_a_name_that_shows_nothing_is_none():
     approval = bureau.desk.request(asked())
     with pytest.raises(ApprovalError, match="needs a name"):
         bureau.desk.approve(approval.id, actor=Actor(name="\u200b\u2066"))
+
+
+def test_people_whose_names_hold_secrets_are_still_compared():
+    """The user of a run may not decide, two votes of one name are one, and a group finds its member; no store holds the secret."""
+    secret = "ghp_aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY1zA2"
+    store = open_store("memory:")
+    desk = Desk(store.approvals, groups={secret: ["finance"], "bo": ["finance"]})
+    own = desk.request(asked(user=secret, groups=("finance",)))
+    with pytest.raises(NotEntitled, match="acts for this person"):
+        desk.approve(own.id, actor=Actor.here(secret))
+    other = desk.request(asked({"invoice": "R-2", "euros": 1}, groups=("finance",), quorum=2, identity="stated"))
+    assert ["pending", "pending", "approved"] == [
+        desk.approve(other.id, actor=Actor.here(name)).state for name in (secret, secret, "bo")
+    ]
+    assert [other.id] == [approval.id for approval in desk.history(by=secret)]
+    held = [row.data for row in store.approvals.rows(RowQuery())] + [link.data for link in store.approvals.links()]
+    assert not any(secret.encode() in data for data in held)

@@ -36,9 +36,10 @@ def test_the_confidence_with_its_parts():
     confidence = {
         "score": 0.7,
         "level": "medium",
-        "breakdown": {"tool_success": 1.0, "coverage": 0.5, "search": 0.0},
-        "not_evaluated": ["coverage", "search"],
+        "breakdown": {"tool_success": 1.0, "coverage": 0.5, "search": 0.0, "agreement": None},
+        "not_evaluated": ["coverage", "search", "agreement"],
         "not_scored": ["search"],
+        "fallbacks": {"agreement": 0.5},
         "own": 0.5,
     }
     lines = figures(confidence=confidence, full=True)
@@ -47,9 +48,12 @@ def test_the_confidence_with_its_parts():
     assert ["tool_success", "1.000"] == lines[1][:2]
     assert ["coverage", "not", "evaluated"] == lines[2]
     assert ["search", "not", "scored"] == lines[3]
-    assert ["computed", "0.700;", "the", "run", "stated", "its", "own"] == lines[4]
+    assert ["agreement", "fallback", "0.5"] == lines[4]
+    assert ["computed", "0.700;", "the", "run", "stated", "its", "own"] == lines[5]
     brief = figures(confidence=confidence)
-    assert [*lines[:2], ["2", "factors", "not", "evaluated;", "--full", "shows", "all"], lines[4]] == brief[:4]
+    assert [*lines[:2], lines[4], ["2", "factors", "not", "evaluated;", "--full", "shows", "all"], lines[5]] == brief[
+        :5
+    ]
 
 
 def test_the_largest_contributions_of_a_learned_confidence():

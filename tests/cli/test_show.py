@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -145,3 +147,33 @@ def test_show_writes_a_file_that_can_be_mailed(command, recorded, tmp_path):
     refused = command("traces", "show", name, "--store", recorded, "--html", str(tmp_path))
     assert 1 == refused.returncode
     assert "is a folder; name a file in it" in refused.stderr
+
+
+def test_a_run_that_waited_says_what_became_of_its_request(command, url):
+    """In a list it has neither succeeded nor failed; its page and its JSON state the decision and the execution."""
+    with gk.Grace(store=url, evaluator=None, embedder=None, reviewer=gk.InboxReviewer(wait="raise")) as grace:
+
+        @grace.gate(key="refund:{order}", floor="confirm")
+        def refund(order):
+            return f"refunded {order}"
+
+        @grace.agent
+        def nested():
+            refund("A-1")
+
+        with pytest.raises(gk.ActionPending) as pending, grace.run("refund", name="job") as run:
+            nested()
+        shown = command("traces", "show", run.id, "--store", url).stdout
+        assert ("waiting\n" in shown, "since then" in shown) == (True, False)
+        grace.approvals.approve(pending.value.approval.id, by="ana")
+        assert "approved by ana" in command("traces", "show", run.id, "--store", url).stdout
+        grace.approvals.execute(pending.value.approval.id)
+    assert "refund: done, approved by ana" in command("traces", "show", run.id, "--store", url).stdout
+    document = json.loads(command("traces", "show", run.id, "--store", url, "--json").stdout)
+    assert "done" == document["grace"]["pending"]["approval"]["now"]["state"]
+    assert 2 == command("traces", "show", run.id, "--store", url, "--nested").stdout.count(
+        "refund: done, approved by ana"
+    )
+    listed = command("traces", "list", "--store", url, "--status", "waiting", columns=200).stdout
+    assert " - " in listed.splitlines()[2]
+    assert "no traces match" in command("traces", "list", "--store", url, "--failed").stdout

@@ -31,6 +31,14 @@ def test_a_confidence_shows_what_it_is_made_of(profile):
     assert [] == problems(found)
 
 
+def test_a_part_that_counts_without_having_been_evaluated_shows_its_fallback():
+    """In a notebook, as in pages and terminals."""
+    score = gk.ConfidenceCalculator().calculate(
+        gk.ConfidenceFactors(source_count=2, source_agreement=0.5, agreement_evaluated=False)
+    )
+    assert "source agreementfallback 0.5" in " ".join(Elements(score._repr_html_()).text.split())
+
+
 def test_contributions_of_a_learned_profile_are_listed_strongest_first():
     """With their sign; a note gives the number of those left out."""
     weights = {"agreement": 0.1, "failures": -1.25, **{f"feature {place}": 0.01 for place in range(60)}}

@@ -261,10 +261,10 @@ def test_a_reason_marks_what_was_assumed():
         query_coverage=0.5,
         coverage_evaluated=False,
     )
-    expected = (
-        "Weighted mean of tool success 1.00, source agreement 0.50 (not evaluated), query coverage 0.50 (not evaluated)"
-    )
-    assert ConfidenceCalculator().calculate(assumed).reason.startswith(expected)
+    expected = "Weighted mean of tool success 1.00, source agreement (fallback 0.5), query coverage (fallback 0.5)"
+    found, strict = (ConfidenceCalculator(profile).calculate(assumed) for profile in ("grace", "strict"))
+    assert found.reason.startswith(expected)
+    assert ({"source_agreement": 0.5, "query_coverage": 0.5}, {}) == (found.fallbacks, strict.fallbacks)
 
 
 def test_a_learned_profile_reads_runs():
@@ -282,3 +282,13 @@ def test_a_learned_profile_reads_runs():
     assert isinstance(Learned(), LearnedProfile)
     assert not any(isinstance(profile, LearnedProfile) for profile in PROFILES.values())
     assert 0.5 == ConfidenceCalculator(Learned()).calculate(ConfidenceFactors()).score
+
+
+def test_a_search_with_unusable_scores_only_was_not_evaluated():
+    """`grace` leaves it out, and `strict` counts the 0 that stands for it; a usable score of 0 was evaluated."""
+    unusable = ConfidenceFactors(2, tool_execution_count=1, tool_success_count=1, search_avg_with_unusable=0.0)
+    zero = dataclasses.replace(unusable, search_score_variance=0.0)
+    for profile, fallbacks in (("grace", {}), ("strict", {"search_quality": 0.0})):
+        found, usable = (ConfidenceCalculator(profile).calculate(each) for each in (unusable, zero))
+        assert ("search_quality" in found.not_evaluated, "search_quality" in usable.not_evaluated) == (True, False)
+        assert (found.score, 0.0, fallbacks) == (usable.score, found.breakdown["search_quality"], found.fallbacks)

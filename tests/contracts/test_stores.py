@@ -473,3 +473,10 @@ def test_threads_change_state_in_turn(store):
     for thread in threads:
         thread.join()
     assert "100" == store.state("n")
+
+
+def test_a_run_that_waits_has_neither_succeeded_nor_failed(store):
+    """Conditions on the success leave it out; the status finds it."""
+    store.put([record(number, status=status) for number, status in enumerate(("waiting", "suspended", "completed"), 1)])
+    assert ([3], [], 0) == (ids(store.query(success=True)), ids(store.query(success=False)), store.count(success=False))
+    assert ([1], 3) == (ids(store.query(status="waiting")), store.count())

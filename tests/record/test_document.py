@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 
 import grace_kp as gk
@@ -107,3 +108,23 @@ def test_an_audit_that_selected_a_run_tags_it(grace):
                 run.decisions.append({"action": "pay", "outcome": "executed", **audit})
     assert [("audit:selected", "nightly"), ("nightly", "0"), ("nightly", "0")] == [trace.tags[:2] for trace in traces]
     assert [50, 50, 50] == [len(trace.tags) for trace in traces]
+
+
+def test_classes_of_exceptions_are_redacted():
+    """In a tool, a nested run and the run itself; their names may hold what their messages may."""
+    secret = "ghp_aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY1zA2"
+    named, grace = type(secret, (Exception,), {}), gk.Grace(store="memory:")
+
+    @grace.tool
+    def fails():
+        raise named("x")
+
+    @grace.agent
+    def inner():
+        fails()
+
+    with contextlib.suppress(named), grace.run("outer"):
+        inner()
+    documents = [trace.to_json() for trace in grace.store.query()]
+    assert (2, []) == (len(documents), [text for text in documents if secret in text])
+    assert "[REDACTED:api_key]" == grace.store.query()[0].grace["error"]["type"]

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from grace_kp.errors import ActionCancelled, ActionPending
 from grace_kp.record import CANCELLED, COMPLETED, FAILED, SUSPENDED, Framework, Signal
 from grace_kp.record._host import Host
 
@@ -120,3 +121,17 @@ def test_signals_are_known_without_the_adapter(tmp_path, imports):
     code = SUSPENDS.format(imports=imports)
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert ("suspended", "") == (ran.stdout.strip(), ran.stderr)
+
+
+@pytest.mark.parametrize(
+    ("errors", "status"),
+    [
+        ([ActionPending("later"), ActionPending("later")], "waiting"),
+        ([ActionPending("later"), ActionCancelled("no")], FAILED),
+        ([ExceptionGroup("inner", [ActionPending("later")])], "waiting"),
+        ([Other("no"), ActionPending("later")], FAILED),
+    ],
+)
+def test_a_group_of_exceptions_has_the_status_of_its_members(host, errors, status):
+    """Parallel calls that all wait for approvals have not failed; other groups have."""
+    assert status == host.status_after(ExceptionGroup("parallel calls", errors))

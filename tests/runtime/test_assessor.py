@@ -72,7 +72,8 @@ def test_agreement_that_was_not_measured_is_none(grace):
         search()
     confidence = only(grace).grace["confidence"]
     assert (0.9, None) == tuple(confidence["breakdown"][name] for name in ("search_quality", "source_agreement"))
-    assert "source agreement 0.50 (not evaluated)" in confidence["reason"]
+    assert "source agreement (fallback 0.5)" in confidence["reason"]
+    assert {"source_agreement": 0.5} == confidence["fallbacks"] == only(grace).confidence.fallbacks
 
 
 def test_a_failed_run_says_that_it_failed(grace):

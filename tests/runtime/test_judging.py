@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import subprocess
 import sys
 import textwrap
@@ -474,3 +475,21 @@ def test_a_scripted_judge_replies_in_turn():
     assert 5 == judge.asked == len(judge.prompts)
     with pytest.raises(ValueError, match="at least one reply"):
         ScriptedJudge()
+
+
+def test_names_of_models_and_of_what_they_raise_hold_no_secret():
+    """The judge's name, and the classes that the judge, the embedder and a hook raise: in traces and in the status."""
+    secret = "ghp_aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY1zA2"
+
+    def fails(*arguments):
+        raise type(secret, (Exception,), {})("no")
+
+    fails.__name__ = secret
+    embedder = type("Embedder", (), {"dimensions": 4, "embed": fails})()
+    with gk.Grace(store="memory:", evaluator=fails, embedder=embedder) as grace:
+        grace.on_complete(fails)
+        with grace.run("question") as run:
+            run.outcome(result="answer")
+        grace.flush()
+        text = grace.store.get(run.id).to_json() + json.dumps(grace.status(), default=str)
+    assert ("[REDACTED:api_key]" in text, secret in text) == (True, False)

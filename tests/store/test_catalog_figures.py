@@ -77,3 +77,11 @@ def test_a_day_that_is_none_is_refused(store, period, message):
     """The message names it."""
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         figures(store, *period)
+
+
+def test_runs_that_wait_are_counted_apart(store):
+    """They are not among the failed runs, whatever success they state."""
+    statuses = (("waiting", True), ("suspended", False), ("failed", False), ("completed", True))
+    put(store, *(run(str(n), status=status, success=ok) for n, (status, ok) in enumerate(statuses)))
+    total = figures(store, "2026-01-01", "2026-01-01").total
+    assert (4, 1, 2) == (total.runs, total.failed, total.waiting)

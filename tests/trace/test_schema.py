@@ -85,7 +85,7 @@ METADATA = shape(
         "created_at": instant, "task_domain": non_empty, "success": boolean, "quality_score": number(0, 1),
         "visibility": one_of("private", "org", "network"), "privacy_level": one_of("aggregated", "federated", "private"),
     },
-    {"agent_id": prefixed("kp:agent:"), "framework": text, "validated_by": listed(text)},
+    {"agent_id": text, "framework": text, "validated_by": listed(text)},
 )  # fmt: skip
 DELTA = shape(
     {

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.gating._hidden import sizes_text
+from grace_kp.pages import with_fallbacks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +33,8 @@ class Facts:
     """Which arguments are not shown in full, in words."""
     score: float | None = None
     """The confidence; None where it could not be computed."""
-    parts: Mapping[str, float | None] = field(default_factory=dict)
-    """The parts of the confidence; None for those that were not evaluated."""
+    parts: Mapping[str, float | str | None] = field(default_factory=dict)
+    """The parts of the confidence; a text such as `fallback 0.5` or None for those that were not evaluated."""
     penalties: tuple[str, ...] = ()
     reason: str = ""
     gaps: tuple[str, ...] = ()
@@ -55,7 +56,7 @@ class Facts:
             problem=request.problem,
             hidden=sizes_text(request.hidden),
             score=request.decision.confidence_score,
-            parts={} if confidence is None else confidence.evaluated,
+            parts={} if confidence is None else with_fallbacks(confidence.evaluated, confidence.fallbacks),
             penalties=() if confidence is None else tuple(confidence.penalties_applied),
             reason=request.reason,
             time="" if request.timeout is None else f"{request.timeout:g} s, then it does not run",

@@ -114,7 +114,7 @@ class Question:
             if part not in _PARTS:
                 lines += prose("   ", f"{part}: {part_text(value)}", page, 5)
                 continue
-            bar = "" if value is None else _bar(value, page, 27)
+            bar = _bar(value, page, 27) if isinstance(value, float | int) else ""
             lines.append(f"   {_PARTS[part]:<17} {part_text(value)}{bar}")
         if self._facts.penalties:
             lines += prose("   penalties         ", penalties_text(self._facts.penalties), page, 5)

@@ -27,6 +27,7 @@ from grace_kp.errors import MissingExtra, SettingsError, brief
 from grace_kp.integrations.knowledgepulse._contribution import Contributed, Contribution
 from grace_kp.integrations.knowledgepulse._outbox import Outbox
 from grace_kp.integrations.knowledgepulse._sending import Broken, Passing, post, waiting
+from grace_kp.levels import waits
 from grace_kp.trace import ReasoningTrace, redact_text, redact_value, refuse_what_json_cannot_hold
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class KnowledgePulse:
         metadata, status = trace.metadata, (trace.grace or {}).get("status")
         if str(metadata.visibility) not in {"network", "org"}:
             return f"its visibility is {metadata.visibility}, not network or org"
-        if status in {"suspended", "interrupted"}:
+        if waits(status) or status == "interrupted":
             return f"it is {status}"
         if not metadata.quality_score >= self.threshold:
             return f"its score is {metadata.quality_score:g}, below {self.threshold:g}"

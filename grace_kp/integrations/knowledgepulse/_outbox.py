@@ -12,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Lock, Resident, Worker, watch
+from grace_kp.trace import redacted_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -99,7 +100,7 @@ class Outbox(Resident):
             contributed = self._send(trace, seconds)
         except Exception as error:  # noqa: BLE001 — a registry that cannot be used is reported, never raised
             self.count("failed")
-            self._report(type(error).__name__, f"a trace was not sent: {error}")
+            self._report(type(error).__name__, f"a trace was not sent: {redacted_error(error)}")
             return
         self.count(contributed.status)
         if contributed.status == "failed":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.pages import badge, duration_text, facts, fold, linked, meter, safe, spaced
+from grace_kp.levels import UNSETTLED
+from grace_kp.pages import badge, duration_text, facts, fold, linked, meter, outcome_text, safe, spaced
 from grace_kp.trace.html._document import as_json, items, mapping, number, share, text
 from grace_kp.trace.html._links import ALONE, anchor
 from grace_kp.trace.html._step import arguments_of, entry
@@ -18,7 +19,6 @@ _SHOWN = frozenset(
     {"action", "outcome", "level", "score", "reason", "arguments", "response", "executed_arguments", "step", "waited_ms", "hidden", "error",
      "problem", "evidence_gaps", "notice", "mismatches", "approval", "evaluation", "fallback"}
 )  # fmt: skip
-_WAITS = frozenset({"waiting", "undecided", "approved", "running"})
 
 
 def gate_of(decision: dict[str, Any], links: Links = ALONE) -> str:
@@ -41,7 +41,7 @@ def gate_of(decision: dict[str, Any], links: Links = ALONE) -> str:
         head,
         safe(f"waited {duration_text(waited)}") if waited else "",
         body,
-        ["step", "gate", "waits" if outcome in _WAITS else ""],
+        ["step", "gate", "waits" if outcome in UNSETTLED else ""],
     )
 
 
@@ -71,6 +71,8 @@ def _facts(decision: dict[str, Any], links: Links) -> Iterator[tuple[str, str]]:
         name = text(approval.get("id"))
         named = anchor(links.approval(name) if name else None, safe(name[:200]))
         yield "approval", named + safe(f", {spaced(text(approval.get('state')) or 'of unknown state')}{by}")
+        if outcome := outcome_text(approval):
+            yield "since then", safe(outcome)
     notice = mapping(decision.get("notice"))
     if notice:
         yield "notice", safe(f"{text(notice.get('to')) or 'not delivered'}: {text(notice.get('text'))}")

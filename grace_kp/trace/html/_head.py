@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.pages import badge, count_text, duration_text, facts, fold, linked, meter, safe, spaced
+from grace_kp.levels import waits
+from grace_kp.pages import badge, count_text, duration_text, facts, fold, linked, meter, outcome_text, safe, spaced
 from grace_kp.trace.html._document import (
     document_of,
     instant_of,
@@ -95,10 +96,13 @@ def _notes(grace: dict[str, Any]) -> Iterator[str]:
             f'<p class="note warn">Still awaited: {safe(", ".join(awaited[:MAX_LISTED]))}. Confidence and score may '
             "change.</p>"
         )
+    pending = mapping(grace.get("pending"))
+    if outcome := outcome_text(mapping(pending.get("approval"))):
+        yield f'<p class="note">Since then: {safe(text(pending.get("action")))}: {safe(outcome)}.</p>'
     error = mapping(grace.get("error"))
     if error:
         words = ": ".join(filter(None, (text(error.get("type")), text(error.get("message")))))
-        yield f'<div class="note bad">{fold(words, label="ended by")}</div>'
+        yield f'<div class="note {"warn" if waits(grace.get("status")) else "bad"}">{fold(words, label="ended by")}</div>'
     dropped = number(grace.get("dropped_steps"))
     if dropped:
         yield f'<p class="note warn">{count_text(int(dropped), "step")} were not recorded.</p>'
@@ -116,7 +120,7 @@ def _figures_of(document: Mapping[str, Any], grace: dict[str, Any]) -> Iterator[
     status = text(grace.get("status"))
     outcome = metadata.get("success")
     words = [badge(status)] if status else []
-    if isinstance(outcome, bool) and status != "suspended":
+    if isinstance(outcome, bool) and not waits(status):
         words.append(f'<span class="small {"good" if outcome else "bad"}">{"" if outcome else "not "}successful</span>')
     yield "status", " ".join(words)
     confidence = share(mapping(document.get("outcome")).get("confidence"))

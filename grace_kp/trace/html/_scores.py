@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.pages import badge, confidence_html, count_text, facts, linked, meter, penalty_text, safe, spaced, table
+from grace_kp.pages import (
+    badge,
+    confidence_html,
+    count_text,
+    facts,
+    linked,
+    meter,
+    penalty_text,
+    safe,
+    spaced,
+    table,
+    with_fallbacks,
+)
 from grace_kp.trace.html._document import as_json, instant_of, items, mapping, number, share, text
 
 if TYPE_CHECKING:
@@ -45,10 +57,9 @@ def confidence_of(document: Mapping[str, Any], grace: Mapping[str, Any]) -> str:
     parts.append(
         confidence_html(
             record.get("score"),
-            breakdown={**breakdown, **{name: None for name in missing[:MAX_PARTS] if name not in breakdown}},
+            breakdown=with_fallbacks({**breakdown, **dict.fromkeys(missing[:MAX_PARTS])}, record.get("fallbacks")),
             penalties=items(record.get("penalties")),
             reason=record.get("reason"),
-            not_evaluated=missing,
             not_scored=items(record.get("not_scored")),
             level=text(record.get("level")),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.levels import waits
 from grace_kp.pages import badge, count_text, duration_text, fold, linked, safe
 from grace_kp.trace.html._document import by_step, document_of, items, mapping, number, text, tokens
 from grace_kp.trace.html._gate import gate_of
@@ -112,7 +113,7 @@ def _end(document: Mapping[str, Any], grace: dict[str, Any]) -> str:
     head = ['<span class="kind">end</span>']
     head += [badge(status)] if status else []
     body = (
-        f'<p class="text bad">{safe(text(error.get("type")))}: {linked(text(error.get("message")))}</p>'
+        f'<p class="text{"" if waits(status) else " bad"}">{safe(text(error.get("type")))}: {linked(text(error.get("message")))}</p>'
         if error
         else ""
     )
@@ -121,5 +122,5 @@ def _end(document: Mapping[str, Any], grace: dict[str, Any]) -> str:
     dropped = number(grace.get("dropped_steps"))
     if dropped:
         body += f'<p class="note small">{count_text(int(dropped), "step")} were not recorded.</p>'
-    kind = "failed" if error else "waits" if status == "suspended" else "end"
+    kind = "waits" if waits(status) else "failed" if error else "end"
     return entry(None, head, safe(duration_text(took)) if took is not None else "", body, ["step", kind])

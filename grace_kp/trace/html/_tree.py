@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.levels import waits
 from grace_kp.pages import badge, count_text, duration_text, safe, spaced
 from grace_kp.trace.html._document import as_json, by_step, document_of, items, mapping, number, text, tokens
 from grace_kp.trace.html._head import agent_name, run_title
@@ -240,7 +241,7 @@ def _end(grace: dict[str, Any]) -> str:
     if not status and not error:
         return ""
     words = ": ".join(filter(None, (text(error.get("type")), text(error.get("message")))))
-    kind = "waits" if status == "suspended" else "end"
+    kind = "waits" if waits(status) else "end"
     return (
         f'<li><div class="line"><span class="kind">{kind}</span> {badge(status[:100]) if status else ""}</div>'
         f"{_brief(words, '')}</li>"

@@ -5,10 +5,10 @@ Secrets are removed at every level, identifiers at `aggregated` and `federated`.
 """
 
 from grace_kp.trace.redaction._redactor import Redactor, texts_in
-from grace_kp.trace.redaction._text import UNSCANNED, Redaction, redact, redact_text
+from grace_kp.trace.redaction._text import UNSCANNED, Redaction, redact, redact_text, redacted_error
 from grace_kp.trace.redaction._value import have_plain_names, redact_value, redacted_arguments
 
 __all__ = [
-    "UNSCANNED", "Redaction", "Redactor", "have_plain_names", "redact", "redact_text", "redact_value", "redacted_arguments",
+    "UNSCANNED", "Redaction", "Redactor", "have_plain_names", "redact", "redact_text", "redact_value", "redacted_arguments", "redacted_error",
     "texts_in",
 ]  # fmt: skip

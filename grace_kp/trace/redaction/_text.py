@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from grace_kp.levels import PrivacyLevel
+from grace_kp.trace._render import error_text
 from grace_kp.trace.redaction._rule import MARK
 from grace_kp.trace.redaction._scan import candidates, scanner
 
@@ -46,6 +47,11 @@ def redact(text: str, level: str | PrivacyLevel = PrivacyLevel.AGGREGATED) -> Re
         raise TypeError(f"redact takes a text, not {type(text).__name__}")
     counts: Counter[str] = Counter()
     return Redaction(redact_text(text, identifiers=PrivacyLevel(level).hides_identifiers, counts=counts), dict(counts))
+
+
+def redacted_error(error: BaseException, max_text: int = 500) -> str:
+    """Return type and message of an error as one bounded text without secrets, for logs and messages."""
+    return redact_text(error_text(error, max_text), identifiers=False)
 
 
 def redact_text(text: str, *, identifiers: bool, counts: Counter[str] | None = None) -> str:

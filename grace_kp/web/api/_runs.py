@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import GraceError
-from grace_kp.runtime import program_problem
+from grace_kp.runtime import program_problem, with_outcomes
 from grace_kp.store import CatalogQuery, RunPage
 from grace_kp.trace import ReasoningTrace
 from grace_kp.web._parameter import Kind, Parameter
@@ -40,8 +40,8 @@ def list_runs(call: Call) -> dict[str, Any]:
 
 
 def get_run(call: Call) -> Text:
-    """Return a run as it is stored."""
-    return Text(text=_found(call).to_json())
+    """Return a run as it is stored, with what has become of its requests for approval."""
+    return Text(text=with_outcomes(_found(call), call.site.tables).to_json())
 
 
 def list_feedback(call: Call) -> dict[str, Any]:
@@ -94,6 +94,8 @@ OPERATIONS = (
         path="/api/v1/runs/{id}",
         right=Right.SEE,
         summary="Get a run as it is stored",
+        description="A request for approval that was pending when the run ended states under `now` what has become of it since: `state`, and once "
+        "it is decided `decision`, `by` and `at`.",
         answer=get_run,
         result=ReasoningTrace,
         problems=("unknown_run",),

@@ -36,6 +36,7 @@ class AgentRow:
     name: str
     runs: int
     failed: int
+    waiting: int
     failure_rate: float
     score: float
     confidence: float | None
@@ -52,8 +53,8 @@ class Alike:
 
 
 def failure_rate(group: Group) -> float:
-    """Return the share of runs without success, 0 to 1."""
-    return group.failed / group.runs if group.runs else 0.0
+    """Return the share of failed runs among those that do not wait for a person, 0 to 1."""
+    return group.failed / (group.runs - group.waiting) if group.failed else 0.0
 
 
 def mean_score(group: Group) -> float:
@@ -67,17 +68,17 @@ def mean_confidence(group: Group) -> float | None:
 
 
 def run_bars(days: Sequence[Group]) -> str:
-    """Return runs over time, those that failed on top."""
+    """Return runs over time by how they ended."""
     unit, bars = bars_of(days)
     return timeline(
         f"Runs per {unit}",
         [first for first, _ in bars],
         {
-            "succeeded": [sum(day.runs - day.failed for day in group) for _, group in bars],
+            "succeeded": [sum(day.runs - day.failed - day.waiting for day in group) for _, group in bars],
             "failed": [sum(day.failed for day in group) for _, group in bars],
         },
         unit=unit,
-        caption="Days are in UTC.",
+        caption=f"Days are in UTC.{' Runs that wait for a person are left out.' if any(day.waiting for day in days) else ''}",
     )
 
 
@@ -94,6 +95,7 @@ def agent_rows(agents: Sequence[Group], period: Mapping[str, str], root: str) ->
             name=group.name,
             runs=group.runs,
             failed=group.failed,
+            waiting=group.waiting,
             failure_rate=failure_rate(group),
             score=mean_score(group),
             confidence=mean_confidence(group),

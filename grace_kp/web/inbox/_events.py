@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 
 from grace_kp.approvals import Change
+from grace_kp.trace import redacted_error
 from grace_kp.web._person import Right
 from grace_kp.web._site import person_of, site_of
 from grace_kp.web.security import still_may
@@ -164,7 +165,7 @@ class Feed:
                 for page in list(self._pages):
                     page.put(change)
         except Exception as error:  # noqa: BLE001 — whatever it is, pages must not wait for events that never come
-            _log.warning("changes of approvals cannot be watched: %s: %s", type(error).__name__, error)
+            _log.warning("changes of approvals cannot be watched: %s", redacted_error(error))
         finally:
             watches.set()
         self._end_pages()  # their browsers come again, and the first begins a new watch

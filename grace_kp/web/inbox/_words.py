@@ -22,7 +22,7 @@ from grace_kp.approvals import (
     rule_text,
     unheld_text,
 )
-from grace_kp.pages import APPROVAL_STATES, badge, confidence_html, span_text
+from grace_kp.pages import APPROVAL_STATES, badge, confidence_html, span_text, with_fallbacks
 from grace_kp.web._templates import when
 from grace_kp.web.inbox._value import call_parts, flat_text, kind_of, member_of, opaque_parts, value_html
 
@@ -85,7 +85,11 @@ def _kind(state: str) -> str:
 def confidence(approval: Approval) -> Markup:
     """Return the confidence with its parts and penalties as HTML."""
     return Markup(  # noqa: S704 — `confidence_html` escapes
-        confidence_html(approval.score, breakdown=approval.breakdown, penalties=approval.penalties)
+        confidence_html(
+            approval.score,
+            breakdown=with_fallbacks(approval.breakdown, approval.facts.get("fallbacks")),
+            penalties=approval.penalties,
+        )
     )
 
 

@@ -10,7 +10,9 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from starlette.responses import Response
 
+from grace_kp.approvals import ApprovalState, RowQuery
 from grace_kp.pages import count_text, safe
+from grace_kp.runtime import with_outcomes
 from grace_kp.trace import run_timeline, run_title, run_tree, run_waterfall
 from grace_kp.trace.html import document_of, items, labels_of, mapping, run_details, run_summary
 from grace_kp.web._person import Right
@@ -80,12 +82,18 @@ def stored(site: Site, name: str) -> ReasoningTrace | None:
     if not name.isprintable() or len(name) > MAX_QUERY:
         # No runtime makes such an id, and a store may refuse it.
         return None
-    return site.grace.store.get(name if name.startswith(PREFIX) else PREFIX + name)
+    found = site.grace.store.get(name if name.startswith(PREFIX) else PREFIX + name)
+    return None if found is None else with_outcomes(found, site.tables)
 
 
 def missing_page(request: Request, name: str) -> Response:
-    """Return the page that says why there may be no such run."""
-    return site_of(request).page(request, "runs/missing.html", status=404, run=name[:MAX_QUERY])
+    """Return the page that says why there may be no such run; where it has asked for an approval, it has only not ended yet."""
+    site, asked = site_of(request), []
+    if name.isprintable() and len(name) <= MAX_QUERY:
+        query = RowQuery(run_id=name if name.startswith(PREFIX) else PREFIX + name, order="newest")
+        asked = [row for row in site.tables.rows(query) if ApprovalState(row.state).is_open]
+    status = 200 if asked else 404
+    return site.page(request, "runs/missing.html", status=status, run=name[:MAX_QUERY], asked=asked)
 
 
 def _timeline(_site: Site, document: Mapping[str, Any], request: Request) -> dict[str, Any]:

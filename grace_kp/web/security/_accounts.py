@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from grace_kp.approvals import ACCOUNT, account_mark, append, person, token_mark
 from grace_kp.errors import GraceError, StoreError
 from grace_kp.pages import printable
+from grace_kp.trace import redact_text
 from grace_kp.web._person import Person, Role
 from grace_kp.web.security._token import hash_of, is_same, new_token
 
@@ -224,6 +225,8 @@ def _existing(accounts: Mapping[str, Account], name: str) -> Account:
 def _checked(name: str) -> str:
     if not name.strip() or len(name) > NAME_LENGTH or not person(name) or not name.strip().isprintable():
         raise ValueError(f"an account needs a name of 1 to {NAME_LENGTH} printable characters, not {name!r:.60}")
+    if redact_text(name, identifiers=False) != name:
+        raise ValueError("the name of an account must not hold a secret")
     return name.strip()
 
 

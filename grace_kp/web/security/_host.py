@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from grace_kp.approvals import Actor
 from grace_kp.pages import printable
+from grace_kp.trace import redacted_error
 from grace_kp.web._person import Person, Right
 from grace_kp.web.security._attempts import Attempts
 from grace_kp.web.security._token import csrf_of, new_secret
@@ -58,9 +59,7 @@ class HostEntrance:
             person.may(Right.SEE)
             Actor.here(person.name)
         except Exception as error:  # noqa: BLE001 — whatever an application raises here must let nobody in
-            _log.error(
-                "auth failed, and the request was refused: %s: %s", type(error).__name__, printable(str(error)[:500])
-            )
+            _log.error("auth failed, and the request was refused: %s", printable(redacted_error(error)))
             return None
         if bearer_of(request) is not None and request.scope.get("grace_kp.is_api"):
             return Visitor(person=person)

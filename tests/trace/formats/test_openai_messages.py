@@ -269,7 +269,7 @@ class TestIdentity:
         assert ("kp:trace:x", "code", "mine", "kp:agent:a") == known
         assert {"seed": 7} == trace.grace["source"]
 
-    @pytest.mark.parametrize(("field", "value"), [("id", "x"), ("domain", ""), ("agent_id", "bob")])
+    @pytest.mark.parametrize(("field", "value"), [("id", "x"), ("domain", ""), ("agent_id", 1)])
     def test_what_is_given_is_checked(self, field, value):
         """An unusable value is named with its field."""
         path = {"id": "id", "domain": "metadata.task_domain", "agent_id": "metadata.agent_id"}[field]

@@ -27,6 +27,13 @@ def test_the_confidence_shows_its_parts():
         assert words in text
 
 
+def test_a_part_that_counts_without_having_been_evaluated_shows_its_fallback():
+    """Whatever stands in the breakdown."""
+    run = full()
+    run["grace"]["confidence"]["fallbacks"] = {"source_agreement": 0.5}
+    assert "source agreementfallback 0.5" in text_of(run)
+
+
 def test_a_search_without_scores_is_shown_as_not_scored():
     """In a run's head, and in a notebook, whose reason names it."""
     run = full()

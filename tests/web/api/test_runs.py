@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grace_kp import Grace, Thresholds
+from grace_kp import ActionPending, Grace, InboxReviewer, Thresholds
 from grace_kp import calibrate as cal
 from grace_kp.trace import ReasoningTrace
 from tests.web.visiting import Browser
@@ -176,3 +176,20 @@ def test_an_unknown_run(ana, method, path):
     """404 with its code, whatever is asked of it."""
     response = ana.request(method, path, json={"correct": True} if method == "POST" else None)
     assert (404, "unknown_run") == (response.status_code, response.json()["code"])
+
+
+def test_a_run_that_waited_states_what_became_of_its_request(house, ana):
+    """Beside what was recorded, which stays."""
+    with pytest.raises(ActionPending), house.grace.run("pay") as run:
+        house.grace.gate(name="pay", key="one", floor="confirm", reviewer=InboxReviewer(wait="raise"))(print)()
+    house.grace.flush()
+    path = f"/api/v1/runs/{run.id}"
+    assert ("waiting", True) == (ana.get(path).json()["grace"]["status"], "now" not in approval_in(ana.get(path)))
+    house.grace.approvals.reject(approval_in(ana.get(path))["id"], by="bob")
+    found = approval_in(ana.get(path))
+    assert ("pending", "rejected", "bob") == (found["state"], found["now"]["state"], found["now"]["by"])
+
+
+def approval_in(response):
+    (decision,) = response.json()["grace"]["decisions"]
+    return decision["approval"]

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.testing import ScriptedJudge
 from tests.approvals.desks import ANA, asked
@@ -236,3 +237,13 @@ def test_everybody_who_may_see_sees_figures(office):
     links = [link for link in Elements(page.text).links if not link.startswith(("#", "data:"))]
     assert len(links) > 9
     assert all(link.startswith("/desk/") for link in links)
+
+
+def test_runs_that_wait_are_counted_apart(office):
+    """They have not failed: the rate is that of the others."""
+    office.run("job", success=False)
+    with pytest.raises(gk.ActionPending), office.grace.run("pay", name="job"):
+        office.grace.gate(name="pay", key="one", floor="confirm", reviewer=gk.InboxReviewer(wait="raise"))(print)()
+    page = whole(office.page())
+    assert ("2", "1", "1") == tuple(tiles(page)[name] for name in ("Runs", "Failed", "Waiting"))
+    assert ["2", "1 (100.0%)", "1"] == rows(page, "By agent")[0][1:4]

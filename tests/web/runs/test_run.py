@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+import grace_kp as gk
 from grace_kp.trace import ReasoningTrace
 from tests.pages.reading import Elements
 from tests.trace.html.hostile import attacked, check, documents
@@ -152,3 +154,21 @@ def test_whatever_another_program_stored_is_shown(house, run):
         answer = browser.get(f"/runs/kp:trace:any?view={view}")
         assert 200 == answer.status_code
         check(answer.text.replace("<!doctype html>", ""))
+
+
+def test_a_run_that_asks_is_a_page_before_it_is_stored(house):
+    """A request links its run: while that goes on, its page names the request, and later what has become of it."""
+    browser, ask = house.visit(), gk.InboxReviewer(wait="raise")
+    refund = house.grace.gate(name="refund", key="one", floor="confirm", reviewer=ask)(print)
+    with house.grace.run("refund", name="job") as run:
+        with contextlib.suppress(gk.ActionPending):
+            refund()
+        (asked,) = house.grace.approvals.pending()
+        assert f"/runs/{run.id}" in Elements(browser.get(f"/approvals/{asked.id}").text).links
+        page = browser.get(f"/runs/{run.id}")
+        assert (200, True) == (page.status_code, "Run not stored yet" in page.text)
+        assert f"/approvals/{asked.id}" in Elements(page.text).links
+    house.grace.approvals.reject(asked.id, by="ana")
+    house.grace.flush()
+    assert "rejected by ana" in Elements(browser.get(f"/runs/{run.id}").text).text
+    assert 404 == browser.get("/runs/kp:trace:nothing").status_code
