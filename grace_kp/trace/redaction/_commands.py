@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from grace_kp.trace.redaction._harmless import is_harmless, looks_random
-from grace_kp.trace.redaction._names import PASSWORDS, SUFFIX, TOKENS, is_count_name
+from grace_kp.trace.redaction._names import ANY_NAME, PASSWORDS, SUFFIX, TOKENS, is_count_name
 from grace_kp.trace.redaction._patterns import PLACEHOLDER, after_key
 from grace_kp.trace.redaction._rule import MARK, Rule
 
@@ -68,13 +68,13 @@ def _card(match: re.Match[str]) -> str:
 
 
 _NUMBERED = re.compile(
-    r"\d+(?:[.,]\d+)?(?:-?(?:bit|byte|char|digit|day|hour|min|sec|hr|kb|mb|gb|k|m|s|ms|th|st|nd|rd|x|px|%)\w{0,8})?|\d+-[a-z]+(?:-[a-z]+)*",
+    r"\d+(?:[.,]\d+)?(?:-?(?:bit|byte|char|digit|day|hour|min|sec|hr|kb|mb|gb|k|m|s|ms|th|st|nd|rd|x|px|%)[a-z]{0,8})?|\d+-[a-z]+(?:-[a-z]+)*",
     _I,
 )
 _CODE = re.compile(r"(?:\b(?:pin|otp|code|passcode)\b|暗証番号|確認コード|認証コード|验证码|驗證碼)", _I)
 
 
-def _sentence(match: re.Match[str]) -> str | None:
+def sentence(match: re.Match[str]) -> str | None:
     """Replace a password in a sentence if it looks like one, because any word may follow."""
     value = match["value"]
     core = value.strip("\"'`“”「」").rstrip(".,;:!?)。、")
@@ -83,7 +83,7 @@ def _sentence(match: re.Match[str]) -> str | None:
     if _CODE.search(match["key"]) and core.isdigit():
         kept = not 4 <= len(core) <= 8
     else:
-        kept = _is_word(match["key"], core, quoted=value[0] in "\"'`“「")
+        kept = is_word(match["key"], core, quoted=value[0] in "\"'`“「")
     if kept:
         return None
     return match["key"] + MARK.format("password") + value[len(value.rstrip(".,;:!?)。、")) :]
@@ -113,7 +113,8 @@ def _behind(match: re.Match[str]) -> str | None:
     )
 
 
-def _is_word(name: str, core: str, *, quoted: bool) -> bool:
+def is_word(name: str, core: str, *, quoted: bool) -> bool:
+    """Return whether a value in a sentence is an ordinary word, and not a secret."""
     if len(core) < 6 or is_harmless(name, core, "quoted") or _NUMBERED.fullmatch(core):
         return True
     if core.startswith(("http", "/", "$", "--", "./", "~")) or "(" in core or core.endswith("="):
@@ -265,10 +266,10 @@ SENTENCES = (
          r"(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+'|`[^`\n]{1,200}+`|“[^”\n]{1,200}+”|[^\s,\"'`]{4,400}+)",
          begins=True, needs=("pass", "pwd", "cred", "secret", "api", "access", "private", "license", "licence", "auth", "token", "pin", "otp", "verification", "security", "recovery", "backup", "one-time", "one time", "login", "2fa", "mfa", "log in", "signin", "sign in", "connect", "use ", "try ", "with ", "using "), flags=_I,
          also=("pass", "pwd", "cred", "secret", "key", "token", "code", "pin", "otp", "log", "sign", "connect", "auth"),
-         replacement=_sentence),
+         replacement=sentence),
     Rule("password", "a user and a password",
          r"(?P<key>(?<![A-Za-z-])(?:credentials?|creds|log ?in|account)(?: are| is| with)?[: ]{1,3}[\w.@-]{1,60}(?::(?!//)| ?/ ?))(?P<value>[^\s,\"'`]{6,200}+)",
-         needs=("credential", "creds", "login", "log in", "account"), also=("/", ":"), flags=_I, replacement=_sentence),
+         needs=("credential", "creds", "login", "log in", "account"), also=("/", ":"), flags=_I, replacement=sentence),
     Rule("password", "a pair of user and password in code",
          r"(?P<key>(?:auth[\"']?\s{0,4}[:=]\s{0,4}[(\[]|(?:basic|digest|proxy|ntlm)auth\()\s{0,4}(?:\[REDACTED:\w{1,20}\]|\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')\s{0,4},\s{0,4})(?P<value>\"[^\"\n]{1,4000}+\"|'[^'\n]{1,4000}+')",
          needs=("auth",), also=("(", "["), flags=_I, replacement=_of_pair),
@@ -278,16 +279,30 @@ SENTENCES = (
     Rule("password", "sentences that name the value first",
          r"(?P<key>(?<![A-Za-z-])(?:use|set|enter|type|with|put|try|provide|using|entering) )(?P<value>\"[^\"\s]{4,200}+\"|'[^'\s]{4,200}+'|`[^`\s]{4,200}+`|[^\s,\"'`]{6,200}+)"
          r"(?= (?:as|for|in|into) (?:the |my |your |our |its |his |her |a )?(?:\w{1,20} ){0,2}(?:pass(?:word|code|phrase)|pwd|pin|token|api[ -]?key|secret|otp)\b)",
-         needs=("password", "passcode", "passphrase", "pwd", "pin", "token", "key", "secret", "otp"), also=("use ", "set ", "enter ", "type ", "with ", "put ", "try ", "provide ", "using ", "entering "), flags=_I, replacement=_sentence),
+         needs=("password", "passcode", "passphrase", "pwd", "pin", "token", "key", "secret", "otp"), also=("use ", "set ", "enter ", "type ", "with ", "put ", "try ", "provide ", "using ", "entering "), flags=_I, replacement=sentence),
     Rule("password", "names with the value right behind",
          r"(?P<key>(?<![A-Za-z-])(?:password|passwd|passphrase|passcode|pwd|(?:api|access|secret)[ -]?key|token|secret)[ \t]{1,4})(?P<value>\"[^\"\s]{8,200}+\"|'[^'\s]{8,200}+'|`[^`\s]{8,200}+`|[^\s,\"'`()<>{}\[\]=:/-][^\s,\"'`()<>{}\[\]=]{7,200}+)",
          begins=True, needs=("password", "passwd", "passphrase", "passcode", "pwd", "api", "access", "secret", "token"), also=("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"), flags=_I, replacement=_behind),
     Rule("password", "sentences in Japanese, Chinese, Russian and others",
          r"(?P<key>(?:パスワード|パスコード|暗証番号|ログインパスワード|確認コード|認証コード|(?:API|アクセス)(?:キー|トークン)|トークン|密码|密碼|口令|验证码|驗證碼|令牌|密钥|[Пп]ароль|비밀번호|contraseña|mot de passe|passwort|kennwort|senha|clave)\s{0,2}(?:は|が|を|是|为|為|:|—|–|-|は、|는|은|es|est|ist|é|(?:от \S{1,40} )?это)?\s{0,2}[「『\"“]?)"
          r"(?P<value>[!-~]{4,200}?)(?=[」』\"”]|です|でした|に|を|と|で|。|、|，|\s|[.]?\Z)",
-         needs=("パス", "暗証番号", "コード", "キー", "トークン", "密码", "密碼", "口令", "码", "碼", "令牌", "密钥", "ароль", "비밀번호", "contrase", "mot de passe", "passwort", "kennwort", "senha", "clave"), flags=_I, replacement=_sentence),
+         needs=("パス", "暗証番号", "コード", "キー", "トークン", "密码", "密碼", "口令", "码", "碼", "令牌", "密钥", "ароль", "비밀번호", "contrase", "mot de passe", "passwort", "kennwort", "senha", "clave"), flags=_I, replacement=sentence),
     Rule("password", "names without a separator", r"(?P<key>(?<![\w-])(?:(?:user(?:name)?|login|usr|account)[ :=]{1,3}[\w.@-]{1,60}[ ,;/]{1,3}(?:and )?)(?:pass(?:word)?|pwd|pw)[ :=]{1,3})(?P<value>\"[^\"\n]{1,200}+\"|[^\s,;\"']{3,200}+)",
-         needs=("pass", "pwd", "pw"), flags=_I, replacement=_sentence),
+         needs=("pass", "pwd", "pw"), flags=_I, replacement=sentence),
+)  # fmt: skip
+
+
+LABELS = (
+    Rule("password", "fields of forms in HTML",
+         rf"(?P<key><(?:input|textarea|param)\b(?=[^<>]{{0,600}}?\b(?:name|id|type|placeholder|aria-label|autocomplete)\s{{0,4}}=\s{{0,4}}\\{{0,4}}[\"']?[\w .$-]{{0,40}}?(?:{ANY_NAME}|otp))[^<>]{{0,600}}?(?:\bvalue\s{{0,4}}=\s{{0,4}}|(?<!/)>(?=[^<>\n]{{1,200}}</textarea)))(?P<value>\\{{0,4}}\"[^\"<>]{{1,400}}+\"|'[^'<>]{{1,400}}+'|[^\s<>\"'\\]{{1,400}}+)",
+         needs=("<input", "<textarea", "<param"), also=("value", "</textarea"), flags=_I, replacement=_password),
+    Rule("password", "commands of protocols",
+         r"(?P<key>(?<![\w-])(?:(?:AUTH|requirepass|masterauth|IDENTIFY)\s(?:[\w.@-]{1,60} )?|USER [^\s]{1,60}\s{1,4}(?:[+\d][^\n]{0,80}\n)?PASS |[A-Za-z]{0,4}\d{1,4} LOGIN \"?[^\s\"]{1,60}\"? |334 UGFzc3dvcmQ6\r?\n(?:C: )?))(?P<value>\"[^\"\n]{1,200}+\"|[^\s,\"'`]{4,400}+)",
+         needs=("auth", "requirepass", "masterauth", "identify", "pass ", "login ", "334 "), also=(" ",),
+         replacement=lambda match: match["key"] + MARK.format("password") if match["key"].startswith("334") and "[REDACTED" not in match[0] else sentence(match)),
+    Rule("password", "functions that hash a password",
+         r"(?P<key>(?<![\w.])(?:\w{1,20}\.)?(?:crypt|(?:aes_)?encrypt|old_password|password_hash|(?:make|hash|check)_password|generate_password_hash|hash_?pw|check_?pw|md5|sha_?(?:1|2|256|512)|bcrypt)\(\s{0,8}[bu]?)(?P<value>\"[^\"\n]{1,400}+\"|'[^'\n]{1,400}+')",
+         needs=("crypt(", "password(", "_hash(", "pw(", "md5(", "sha"), also=("(",), flags=_I, replacement=sentence),
 )  # fmt: skip
 
 

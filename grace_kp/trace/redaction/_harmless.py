@@ -22,7 +22,7 @@ _TYPES = (
 )
 _WORDS = _words(
     f"{_TYPES} true false yes no on off enabled disabled required optional missing invalid incorrect wrong expired must should is are was "
-    "the a an not your my our their this that here see use used set unset empty default defaults auto automatic generated generate hidden "
+    "the a an not your my our their this that here please see use used set unset empty default defaults auto automatic generated generate hidden "
     "redacted masked removed omitted protected encrypted hashed plaintext clear field value key name secret secrets passwords tokens token "
     "credentials auth authentication authorization bearer basic digest cookie session user username login email required: needed reset change "
     "changed update updated forgot forgotten enter confirm new old current n/a na tbd todo fixme unlimited expected actual result input output "

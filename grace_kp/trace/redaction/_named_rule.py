@@ -54,24 +54,24 @@ _SEPARATOR = (
 )
 _PLAIN = rf"(?:{PASSWORDS}|{TOKENS}|authorization){SUFFIX}"
 _PARTS = rf"(?:(?-i:(?<=[a-z])(?=[A-Z]))|(?<![A-Za-z]))(?:{SHORT}){SUFFIX}"
-_ELSEWHERE = rf"(?:{PASSWORDS_ELSEWHERE}|{SECRETS_ELSEWHERE})(?:[^\x00-\x7f]{{1,6}}(?=[\"']?\s?[:=：＝]))?(?:[（(][^\n()（）]{{0,20}}[)）])?"
+_ELSEWHERE = rf"(?:{PASSWORDS_ELSEWHERE}|{SECRETS_ELSEWHERE})(?:_?[^\x00-\x7f]{{1,6}}(?=[\"']?\s?[:=：＝]))?(?:[（(][^\n()（）]{{0,20}}[)）])?"
 # Any other name that ends in "key" is the name of a secret only if its value looks generated: SENDGRID_KEY, encryption.key.
 _OTHER_KEY = r"(?P<other>(?<=[A-Za-z0-9][_.-])key)"
 _NAME = rf"(?:{_PLAIN}|{_PARTS}|{_ELSEWHERE}|{_OTHER_KEY})"
 
 # Each name begins with one of these, in lower case; a name that ends in "key" is entered there.
 ASCII_NEEDLES = (
-    "pass", "pwd", "pswd", "kennw", "kenwo", "contrase", "wachtwoord", "senha", "salasana", "heslo", "parola", "adgangskode", "kata sandi",
+    "pass", "pwd", "pswd", "kennw", "kenwo", "contrase", "wachtwoord", "senha", "salasana", "heslo", "parol", "paroo", "adgangskode", "kata ", "losenord", "haslo", "sifre", "lozinka", "geslo", "clave", "lykilor",
     "secret", "token", "credential", "creds", "mnemonic", "key", "sess", "conn", "seed", "recovery", "backup", "pin", "otp", "mfa", "2fa",
     "cvv", "cvc", "cvn", "csc", "ccv", "jwt", "pw", "auth", "sid", "credit", "card", "ccn", "cc n", "cc_n", "cc-n", "security", "verification", "wpa", "psk", "dsn",
 )  # fmt: skip
 OTHER_NEEDLES = (
-    "lösenord", "jelszó", "hasło", "şifre", "mật khẩu", "パスワード", "パスフレーズ", "暗証番号", "合言葉", "密码", "密碼", "口令", "暗码",
-    "парол", "비밀번호", "암호", "비번", "كلمة", "סיסמ", "รหัสผ่าน", "पासवर्ड", "κωδικός", "кодов", "シークレット", "トークン", "アクセスキー", "秘密",
+    "lösenord", "slaptaž", "jelszó", "hasło", "şifre", "mật khẩu", "パスワード", "パスコード", "パスフレーズ", "暗証番号", "合言葉", "密码", "密碼", "口令", "暗码",
+    "парол", "비밀번호", "패스워드", "암호", "비번", "كلمة", "رمز عبور", "گذرواژه", "סיסמ", "รหัสผ่าน", "पासवर्ड", "κωδικός", "кодов", "シークレット", "トークン", "アクセスキー", "秘密",
     "密钥", "密鑰", "令牌", "私钥", "токен", "секрет", "ключ", "토큰", "비밀", "apiキー", "api密", "api키",
 )  # fmt: skip
 # What follows the beginning of a name: the rest of it, and a separator.
-_AHEAD = re.compile(r"[\w \u00a0-\uffff-]{2,60}?[\"'`\\\])）*?\s\u3000\u00a0]{0,24}(?:[=:：＝(（]|!=|%3)", re.ASCII)
+_AHEAD = re.compile(r"[\w '\u00a0-\uffff-]{2,60}?[\"'`\\\])）*?\s\u3000\u00a0]{0,24}(?:[=:：＝(（]|!=|%3)", re.ASCII)
 _LONGEST_KEPT = 200
 
 

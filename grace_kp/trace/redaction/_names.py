@@ -14,10 +14,10 @@ def _words(text: str) -> frozenset[str]:
 # Each word, in lower case, stands at the beginning of its name in the list below it.
 PASSWORDS = (
     r"pass(?:[_-]?word|wd|phrase|code|wort|wrd|key|w(?![a-z]))|passwd|pwd|pswd|kenn?wort|contrase(?:ñ|n|\\u00f1)a|wachtwoord|senha|lösenord|"
-    r"salasana|jelszó|heslo|hasło|şifre|parola|adgangskode|mật khẩu|kata sandi|(?<=mot de )passe|(?<=mot_de_)passe|(?<=motde)passe|(?<=mots de )passe"
+    r"salasana|jelszó|heslo|has[łl]o|[şs]ifre|parol[aă](?: d'ordine)?|adgangskode|mật khẩu|kata (?:sandi|laluan)|losenord|passord|parool|lozinka|geslo|slaptažodis|lykilorð|(?<=mot de )passe|(?<=mot_de_)passe|(?<=motde)passe|(?<=mots de )passe"
 )
 PASSWORDS_ELSEWHERE = (
-    r"パスワード|パスフレーズ|暗証番号|合言葉|密码|密碼|口令|暗码|[Пп]арол[ьяюе]|ПАРОЛЬ|비밀번호|암호|비번|كلمة (?:المرور|السر)|סיסמ[אה]|"
+    r"パスワード|パスコード|パスフレーズ|暗証番号|合言葉|密码|密碼|口令|暗码|[Пп]арол[ьяюе]|ПАРОЛЬ|비밀번호|패스워드|암호|비번|كلمة (?:المرور|السر)|رمز عبور|گذرواژه|סיסמ[אה]|"
     r"รหัสผ่าน|पासवर्ड|κωδικός|[Кк]одов(?:ое|а)"
 )
 SECRETS_ELSEWHERE = r"シークレット|トークン|アクセスキー|秘密鍵|秘密键|密钥|密鑰|令牌|私钥|[Тт]окен|[Сс]екрет|[Кк]люч доступа|토큰|비밀 ?키|(?:api|API)(?:キー|密钥|密鑰|키)"
@@ -45,6 +45,7 @@ SUFFIX = (
     r"s?(?:[_-]?(?:value|hash|hashed|confirm(?:ation|ed)?|repeat|again|new|old|current|previous|plain(?:text)?|text|raw|string|str|b64|base64|"
     r"encrypted|prod(?:uction)?|dev|staging|test|live|primary|secondary|admin|root|user|backup|main|default|env|pem|v\d|\d{1,3}|[ab]))?"
 )
+ANY_NAME = rf"(?:{PASSWORDS}|{PASSWORDS_ELSEWHERE}|pass|pin|{TOKENS}){SUFFIX}"
 
 PASSWORD_NAME = re.compile(
     rf"pass(?!age|eng|ed|ing|es\b|port|ive)|pwd|pw\b|{PASSWORDS}|{PASSWORDS_ELSEWHERE}|pin|cvv|cvc|otp|psk|mfa",

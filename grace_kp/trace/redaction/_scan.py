@@ -12,7 +12,8 @@ from functools import partial
 from itertools import accumulate, filterfalse
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.trace.redaction._commands import BARE, FILES, OPTIONS, SENTENCES, VENDOR_NAMES
+from grace_kp.trace.redaction._commands import BARE, FILES, LABELS, OPTIONS, SENTENCES, VENDOR_NAMES
+from grace_kp.trace.redaction._groups import PLACES
 from grace_kp.trace.redaction._identifiers import IDENTIFIERS
 from grace_kp.trace.redaction._named_rule import NAMES
 from grace_kp.trace.redaction._patterns import ADDRESSES, HEADERS, JSON_TOKENS, KEY_FILES
@@ -31,8 +32,9 @@ SECRETS: tuple[Rule, ...] = (
     + HEADERS
     + FILES
     + OPTIONS
-    + (NAMES,)
+    + (PLACES, NAMES)
     + SENTENCES
+    + LABELS
     + VENDOR_NAMES
     + BARE
 )

@@ -6,10 +6,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.trace._render import to_text
+from grace_kp.trace.redaction._groups import DESCRIBES
 from grace_kp.trace.redaction._harmless import is_harmless, looks_random
 from grace_kp.trace.redaction._named_rule import NO_SECRET_KEY
 from grace_kp.trace.redaction._names import is_plain_name, is_secret_name, is_short_word, names_number, plain_name
 from grace_kp.trace.redaction._rule import MARK
+from grace_kp.trace.redaction._tables import has_values, secret_cells, secret_columns, secret_parameters
 from grace_kp.trace.redaction._text import redact_text
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Set
 
 _PASSWORD = MARK.format("password")
-_NAME_KEYS = ("name", "key", "field", "header", "id", "label", "k", "param", "parameter", "variable", "property", "attribute", "Name", "Key", "Header", "ParameterKey", "setting", "option")  # fmt: skip
+_NAME_KEYS = ("name", "key", "field", "header", "id", "label", "k", "param", "parameter", "variable", "property", "attribute", "column", "title", "Name", "Key", "Header", "ParameterKey", "setting", "option")  # fmt: skip
 _VALUE_KEYS = frozenset((
     "value", "val", "v", "content", "default", "text", "data", "secret", "Value", "currentValue", "defaultValue", "stringValue",
     "ParameterValue", "string_value", "plaintext", "answer", "new_value", "old_value", "newValue", "oldValue", "NewValue", "OldValue",
@@ -75,8 +77,8 @@ class _Walk:
         self.counts = counts
         self.unaffected = unaffected
         self.changed = False
-        # (value, container of the result, place in it, name of the secret around the value)
-        self.stack: list[tuple[Any, Any, Any, str | None]] = []
+        # (value, container of the result, place in it, name of the secret around the value or the columns of its rows)
+        self.stack: list[tuple[Any, Any, Any, Any]] = []
 
     def run(self, root: object) -> Any:
         """Return the cleaned value."""
@@ -121,10 +123,12 @@ class _Walk:
             self.counts["password"] += 1
         return _PASSWORD
 
-    def mapping(self, value: dict[Any, Any], secret: str | None) -> dict[Any, Any]:
+    def mapping(self, value: dict[Any, Any], secret: Any) -> dict[Any, Any]:
         """Return the object with redacted names; its items follow on the stack."""
         cleaned: dict[Any, Any] = {}
         numbers: dict[Any, int] = {}
+        below = _below(value, secret)
+        secret = secret if type(secret) is str else None
         pair = secret or _pair_name(value)
         for key, item in value.items():
             name = key
@@ -137,7 +141,9 @@ class _Walk:
                 self.changed = True
                 name = _numbered(name, cleaned, numbers)
             cleaned[name] = None
-            under = secret
+            under = below.get(key, secret)
+            if secret is not None and type(key) is str and DESCRIBES.fullmatch(key):
+                under = None
             if under is None:
                 if not plain and (is_secret_name(key) or _is_generated_key(key, item)):
                     under = key
@@ -146,12 +152,94 @@ class _Walk:
             self.stack.append((item, cleaned, name, under))
         return cleaned
 
-    def sequence(self, value: list[Any], secret: str | None) -> list[Any]:
+    def sequence(self, value: list[Any], secret: Any) -> list[Any]:
         """Return a list for the items, which follow on the stack."""
         row: list[Any] = [None] * len(value)
-        marked = {} if secret is not None else _marked(value)
-        self.stack.extend((item, row, number, marked.get(number, secret)) for number, item in enumerate(value))
+        if secret is None:
+            marked = _marked(value) or _rows(value)
+        else:
+            marked = {} if type(secret) is str else _cells(value, secret)
+            secret = secret if type(secret) is str else None
+        for number, item in enumerate(value):
+            under = marked.get(number, secret)
+            if type(item) is int and number in marked and type(under) is str:
+                self.changed = True
+                row[number] = self.removed()
+                continue
+            known = type(under) is str or type(item) in {list, dict}
+            self.stack.append((item, row, number, under if known else None))
         return row
+
+
+# The names of the columns of the rows below, or those of the parameters of a statement by place or name.
+Names = list[str] | dict[Any, str]
+_HEADERS = frozenset(("columns", "column_names", "columnNames", "cols", "header", "headers", "fields", "field_names", "fieldNames", "schema", "rowType", "resultSetMetaData", "columnMetadata", "description", "names"))  # fmt: skip
+_PARAMETERS = frozenset(
+    ("params", "parameters", "args", "arguments", "values", "bindings", "binds", "bind", "vars", "variables", "data")
+)
+
+
+def _below(value: dict[Any, Any], known: str | Names | None) -> dict[Any, Any]:
+    """Return the keys of an object below which the names of columns or parameters are known."""
+    lists = [key for key, item in value.items() if type(item) is list]
+    if type(known) in {list, dict}:
+        return {**dict.fromkeys(lists, known), **(known if type(known) is dict else {})}
+    for key in _HEADERS.intersection(value) if lists and known is None else ():
+        if names := _names(value[key]):
+            rows = {other: value[other][:1] for other in lists if other != key}
+            return {
+                other: names
+                for other, row in rows.items()
+                if row and (type(row[0]) in {list, dict} or len(value[other]) == len(names))
+            }
+    for key in _PARAMETERS.intersection(value) if known is None else ():
+        for item in value.values():
+            if type(item) is str and type(value[key]) in {list, dict} and (named := secret_parameters(item)):
+                return {key: named}
+    return {}
+
+
+def _names(columns: Any) -> list[str] | None:
+    """Return the names of columns: texts, or objects and lists that hold one."""
+    if type(columns) is dict:
+        inner = columns.get("fields") or columns.get("rowType")
+        columns = inner if type(inner) is list else list(columns.values())
+    if type(columns) is not list or not 0 < len(columns) <= 1_000:
+        return None
+    names = [item.get("name", _only(item)) if type(item) is dict else item[0] if type(item) is list and item else item for item in columns]  # fmt: skip
+    return names if all(type(name) is str for name in names) else None
+
+
+def _only(item: Any) -> Any:
+    """Return the only value of an object, or the value itself."""
+    return next(iter(item.values())) if type(item) is dict and len(item) == 1 else item
+
+
+def _rows(items: list[Any]) -> dict[int, Any]:
+    """Return the places of the rows below a header, or of the parameters behind a statement."""
+    if len(items) < 2:
+        return {}
+    first, second = _only(items[0]), _only(items[1])
+    if type(first) is str and type(second) in {list, dict} and (named := secret_parameters(first)):
+        return {1: named}
+    names = _names(first) if type(first) is list and type(second) is list and len(first) > 1 else None
+    if names is None or not (secret_columns(names) or has_values(names)):
+        return {}
+    if len(names) == 2 and secret_columns(names) == [0] and not _is_name(names[1]):
+        return {}  # a name and its value
+    return dict.fromkeys(range(1, len(items)), names)
+
+
+def _cells(items: list[Any], names: Names) -> dict[int, Any]:
+    """Return the places of the secrets in a row, or what is known of the rows in a list."""
+    cells = list(map(_only, items))
+    if any(type(cell) in {list, dict} for cell in cells):
+        return dict.fromkeys(range(len(items)), names)
+    if isinstance(names, dict):
+        return names
+    return secret_cells(
+        names, [str(cell) if type(cell) is str or (type(cell) is int and abs(cell) < 10**20) else "" for cell in cells]
+    )
 
 
 _OTHER_KEY = re.compile(r"[\w.-]{2,60}[_.-]KEY|[\w.-]{2,60}(?:[_.-]key|[a-z]Key)")

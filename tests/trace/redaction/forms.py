@@ -51,13 +51,19 @@ IDENTIFIER_FORMS = [
 FRAGMENTS = st.sampled_from(
     [text for text, _ in SECRET_FORMS] + [text for text, _ in IDENTIFIER_FORMS]
     + ["password=", "token: ", '"', "'", "\\", "、", " ", "\n", ",", "[REDACTED:password]", "Bearer ", "://", "@", ":", "sk-", "eyJ", "日本"]
+    + ["password", "UPDATE t SET password = ?", "user,password\n", "| user | password |\n|--|--|\n", "ana,x1y2z3q\n", "| ana | x1y2z3q |\n", "\\n", '\\"', "|", "\t", "  ", "[secrets]\n", "passwords:\n",
+       "password: |\n  ", "<th>password</th>", "</td>", "INSERT INTO t (a, password) VALUES (", "'x1y2z3q'", "(", ")", "[", "{", "+ ", "<<EOF\n", "EOF\n", "Password [", "? "]
 )  # fmt: skip
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=12) | FRAGMENTS,
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["password", "apiKey", "q", "max_tokens"]), inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["password", "apiKey", "q", "max_tokens", "columns", "rows", "sql", "params", "secrets"]),
+            inner,
+            max_size=3,
+        )
     ),
     max_leaves=12,
 )

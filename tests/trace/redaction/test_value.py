@@ -67,6 +67,19 @@ def test_counts_are_of_what_is_gone(text, name, nested):
         (["login", "--token", "hunter2x"], ["login", "--token", "[REDACTED:password]"]),
         (["docker", "login", "-p", "hunter2x"], ["docker", "login", "-p", "[REDACTED:password]"]),
         ({"SENDGRID_KEY": "Ab1Cd2Ef3Gh4Ij5K"}, {"SENDGRID_KEY": "[REDACTED:password]"}),
+        ([["user", "pin"], ["ana", 4821]], [["user", "pin"], ["ana", "[REDACTED:password]"]]),
+        (
+            {"columns": ["user", "password"], "rows": [["ana", "hunter2x"], ["bob", None]]},
+            {"columns": ["user", "password"], "rows": [["ana", "[REDACTED:password]"], ["bob", None]]},
+        ),
+        (
+            {"sql": "UPDATE users SET password = ? WHERE id = ?", "params": ["hunter2x", 7]},
+            {"sql": "UPDATE users SET password = ? WHERE id = ?", "params": ["[REDACTED:password]", 7]},
+        ),
+        (
+            {"secrets": {"db": "hunter2x", "path": "kv/app"}},
+            {"secrets": {"db": "[REDACTED:password]", "path": "kv/app"}},
+        ),
         ({"pin": 4821, "retries": 4821}, {"pin": "[REDACTED:password]", "retries": 4821}),
     ],
     ids=str,

@@ -1,0 +1,310 @@
+"""Secrets named by the header of their column or by the label of their row: CSV, Markdown, psql, HTML, SQL and other tables in a text.
+
+Each format becomes rows of cells, and one law applies: a cell is redacted if the name of its column is the name of a secret, or if
+the label of its row is one and the cell holds its value. `_value` applies the same law to rows of JSON values.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from grace_kp.trace.redaction._commands import is_word
+from grace_kp.trace.redaction._harmless import is_harmless
+from grace_kp.trace.redaction._named_rule import ASCII_NEEDLES as NAMED_NEEDLES
+from grace_kp.trace.redaction._named_rule import OTHER_NEEDLES
+from grace_kp.trace.redaction._names import PASSWORDS, PASSWORDS_ELSEWHERE, is_secret_name, names_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+Span = tuple[int, int]
+ASCII_NEEDLES = (*NAMED_NEEDLES, "cookie", "bearer", "signature", "ssn")
+NEEDLES = (*ASCII_NEEDLES, *OTHER_NEEDLES)
+_CLEAR = re.compile(rf"{PASSWORDS}|{PASSWORDS_ELSEWHERE}|(?:api|access|private)[ _-]?key", re.IGNORECASE)
+_NO_SECRET = re.compile(
+    r"[\d\s.,:/~%()+≈-]{1,2}|\W{0,3}|\d{4}-\d\d-\d\d.*|\d+ [a-z]+|nan|(?:not |un|in)?(?:supported|available|active|known|used|set)|(?:not |never |always ).*",
+    re.IGNORECASE,
+)
+_LABELS = frozenset(("name", "key", "field", "setting", "variable", "parameter", "option", "property", "label", "attribute", "column", "item"))  # fmt: skip
+_VALUES = frozenset(("value", "val", "values", "wert", "valor", "valeur", "valore", "waarde", "wartość", "значение", "値", "值", "값", "content", "current"))  # fmt: skip
+_OUTCOMES = frozenset(("fail", "failed", "failure", "failures", "skip", "skipped", "total", "errors", "grade"))
+_DECORATION = re.compile(r"^[\s*_`\"'\[<>#]+|(?:\s*[(（][^()（）]*[)）])?[\s*_`\"'\]<>#:：\\]*$")
+
+
+def names_column(text: str) -> bool:
+    """Return whether a header or a label names secrets, by the rule for names: `Password`, `**API key**`, `pwd (hashed)`."""
+    name = _DECORATION.sub("", text[:100])
+    return is_secret_name(name) or (" " in name and is_secret_name(name.replace(" ", "_")))
+
+
+def is_secret_cell(name: str, value: str, *, clear: bool) -> bool:
+    """Return whether the value of the name of a secret is one; where name or place are not clear, it must look like one."""
+    core = value.strip("\"'`* \t\r\\")
+    if _NO_SECRET.fullmatch(core) or is_harmless(name, value, "key"):
+        return False
+    if clear and _CLEAR.search(name):
+        return True
+    if core.isdecimal():
+        return len(core) > 2 and names_number(name)
+    return " " not in core and not is_word(name, core, quoted=False)
+
+
+def secret_columns(names: Sequence[str]) -> list[int]:
+    """Return the places of columns of secrets; `pass` beside `fail` counts results."""
+    graded = any(name.strip().lower() in _OUTCOMES for name in names)
+    secret = [place for place, name in enumerate(names) if names_column(name)]
+    return [place for place in secret if not (graded and names[place].strip().lower() == "pass")]
+
+
+def secret_cells(names: Sequence[str], row: Sequence[str], *, clear: bool = True) -> dict[int, str]:
+    """Return the places of the secrets in a row with their names, which are those of the columns, or the label of the row."""
+    columns = [column for column in secret_columns(names) if column < len(row)]
+    found = {place: names[place] for place in columns if is_secret_cell(names[place], row[place], clear=clear)}
+    low = [_DECORATION.sub("", name).lower() for name in names]
+    label = next((place for place, name in enumerate(low) if name in _LABELS), 0)
+    if label < len(row) and label not in columns and names_column(row[label]):
+        for place in range(label + 1, len(row)):
+            if is_secret_cell(row[label], row[place], clear=low[place : place + 1] != [] and low[place] in _VALUES):
+                found[place] = row[label]
+    return found
+
+
+def has_values(names: Sequence[str]) -> bool:
+    """Return whether the columns hold labels and their values."""
+    return any(name.strip().lower() in _VALUES for name in names)
+
+
+_ESCAPE = re.compile(r"(\\*)(\"|(?<=\\)[nrt']|(?<![^\s{\[(,:=])'|'(?=[\s,}\]):]|$))")
+
+
+def unescaped(text: str) -> str:
+    """Return the text, as long as before, with the line breaks, tabs and quotes that JSON or `repr` escaped.
+
+    A quote that is escaped less often than the line breaks encloses them, and becomes a line break too.
+    """
+    if "\\" not in text:
+        return text
+    return "\n".join(_unescaped(line) if "\\n" in line or '\\"' in line else line for line in text.split("\n"))
+
+
+def _unescaped(line: str) -> str:
+    found = _ESCAPE.findall(line)
+    depth = max((len(slashes) for slashes, letter in found if letter == "n"), default=0)
+    depth = depth or max((len(slashes) for slashes, letter in found if letter in "\"'"), default=0)
+    around = next((quote for slashes, quote in found if quote in "\"'" and len(slashes) < depth), "")
+
+    def plain(match: re.Match[str]) -> str:
+        letter = "n" if match[2] == around and len(match[1]) < depth else match[2]
+        return {"n": "\n", "r": " ", "t": "\t"}.get(letter, letter).rjust(len(match[0]))
+
+    return _ESCAPE.sub(plain, line)
+
+
+# Between cells, the most telling first: the sides of a box, tabs, semicolons, commas, gaps.
+_PIPE, _GAP = r"(?<!\\)[|│┃║]", r" {2,}"
+_KINDS = {
+    kind: re.compile(rf"([ \t]*\"(?:[^\"]|\"\"){{0,2000}}+\"[ \t\r]*(?={kind}|\n|\Z)|(?:(?!{kind})[^\n])*+)({kind}|\n|\Z)")
+    for kind in (_PIPE, r"\t", ";", ",", "&", _GAP)
+}  # fmt: skip
+_BORDER = re.compile(r"(?=[^\n]*[+=─-╿-]{2})[\s>|+=:*─-╿-]*+")
+_NAME_LIKE = re.compile(
+    r"(?!(?:select|from|import|return|and|or|the|with|where|def|for|if|dear|hi|hello)\b)(?:[^\W\d]|[^\x00-\x7f])(?:[\w.#/%'$-]|[^\x00-\x7f])*(?: (?:[\w.#/%'$-]|[^\x00-\x7f])+){0,3}(?<!\.)(?: ?[(（][^()（）]*[)）])?|",
+    re.IGNORECASE,
+)
+NAME_REST = r"[\w.\u0080-\u24ff\u2580-\uffff-]{0,40}+(?: (?:key|id|phrase|answer|code|number|no|string|hash|value|passe|d'ordine|sandi|laluan|\([^()\n]{0,30}\)|[\u0080-\u24ff\u2580-\uffff]{1,20}+)){0,2}"
+AFTER_NAME = r"[\"'`*_)\]:> \t\r\\]{0,30}"
+_AT = re.compile(NAME_REST + AFTER_NAME + r"(?:[,;|│┃║&\n\t]|(?<= ) )")
+
+
+def line_end(text: str, place: int) -> int:
+    """Return the end of the line at a place."""
+    end = text.find("\n", place)
+    return len(text) if end < 0 else end
+
+
+def _record(text: str, place: int, kind: str) -> tuple[list[Span], int]:
+    """Return the cells of the line at this place, and the place behind it; a quoted cell may go over several lines."""
+    cells: list[Span] = []
+    while kind is _GAP and text[place : place + 1] == " ":
+        place += 1
+    while (match := _KINDS[kind].match(text, place)) is not None:
+        cells.append(match.span(1))
+        place = match.end()
+        if match[2] in {"\n", ""}:
+            break
+    return cells, place
+
+
+def _lines(text: str, low: str, places: Sequence[int]) -> Iterator[Span]:
+    floor = known = 0  # ends of the last line and of the last table
+    for place in places:
+        if place < floor or _AT.match(low, place) is None:
+            continue
+        start = text.rfind("\n", known, place) + 1 or known
+        floor = line_end(text, place)
+        for kind in _KINDS if floor - start < 20_000 else ():
+            cells, behind = _record(text, start, kind)
+            alone = kind is not _GAP or not _BORDER.fullmatch(text, behind, line_end(text, behind))
+            if len(cells) > alone and any(names_column(text[slice(*cell)]) for cell in cells):
+                rows, ruled, floor = _block(text, start, len(cells), known, kind)
+                known = floor
+                yield from _secrets_in(text, rows, ruled, clear=f"{kind} " not in text[start:behind])
+                break
+
+
+def _block(text: str, start: int, size: int, floor: int, kind: str) -> tuple[list[list[Span]], int, int]:
+    """Return the rows of the table around a line, the number of rows before its first inner border, and the end of the table."""
+    while start > floor:
+        before = text.rfind("\n", floor, start - 1) + 1 or floor
+        if len(_record(text, before, kind)[0]) != size and not _BORDER.fullmatch(text, before, start - 1):
+            break
+        start = before
+    rows: list[list[Span]] = []
+    ruled, place = 0, start
+    while place < len(text):
+        cells, behind = _record(text, place, kind)
+        line, count = text[place:behind], len(cells)
+        if _BORDER.fullmatch(line) or (len(rows) == 1 and kind is _PIPE and line.isspace()):
+            ruled = ruled or len(rows)
+        elif line.isspace() or not (
+            count > 1 if kind is _PIPE else kind is _GAP or count == size or behind == len(text) or (size < count <= size + 2 and f"{kind} " not in line)
+        ):  # fmt: skip
+            break
+        else:
+            start = start if rows else place
+            rows.append(_fitted(text, cells, rows[0] if rows else cells, place - start, kind))
+        place = behind
+    return rows, ruled, place
+
+
+def _fitted(text: str, cells: list[Span], head: list[Span], down: int, kind: str) -> list[Span]:
+    """Return the cells of a row in the order of the columns: those below the header, without the sides of a box."""
+    if kind is _GAP and len(cells) != len(head):
+        shifted = [(start + down, end + down) for start, end in head]
+        return [next((cell for cell in cells if cell[0] < end and cell[1] > start), (0, 0)) for start, end in shifted]
+    if kind is _PIPE:
+        cells = cells[not text[slice(*cells[0])].strip(" \t>#/*-") :]
+        cells = cells[: -1 if len(cells) > 1 and not text[slice(*cells[-1])].strip() else None]
+    extra = max(0, len(cells) - len(head))  # separators inside of a value
+    return [(start, cells[place + extra][1]) for place, (start, _) in enumerate(cells[: len(cells) - extra])]
+
+
+def _secrets_in(text: str, rows: list[list[Span]], ruled: int, *, clear: bool = True) -> Iterator[Span]:
+    lines = [[text[slice(*cell)].strip() for cell in row] for row in rows]
+    header: list[str] = []
+    first = 0
+    for place in (ruled - 1,) if ruled else range(min(3, len(rows) - 1)):
+        names = lines[place]
+        columns = secret_columns(names)
+        if not all(_NAME_LIKE.fullmatch(_DECORATION.sub("", name)) for name in names):
+            continue
+        if not ruled and (sum(map(bool, names)) < 2 or (place and columns[:1] in ([], [0]))):
+            continue
+        if not ruled and columns == [0] and len(names) == 2 and is_secret_cell(*names, clear=False):
+            continue
+        header, first = names, place + 1
+        if columns:
+            break
+    for cells, row in zip(rows[first:], lines[first:], strict=True):
+        if len(rows) > 1 or "|" in text[cells[0][1] : cells[-1][1]]:
+            yield from (cells[place] for place in secret_cells(header, row, clear=clear))
+
+
+_TAG = re.compile(
+    r"<(?P<tag>/?t(?:able|r|h|d)|/?d[ltd])\b[^<>]*+>(?:\s*+<(?!/?t(?:able|r|h|d)\b|/?d[ltd]\b)[^<>]*+>)*+(?P<body>[^<]*+)",
+    re.IGNORECASE,
+)
+
+
+def _html(text: str) -> Iterator[Span]:
+    rows: list[list[Span]] = [[]]
+    for match in _TAG.finditer(text + "</table>"):
+        tag = match["tag"].lower()
+        if tag in {"tr", "dt"}:
+            rows.append([])
+        if tag in {"td", "th", "dt", "dd"}:
+            rows[-1].append(match.span("body"))
+        if tag in {"/table", "table", "dl"}:
+            rows = [row for row in rows if row]
+            labelled = all(len(row) == 2 for row in rows) and rows and names_column(text[slice(*rows[0][0])])
+            yield from _secrets_in(text, rows, int(len(rows) > 1 and not labelled))
+            rows = [[]]
+
+
+_LITERALS = r"(?:[eEnN]?'(?:[^'\\]|''|\\.)*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)|\((?:[^()'\"]|'(?:[^'\\]|''|\\.)*+'|\([^()]*+\))*+\)|[^,()\]'\";])*+"
+_LITERAL = re.compile(r"['\"]|\A(?:0x)?[\da-fA-F]+\Z")
+_INTO = re.compile(
+    r"\b(?:into|copy)\s+(?:table\s+)?[\w.\"`\[\]$]{1,120}\s*\((?P<names>[^()]{1,4000})\)\s*(?:overriding \w+ value\s+)?(?P<how>values?|select|from stdin[^\n;]*;?\s*\n)\s*"
+    r"|[\[(](?P<list>\s{0,20}[\"'][^\"'\n]{0,60}[\"'](?:\s{0,20},\s{0,20}[\"'][^\"'\n]{0,60}[\"']){0,60}),?\s{0,20}[\])](?:[\s,:}]|\"\w{1,20}\"|'\w{1,20}'){1,40}[\[(]{0,2}(?=[\[(])",
+    re.IGNORECASE,
+)
+_CELL = re.compile(rf"\s*({_LITERALS})([,)\]]?)")
+_PARAMETER = re.compile(
+    r"(?:(?<!\w)(?P<column>\w{1,80})[\"'`\]]?\s*(?:=|<>|!=|\blike\b)\s*(?:\w{1,40}\()?\s*)?(?<![\w?])(?P<mark>\?\d{0,3}|%s|(?<!:)[:@$]\w{1,40}|%\(\w{1,40}\)s)(?![\w?])",
+    re.IGNORECASE,
+)
+_STATEMENT = re.compile(r"\s*(?:insert|update|replace|merge|select|delete|alter|create|with)\b", re.IGNORECASE)
+
+
+def _sql(text: str) -> Iterator[Span]:
+    place = 0
+    for match in _INTO.finditer(text):
+        names = [name.strip(" \"'`\n") for name in (match["names"] or match["list"]).split(",")]
+        how = (match["how"] or "").lower()[:6]  # values, select, from s, or nothing
+        if not secret_columns(names) or match.start() < place:
+            continue
+        place = match.end()
+        while (
+            place < len(text)
+            and (text[place] in "([" or how in {"select", "from s"})
+            and not text.startswith("\\.", place)
+        ):
+            if how == "from s":
+                cells, place = _record(text, place, r"\t")
+            else:
+                cells, place = _values(text, place + (how != "select"))
+                place += len(text[place : place + 40]) - len(text[place : place + 40].lstrip(", \n\t\r"))
+            row = [text[slice(*cell)].strip() for cell in cells]
+            if len(cells) == len(names):
+                yield from (
+                    cells[cell] for cell in secret_cells(names, row) if how == "from s" or _LITERAL.search(row[cell])
+                )
+            if how == "select":
+                break
+
+
+def _values(text: str, place: int) -> tuple[list[Span], int]:
+    cells: list[Span] = []
+    while (match := _CELL.match(text, place)) is not None:
+        cells.append(match.span(1))
+        place = match.end()
+        if match[2] != "," or place == len(text):
+            break
+    return cells, place
+
+
+def secret_parameters(sql: str) -> dict[int | str, str]:
+    """Return the parameters of a statement that are secrets, by place or name, with the names of their columns."""
+    named: list[tuple[Span, str]] = []
+    secrets: dict[int | str, str] = {}
+    if len(sql) > 20_000 or not _STATEMENT.match(sql):
+        return secrets
+    for match in _INTO.finditer(sql):
+        names = [name.strip(" \"'`\n") for name in (match["names"] or "").split(",")]
+        named += zip(_values(sql, match.end() + (match["how"] != "select"))[0], names, strict=False)
+    for number, match in enumerate(_PARAMETER.finditer(sql)):
+        place, mark = match.start("mark"), match["mark"].strip("?:@$").removeprefix("%(").removesuffix(")s").strip("%")
+        name = match["column"] or next((name for (start, end), name in named if start <= place < end), "")
+        if names_column(name):
+            secrets[int(mark) - 1 if mark.isdecimal() else number if mark in {"", "s"} else mark] = name
+    return secrets
+
+
+def table_secrets(text: str, low: str, places: Sequence[int]) -> Iterable[Span]:
+    """Return the places of secrets in the tables of a text, also in lower case, with names of secrets at these places."""
+    return [
+        *_lines(text, low, places),
+        *(_html(text) if "<" in text else ()),
+        *(_sql(text) if "(" in text or "[" in text else ()),
+    ]
