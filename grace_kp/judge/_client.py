@@ -208,14 +208,14 @@ class JudgeClient:
     def _fail(self, request: _Request, error: BaseException) -> Judgements:
         """Answer a request with the fallback."""
         message = str(error) if isinstance(error, GraceError) else ": ".join(describe_error(error, _LONGEST_ERROR))
-        attempts = getattr(error, "attempts", 1)
+        cost = {name: vars(error).get(name) for name in ("attempts", "tokens_in", "tokens_out")}
+        known = {name: count for name, count in cost.items() if isinstance(count, int)}
         failed = Evaluation.failed(
-            redact_text(message, identifiers=True),
-            attempts=attempts if isinstance(attempts, int) else 1,
-            latency_ms=_elapsed_ms(request.started),
-            model=self.model,
+            redact_text(message, identifiers=True), latency_ms=_elapsed_ms(request.started), model=self.model, **known
         )
-        return self._release(request, self._store(request, dict.fromkeys(request.names, failed)))
+        judgements = dict.fromkeys(request.names, replace(failed, tokens_in=None, tokens_out=None))
+        judgements[request.names[0]] = failed  # the cost is counted once, as in `_read`
+        return self._release(request, self._store(request, judgements))
 
     def _summary(self, samples: Sequence[Judgements]) -> Judgements:
         summary = {name: _mean([sample[name] for sample in samples]) for name in samples[0]}
