@@ -1,6 +1,16 @@
 """Background work: the only room that starts threads, and the one place for forks and exits. It knows nothing about traces."""
 
-from grace_kp.background._calls import DeadlineExceeded, await_within, begin, call_within, finish, for_each, in_thread
+from grace_kp.background._calls import (
+    DeadlineExceeded,
+    await_within,
+    begin,
+    call_within,
+    finish,
+    for_each,
+    in_thread,
+    running_loop,
+    to_thread,
+)
 from grace_kp.background._lock import Latch, PoliteLock, is_mine
 from grace_kp.background._loss import report_loss
 from grace_kp.background._process import Lock, Resident, haste, is_subinterpreter, watch
@@ -27,5 +37,7 @@ __all__ = [
     "may_wait",
     "report_loss",
     "retry_after",
+    "running_loop",
+    "to_thread",
     "watch",
 ]

@@ -9,7 +9,16 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from grace_kp.background import DeadlineExceeded, await_within, begin, call_within, finish, in_thread
+from grace_kp.background import (
+    DeadlineExceeded,
+    await_within,
+    begin,
+    call_within,
+    finish,
+    in_thread,
+    running_loop,
+    to_thread,
+)
 from grace_kp.gating._hidden import for_reviewer, without_secrets
 from grace_kp.gating._notice import deliver
 from grace_kp.gating._outcome import Raised, Returned
@@ -140,10 +149,11 @@ async def _perform_in_thread(step: Work) -> object:
     import contextvars
 
     if not step.writes:
-        return await asyncio.to_thread(_perform, step)
+        return await to_thread(_perform, step)
+    loop = running_loop()
     try:
         # A future and no task: an event loop that ends cancels all its tasks.
-        performing = asyncio.get_running_loop().run_in_executor(None, contextvars.copy_context().run, _perform, step)
+        performing = loop.run_in_executor(None, contextvars.copy_context().run, _perform, step)
     except RuntimeError:  # the loop's threads have ended
         return _perform(step)
     cancelled: BaseException | None = None
@@ -165,6 +175,7 @@ def _perform_waiting(step: Await) -> object:
 
 
 async def _perform_waiting_async(step: Await) -> object:
+    running_loop()
     try:
         return await step.inquiry.wait_async()
     except Exception as error:  # noqa: BLE001 — as above
@@ -276,6 +287,7 @@ def _timed(response: InterventionResponse, started: float) -> InterventionRespon
 
 async def ask_async(reviewer: Reviewer, request: InterventionRequest) -> InterventionResponse | NoAnswer | Failed:
     """Ask from a coroutine, without blocking the event loop; a reviewer that is async is cancelled when time is up."""
+    running_loop()
     started = time.perf_counter()
     try:
         call = review_function(reviewer)

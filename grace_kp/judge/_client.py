@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from grace_kp.background import running_loop, to_thread
 from grace_kp.confidence import Evaluation
 from grace_kp.errors import EvaluationFailed, GraceError
 from grace_kp.judge._cache import JudgementCache
@@ -101,6 +102,7 @@ class JudgeClient:
         """Return the same without blocking the event loop; the samples are asked for side by side."""
         import asyncio
 
+        running_loop()
         samples = (self._asample(prompt, names, run, number) for number in range(self.samples))
         return self._summary(await asyncio.gather(*samples))
 
@@ -128,12 +130,12 @@ class JudgeClient:
             return _shared(await asyncio.shield(asyncio.wrap_future(request.future)), request.started)
         try:
             # In threads, because a cache on disk may wait for another process.
-            judgements = await asyncio.to_thread(self._lookup, request)
+            judgements = await to_thread(self._lookup, request)
             if judgements is None:
                 reply = await acall_judge(
                     self.judge, prompt.text, vary=self.samples > 1, fields=names, timeout=self.timeout
                 )
-                judgements = await asyncio.to_thread(self._store, request, self._read(request, reply))
+                judgements = await to_thread(self._store, request, self._read(request, reply))
         except Exception as error:  # noqa: BLE001 — whatever a judge does, it ends in a fallback
             return self._fail(request, error)
         except BaseException as error:

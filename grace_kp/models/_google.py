@@ -14,7 +14,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from grace_kp.background import DeadlineExceeded, call_within, retry_after
+from grace_kp.background import DeadlineExceeded, call_within, retry_after, running_loop, to_thread
 from grace_kp.errors import JudgeError, MissingExtra
 
 if TYPE_CHECKING:
@@ -89,12 +89,10 @@ class GoogleCaller:
 
     async def acall(self, work: Callable[[Any, Any], Awaitable[Any]]) -> tuple[Any, int]:
         """Run as `call` does, without blocking the event loop."""
-        import asyncio
-
         import anyio
         from tenacity import AsyncRetrying
 
-        client = await asyncio.to_thread(self._client, asyncio.get_running_loop())
+        client = await to_thread(self._client, running_loop())
         deadline = time.monotonic() + self.timeout
         attempts = 0
 

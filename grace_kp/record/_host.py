@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 COMPLETED, FAILED, CANCELLED, EXITED, CLOSED = "completed", "failed", "cancelled", "exited", "closed"
 SUSPENDED, NOT_APPROVED, INTERRUPTED = "suspended", "not_approved", "interrupted"
 MAX_TARGETS, MAX_NAME = 5, 200
+CANCELLATIONS = frozenset({"KeyboardInterrupt", "Cancelled", "GreenletExit"})
+"""Those of Python, trio and gevent. An Exception of such a name is an error like others, such as the status of a service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +122,11 @@ class Host:
             return CLOSED
         if issubclass(kind, SystemExit):
             return EXITED
-        if issubclass(kind, KeyboardInterrupt):
+        if not issubclass(kind, Exception) and any(base.__name__ in CANCELLATIONS for base in kind.__mro__):
             return CANCELLED
+        if issubclass(kind, BaseExceptionGroup):  # trio groups the cancellations of a nursery
+            inner = {self.status_after(each) for each in _grouped(error)}
+            return CANCELLED if inner == {CANCELLED} else FAILED
         signal = self._signal_of(kind)
         return FAILED if signal is None else signal.status
 
@@ -151,6 +156,9 @@ class Host:
             if signal is not None:
                 return signal
         return None
+
+
+_grouped = BaseExceptionGroup.exceptions.__get__  # an override may be anything
 
 
 def _chained(locations: tuple[tuple[Locate, Place], ...]) -> Locate:
