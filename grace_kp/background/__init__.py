@@ -15,10 +15,11 @@ from grace_kp.background._lock import Latch, PoliteLock, is_mine
 from grace_kp.background._loss import report_loss
 from grace_kp.background._process import Lock, Resident, haste, is_subinterpreter, watch
 from grace_kp.background._retry import retry_after
-from grace_kp.background._thread import may_wait
+from grace_kp.background._thread import BackgroundThread, may_wait
 from grace_kp.background._worker import Worker
 
 __all__ = [
+    "BackgroundThread",
     "DeadlineExceeded",
     "Latch",
     "Lock",
