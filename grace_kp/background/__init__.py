@@ -1,25 +1,14 @@
 """Background work: the only room that starts threads, and the one place for forks and exits. It knows nothing about traces."""
 
-from grace_kp.background._calls import (
-    DeadlineExceeded,
-    await_within,
-    begin,
-    call_within,
-    finish,
-    for_each,
-    in_thread,
-    running_loop,
-    to_thread,
-)
+from grace_kp.background._calls import DeadlineExceeded, await_within, begin, call_within, finish, for_each, in_thread
 from grace_kp.background._lock import Latch, PoliteLock, is_mine
 from grace_kp.background._loss import report_loss
 from grace_kp.background._process import Lock, Resident, haste, is_subinterpreter, watch
 from grace_kp.background._retry import retry_after
-from grace_kp.background._thread import BackgroundThread, may_wait
+from grace_kp.background._thread import may_wait, running_loop, to_thread
 from grace_kp.background._worker import Worker
 
 __all__ = [
-    "BackgroundThread",
     "DeadlineExceeded",
     "Latch",
     "Lock",

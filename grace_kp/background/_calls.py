@@ -8,15 +8,13 @@ from __future__ import annotations
 import contextvars
 import inspect
 import threading
-from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from grace_kp.background._thread import BackgroundThread, may_wait
+from grace_kp.background._thread import BackgroundThread, may_wait, running_loop
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Awaitable, Callable, Iterable
 
-P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -127,31 +125,6 @@ def _loop_runs() -> bool:
 
 async def _awaited(value: Awaitable[R]) -> R:
     return await value
-
-
-def running_loop() -> asyncio.AbstractEventLoop:
-    """Return the running event loop of asyncio.
-
-    Raises:
-        RuntimeError: the caller is a coroutine of another library, such as trio.
-    """
-    import asyncio
-
-    loop = asyncio._get_running_loop()
-    if loop is None:
-        raise RuntimeError(
-            "async gates, judges and approvals need asyncio, and no event loop of asyncio runs here; run the program with asyncio "
-            '(anyio: backend="asyncio"), or call a plain function in a worker thread, as with trio.to_thread.run_sync'
-        )
-    return loop
-
-
-async def to_thread(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call as `asyncio.to_thread` does; errors as for `running_loop`."""
-    import asyncio
-
-    running_loop()
-    return await asyncio.to_thread(call, *args, **kwargs)
 
 
 async def in_thread(call: Callable[[], R], *, name: str) -> R:

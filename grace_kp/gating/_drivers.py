@@ -9,16 +9,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from grace_kp.background import (
-    DeadlineExceeded,
-    await_within,
-    begin,
-    call_within,
-    finish,
-    in_thread,
-    running_loop,
-    to_thread,
-)
+from grace_kp.background import DeadlineExceeded, await_within, begin, call_within, finish, in_thread, running_loop
 from grace_kp.gating._hidden import for_reviewer, without_secrets
 from grace_kp.gating._notice import deliver
 from grace_kp.gating._outcome import Raised, Returned
@@ -101,6 +92,8 @@ async def drive_async(engine: Generator[Step, Any, T], run: Callable[[Consent], 
             raise GeneratorExit from None
         advance = engine.send
         try:
+            if getattr(step, "blocks", isinstance(step, Ask | Await)) and not is_closing:
+                running_loop()
             if isinstance(step, Run):
                 answer = await _run_async(step, run)
             elif isinstance(step, Ask):
@@ -149,11 +142,10 @@ async def _perform_in_thread(step: Work) -> object:
     import contextvars
 
     if not step.writes:
-        return await to_thread(_perform, step)
-    loop = running_loop()
+        return await asyncio.to_thread(_perform, step)
     try:
         # A future and no task: an event loop that ends cancels all its tasks.
-        performing = loop.run_in_executor(None, contextvars.copy_context().run, _perform, step)
+        performing = asyncio.get_running_loop().run_in_executor(None, contextvars.copy_context().run, _perform, step)
     except RuntimeError:  # the loop's threads have ended
         return _perform(step)
     cancelled: BaseException | None = None
@@ -175,7 +167,6 @@ def _perform_waiting(step: Await) -> object:
 
 
 async def _perform_waiting_async(step: Await) -> object:
-    running_loop()
     try:
         return await step.inquiry.wait_async()
     except Exception as error:  # noqa: BLE001 — as above
@@ -287,7 +278,6 @@ def _timed(response: InterventionResponse, started: float) -> InterventionRespon
 
 async def ask_async(reviewer: Reviewer, request: InterventionRequest) -> InterventionResponse | NoAnswer | Failed:
     """Ask from a coroutine, without blocking the event loop; a reviewer that is async is cancelled when time is up."""
-    running_loop()
     started = time.perf_counter()
     try:
         call = review_function(reviewer)

@@ -124,18 +124,10 @@ _THOUGHT_OR_OBJECT = re.compile(
     r"|\[(?P<end2>/)?THINK(?:ING)?\]|<\|channel\|>\s?(?:analysis|commentary|(?P<end3>final))[^<>\n{}]{0,80}<\|message\|>",
     re.IGNORECASE,
 )
-_FRAME = re.compile(
-    r"\A\s*<\|?(?:(?:final_)?answer|(?:START_)?response|output)\|?>|<(?:/(?:final_)?answer|/response|/output|\|END_RESPONSE\|)>\s*\Z",
-    re.IGNORECASE,
-)
 
 
 def _without_thoughts(text: str) -> str:
-    """Return a reply without the thoughts of the model, whose figures are drafts, and without a tag around the answer.
-
-    A thought without a closing tag extends to the end, and one without an opening tag begins with the reply. A tag inside a JSON object
-    of the reply is data.
-    """
+    """Return a reply without the model's thoughts, also those that lack a tag. A tag inside a JSON object of the reply is data."""
     kept, start, at, objects, is_thought = "", 0, 0, 0, False
     while (found := _THOUGHT_OR_OBJECT.search(text, at)) is not None:
         at = found.end()
@@ -148,7 +140,7 @@ def _without_thoughts(text: str) -> str:
             kept, start, is_thought = kept if is_thought else "", at, False
         elif not is_thought:
             kept, is_thought = kept + text[start : found.start()] + " ", True
-    return _FRAME.sub("", kept + ("" if is_thought else text[start:])).strip()
+    return (kept + ("" if is_thought else text[start:])).strip()
 
 
 # A number of more than 30 digits is not a score; Python would also refuse to parse very long integers.

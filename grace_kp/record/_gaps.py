@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from grace_kp.background import BackgroundThread
 from grace_kp.record._current import FIRST, PATCHES, TROUBLES
 from grace_kp.record._guard import note
 from grace_kp.record._spec import AGENT
@@ -35,7 +34,7 @@ def stray(run: Run) -> None:
     owner = run.owner
     if run.via_trace is None:
         owner.stray_since = max(owner.stray_since, FIRST.number)
-        is_ours = isinstance(threading.current_thread(), BackgroundThread)  # a judge or scorer may be a tool
+        is_ours = threading.current_thread().name.startswith("grace_kp ")  # a judge or scorer may be a tool
         if not PATCHES.originals and not is_ours and _started_by_another(run, owner):
             note("a tool outside of any run", OUTSIDE)
 

@@ -125,8 +125,8 @@ class Host:
         if not issubclass(kind, Exception) and any(base.__name__ in CANCELLATIONS for base in kind.__mro__):
             return CANCELLED
         if issubclass(kind, BaseExceptionGroup):  # trio groups the cancellations of a nursery
-            inner = {self.status_after(each) for each in _grouped(error)}
-            return CANCELLED if inner == {CANCELLED} else FAILED
+            inner = BaseExceptionGroup.exceptions.__get__(error)  # an override may be anything
+            return CANCELLED if {*map(self.status_after, inner)} == {CANCELLED} else FAILED
         signal = self._signal_of(kind)
         return FAILED if signal is None else signal.status
 
@@ -156,9 +156,6 @@ class Host:
             if signal is not None:
                 return signal
         return None
-
-
-_grouped = BaseExceptionGroup.exceptions.__get__  # an override may be anything
 
 
 def _chained(locations: tuple[tuple[Locate, Place], ...]) -> Locate:

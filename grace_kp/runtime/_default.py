@@ -25,6 +25,9 @@ class Default(Front):
         self._grace: Grace | None = None
         self._defined = Definitions()
 
+    def __reduce__(self) -> str:
+        return "DEFAULT"  # a function from a pickle records with the default runtime of its process
+
     def get(self) -> Grace:
         """Return the default runtime, created from the settings on first use."""
         if self._grace is None:

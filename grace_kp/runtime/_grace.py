@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager
 from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any, Literal, Self
+from uuid import uuid4
 
 from grace_kp.background import Lock, Resident, is_subinterpreter, watch
 from grace_kp.errors import GraceError, SettingsError
@@ -45,11 +46,24 @@ SUBINTERPRETER = (
 )
 
 
+PICKLED: dict[str, Grace] = {}
+"""The runtimes that were pickled here, or opened from a pickle, by their names in pickles."""
+
+
 class Grace(Front, Watched, Resident):
     """Records the runs of your agents, scores them, computes a confidence, and gates actions on it.
 
-    One object serves any number of agents, threads and event loops. It opens and starts nothing before the first run.
+    One object serves any number of agents, threads and event loops. It opens and starts nothing before the first run. Another process
+    opens it from a pickle, once, with the same arguments.
     """
+
+    _arguments: dict[str, Any]
+
+    def __new__(cls, **arguments: Any) -> Self:
+        """Keep the arguments for pickles."""
+        self = super().__new__(cls)
+        self._arguments = arguments
+        return self
 
     def __init__(
         self,
@@ -380,6 +394,15 @@ class Grace(Front, Watched, Resident):
             "last_trouble": TROUBLES.last,
         }
 
+    def __reduce__(self) -> Any:
+        if self._own_store is not None:
+            raise TypeError(
+                "a Grace with a Store object cannot be pickled; name its store by a URL, such as sqlite:///traces.db"
+            )
+        name = next((name for name, known in PICKLED.items() if known is self), uuid4().hex)
+        PICKLED[name] = self
+        return _unpickled, (type(self), name, {**self._arguments, "store": self._store_url})
+
     def fork_locks(self) -> Sequence[Lock]:
         """Return what is held during a fork, so that nothing is half done then, an import least of all."""
         return (self._lock,)
@@ -397,3 +420,7 @@ class Grace(Front, Watched, Resident):
 
     def __repr__(self) -> str:
         return f"Grace(store={self.settings.store or self._own_store!r}, domain={self.settings.domain!r})"
+
+
+def _unpickled(kind: type[Grace], name: str, arguments: dict[str, Any]) -> Grace:
+    return PICKLED.get(name) or PICKLED.setdefault(name, kind(**arguments))
