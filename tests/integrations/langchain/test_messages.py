@@ -42,7 +42,7 @@ def test_an_answer_from_the_cache_is_recorded_and_costs_no_tokens(grace, handler
     said = AIMessage("hello", usage_metadata={"input_tokens": 7, "output_tokens": 5, "total_tokens": 12})
     model = says(said)
     model.cache = InMemoryCache()
-    RunnableLambda(lambda _: next(model.invoke("a") for _ in range(3))).invoke("q", {"callbacks": [handler]})
+    RunnableLambda(lambda _: [model.invoke("a") for _ in range(3)].pop()).invoke("q", {"callbacks": [handler]})
     trace = only(grace)
     assert [("thought", "hello")] * 3 == steps(trace)
     assert {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12} == trace.grace["usage"]
