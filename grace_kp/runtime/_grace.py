@@ -46,10 +46,6 @@ SUBINTERPRETER = (
 )
 
 
-PICKLED: dict[str, Grace] = {}
-"""The runtimes that were pickled here, or opened from a pickle, by their names in pickles."""
-
-
 class Grace(Front, Watched, Resident):
     """Records the runs of your agents, scores them, computes a confidence, and gates actions on it.
 
@@ -399,9 +395,11 @@ class Grace(Front, Watched, Resident):
             raise TypeError(
                 "a Grace with a Store object cannot be pickled; name its store by a URL, such as sqlite:///traces.db"
             )
+        from grace_kp.runtime._default import PICKLED, unpickled
+
         name = next((name for name, known in PICKLED.items() if known is self), uuid4().hex)
         PICKLED[name] = self
-        return _unpickled, (type(self), name, {**self._arguments, "store": self._store_url})
+        return unpickled, (type(self), name, {**self._arguments, "store": self._store_url})
 
     def fork_locks(self) -> Sequence[Lock]:
         """Return what is held during a fork, so that nothing is half done then, an import least of all."""
@@ -420,7 +418,3 @@ class Grace(Front, Watched, Resident):
 
     def __repr__(self) -> str:
         return f"Grace(store={self.settings.store or self._own_store!r}, domain={self.settings.domain!r})"
-
-
-def _unpickled(kind: type[Grace], name: str, arguments: dict[str, Any]) -> Grace:
-    return PICKLED.get(name) or PICKLED.setdefault(name, kind(**arguments))
