@@ -183,6 +183,9 @@ class _Package(ModuleType):
         if name == "record":  # the import system binds a sub-package here once that is loaded
             import grace_kp.integrations  # noqa: F401
 
+    def __reduce__(self) -> Any:
+        return importlib.import_module, (__name__,)  # cloudpickle knows plain modules only
+
 
 sys.modules[__name__].__class__ = _Package
 

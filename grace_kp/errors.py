@@ -124,7 +124,12 @@ class JudgeError(GraceError):
     Attributes:
         attempts: number of attempts.
         status: HTTP status of the last response; None without a response.
+        tokens_in: tokens that the model read all the same; None when unknown.
+        tokens_out: tokens that it wrote, thoughts among them; None when unknown.
     """
+
+    tokens_in: int | None = None
+    tokens_out: int | None = None
 
     def __init__(self, message: str, *, attempts: int = 1, status: int | None = None) -> None:
         self.attempts = attempts

@@ -13,6 +13,7 @@ from grace_kp.approvals._export import export
 from grace_kp.approvals._retention import forget
 from grace_kp.approvals._standing import Standing
 from grace_kp.approvals._verify import verify
+from grace_kp.background import to_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -58,9 +59,7 @@ def twin(verb: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], Co
 
     @functools.wraps(verb)
     async def twin_of(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        import asyncio
-
-        return await asyncio.to_thread(verb, self, *args, **kwargs)
+        return await to_thread(verb, self, *args, **kwargs)
 
     twin_of.__name__ = f"a{verb.__name__}"
     twin_of.__doc__ = f"`{verb.__name__}` without blocking the event loop."

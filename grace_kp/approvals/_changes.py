@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._actor import Actor
 from grace_kp.approvals._chain import entry_of
+from grace_kp.background import to_thread
 from grace_kp.errors import StoreError
 
 if TYPE_CHECKING:
@@ -70,11 +71,9 @@ class Changes:
                 sleep()
 
     async def __aiter__(self) -> AsyncIterator[Change]:
-        import asyncio
-
         with self._inbox.watcher.waiting(None) as waiter, waiter.on_loop() as sleep:
             while True:
-                for change in await asyncio.to_thread(self._next):
+                for change in await to_thread(self._next):
                     self._seq = change.seq
                     yield change
                 waiter.due = self._inbox.clock() + SWEEP_SECONDS

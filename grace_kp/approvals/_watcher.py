@@ -12,7 +12,7 @@ import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.background import Latch, Resident, Worker, watch
+from grace_kp.background import Latch, Resident, Worker, running_loop, watch
 from grace_kp.trace import redacted_error
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Waiter:
         """Return a coroutine function that waits on the running event loop until there may be a change."""
         import asyncio
 
-        loop, changed = asyncio.get_running_loop(), asyncio.Event()
+        loop, changed = running_loop(), asyncio.Event()
 
         def wake() -> None:
             try:

@@ -5,7 +5,7 @@ from grace_kp.background._lock import Latch, PoliteLock, is_mine
 from grace_kp.background._loss import report_loss
 from grace_kp.background._process import Lock, Resident, haste, is_subinterpreter, watch
 from grace_kp.background._retry import retry_after
-from grace_kp.background._thread import may_wait
+from grace_kp.background._thread import may_wait, running_loop, to_thread
 from grace_kp.background._worker import Worker
 
 __all__ = [
@@ -27,5 +27,7 @@ __all__ = [
     "may_wait",
     "report_loss",
     "retry_after",
+    "running_loop",
+    "to_thread",
     "watch",
 ]

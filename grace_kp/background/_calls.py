@@ -10,7 +10,7 @@ import inspect
 import threading
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from grace_kp.background._thread import BackgroundThread, may_wait
+from grace_kp.background._thread import BackgroundThread, may_wait, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -131,8 +131,7 @@ async def in_thread(call: Callable[[], R], *, name: str) -> R:
     """Return the result of `call`, which runs in a thread of its own. Unlike `asyncio.to_thread`, no loop waits for the thread to end."""
     import asyncio
 
-    loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
+    loop, ended = running_loop(), asyncio.Event()
 
     def wake() -> None:
         try:

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from grace_kp.background import DeadlineExceeded, await_within, begin, call_within, finish, in_thread
+from grace_kp.background import DeadlineExceeded, await_within, begin, call_within, finish, in_thread, running_loop
 from grace_kp.gating._hidden import for_reviewer, without_secrets
 from grace_kp.gating._notice import deliver
 from grace_kp.gating._outcome import Raised, Returned
@@ -92,6 +92,8 @@ async def drive_async(engine: Generator[Step, Any, T], run: Callable[[Consent], 
             raise GeneratorExit from None
         advance = engine.send
         try:
+            if getattr(step, "blocks", isinstance(step, Ask | Await)) and not is_closing:
+                running_loop()
             if isinstance(step, Run):
                 answer = await _run_async(step, run)
             elif isinstance(step, Ask):

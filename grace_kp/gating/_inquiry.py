@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import Actor, ApprovalState, canonical, decode, digest, has_digest, opened_arguments
+from grace_kp.background import to_thread
 from grace_kp.errors import ActionCancelled, AlreadyDecided, ApprovalError, ChangedSinceShown, StoreError
 from grace_kp.gating._decision import Basis
 from grace_kp.gating._filing import Encoded, new_request, policy_now
@@ -153,10 +154,8 @@ class Inquiry:
 
     async def wait_async(self) -> Approval:
         """`wait` without blocking the event loop, and without a thread."""
-        import asyncio
-
         with self._inbox.watcher.waiting(self.id) as waiter, waiter.on_loop() as sleep:
-            while await asyncio.to_thread(self.is_waiting):
+            while await to_thread(self.is_waiting):
                 waiter.due = self.due()
                 await sleep()
         return self.approval

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
+from grace_kp.background import to_thread
 from grace_kp.confidence import Evaluation
 from grace_kp.errors import EvaluationFailed
 from grace_kp.trace import describe_error
@@ -65,9 +66,7 @@ class SourceAgreementCalculator:
 
     async def acalculate_detailed(self, answers: Sequence[str]) -> Evaluation:
         """Calculate as `calculate_detailed` does, without blocking the event loop."""
-        import asyncio
-
-        return await asyncio.to_thread(self.calculate_detailed, answers)
+        return await to_thread(self.calculate_detailed, answers)
 
 
 def _embedded(embedder: EmbedderLike, texts: Sequence[str]) -> npt.NDArray[np.floating[Any]]:

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from grace_kp.background import running_loop, to_thread
 from grace_kp.confidence import Evaluation
 from grace_kp.errors import EvaluationFailed, GraceError
 from grace_kp.judge._cache import JudgementCache
@@ -102,6 +103,7 @@ class JudgeClient:
         """Return the same without blocking the event loop; the samples are asked for side by side."""
         import asyncio
 
+        running_loop()
         samples = (self._asample(prompt, names, run, number) for number in range(self.samples))
         return self._summary(await asyncio.gather(*samples))
 
@@ -129,12 +131,12 @@ class JudgeClient:
             return _shared(await asyncio.shield(asyncio.wrap_future(request.future)), request.started)
         try:
             # In threads, because a cache on disk may wait for another process.
-            judgements = await asyncio.to_thread(self._lookup, request)
+            judgements = await to_thread(self._lookup, request)
             if judgements is None:
                 reply = await acall_judge(
                     self.judge, prompt.text, vary=self.samples > 1, fields=names, timeout=self.timeout
                 )
-                judgements = await asyncio.to_thread(self._store, request, self._read(request, reply))
+                judgements = await to_thread(self._store, request, self._read(request, reply))
         except Exception as error:  # noqa: BLE001 — whatever a judge does, it ends in a fallback
             return self._fail(request, error)
         except BaseException as error:
@@ -209,14 +211,14 @@ class JudgeClient:
     def _fail(self, request: _Request, error: BaseException) -> Judgements:
         """Answer a request with the fallback."""
         message = str(error) if isinstance(error, GraceError) else ": ".join(describe_error(error, _LONGEST_ERROR))
-        attempts = getattr(error, "attempts", 1)
+        cost = {name: vars(error).get(name) for name in ("attempts", "tokens_in", "tokens_out")}
+        known = {name: count for name, count in cost.items() if isinstance(count, int)}
         failed = Evaluation.failed(
-            redact_text(message, identifiers=True),
-            attempts=attempts if isinstance(attempts, int) else 1,
-            latency_ms=_elapsed_ms(request.started),
-            model=self.model,
+            redact_text(message, identifiers=True), latency_ms=_elapsed_ms(request.started), model=self.model, **known
         )
-        return self._release(request, self._store(request, dict.fromkeys(request.names, failed)))
+        judgements = dict.fromkeys(request.names, replace(failed, tokens_in=None, tokens_out=None))
+        judgements[request.names[0]] = failed  # the cost is counted once, as in `_read`
+        return self._release(request, self._store(request, judgements))
 
     def _summary(self, samples: Sequence[Judgements]) -> Judgements:
         summary = {name: _mean([sample[name] for sample in samples]) for name in samples[0]}

@@ -11,6 +11,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -87,9 +88,10 @@ def _parse(reply: object, names: tuple[str, ...]) -> Parsed:
         raise _Refused(f"the reply is a {type(reply).__name__}, not a text")
     if len(reply) > MAX_REPLY:
         raise _Refused(f"the reply is longer than {MAX_REPLY:,} characters")
-    text = normalised(reply)
+    whole = normalised(reply)
+    text = _without_thoughts(whole)
     if not text:
-        raise _Refused("the reply is empty")
+        raise _Refused("the reply is a thought without a judgement" if whole else "the reply is empty")
     if _MIXED.search(text):
         raise _Refused("the reply holds a mixed number")
     return _from_json(text, names) or _from_text(text, names)
@@ -99,6 +101,7 @@ _FOOTNOTES = re.compile("[\u00b2\u00b3\u00b9\u2070-\u2079\u2080-\u2089\u2460-\u2
 _VULGAR = re.compile("(?<=[0-9０-９])\\s?[\u00bc-\u00be\u2150-\u215f\u2189]")
 _MIXED = re.compile("\0")
 _CHUNK = 2_000
+_MAX_OBJECTS = 200
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]")
 _PLAIN = str.maketrans(
     {"−": "-", "‐": "-", "‑": "-", "–": "-", "—": "-", "⁄": "/", "∕": "/", "÷": "/", "٪": "%", "：": ":"}
@@ -112,6 +115,32 @@ def normalised(text: str) -> str:
     # In pieces, because the time grows with the square of a run of combining characters.
     chunks = [unicodedata.normalize("NFKC", plain[at : at + _CHUNK]) for at in range(0, len(plain), _CHUNK)]
     return _INVISIBLE.sub("", "".join(chunks)).translate(_PLAIN).strip()
+
+
+# The tags of Qwen, DeepSeek and others, of Magistral, Cohere, Kimi and Seed, and the channels of gpt-oss.
+_THOUGHT_OR_OBJECT = re.compile(
+    r"\{|(?:<|&lt;|◁)\s{0,2}(?:\|\s?)?(?P<end>/\s?|end_(?:of_)?)?(?:start_|begin_(?:of_)?|seed:)?"
+    r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|analysis|思考)\b[^<>\n{}]{0,80}?(?:>|&gt;|▷)"
+    r"|\[(?P<end2>/)?THINK(?:ING)?\]|<\|channel\|>\s?(?:analysis|commentary|(?P<end3>final))[^<>\n{}]{0,80}<\|message\|>",
+    re.IGNORECASE,
+)
+
+
+def _without_thoughts(text: str) -> str:
+    """Return a reply without the model's thoughts, also those that lack a tag. A tag inside a JSON object of the reply is data."""
+    kept, start, at, objects, is_thought = "", 0, 0, 0, False
+    while (found := _THOUGHT_OR_OBJECT.search(text, at)) is not None:
+        at = found.end()
+        if found[0] == "{":
+            objects += not is_thought
+            if not is_thought and objects <= _MAX_OBJECTS:
+                with suppress(ValueError, RecursionError):
+                    at = json.JSONDecoder().raw_decode(text, found.start())[1]
+        elif any(found.groups()):
+            kept, start, is_thought = kept if is_thought else "", at, False
+        elif not is_thought:
+            kept, is_thought = kept + text[start : found.start()] + " ", True
+    return (kept + ("" if is_thought else text[start:])).strip()
 
 
 # A number of more than 30 digits is not a score; Python would also refuse to parse very long integers.
@@ -214,7 +243,7 @@ def _from_json(text: str, names: tuple[str, ...]) -> Parsed | None:
     end, start, braces = 0, text.find("{"), 0
     while start >= 0:
         braces += 1
-        if braces > 200:
+        if braces > _MAX_OBJECTS:
             raise _Refused("the reply holds too many braces to be a score")
         try:
             value, after = decoder.raw_decode(text, start)

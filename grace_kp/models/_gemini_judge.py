@@ -110,18 +110,15 @@ def _reply(response: Any, attempts: int, model: str) -> JudgeReply:
     content = candidates[0].content if candidates else None
     parts = (content.parts or []) if content is not None else []
     text = "".join(part.text for part in parts if part.text and not part.thought)
-    if not text:
-        reason = candidates[0].finish_reason if candidates else getattr(response.prompt_feedback, "block_reason", None)
-        raise JudgeError(
-            f"the model gave no text ({getattr(reason, 'value', reason) or 'no reason given'})", attempts=attempts
-        )
     usage = response.usage_metadata
     counts = [getattr(usage, name, None) for name in ("candidates_token_count", "thoughts_token_count")]
     known = [count for count in counts if count is not None]
-    return JudgeReply(
-        text,
-        model=response.model_version or model,
-        tokens_in=getattr(usage, "prompt_token_count", None),
-        tokens_out=sum(known) if known else None,
-        attempts=attempts,
-    )
+    tokens_in, tokens_out = getattr(usage, "prompt_token_count", None), sum(known) if known else None
+    if not text:
+        reason = candidates[0].finish_reason if candidates else getattr(response.prompt_feedback, "block_reason", None)
+        words = f"the model gave no text ({getattr(reason, 'value', reason) or 'no reason given'})"
+        error = JudgeError(words, attempts=attempts)
+        error.tokens_in, error.tokens_out = tokens_in, tokens_out
+        raise error
+    model = response.model_version or model
+    return JudgeReply(text, model=model, tokens_in=tokens_in, tokens_out=tokens_out, attempts=attempts)

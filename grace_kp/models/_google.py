@@ -14,7 +14,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from grace_kp.background import DeadlineExceeded, call_within, retry_after
+from grace_kp.background import DeadlineExceeded, call_within, retry_after, running_loop, to_thread
 from grace_kp.errors import JudgeError, MissingExtra
 
 if TYPE_CHECKING:
@@ -89,12 +89,10 @@ class GoogleCaller:
 
     async def acall(self, work: Callable[[Any, Any], Awaitable[Any]]) -> tuple[Any, int]:
         """Run as `call` does, without blocking the event loop."""
-        import asyncio
-
         import anyio
         from tenacity import AsyncRetrying
 
-        client = await asyncio.to_thread(self._client, asyncio.get_running_loop())
+        client = await to_thread(self._client, running_loop())
         deadline = time.monotonic() + self.timeout
         attempts = 0
 
@@ -160,9 +158,11 @@ class GoogleCaller:
 
     def _client(self, loop: asyncio.AbstractEventLoop | None) -> Any:
         """Return the client of an event loop, or the one for sync calls (None)."""
+        if (
+            self._pid != os.getpid()
+        ):  # connections that were open before a fork are the parent's, and the lock may be held
+            self._lock, self._pid, self._sync, self._of_loop = threading.Lock(), os.getpid(), None, WeakKeyDictionary()
         with self._lock:
-            if self._pid != os.getpid():  # connections that were open before a fork are the parent's
-                self._pid, self._sync, self._of_loop = os.getpid(), None, WeakKeyDictionary()
             client = self._sync if loop is None else self._of_loop.get(loop)
             if client is None:
                 client = self._new_client()

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 CURRENT: ContextVar[Any] = ContextVar("grace_kp_current", default=None)
 """The innermost recorded call or run of this context. `_location` knows its type."""
 
+get_frame, set_frame, reset_frame = CURRENT.get, CURRENT.set, CURRENT.reset
+
 CAPTURE: ContextVar[list[Any] | None] = ContextVar("grace_kp_capture", default=None)
 """Runs that begin in this context are put here too, for `grace_kp.testing.capture`."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import _run
@@ -31,7 +32,16 @@ _BIG = 1 << 64
 def entering(spec: Spec, recorder: Callable[[], Recorder]) -> Enter:
     """Return the function that a wrapper calls first: it gives the frame to make current, or None to record nothing."""
     enter, mask = _entering(spec, recorder), spec.mask
-    return enter if mask is None else lambda args, kwargs: enter(*mask(args, kwargs))
+    entry = _Entry(enter if mask is None else lambda args, kwargs: enter(*mask(args, kwargs)))
+    entry.__dict__["arguments"] = spec, recorder
+    return entry
+
+
+class _Entry(functools.partial["Frame | None"]):
+    """A function of `entering`, which pickles as a call of `entering`."""
+
+    def __reduce__(self) -> Any:
+        return entering, self.__dict__["arguments"]
 
 
 def _entering(spec: Spec, recorder: Callable[[], Recorder]) -> Enter:

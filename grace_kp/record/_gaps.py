@@ -8,7 +8,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from grace_kp.record._current import FIRST, TROUBLES
+from grace_kp.record._current import FIRST, PATCHES, TROUBLES
+from grace_kp.record._guard import note
 from grace_kp.record._spec import AGENT
 
 if TYPE_CHECKING:
@@ -19,16 +20,23 @@ OFF = "recording is disabled, so nothing is known of this run"
 UNRECORDED = "this run could not be recorded"
 STRAY = "a tool was called in a thread that does not carry this run (use gk.propagate or gk.instrument_threads)"
 THREAD = "the action was called in a thread that does not carry the run that started it (use gk.propagate or gk.instrument_threads)"
+OUTSIDE = (
+    "a thread called it while an agent ran, so it has a trace of its own; if it belongs to the agent's run, pass "
+    "gk.propagate(tool) to the executor or thread, or call gk.instrument_threads() at the start of the program"
+)
 DROPPED = "{} steps of this run were not recorded (more than max_steps, or no room on the stack)"
 FULL = "the run around this one had reached its max_steps, so what it did is not known here"
 ENDED = "the run that started this one had already ended, so what it did is not known here"
 
 
 def stray(run: Run) -> None:
-    """Note that a tool was called outside of any run, in this thread."""
+    """Note that a tool was called outside of any run, in this thread; warn where an open run most likely started the thread."""
     owner = run.owner
     if run.via_trace is None:
         owner.stray_since = max(owner.stray_since, FIRST.number)
+        is_ours = threading.current_thread().name.startswith("grace_kp ")  # a judge or scorer may be a tool
+        if not PATCHES.originals and not is_ours and _started_by_another(run, owner):
+            note("a tool outside of any run", OUTSIDE)
 
 
 def gaps_of(run: Run | None, recorder: Recorder, evidence: Evidence, lost: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 COMPLETED, FAILED, CANCELLED, EXITED, CLOSED = "completed", "failed", "cancelled", "exited", "closed"
 SUSPENDED, WAITING, NOT_APPROVED, INTERRUPTED = "suspended", "waiting", "not_approved", "interrupted"
 MAX_TARGETS, MAX_NAME = 5, 200
+CANCELLATIONS = frozenset({"KeyboardInterrupt", "Cancelled", "GreenletExit"})
+"""Those of Python, trio and gevent. An Exception of such a name is an error like others, such as the status of a service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +126,11 @@ class Host:
             return CLOSED
         if issubclass(kind, SystemExit):
             return EXITED
-        if issubclass(kind, KeyboardInterrupt):
+        if not issubclass(kind, Exception) and any(base.__name__ in CANCELLATIONS for base in kind.__mro__):
             return CANCELLED
-        if issubclass(kind, BaseExceptionGroup):  # of parallel calls: they end the run alike, or it has failed
+        if issubclass(
+            kind, BaseExceptionGroup
+        ):  # of parallel calls, or cancellations of a trio nursery: they end the run alike, or it has failed
             members = BaseExceptionGroup.exceptions.__get__(error)
             statuses = {self.status_after(member) for member in members}
             return statuses.pop() if len(statuses) == 1 else FAILED

@@ -7,7 +7,6 @@ around the gated call and inside of it.
 from __future__ import annotations
 
 import inspect
-import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.record._events import SEALED
@@ -35,14 +34,18 @@ def sealed_by(function: object) -> tuple[str, ...]:
 
 def can_seal(recorded: Any, again: Callable[[tuple[str, ...]], Any]) -> None:
     """Note how a recorded function is built once more with sealed parameters, should a gate be put around it."""
-    setattr(recorded, _AGAIN, (weakref.ref(recorded), again))
+    setattr(recorded, _AGAIN, (recorded.__wrapped__, again))
 
 
 def resealed(function: Any, names: tuple[str, ...]) -> Any:
     """Return a function that does not record these parameters, if it is a recorded one; else the function itself."""
     built: Any = getattr(function, _AGAIN, None)
     # What wraps a recorded function has its attributes, too, and does more than that.
-    return built[1](names) if names and built is not None and built[0]() is function else function
+    return (
+        built[1](names)
+        if names and built is not None and built[0] is getattr(function, "__wrapped__", None)
+        else function
+    )
 
 
 def mask_of(function: Any, sealed: Iterable[str] = ()) -> Mask | None:

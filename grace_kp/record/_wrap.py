@@ -15,8 +15,9 @@ from itertools import islice
 from types import AsyncGeneratorType, CoroutineType, FunctionType, GeneratorType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.record import _current
 from grace_kp.record._arguments import fitting, name_like, unwrapped
-from grace_kp.record._current import CURRENT, FOLLOWED
+from grace_kp.record._current import FOLLOWED
 from grace_kp.record._enter import entering
 from grace_kp.record._guard import shielded
 from grace_kp.record._location import located
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from grace_kp.record._run import Recorder, Run
     from grace_kp.record._spec import Spec
 
-_get, _set, _reset = CURRENT.get, CURRENT.set, CURRENT.reset
-
 
 def wrap(function: Callable[..., Any], spec: Spec, recorder: Callable[[], Recorder]) -> Callable[..., Any]:
     """Return `function`, recorded; of the same kind, with the same name, signature and documentation."""
@@ -41,35 +40,31 @@ def wrap(function: Callable[..., Any], spec: Spec, recorder: Callable[[], Record
     for is_kind, body in _BODIES:
         if is_kind(plain):
             spec.can_await = body is not _generator_body
-            return fitting(function, body(function, enter), _refusal(enter))
+            return fitting(function, body(function, enter), functools.partial(_refused, enter))
     return _plain_shell(function, enter)
 
 
-def _refusal(enter: Enter) -> Callable[[tuple[Any, ...], dict[str, Any], TypeError], None]:
-    """Return a function that records a call whose arguments do not fit: as a failed call in the run around it, if there is one."""
-
-    @shielded
-    def refused(args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError) -> None:
-        here = located()
-        if here is not None and here.run.open:
-            frame = enter(args, kwargs)
-            if frame is not None:
-                frame.fail(error)
-
-    return refused
+@shielded
+def _refused(enter: Enter, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError) -> None:
+    """Record a call whose arguments do not fit: as a failed call in the run around it, if there is one."""
+    here = located()
+    if here is not None and here.run.open:
+        frame = enter(args, kwargs)
+        if frame is not None:
+            frame.fail(error)
 
 
 def _leave(frame: Frame | None) -> None:
     """Leave a frame in a context other than the one it was entered in."""
-    if _get() is frame:
-        _set(None)
+    if _current.get_frame() is frame:
+        _current.set_frame(None)
 
 
 def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., Any]:
     @functools.wraps(function)
     def recorded(*args: object, **kwargs: object) -> Any:
         frame = enter(args, kwargs)
-        token = _set(frame or _get())  # if nothing is recorded, the current frame stays
+        token = _current.set_frame(frame or _current.get_frame())  # if nothing is recorded, the current frame stays
         try:
             # A call with a star needs the C stack on Python 3.11, where a function that calls itself would overflow it.
             count = 9 if kwargs else len(args)
@@ -82,11 +77,11 @@ def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., An
             else:
                 result = function(*args, **kwargs)
         except BaseException as error:
-            _reset(token)
+            _current.reset_frame(token)
             if frame is not None:
                 frame.fail(error)
             raise
-        _reset(token)
+        _current.reset_frame(token)
         if frame is None:
             return result
         kind = type(result)
@@ -228,12 +223,12 @@ def _coroutine_body(function: Callable[..., Any], enter: Enter, _beside: Streams
         frame = enter(args, kwargs)
         if frame is None:
             return await function(*args, **kwargs)
-        token = _set(frame)
+        token = _current.set_frame(frame)
         try:
             result = await function(*args, **kwargs)
         except BaseException as error:
             try:
-                _reset(token)
+                _current.reset_frame(token)
             except ValueError:
                 _leave(frame)
             frame.fail(error)
@@ -241,7 +236,7 @@ def _coroutine_body(function: Callable[..., Any], enter: Enter, _beside: Streams
                 await frame.run.stored
             raise
         try:
-            _reset(token)
+            _current.reset_frame(token)
         except ValueError:
             _leave(frame)
         if _is_promise(type(result)) or frame.run is frame:
@@ -265,7 +260,7 @@ def _generator_body(function: Callable[..., Any], enter: Enter, beside: Streams 
         thrown: BaseException | None = None
         value: Any = None
         while True:
-            token = _set(frame)
+            token = _current.set_frame(frame)
             try:
                 # `next` counts less towards the recursion limit than `send`.
                 if thrown is not None:
@@ -275,14 +270,14 @@ def _generator_body(function: Callable[..., Any], enter: Enter, beside: Streams 
                 else:
                     item = generator.send(value)
             except StopIteration as stop:
-                _reset(token)
+                _current.reset_frame(token)
                 stream.close(stop.value)
                 return stop.value
             except BaseException as error:
-                _reset(token)
+                _current.reset_frame(token)
                 stream.fail(error)
                 raise
-            _reset(token)
+            _current.reset_frame(token)
             stream.add(item)
             if _is_stream(type(item)):
                 item = _yielded(stream, item)
@@ -300,16 +295,16 @@ def _async_generator_body(function: Callable[..., Any], enter: Enter, beside: St
         generator = function(*args, **kwargs)
         frame = enter(args, kwargs)
         stream = Stream(frame, beside)
-        before = frame or _get()  # if nothing is recorded, the current frame stays
+        before = frame or _current.get_frame()  # if nothing is recorded, the current frame stays
         resume: Callable[[Any], Any] = _unhooked(generator)
         value: Any = None
         while True:
-            token = _set(before)
+            token = _current.set_frame(before)
             try:
                 item = await resume(value)
             except StopAsyncIteration:
                 try:
-                    _reset(token)
+                    _current.reset_frame(token)
                 except ValueError:
                     _leave(before)
                 stream.close(None)
@@ -318,7 +313,7 @@ def _async_generator_body(function: Callable[..., Any], enter: Enter, beside: St
                 return
             except BaseException as error:
                 try:
-                    _reset(token)
+                    _current.reset_frame(token)
                 except ValueError:
                     _leave(before)
                 stream.fail(error)
@@ -326,7 +321,7 @@ def _async_generator_body(function: Callable[..., Any], enter: Enter, beside: St
                     await frame.run.stored
                 raise
             try:
-                _reset(token)
+                _current.reset_frame(token)
             except ValueError:
                 _leave(before)
             stream.add(item)

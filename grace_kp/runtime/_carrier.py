@@ -6,7 +6,7 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.background import finish
+from grace_kp.background import finish, to_thread
 from grace_kp.errors import GraceError
 from grace_kp.record import HOST, SCOPE, current_run, decorate, fitting
 
@@ -53,12 +53,10 @@ class Carrier:
 
     async def aexecute(self, approval_id: str, arguments: Mapping[str, object]) -> Any:
         """`execute` without blocking the event loop."""
-        import asyncio
-
-        begun = await asyncio.to_thread(self._begun, approval_id, arguments)
+        begun = await to_thread(self._begun, approval_id, arguments)
         if inspect.iscoroutinefunction(begun.func):
             return await begun()
-        return await asyncio.to_thread(begun)
+        return await to_thread(begun)
 
     def resume(self, graph: Any, **chosen: Any) -> list[Resumed]:
         """Carry on the threads of a graph whose requests are decided."""
@@ -67,9 +65,7 @@ class Carrier:
 
     async def aresume(self, graph: Any, **chosen: Any) -> list[Resumed]:
         """`resume` without blocking the event loop."""
-        import asyncio
-
-        inbox = await asyncio.to_thread(lambda: self._gates().inbox)
+        inbox = await to_thread(lambda: self._gates().inbox)
         resumed: list[Resumed] = await _adapter_of(graph).aresume_graph(inbox, graph, **chosen)
         return resumed
 

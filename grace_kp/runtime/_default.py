@@ -25,6 +25,9 @@ class Default(Front):
         self._grace: Grace | None = None
         self._defined = Definitions()
 
+    def __reduce__(self) -> str:
+        return "DEFAULT"  # a function from a pickle records with the default runtime of its process
+
     def get(self) -> Grace:
         """Return the default runtime, created from the settings on first use."""
         if self._grace is None:
@@ -82,6 +85,14 @@ class Default(Front):
 
 
 DEFAULT = Default()
+PICKLED: dict[str, Grace] = {}
+"""The runtimes that were pickled here, or opened from a pickle, by their names in pickles."""
+
+
+def unpickled(kind: type[Grace], name: str, arguments: dict[str, Any]) -> Grace:
+    """Return the runtime with this name in pickles, opened with its arguments where this process does not have it."""
+    return PICKLED.get(name) or PICKLED.setdefault(name, kind(**arguments))
+
 
 agent = DEFAULT.agent
 tool = DEFAULT.tool

@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager
 from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any, Literal, Self
+from uuid import uuid4
 
 from grace_kp.background import Lock, Resident, is_subinterpreter, watch
 from grace_kp.errors import GraceError, SettingsError
@@ -48,8 +49,17 @@ SUBINTERPRETER = (
 class Grace(Front, Watched, Resident):
     """Records the runs of your agents, scores them, computes a confidence, and gates actions on it.
 
-    One object serves any number of agents, threads and event loops. It opens and starts nothing before the first run.
+    One object serves any number of agents, threads and event loops. It opens and starts nothing before the first run. Another process
+    opens it from a pickle, once, with the same arguments.
     """
+
+    _arguments: dict[str, Any]
+
+    def __new__(cls, **arguments: Any) -> Self:
+        """Keep the arguments for pickles."""
+        self = super().__new__(cls)
+        self._arguments = arguments
+        return self
 
     def __init__(
         self,
@@ -379,6 +389,17 @@ class Grace(Front, Watched, Resident):
             "troubles": dict(TROUBLES.counts),
             "last_trouble": TROUBLES.last,
         }
+
+    def __reduce__(self) -> Any:
+        if self._own_store is not None:
+            raise TypeError(
+                "a Grace with a Store object cannot be pickled; name its store by a URL, such as sqlite:///traces.db"
+            )
+        from grace_kp.runtime._default import PICKLED, unpickled
+
+        name = next((name for name, known in PICKLED.items() if known is self), uuid4().hex)
+        PICKLED[name] = self
+        return unpickled, (type(self), name, {**self._arguments, "store": self._store_url})
 
     def fork_locks(self) -> Sequence[Lock]:
         """Return what is held during a fork, so that nothing is half done then, an import least of all."""

@@ -56,13 +56,15 @@ class LazyInbox(Resident):
         store = self._store()
         opened = self._opened
         if opened is None or opened[0] is not store:
+            opening = self._opening(store)
             with self._lock:
                 if self._opened is None or self._opened[0] is not store:
-                    self._opened = store, self._open(store)
+                    self._opened = store, opening()
                 opened = self._opened
         return opened[1]
 
-    def _open(self, store: object) -> Inbox:
+    def _opening(self, store: object) -> Callable[[], Inbox]:
+        """Return what opens the inbox. The rest is done here, without the lock, which a fork waits for: a keyring starts processes."""
         from grace_kp.approvals import Desk, Inbox, Notifier, Secret, Watcher
 
         tables: Any = getattr(store, "approvals", None)
@@ -70,9 +72,14 @@ class LazyInbox(Resident):
             raise StoreError(
                 f"the store {type(store).__name__} keeps no approvals, so an InboxReviewer cannot be used with it; use memory: or sqlite:///path.db"
             )
-        secret, notifier = Secret.load(), Notifier(tables)
-        notifier.add(self._receivers())
-        desk = Desk(tables, groups=self._groups, secret=secret, on_event=lambda *_: notifier.wake())
-        return Inbox(
-            desk=desk, tables=tables, watcher=Watcher(tables), notifier=notifier, domain=self._domain, secret=secret
-        )
+        secret, receivers = Secret.load(), self._receivers()
+
+        def opened() -> Inbox:
+            notifier = Notifier(tables)
+            notifier.add(receivers)
+            desk = Desk(tables, groups=self._groups, secret=secret, on_event=lambda *_: notifier.wake())
+            return Inbox(
+                desk=desk, tables=tables, watcher=Watcher(tables), notifier=notifier, domain=self._domain, secret=secret
+            )
+
+        return opened

@@ -31,6 +31,9 @@ WANTED = (
     "cryptography>=42",
     "jsonschema>=4.20",
     "standardwebhooks>=1.0",
+    "trio>=0.27",
+    "cloudpickle>=3",
+    "gevent>=24.10",
 )
 """Optional packages: tests of what needs them are left out where they have no wheel."""
 PROBE = (

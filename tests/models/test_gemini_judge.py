@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -72,6 +73,27 @@ def test_a_reply_without_a_score_is_a_fallback(wire, body, said, sync):
     made = judged(sync=sync)
     assert made.fallback
     assert said in made.error
+
+
+@BOTH
+@pytest.mark.parametrize("combined", [False, True])
+@pytest.mark.parametrize(
+    ("body", "tokens"),
+    [
+        ({"candidates": [{"finishReason": "MAX_TOKENS"}], "usageMetadata": {"promptTokenCount": 10, "thoughtsTokenCount": 90}}, 100),
+        ({"candidates": [{"finishReason": "SAFETY"}], "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5}}, 15),
+        ({"promptFeedback": {"blockReason": "OTHER"}, "usageMetadata": {"promptTokenCount": 10}}, 10),
+    ],
+)  # fmt: skip
+def test_a_judgement_without_text_is_paid_for(wire, body, tokens, combined, sync):
+    """Its tokens count once: in the record, and towards the spending limit."""
+    wire.mock(return_value=httpx.Response(200, json=body))
+    limit = gk.SpendingLimit(tokens_per_minute=10_000)
+    evaluator = gk.LLMSelfEvaluator(gk.GeminiJudge(api_key=KEY), limit=limit, combined=combined)
+    both = evaluator.evaluate_both("q", "a") if sync else asyncio.run(evaluator.aevaluate_both("q", "a"))
+    spent = [made.tokens_in + (made.tokens_out or 0) for made in both if made.tokens_in is not None]
+    assert [tokens] * (1 if combined else 2) == spent
+    assert sum(spent) == limit.spent.tokens
 
 
 @BOTH

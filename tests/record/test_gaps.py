@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 import math
 import threading
@@ -12,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
+from grace_kp import background
 from grace_kp.confidence import evidence_of_calls
 from grace_kp.gating import Policy, strictest_level
-from grace_kp.record import current_run
+from grace_kp.record import TROUBLES, current_run
 from grace_kp.testing import ScriptedReviewer
 from tests.exhaustive import examples
 
@@ -357,6 +359,84 @@ def test_agents_in_other_threads_are_runs_of_their_own():
     grace = runtime()
     agent = grace.agent(failing(grace), name="other")
     assert asked(grace, lambda: in_thread(agent)) is None
+
+
+def stray_calls(grace, before):
+    """How many tools called outside of their run were counted while `before` ran in a run, and what was logged."""
+    counts, logged = TROUBLES.counts.copy(), []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: logged.append(record.getMessage())
+    TROUBLES.counts.clear()
+    logging.getLogger("grace_kp").addHandler(handler)
+    try:
+        with grace.run("do it"):
+            before()
+        return [number for kind, number in TROUBLES.counts.items() if "outside of any run" in kind], logged
+    finally:
+        logging.getLogger("grace_kp").removeHandler(handler)
+        TROUBLES.counts.clear()
+        TROUBLES.counts.update(counts)
+
+
+@pytest.mark.parametrize("kind", ["thread", "executor", "async"])
+def test_tools_in_plain_threads_warn_once(kind):
+    """They are counted in the status, and the warning names both remedies."""
+    grace = runtime()
+    tool = failing(grace)
+
+    @grace.retriever
+    async def find():
+        return []
+
+    def in_executor():
+        with ThreadPoolExecutor() as pool:
+            [pool.submit(tool).result() for _ in range(3)]
+
+    before = {
+        "thread": lambda: in_thread(tool, 3),
+        "executor": in_executor,
+        "async": lambda: in_thread(lambda: asyncio.run(find()), 3),
+    }
+    counts, (message,) = stray_calls(grace, before[kind])
+    assert [3] == counts
+    assert "gk.propagate" in message
+    assert "gk.instrument_threads" in message
+
+
+def instrumented(tool):
+    undo = gk.instrument_threads()
+    try:
+        in_thread(tool, 3)
+    finally:
+        undo()
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        lambda tool: in_thread(gk.propagate(tool), 3),
+        instrumented,
+        lambda tool: asyncio.run(asyncio.to_thread(tool)),
+        lambda tool: background.call_within(60, tool, name="judge"),
+        lambda tool: background.call_within(60, lambda: contextvars.Context().run(tool), name="judge"),
+        lambda tool: tool(),
+        lambda tool: contextvars.Context().run(tool),
+    ],
+    ids=["propagated", "instrumented", "asyncio", "background", "background without context", "here", "here alone"],
+)  # fmt: skip
+def test_tools_that_are_no_concern_of_a_run_do_not_warn(before):
+    """Neither those in the run, nor those of a judge or scorer, nor those that the main thread calls outside of it."""
+    grace = runtime()
+    assert ([], []) == stray_calls(grace, lambda: before(failing(grace)))
+
+
+def test_tools_without_an_agent_do_not_warn():
+    """A server that calls tools in worker threads, before and without an agent."""
+    grace = runtime()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        pool.submit(failing(grace)).result()
+        assert ([], []) == stray_calls(grace, lambda: pool.submit(failing(grace)).result())
+    assert ([], []) == stray_calls(runtime(), lambda: in_thread(failing(grace)))
 
 
 def test_an_action_in_a_plain_thread_of_a_run_asks():

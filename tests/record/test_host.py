@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import subprocess
 import sys
 
@@ -64,6 +66,31 @@ def test_the_class_of_an_exception_decides_what_it_means(host, error, status, pa
 def test_a_handoff_is_described_by_its_targets(host, targets, text):
     """At most five targets are named."""
     assert text == host.handoff_text(Move(targets))
+
+
+def cancelled(name, base=BaseException):
+    return type(name, (base,), {})()
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (cancelled("Cancelled"), CANCELLED),
+        (cancelled("GreenletExit"), CANCELLED),
+        (cancelled("Own", type(cancelled("GreenletExit"))), CANCELLED),
+        (KeyboardInterrupt(), CANCELLED),
+        (asyncio.CancelledError(), CANCELLED),
+        (concurrent.futures.CancelledError(), CANCELLED),
+        (BaseExceptionGroup("", [cancelled("Cancelled"), BaseExceptionGroup("", [asyncio.CancelledError()])]), CANCELLED),
+        (BaseExceptionGroup("", [cancelled("Cancelled"), ValueError()]), FAILED),
+        (ExceptionGroup("", [ValueError()]), FAILED),
+        (cancelled("Cancelled", Exception), FAILED),
+        (cancelled("Timeout"), FAILED),
+    ],
+)  # fmt: skip
+def test_a_cancellation_is_no_failure(host, error, status):
+    """That of any library, alone or in a group; an Exception of the same name is the error of a service."""
+    assert status == host.status_after(error)
 
 
 def test_without_a_framework_nothing_tells_where_execution_is():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -45,6 +47,99 @@ def test_configure_replaces_the_default_and_names_stay_bound():
     with pytest.raises(gk.SettingsError, match="storee"):
         gk.configure(storee="memory:")
     assert gk.default() is second
+
+
+DEFINED = """
+import asyncio, cloudpickle, functools, sys
+import grace_kp as gk
+grace = gk.Grace(store=f"sqlite:///{sys.argv[1]}/own.db", evaluator=None, embedder=None, on_notify=lambda request: gk)
+factor = 3
+def times(x): return factor * x
+def of(on):
+    @on.tool(name="tool", failed=lambda result: result == 9)
+    def tool(x, *, more=0): return times(x) + more
+    @on.tool
+    async def atool(x): return await asyncio.sleep(0, x)
+    @on.retriever(scores="none")
+    def find(q): return [{"text": q}]
+    @on.agent(objective="do {q}", tags=["t"], user=lambda q: f"u-{q}")
+    def agent(q): return find(q) and tool(1)
+    @on.agent
+    async def aagent(q): return await atool(q)
+    @on.agent
+    def stream(q): yield tool(1); yield tool(2)
+    @on.agent
+    async def astream(q): yield await atool(1)
+    @on.gate(unmeasured="silent", sealed=())
+    @on.tool
+    def act(x): return x
+    @on.gate(unmeasured="notify")
+    async def aact(x): return x
+    class Worker:
+        def __init__(self, n): self.n = n
+        @on.tool
+        def method(self, x): return self.n + x
+        @staticmethod
+        @on.tool
+        def static(x): return x
+        @classmethod
+        @on.agent
+        def made(cls, q): return cls(1).method(2)
+    tool(1), agent("q"), act(1)  # used before they are pickled
+    return dict(tool=tool, atool=atool, find=find, agent=agent, aagent=aagent, stream=stream, astream=astream, act=act, aact=aact,
+        Worker=Worker, bound=Worker(1).method, unnamed=on.tool(lambda x: x), partial=on.tool(functools.partial(times)))
+"""
+CALLED = """
+import asyncio, inspect, json, pickle, sys
+import grace_kp as gk
+for name in ("default", "own"):
+    with open(f"{sys.argv[1]}/{name}.pickle", "rb") as file:
+        things = {kind: pickle.loads(data) for kind, data in pickle.load(file).items()}
+    async def listed(stream): return [item async for item in stream]
+    run, of = asyncio.run, things.__getitem__
+    assert [8, 1, [{"text": "q"}], 3, "q"] == [of("tool")(2, more=2), run(of("atool")(1)), of("find")("q"), of("agent")("q"), run(of("aagent")("q"))]
+    assert ([3, 6], [1], 4, 5) == (list(of("stream")("q")), run(listed(of("astream")("q"))), of("act")(4), run(of("aact")(5)))
+    assert (3, 1, 3) == (of("Worker")(1).method(2), of("Worker").static(1), of("Worker").made("q"))
+    assert (2, 1, 6) == (of("bound")(1), of("unnamed")(1), of("partial")(2))
+    assert "(x, *, more=0)" == str(inspect.signature(of("tool"))) and inspect.iscoroutinefunction(of("aact"))
+    try:
+        of("tool")()
+    except TypeError as error:
+        assert "missing 1 required positional argument: 'x'" in str(error)
+grace = gk.default()
+grace.flush()
+print(json.dumps(sorted(trace.name for trace in grace.store.query(limit=100))))
+"""
+
+
+def test_a_recorded_function_pickles_by_value(tmp_path):
+    """For Ray, Dask and Spark: in another process it is recorded by the default runtime there, or by its own, opened once more."""
+    pytest.importorskip("cloudpickle")
+    defined = python(
+        DEFINED
+        + """
+gk.configure(store="memory:", evaluator=None, embedder=None)
+for name, on in (("default", gk), ("own", grace)):
+    with open(f"{sys.argv[1]}/{name}.pickle", "wb") as file:
+        cloudpickle.dump({kind: cloudpickle.dumps(thing) for kind, thing in of(on).items()}, file)
+    assert cloudpickle.loads(cloudpickle.dumps(grace)) is grace
+""",
+        tmp_path,
+    )
+    assert (0, "") == (defined.returncode, defined.stderr)
+    environment = {"GRACE_KP_STORE": "memory:", "GRACE_KP_STRICT_RECORDING": "1"}
+    called = python(CALLED, tmp_path, environment=environment)
+    assert (0, "") == (called.returncode, called.stderr)
+    expected = ["<lambda>", "aact", "aagent", "act", "agent", "astream", "atool", "find", "made", "method", "method", "static", "stream", "times", "tool", "tool"]  # fmt: skip
+    assert expected == json.loads(called.stdout)
+    names = [trace.name for trace in gk.Grace(store=f"sqlite:///{tmp_path}/own.db").store.query(limit=100)]
+    assert sorted([*expected, "tool", "agent", "act"]) == sorted(names)
+
+
+def test_a_runtime_with_a_store_object_does_not_pickle():
+    """The error says what does."""
+    with pytest.raises(TypeError, match="name its store by a URL"):
+        pickle.dumps(gk.Grace(store=gk.Grace(store="memory:").store))
 
 
 def test_a_decorated_function_pickles():

@@ -319,3 +319,75 @@ def test_the_reason_names_the_pessimistic_reading_where_it_decides():
         entry["measured"],
     )
     assert "In the pessimistic reading" in entry["reason"]
+
+
+def under_trio(scene):
+    """What a coroutine function returns under trio."""
+    return pytest.importorskip("trio").run(scene)
+
+
+def test_recording_works_under_trio():
+    """Without gates that ask, nothing needs asyncio; a cancelled run is cancelled, also where a nursery groups the cancellations."""
+    trio = pytest.importorskip("trio")
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="silent")
+    tool, act = grace.tool(trio.sleep, name="tool"), grace.gate(trio.sleep, name="act")
+
+    @grace.agent
+    async def agent(question):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tool, 0)
+            nursery.start_soon(tool, 0)
+        await act(0)
+        return question
+
+    @grace.agent
+    async def sleeper(question):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tool, float("inf"))
+            await trio.sleep_forever()
+
+    async def scene():
+        await agent("q")
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(sleeper, "q")
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
+
+    under_trio(scene)
+    found = {trace.name: trace for trace in grace.store.query()}
+    assert ("completed", "cancelled") == (found["agent"].status, found["sleeper"].status)
+    assert ["ok", "ok"] == [call["status"] for call in found["agent"].grace["calls"] if call["name"] == "tool"]
+    assert ["cancelled"] == [call["status"] for call in found["sleeper"].grace["calls"]]
+
+
+async def awaited_reviewer(request):
+    return gk.InterventionResponse("proceed")
+
+
+@pytest.mark.parametrize("reviewer", [awaited_reviewer, lambda request: True, gk.InboxReviewer(deadline="1h")])
+def test_a_gate_that_needs_asyncio_names_it(reviewer):
+    """The action does not run, and its trace says why; a plain function in a worker thread can be gated."""
+    grace, ran = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer), []
+
+    @grace.gate(floor="confirm")
+    async def act():
+        ran.append(1)
+
+    with pytest.raises(RuntimeError, match=r"need asyncio.*trio\.to_thread"):
+        under_trio(act)
+    assert [] == ran
+    (trace,) = grace.store.query()
+    assert "need asyncio" in trace.grace["decisions"][0]["error"]
+
+
+def test_a_judge_and_an_inbox_that_need_asyncio_name_it():
+    """No judgement becomes a fallback for that reason."""
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None)
+    for verb in (
+        lambda: gk.LLMSelfEvaluator(lambda prompt: "0.8").aevaluate("q", "a"),
+        lambda: gk.SourceAgreementCalculator(None).acalculate(["a", "b"]),
+        lambda: grace.approvals.apending(),
+    ):
+        with pytest.raises(RuntimeError, match="need asyncio"):
+            under_trio(verb)

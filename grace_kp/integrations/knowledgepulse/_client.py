@@ -10,7 +10,6 @@ of at least 0.75. Secrets and identifiers are removed from every field.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import ipaddress
 import json
@@ -23,6 +22,7 @@ from urllib.parse import urlsplit
 
 from tenacity import Retrying
 
+from grace_kp.background import to_thread
 from grace_kp.errors import MissingExtra, SettingsError, brief
 from grace_kp.integrations.knowledgepulse._contribution import Contributed, Contribution
 from grace_kp.integrations.knowledgepulse._outbox import Outbox
@@ -183,7 +183,7 @@ class KnowledgePulse:
 
     async def acontribute(self, trace: ReasoningTrace | Mapping[str, Any]) -> Contributed:
         """Do what `contribute` does without blocking the event loop."""
-        return await asyncio.to_thread(self.contribute, trace)
+        return await to_thread(self.contribute, trace)
 
     def _contribute(self, trace: ReasoningTrace | Mapping[str, Any], seconds: float | None = None) -> Contributed:
         prepared = self.prepare(trace)

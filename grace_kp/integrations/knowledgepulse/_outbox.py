@@ -47,8 +47,8 @@ class Outbox(Resident):
 
     def after_fork(self) -> None:
         """Forget in the child what waited: the parent sends it."""
-        self.importing = threading.Lock()
-        """Held during imports: no fork may fall in the middle of one."""
+        self.importing = threading.RLock()
+        """Held during imports: no fork may fall in the middle of one, unless the import itself starts a process."""
         self._changed = threading.Condition()
         self._waiting: deque[ReasoningTrace] = deque()
         self._sending = 0

@@ -95,7 +95,7 @@ def reply_of(response: LLMResult) -> tuple[str, dict[str, int], str | None]:
             message = getattr(generation, "message", None)
             texts.append(text_of(message) if message is not None else str(generation.text))
             reported = getattr(message, "usage_metadata", None) or {}
-            for name in _USAGE:
+            for name in _USAGE if reported.get("total_cost") != 0 else ():  # an answer from LangChain's cache costs 0
                 if isinstance(reported.get(name), int):
                     usage[name] = usage.get(name, 0) + reported[name]
             named = getattr(message, "response_metadata", None) or {}

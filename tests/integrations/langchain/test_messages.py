@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from langchain_core.caches import InMemoryCache
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
@@ -35,6 +36,16 @@ def test_tokens_and_models_are_kept_and_proposals_are_no_steps(grace, handler):
     assert {"input_tokens": 14, "output_tokens": 10, "total_tokens": 24} == trace.grace["usage"]
     assert ["m-1", "m-1"] == [call["model"] for call in trace.grace["model_calls"]]
     assert [0, 1] == [call["step"] for call in trace.grace["model_calls"]]
+
+
+def test_an_answer_from_the_cache_is_recorded_and_costs_no_tokens(grace, handler):
+    said = AIMessage("hello", usage_metadata={"input_tokens": 7, "output_tokens": 5, "total_tokens": 12})
+    model = says(said)
+    model.cache = InMemoryCache()
+    RunnableLambda(lambda _: [model.invoke("a") for _ in range(3)].pop()).invoke("q", {"callbacks": [handler]})
+    trace = only(grace)
+    assert [("thought", "hello")] * 3 == steps(trace)
+    assert {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12} == trace.grace["usage"]
 
 
 @pytest.mark.parametrize(
