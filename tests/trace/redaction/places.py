@@ -6,6 +6,8 @@ a seeded generator, so that both functions give the same cases on every run.
 
 from __future__ import annotations
 
+# fmt: off  # a table reads better with a form a line
+
 import base64
 import html
 import json
