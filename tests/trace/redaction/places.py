@@ -6,8 +6,6 @@ a seeded generator, so that both functions give the same cases on every run.
 
 from __future__ import annotations
 
-# fmt: off  # a table reads better with a form a line
-
 import base64
 import html
 import json
@@ -18,6 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, quote_plus
 
+# A table reads better with a form a line.
+# fmt: off
 SEED = 20240611
 Pairs = list[tuple[str, str]]
 Rows = list[list[str]]
