@@ -116,8 +116,6 @@ def _with_outcome(entry: Any, desk: Desk) -> Any:
         return entry
     now: dict[str, Any] = {"state": approval.state.value}
     if (decision := approval.decision) is not None:
-        at = (approval.outcome or approval.claim or decision).at
-        now.update(
-            decision=decision.state.value, by=decision.actor.name, at=moment(datetime.fromtimestamp(at, UTC), "at")
-        )
+        at = datetime.fromtimestamp((approval.outcome or approval.claim or decision).at, UTC)
+        now |= {"decision": decision.state.value, "by": decision.actor.name, "at": moment(at, "at")}
     return {**entry, "approval": {**asked, "now": now}}
