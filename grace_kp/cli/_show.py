@@ -38,6 +38,7 @@ DEPTH = 6
 """Levels of nested runs in the list."""
 DETAILS = frozenset({
     "digest", "executed digest", "policy version", "attempt", "after step", "measured", "unmeasured", "floor", "waits", "key", "call id",
+    "fallbacks",
 })  # fmt: skip
 """Facts of a decision that only --full shows."""
 
@@ -109,16 +110,16 @@ class Sheet:
         if self._full or self._nested:
             self._field("id", trace.id)
             self._field("when", metadata.created_at)
-            self._field("agent", str(metadata.agent_id))
+            self._field("agent", metadata.agent_id or "-")
             self._field("domain", metadata.task_domain)
         self._field("status", f"{grace.get('status', '-')}{success}", "" if metadata.success else "red")
+        error = mapping(grace.get("error"))
+        if error:
+            name, style = ("ended by", "yellow") if waits(grace.get("status")) else ("error", "red")
+            self._field(name, f"{error.get('type')}: {error.get('message')}", style)
         pending = mapping(grace.get("pending"))
         if outcome := outcome_text(mapping(pending.get("approval"))):
             self._field("since then", f"{pending.get('action')}: {outcome}")
-        error = mapping(grace.get("error"))
-        if error:
-            name, style = ("waits", "yellow") if waits(grace.get("status")) else ("error", "red")
-            self._field(name, f"{error.get('type')}: {error.get('message')}", style)
         for name in ("tags", "session", "user", "metadata"):
             if grace.get(name):
                 self._field(name, _words(grace[name]))

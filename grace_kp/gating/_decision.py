@@ -296,10 +296,12 @@ class Decision:
         level = InterventionLevel(kept["level"])
         breakdown = {name: 0.0 if value is None else value for name, value in kept["breakdown"].items()}
         missing = tuple(name for name, value in kept["breakdown"].items() if value is None)
-        penalties = list(kept["penalties"])
-        confidence = ConfidenceScore(kept["score"], ConfidenceFactors(), breakdown, penalties, not_evaluated=missing)
+        facts = kept.get("facts") or {}
+        confidence = ConfidenceScore(
+            kept["score"], ConfidenceFactors(), breakdown, list(kept["penalties"]), not_evaluated=missing, fallbacks=facts.get("fallbacks") or {}
+        )  # fmt: skip
         action = ActionDecision(level, kept["score"], kept["reason"])
-        return cls(action, confidence, tuple(kept.get("evidence_gaps") or ()), kept.get("facts") or {})
+        return cls(action, confidence, tuple(kept.get("evidence_gaps") or ()), facts)
 
 
 def _at(decision: ActionDecision, level: InterventionLevel, reason: str) -> ActionDecision:

@@ -26,7 +26,6 @@ def confidence_html(
     breakdown: object,
     penalties: object = (),
     reason: object = "",
-    not_evaluated: object = (),
     not_scored: object = (),
     level: str | None = None,
 ) -> str:
@@ -37,8 +36,7 @@ def confidence_html(
         breakdown: the sub-scores by name, 0 to 1 each; None for a sub-score that was not measured.
         penalties: names of penalties as a record has them, such as `tool_failures(rate=0.50)`.
         reason: a sentence in which web addresses become links.
-        not_evaluated: names of sub-scores that were not measured, whatever value they have in `breakdown`.
-        not_scored: names of those among them that are shown as "not scored".
+        not_scored: names of sub-scores without a value that are shown as "not scored".
         level: a word for the badge beside the number: a level of intervention, or `high`.
     """
     value = _share(score)
@@ -50,16 +48,15 @@ def confidence_html(
     why = f'<p class="small soft">{linked(_cut(words, MAX_REASON), lines=False)}</p>' if words else ""
     return (
         f'<div class="confidence"><p class="figure"><span class="sum">{number}</span>{mark}</p>{bar}'
-        f"{_parts(breakdown, set(_texts(not_evaluated)), set(_texts(not_scored)))}{lowered}{why}</div>"
+        f"{_parts(breakdown, set(_texts(not_scored)))}{lowered}{why}</div>"
     )
 
 
-def _parts(breakdown: object, missing: set[str], unscored: set[str]) -> str:
+def _parts(breakdown: object, unscored: set[str]) -> str:
     if not isinstance(breakdown, Mapping) or not breakdown:
         return ""
     rows = []
-    for name, part in itertools.islice(breakdown.items(), MAX_PARTS):
-        value = None if str(name) in missing else part
+    for name, value in itertools.islice(breakdown.items(), MAX_PARTS):
         share = _share(value)
         if share is None:
             none = "not scored" if str(name) in unscored else "not evaluated"

@@ -44,7 +44,7 @@ def outcome_text(approval: Mapping[str, Any]) -> str:
     """Return what has become of a request since its run ended, with who decided; empty if that is not known."""
     now = approval.get("now")
     state, decision, by = (
-        str((now if isinstance(now, dict) else {}).get(name, "")) for name in ("state", "decision", "by")
+        str((now if isinstance(now, dict) else {}).get(name, ""))[:200] for name in ("state", "decision", "by")
     )
     words = [APPROVAL_STATES.get(state, state)] if decision != state else []
     return ", ".join(words + ([f"{APPROVAL_STATES.get(decision, decision)} by {by}"] if by else []))

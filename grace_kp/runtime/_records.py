@@ -91,20 +91,19 @@ def with_outcomes(trace: ReasoningTrace, tables: Tables | None) -> ReasoningTrac
         tables: the approvals of its store; None for a store without.
     """
     grace = trace.grace or {}
-    if tables is None or grace.keys().isdisjoint(("decisions", "pending")):
+    asked = {name: grace[name] for name in ("decisions", "pending") if name in grace}
+    if tables is None or not asked:
         return trace
     from grace_kp.approvals import Desk  # only where there are gates
 
     desk = Desk(tables)
-    found = dict(grace)
-    if isinstance(entries := grace.get("decisions"), list):
-        found["decisions"] = [_with_outcome(entry, desk) for entry in entries]
-    if "pending" in grace:
-        found["pending"] = _with_outcome(grace["pending"], desk)
-    return trace if found == grace else type(trace).model_validate({**trace.to_dict(), "grace": found})
+    found = {name: _with_outcome(value, desk) for name, value in asked.items()}
+    return trace if found == asked else type(trace).model_validate({**trace.to_dict(), "grace": {**grace, **found}})
 
 
 def _with_outcome(entry: Any, desk: Desk) -> Any:
+    if isinstance(entry, list):
+        return [_with_outcome(each, desk) for each in entry]
     asked = entry.get("approval") if isinstance(entry, dict) and str(entry.get("outcome")) in UNSETTLED else None
     if not isinstance(asked, dict):
         return entry
@@ -116,8 +115,6 @@ def _with_outcome(entry: Any, desk: Desk) -> Any:
         return entry
     now: dict[str, Any] = {"state": approval.state.value}
     if (decision := approval.decision) is not None:
-        at = (approval.outcome or approval.claim or decision).at
-        now.update(
-            decision=decision.state.value, by=decision.actor.name, at=moment(datetime.fromtimestamp(at, UTC), "at")
-        )
+        at = datetime.fromtimestamp((approval.outcome or approval.claim or decision).at, UTC)
+        now |= {"decision": decision.state.value, "by": decision.actor.name, "at": moment(at, "at")}
     return {**entry, "approval": {**asked, "now": now}}

@@ -138,6 +138,17 @@ def test_show_survives_what_stands_under_grace(grace, width):
     assert "run abcdef" in file.getvalue()
 
 
+@pytest.mark.parametrize("full", [False, True])
+def test_show_names_a_fallback_once(full):
+    """The confidence has it; the decision repeats it only in full. A trace without an agent says so."""
+    file = io.StringIO()
+    decision = {"action": "pay", "outcome": "waiting", "fallbacks": {"source_agreement": 0.5}}
+    trace = gk.ReasoningTrace.model_validate(document("abcdef", decisions=[decision]))
+    trace.metadata.agent_id = None
+    Sheet(Console(file=file, width=80), full=full).print(trace)
+    assert (full, full) == ("fallbacks" in file.getvalue(), "agent       -\n" in file.getvalue())
+
+
 def test_show_writes_a_file_that_can_be_mailed(command, recorded, tmp_path):
     """The whole run as HTML; a folder is refused in one line."""
     name = planner_id(command, recorded)
@@ -165,10 +176,12 @@ def test_a_run_that_waited_says_what_became_of_its_request(command, url):
             nested()
         shown = command("traces", "show", run.id, "--store", url).stdout
         assert ("waiting\n" in shown, "since then" in shown) == (True, False)
+        assert "ended by    ActionPending: refund has not run" in shown
         grace.approvals.approve(pending.value.approval.id, by="ana")
         assert "approved by ana" in command("traces", "show", run.id, "--store", url).stdout
         grace.approvals.execute(pending.value.approval.id)
-    assert "refund: done, approved by ana" in command("traces", "show", run.id, "--store", url).stdout
+    shown = command("traces", "show", run.id, "--store", url).stdout
+    assert 0 < shown.find("ended by") < shown.find("since then  refund: done, approved by ana")
     document = json.loads(command("traces", "show", run.id, "--store", url, "--json").stdout)
     assert "done" == document["grace"]["pending"]["approval"]["now"]["state"]
     assert 2 == command("traces", "show", run.id, "--store", url, "--nested").stdout.count(

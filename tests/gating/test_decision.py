@@ -82,6 +82,15 @@ def test_a_decision_that_was_kept_comes_back():
     assert kept == {**again.to_dict("d1"), "reason": kept["reason"]}
 
 
+def test_a_kept_decision_names_the_fallbacks_that_count():
+    """So that a resumed question reads like the first one."""
+    decision = Decision.of(
+        Assessment(score_of(source_count=2, source_agreement=0.5, agreement_evaluated=False)), rules("confirm")
+    )
+    assert {"source_agreement": 0.5} == decision.confidence.fallbacks
+    assert decision.confidence.fallbacks == Decision.from_dict(decision.to_dict("d1")).confidence.fallbacks
+
+
 def test_decisions_of_earlier_versions_are_read():
     """The form in which ledgers and checkpoints hold them."""
     kept = {

@@ -20,10 +20,9 @@ def test_the_number_its_parts_penalties_and_reason_are_shown():
     """Each sub-score with a bar, or as not evaluated or not scored; penalties in words."""
     found = confidence_html(
         0.6125,
-        breakdown={"search_quality": 0.5, "source_agreement": 0.75, "query_coverage": None, "other_search": 0.0},
+        breakdown={"search_quality": 0.5, "source_agreement": None, "query_coverage": None, "other_search": None},
         penalties=["tool_failures(rate=0.50)"],
         reason="See https://example.com/a.",
-        not_evaluated=["source_agreement", "other_search"],
         not_scored=["other_search"],
         level="confirm",
     )
@@ -40,7 +39,7 @@ def test_the_number_its_parts_penalties_and_reason_are_shown():
 def test_every_text_is_text():
     """Markup in a name, a value, a penalty, the reason or the level is shown."""
     found = confidence_html(
-        0.5, breakdown={HOSTILE: HOSTILE, "a": 1}, penalties=[HOSTILE], reason=HOSTILE, not_evaluated=["b"], level=HOSTILE
+        0.5, breakdown={HOSTILE: HOSTILE, "a": 1}, penalties=[HOSTILE], reason=HOSTILE, not_scored=["b"], level=HOSTILE
     )  # fmt: skip
     assert "img" not in Elements(found).tags
     assert 5 == found.count("&lt;img src=x")
@@ -68,10 +67,10 @@ def test_size_is_bounded():
 
 
 @given(JSON, JSON, JSON, JSON, JSON)
-def test_any_value_of_a_document_can_be_shown(score, breakdown, penalties, reason, not_evaluated):
+def test_any_value_of_a_document_can_be_shown(score, breakdown, penalties, reason, not_scored):
     """Whatever another program wrote, the HTML is balanced and holds only the library's elements."""
     found = Elements(
-        confidence_html(score, breakdown=breakdown, penalties=penalties, reason=reason, not_evaluated=not_evaluated)
+        confidence_html(score, breakdown=breakdown, penalties=penalties, reason=reason, not_scored=not_scored)
     )
     assert [] == found.unbalanced
     assert found.tags <= {"div", "p", "span", "svg", "rect", "dl", "dt", "dd", "ul", "li", "a"}

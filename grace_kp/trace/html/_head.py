@@ -96,13 +96,13 @@ def _notes(grace: dict[str, Any]) -> Iterator[str]:
             f'<p class="note warn">Still awaited: {safe(", ".join(awaited[:MAX_LISTED]))}. Confidence and score may '
             "change.</p>"
         )
-    pending = mapping(grace.get("pending"))
-    if outcome := outcome_text(mapping(pending.get("approval"))):
-        yield f'<p class="note">Since then: {safe(text(pending.get("action")))}: {safe(outcome)}.</p>'
     error = mapping(grace.get("error"))
     if error:
         words = ": ".join(filter(None, (text(error.get("type")), text(error.get("message")))))
         yield f'<div class="note {"warn" if waits(grace.get("status")) else "bad"}">{fold(words, label="ended by")}</div>'
+    pending = mapping(grace.get("pending"))
+    if outcome := outcome_text(mapping(pending.get("approval"))):
+        yield f'<p class="note">Since then, {safe(text(pending.get("action")))}: {safe(outcome)}.</p>'
     dropped = number(grace.get("dropped_steps"))
     if dropped:
         yield f'<p class="note warn">{count_text(int(dropped), "step")} were not recorded.</p>'

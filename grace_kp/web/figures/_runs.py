@@ -78,7 +78,7 @@ def run_bars(days: Sequence[Group]) -> str:
             "failed": [sum(day.failed for day in group) for _, group in bars],
         },
         unit=unit,
-        caption=f"Days are in UTC.{' Runs that wait for a person are left out.' if any(day.waiting for day in days) else ''}",
+        caption=f"Days are in UTC.{' Waiting runs are left out.' if any(day.waiting for day in days) else ''}",
     )
 
 
