@@ -9,7 +9,7 @@ from grace_kp.record import _run
 from grace_kp.record._call import HERE, Call
 from grace_kp.record._current import CURRENT, FIRST, HOST, ORDER, TROUBLES
 from grace_kp.record._gaps import ENDED, FULL, stray
-from grace_kp.record._guard import shielded_pair
+from grace_kp.record._guard import attempt, shielded_pair
 from grace_kp.record._location import located
 from grace_kp.record._run import Recorder, Run
 from grace_kp.record._spec import AGENT, SCOPE
@@ -154,6 +154,8 @@ def open_run(
     run.number = number = next(ORDER)
     if FIRST.number == 0:
         FIRST.number = number
+    node = attempt("finding the node around a run", HOST.resumable)
+    run.node = None if node is None else node.position()
     if via is not None:
         via.child = run
     elif around is not None:
