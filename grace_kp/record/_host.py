@@ -103,6 +103,11 @@ class Host:
                 return found
         return None
 
+    def position(self) -> dict[str, Any] | None:
+        """Return where that program is, if its framework tells: its thread, place and step, and the attempt at them."""
+        position = getattr(self.resumable(), "position", None)
+        return None if position is None else position()
+
     def injected(self, function: Any) -> frozenset[str]:
         """Return the parameters of a function that a framework fills in, by their declared types.
 

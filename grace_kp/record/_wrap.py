@@ -130,6 +130,8 @@ def _following(frame: Frame, promise: Any, beside: Streams) -> Any:
 @shielded
 def _held(frame: Frame, result: Any) -> Any:
     """Have the generators that a result stores keep a run open; return the result, or the tuple that replaces it; None without any."""
+    if not _holds_stream(result, _DEPTH):
+        return None
     beside, replaced = Streams(), dict[int, Any]()
 
     def follow(value: Any, depth: int) -> Any:
@@ -156,6 +158,23 @@ def _held(frame: Frame, result: Any) -> Any:
 
     result = follow(result, _DEPTH)
     return result if beside.open else None
+
+
+def _holds_stream(value: Any, depth: int) -> bool:
+    kind = type(value)
+    if kind is str or value is None or kind is int or kind is float or kind is bool:
+        return False
+    if depth == 0 or _is_stream(kind):
+        return _is_stream(kind)
+    if issubclass(kind, dict):
+        items: Any = dict.values(value)
+    elif issubclass(kind, tuple):
+        items = tuple.__iter__(value)
+    elif issubclass(kind, list):
+        items = list.__iter__(value)
+    else:
+        items = () if issubclass(kind, _CLOSED) else (stored_fields(value, kind) or {}).values()
+    return any(type(item) is not str and _holds_stream(item, depth - 1) for item in list(islice(items, MAX_ITEMS)))
 
 
 def _waits(stream: Any, run: Run) -> bool:
@@ -239,10 +258,11 @@ def _coroutine_body(function: Callable[..., Any], enter: Enter, _beside: Streams
             _current.reset_frame(token)
         except ValueError:
             _leave(frame)
-        if _is_promise(type(result)) or frame.run is frame:
-            result = _settled(frame, result)
-        else:
+        kind = type(result)
+        if kind is str or result is None or (frame.run is not frame and (kind is dict or not _is_promise(kind))):
             frame.close(result)
+        else:
+            result = _settled(frame, result)
         if frame.run.stored is not None:
             await frame.run.stored
         return result
@@ -279,7 +299,8 @@ def _generator_body(function: Callable[..., Any], enter: Enter, beside: Streams 
                 raise
             _current.reset_frame(token)
             stream.add(item)
-            if _is_stream(type(item)):
+            kind = type(item)
+            if kind is GeneratorType or kind is AsyncGeneratorType:
                 item = _yielded(stream, item)
             try:
                 value, thrown = (yield item), None
@@ -325,7 +346,8 @@ def _async_generator_body(function: Callable[..., Any], enter: Enter, beside: St
             except ValueError:
                 _leave(before)
             stream.add(item)
-            if _is_stream(type(item)):
+            kind = type(item)
+            if kind is GeneratorType or kind is AsyncGeneratorType:
                 item = _yielded(stream, item)
             try:
                 value = yield item
@@ -358,7 +380,7 @@ def _is_stream(kind: type) -> bool:
 
 def _is_promise(kind: type) -> bool:
     # Not by a lookup: a metaclass may redefine hashing and comparing.
-    return kind is CoroutineType or _is_stream(kind)
+    return kind is CoroutineType or kind is GeneratorType or kind is AsyncGeneratorType
 
 
 def _yielded(stream: Stream, item: Any) -> Any:
