@@ -280,8 +280,8 @@ def _is_superseded(earlier: Document, later: Document) -> bool:
 def _is_repeated(earlier: Document, later: Document) -> bool:
     """Return whether a run began in a later attempt at the node of another, or, by the same name, in a later step of its graph."""
     before, after = node_of(earlier), node_of(later)
-    times = [document["metadata"]["created_at"] for document in (earlier, later)]
-    if before.get("thread_id") != after.get("thread_id") or times[0] > times[1]:
+    in_order = earlier["metadata"]["created_at"] <= later["metadata"]["created_at"]
+    if not in_order or before["thread_id"] != after.get("thread_id"):
         return False
     if before["checkpoint_ns"] == after["checkpoint_ns"]:
         return bool(before["attempt"] != after["attempt"])

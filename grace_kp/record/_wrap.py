@@ -96,7 +96,8 @@ def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., An
             frame.close(result)
             return result
         try:
-            return result if _follow(frame, result) else _settled(frame, result)
+            is_future = kind is not dict and kind is not list and _follow(frame, result)
+            return result if is_future else _settled(frame, result)
         except RecursionError:
             frame.close(None)  # the stack is full: what the promise brings is not recorded
             return result
@@ -130,8 +131,6 @@ def _following(frame: Frame, promise: Any, beside: Streams) -> Any:
 @shielded
 def _held(frame: Frame, result: Any) -> Any:
     """Have the generators that a result stores keep a run open; return the result, or the tuple that replaces it; None without any."""
-    if not _holds_stream(result, _DEPTH):
-        return None
     beside, replaced = Streams(), dict[int, Any]()
 
     def follow(value: Any, depth: int) -> Any:
@@ -140,41 +139,23 @@ def _held(frame: Frame, result: Any) -> Any:
             if id(value) not in replaced and _waits(value, frame.run):
                 replaced[id(value)] = _following(frame, value, beside)
             return replaced.get(id(value), value)
-        if depth == 0 or issubclass(kind, _CLOSED):
+        if depth == 0 or kind is str or value is None or issubclass(kind, _CLOSED):
             return value
         if issubclass(kind, tuple):
             items = [follow(item, depth - 1) for item in tuple.__iter__(value)]
             is_same = dictionary_getter(kind) is not None or all(map(operator.is_, items, tuple.__iter__(value)))
             return value if is_same else tuple.__new__(kind, items)
-        store: Any = next((base for base in (dict, list) if issubclass(kind, base)), None)
+        store: Any = dict if issubclass(kind, dict) else list if issubclass(kind, list) else None
         put = object.__setattr__ if store is None else store.__setitem__
         fields: Any = (stored_fields(value, kind) or {}) if store is None else value
-        for name, item in list(
-            islice(enumerate(list.__iter__(fields)) if store is list else dict.items(fields), MAX_ITEMS)
-        ):
+        stored: Any = enumerate(list.__iter__(fields)) if store is list else dict.items(fields)
+        for name, item in list(islice(stored, MAX_ITEMS)):
             if (followed := follow(item, depth - 1)) is not item:
                 put(value, name, followed)
         return value
 
     result = follow(result, _DEPTH)
     return result if beside.open else None
-
-
-def _holds_stream(value: Any, depth: int) -> bool:
-    kind = type(value)
-    if kind is str or value is None or kind is int or kind is float or kind is bool:
-        return False
-    if depth == 0 or _is_stream(kind):
-        return _is_stream(kind)
-    if issubclass(kind, dict):
-        items: Any = dict.values(value)
-    elif issubclass(kind, tuple):
-        items = tuple.__iter__(value)
-    elif issubclass(kind, list):
-        items = list.__iter__(value)
-    else:
-        items = () if issubclass(kind, _CLOSED) else (stored_fields(value, kind) or {}).values()
-    return any(type(item) is not str and _holds_stream(item, depth - 1) for item in list(islice(items, MAX_ITEMS)))
 
 
 def _waits(stream: Any, run: Run) -> bool:
