@@ -116,7 +116,7 @@ def _grace(factors: ConfidenceFactors) -> ConfidenceScore:
     agreement, own, coverage = factors.source_agreement, factors.llm_self_confidence, factors.query_coverage
     is_search = factors.is_search_step
     shown: tuple[float, ...]
-    fallbacks: dict[str, float] = {}
+    counted: tuple[str, ...] = ()
     if is_search:
         base, basis = quality * tools if tools < 1 else quality, _search_basis(quality, tools)
     else:
@@ -132,27 +132,24 @@ def _grace(factors: ConfidenceFactors) -> ConfidenceScore:
             weight += AGREEMENT_WEIGHT
             basis += _AGREEMENT[bool(factors.agreement_evaluated)]
             shown += (agreement,)
-            if not factors.agreement_evaluated:
-                fallbacks["source_agreement"] = agreement
+            counted += ("source_agreement",)
         if own > 0.6:
             total += own * SELF_WEIGHT
             weight += SELF_WEIGHT
             basis += _SELF[bool(factors.self_evaluated)]
             shown += (own,)
-            if not factors.self_evaluated:
-                fallbacks["llm_self_eval"] = own
+            counted += ("llm_self_eval",)
         if coverage > 0.1:
             total += coverage * COVERAGE_WEIGHT
             weight += COVERAGE_WEIGHT
             basis += _COVERAGE[bool(factors.coverage_evaluated)]
             shown += (coverage,)
-            if not factors.coverage_evaluated:
-                fallbacks["query_coverage"] = coverage
+            counted += ("query_coverage",)
         base, basis = total / weight, _mean_of(basis, shown, with_default=not executed and tools == 1)
     score, penalties = _penalised(
         base, is_search, factors.search_result_count, factors.tool_success_rate, factors.source_count, own
     )
-    return _result(score, factors, (quality, agreement, own, tools, coverage), penalties, basis, fallbacks)
+    return _result(score, factors, (quality, agreement, own, tools, coverage), penalties, basis, counted)
 
 
 def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
@@ -207,8 +204,8 @@ def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
         factors.source_count,
         own if factors.self_evaluated else 0.0,
     )
-    fallbacks = {"search_quality": quality} if unusable else None
-    return _result(score, factors, (quality, agreement, own, tools, coverage), penalties, basis, fallbacks)
+    counted = ("search_quality",) if unusable else ()
+    return _result(score, factors, (quality, agreement, own, tools, coverage), penalties, basis, counted)
 
 
 def _search_quality(count: int, best: float, average: float, variance: float) -> float:
@@ -269,7 +266,7 @@ def _result(
     parts: tuple[float, float, float, float, float],
     penalties: tuple[str, ...],
     basis: str,
-    fallbacks: dict[str, float] | None = None,
+    counted: tuple[str, ...] = (),
 ) -> ConfidenceScore:
     quality, agreement, own, tools, coverage = parts
     is_search = factors.is_search_step
@@ -283,14 +280,10 @@ def _result(
         "query_coverage": 0.0 if is_search else coverage,
     }
     reason = f"{basis}, lowered ({penalties_text(penalties)})." if penalties else f"{basis}."
+    missing = _not_evaluated(factors)
+    fallbacks = {name: breakdown[name] for name in counted if name in missing}
     return ConfidenceScore(
-        round(min(1.0, score), 3),
-        factors,
-        breakdown,
-        list(penalties),
-        reason,
-        _not_evaluated(factors),
-        fallbacks=fallbacks or {},
+        round(min(1.0, score), 3), factors, breakdown, list(penalties), reason, missing, fallbacks=fallbacks
     )
 
 

@@ -5,7 +5,6 @@ Frameworks register with `grace_kp.record.HOST`. An adapter whose framework has 
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -84,9 +83,4 @@ class Resumable(Protocol):
 
 def resumable() -> Resumable | None:
     """Return the resumable program that runs here; None elsewhere."""
-    for framework in HOST.frameworks.values():
-        if framework.package in sys.modules:
-            found = cast("Resumable | None", framework.load().resumable())
-            if found is not None:
-                return found
-    return None
+    return cast("Resumable | None", HOST.resumable())

@@ -7,6 +7,7 @@ recording and gates must know even without its adapter: its programs may run ins
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING
 
 from grace_kp.record import CANCELLED, COMPLETED, HOST, SUSPENDED, Framework, Signal
@@ -62,6 +63,19 @@ def _injects(declared: object) -> bool:
     return is_injected(declared)
 
 
+def _runs_here() -> bool:
+    config = sys.modules.get("langchain_core.runnables.config")
+    return config is not None and bool(config.var_child_runnable_config.get())
+
+
 HOST.register(
-    Framework("langchain", "langgraph", _langchain, _LANGGRAPH, injects=_injects, injects_with="langchain_core")
+    Framework(
+        "langchain",
+        "langgraph",
+        _langchain,
+        _LANGGRAPH,
+        injects=_injects,
+        injects_with="langchain_core",
+        runs_here=_runs_here,
+    )
 )

@@ -21,7 +21,7 @@ from grace_kp.record._gaps import gaps_of
 from grace_kp.record._guard import attempt, finish_late, note, shielded
 from grace_kp.record._host import CANCELLED, CLOSED, COMPLETED, FAILED, SUSPENDED, Framework, Signal
 from grace_kp.record._location import current_run, located
-from grace_kp.record._resume import Conversations, Pause, facts_of
+from grace_kp.record._resume import Conversations, Pause, facts_of, node_of
 from grace_kp.record._run import Listener, Recorder, Run, new_trace_id
 from grace_kp.record._sealed import resealed, seal
 from grace_kp.record._spec import AGENT, RETRIEVER, SCOPE, TOOL, Spec
@@ -79,6 +79,7 @@ __all__ = [
     "material_of",
     "nearest",
     "new_trace_id",
+    "node_of",
     "note",
     "open_run",
     "propagate",

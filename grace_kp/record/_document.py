@@ -134,6 +134,9 @@ class Documents:
             grace.update(attributes)
         if run.facts:
             grace[run.framework] = redact_value(render(run.facts), identifiers=self._identifiers)
+        elif run.node is not None:
+            cleaned = redact_value(run.node, identifiers=self._identifiers)
+            grace["node"] = {**cleaned, "attempt": run.node["attempt"]}
         if builder.model_calls:
             grace["model_calls"] = builder.model_calls
         if usage := self._usage(run, builder):

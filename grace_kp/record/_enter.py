@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record import _run
+from grace_kp.record import _current, _run
 from grace_kp.record._call import HERE, Call
 from grace_kp.record._current import CURRENT, FIRST, HOST, ORDER, TROUBLES
 from grace_kp.record._gaps import ENDED, FULL, stray
-from grace_kp.record._guard import shielded_pair
+from grace_kp.record._guard import attempt, shielded_pair
 from grace_kp.record._location import located
 from grace_kp.record._run import Recorder, Run
 from grace_kp.record._spec import AGENT, SCOPE
@@ -32,16 +31,7 @@ _BIG = 1 << 64
 def entering(spec: Spec, recorder: Callable[[], Recorder]) -> Enter:
     """Return the function that a wrapper calls first: it gives the frame to make current, or None to record nothing."""
     enter, mask = _entering(spec, recorder), spec.mask
-    entry = _Entry(enter if mask is None else lambda args, kwargs: enter(*mask(args, kwargs)))
-    entry.__dict__["arguments"] = spec, recorder
-    return entry
-
-
-class _Entry(functools.partial["Frame | None"]):
-    """A function of `entering`, which pickles as a call of `entering`."""
-
-    def __reduce__(self) -> Any:
-        return entering, self.__dict__["arguments"]
+    return enter if mask is None else lambda args, kwargs: enter(*mask(args, kwargs))
 
 
 def _entering(spec: Spec, recorder: Callable[[], Recorder]) -> Enter:
@@ -49,15 +39,14 @@ def _entering(spec: Spec, recorder: Callable[[], Recorder]) -> Enter:
         return _entering_agent(spec, recorder)
     if spec.kind == SCOPE:
         return shielded_pair(lambda args, kwargs: _open_scope(recorder, spec, args, kwargs))
-    here_of = CURRENT.get
-    host = HOST
     bound = spec.bound
 
     @shielded_pair
     def enter(args: Arguments, kwargs: Named) -> Call | None:
-        here = here_of()
-        if host.locate is not None:
-            here = host.locate(here)
+        # Through the module, by whose name a pickle of this function refers to them.
+        here = _current.get_frame()
+        if _current.HOST.locate is not None:
+            here = _current.HOST.locate(here)
         if here is None:
             return _open_root_tool(recorder, spec, args, kwargs)
         parent: Call | None
@@ -154,6 +143,7 @@ def open_run(
     run.number = number = next(ORDER)
     if FIRST.number == 0:
         FIRST.number = number
+    run.node = attempt("finding the node around a run", HOST.position)
     if via is not None:
         via.child = run
     elif around is not None:

@@ -13,7 +13,9 @@ import logging
 import os
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from grace_kp.record._current import CURRENT, TROUBLES
+from grace_kp.record import _current
+from grace_kp.record._current import TROUBLES
+from grace_kp.record._host import CANCELLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +27,6 @@ B = TypeVar("B")
 
 STRICT = "GRACE_KP_STRICT_RECORDING"
 _log = logging.getLogger("grace_kp")
-_get = CURRENT.get
 
 
 def shielded(function: Callable[P, R]) -> Callable[P, R | None]:
@@ -61,9 +62,9 @@ def shielded_pair(
         try:
             return function(first, second)
         except RecursionError:
-            here = _get()
+            here = _current.get_frame()
             if here is None:
-                TROUBLES.own += 1
+                _current.TROUBLES.own += 1
             elif hasattr(here, "dropped"):
                 here.dropped += 2  # a call and its observation
             else:
@@ -108,10 +109,15 @@ def finish_late() -> None:
 
 
 def attempt(where: str, function: Callable[[], R]) -> R | None:
-    """Call code that is not ours, such as a user's callable for an objective; note an Exception and return None."""
+    """Call code that is not ours, such as a user's callable for an objective; note an error, SystemExit included, and return None.
+
+    KeyboardInterrupt and other cancellations leave it.
+    """
     try:
         return function()
-    except Exception as error:  # noqa: BLE001
+    except BaseException as error:
+        if not issubclass(type(error), Exception) and _current.HOST.status_after(error) == CANCELLED:
+            raise
         note(where, error, theirs=True)
         return None
 
@@ -126,11 +132,12 @@ def note(where: str, error: BaseException | str, *, theirs: bool = False) -> Non
     if not theirs and not text:
         TROUBLES.own += 1
     try:
-        from grace_kp.trace import redact_text  # needed only when something goes wrong
+        from grace_kp.trace import error_text, redact_text  # needed only when something goes wrong
 
         # The name or the message of an exception may quote secret values.
         kind = redact_text(kind[:8_192], identifiers=False)
-        TROUBLES.last = redact_text(kind if text else f"{kind}: {error}"[:8_192], identifiers=False)[:500]
+        whole = f"{where}: {error_text(error, 8_192)}" if isinstance(error, BaseException) else kind
+        TROUBLES.last = redact_text(whole, identifiers=False)[:500]
     except Exception:  # noqa: BLE001
         TROUBLES.last = kind
     TROUBLES.counts[kind] += 1

@@ -56,6 +56,8 @@ class Framework:
     """Return whether the framework itself fills in the parameters of this declared type."""
     injects_with: str = ""
     """The package whose types `injects` knows; before it is loaded, no parameter is declared with one."""
+    runs_here: Callable[[], bool] = lambda: True
+    """Return whether the framework may be running the current code. Only then is the adapter loaded to ask for a resumable program."""
 
 
 class Host:
@@ -93,6 +95,18 @@ class Host:
         self._locations.append((locate, place))
         known = tuple(self._locations)
         self.locate, self.place = (locate, place) if len(known) == 1 else (_chained(known), _first(known))
+
+    def resumable(self) -> Any:
+        """Return the program that runs here and may run again from an earlier point; None elsewhere."""
+        for framework in self.frameworks.values():
+            if framework.package in sys.modules and framework.runs_here() and (found := framework.load().resumable()):
+                return found
+        return None
+
+    def position(self) -> dict[str, Any] | None:
+        """Return where that program is, if its framework tells: its thread, place and step, and the attempt at them."""
+        position = getattr(self.resumable(), "position", None)
+        return None if position is None else position()
 
     def injected(self, function: Any) -> frozenset[str]:
         """Return the parameters of a function that a framework fills in, by their declared types.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MAX_TRACES = 200
 MAX_CONTINUED = 10_000
 UNANSWERED = "Closed without an answer: its thread went on with other input."
+REPEATED = "Repeated after the question: the run that superseded this one began again at the same node."
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,8 @@ class Conversations:
 
     def _close(self, document: Document, thread: str, record_of: Callable[[Document], Record]) -> list[Document]:
         self._writer().write_pending()  # so that those settled just now are found
-        waiting = [found for trace in self._query(SUSPENDED, thread) if not self._holds(found := trace.to_dict())]
+        found = [trace.to_dict() for trace in self._query(SUSPENDED, thread)]
+        waiting = [item for item in found if not (item["grace"].get("imported") or self._holds(item))]
         closed = left_without_answer(document, waiting)
         if closed:
             self._writer().store().put([record_of(item) for item in closed])
@@ -208,11 +210,19 @@ def facts_of(document: Document) -> Document:
     return facts if isinstance(facts, dict) else {}
 
 
+def node_of(document: Document) -> Document:
+    """Return the node of a graph in which the run of a document began; empty for a run outside of any."""
+    node = (document.get("grace") or {}).get("node")
+    return node if isinstance(node, dict) else {}
+
+
 def left_without_answer(document: Document, documents: Iterable[Document]) -> list[Document]:
     """Return the traces that a run has superseded, closed, with those nested in them.
 
     A pending question is dropped when its thread gets new input. So a suspended trace is superseded by a later run of the same program
     on the same thread whose steps come after its own.
+
+    A run of ours in a node has no state to continue from: it is superseded by the run of the next attempt at its node.
     """
     documents = list(documents)
     closed = {item["id"]: item for item in documents if _is_superseded(item, document)}
@@ -221,7 +231,7 @@ def left_without_answer(document: Document, documents: Iterable[Document]) -> li
         closed.update({item["id"]: item for item in nested})
         rest = [item for item in rest if item["id"] not in closed]
     for item in closed.values():
-        _leave_unanswered(item, document["id"])
+        _leave_unanswered(item, document)
     return list(closed.values())
 
 
@@ -246,12 +256,16 @@ def _thread_to_clear(document: Document) -> str | None:
     The steps of a thread are counted through all its runs, so its first run starts at 1.
     """
     facts = facts_of(document)
+    if node := node_of(document):
+        return str(node.get("thread_id"))
     steps, thread = _steps_of(facts), facts.get("thread_id")
     later = facts.get("place") is None and steps is not None and steps[0] > 1
     return thread if later and isinstance(thread, str) else None
 
 
 def _is_superseded(earlier: Document, later: Document) -> bool:
+    if node_of(earlier):
+        return _is_repeated(earlier, later)
     before, after = facts_of(earlier), facts_of(later)
     last, first = _steps_of(before) or (0, 1), _steps_of(after) or (0, 0)
     return bool(
@@ -263,9 +277,25 @@ def _is_superseded(earlier: Document, later: Document) -> bool:
     )
 
 
-def _leave_unanswered(document: Document, successor: str) -> None:
+def _is_repeated(earlier: Document, later: Document) -> bool:
+    """Return whether a run began in a later attempt at the node of another, or, by the same name, in a later step of its graph."""
+    before, after = node_of(earlier), node_of(later)
+    in_order = earlier["metadata"]["created_at"] <= later["metadata"]["created_at"]
+    if not in_order or before["thread_id"] != after.get("thread_id"):
+        return False
+    if before["checkpoint_ns"] == after["checkpoint_ns"]:
+        return bool(before["attempt"] != after["attempt"])
+    graphs = {node["checkpoint_ns"].rpartition("|")[0] for node in (before, after)}
+    same = len(graphs) == 1 and earlier["grace"].get("name") == later["grace"].get("name")
+    return same and bool(before["step"] < after["step"])
+
+
+def _leave_unanswered(document: Document, later: Document) -> None:
     grace = document["grace"]
-    grace["status"], grace["superseded_by"] = CLOSED, successor
+    grace["status"], grace["superseded_by"] = CLOSED, later["id"]
+    if node_of(document).get("checkpoint_ns", "") == node_of(later).get("checkpoint_ns"):
+        document["outcome"]["result_summary"] = REPEATED
+        return
     document["metadata"]["success"] = False
     document["outcome"]["result_summary"] = UNANSWERED
     steps = document["steps"]

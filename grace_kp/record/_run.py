@@ -130,7 +130,7 @@ class Run:
     __slots__ = (
         "__weakref__", "_id", "asked", "attributes", "began", "capture", "clock", "decisions", "document", "domain", "dropped",
         "earlier", "earlier_nested", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
-        "name", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "pending", "prepared",
+        "name", "node", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "pending", "prepared",
         "refusal", "result", "resumes", "sample", "sealed", "spec", "start", "status", "steps", "stored", "suspended", "tally", "troubles_before",
         "usage", "via", "via_trace",
     )  # fmt: skip
@@ -164,6 +164,8 @@ class Run:
         self.facts: dict[str, Any] | None = None
         """Facts that the framework states about the run, for its document."""
         self.framework = "grace_kp"
+        self.node: dict[str, Any] | None = None
+        """The node of a graph that the run began in, if the graph may run that node again."""
         self.keep = False
         self.suspended: dict[str, Any] | None = None
         """The document of this run when it was suspended."""

@@ -96,7 +96,8 @@ def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., An
             frame.close(result)
             return result
         try:
-            return result if _follow(frame, result) else _settled(frame, result)
+            is_future = kind is not dict and kind is not list and _follow(frame, result)
+            return result if is_future else _settled(frame, result)
         except RecursionError:
             frame.close(None)  # the stack is full: what the promise brings is not recorded
             return result
@@ -138,18 +139,17 @@ def _held(frame: Frame, result: Any) -> Any:
             if id(value) not in replaced and _waits(value, frame.run):
                 replaced[id(value)] = _following(frame, value, beside)
             return replaced.get(id(value), value)
-        if depth == 0 or issubclass(kind, _CLOSED):
+        if depth == 0 or kind is str or value is None or issubclass(kind, _CLOSED):
             return value
         if issubclass(kind, tuple):
             items = [follow(item, depth - 1) for item in tuple.__iter__(value)]
             is_same = dictionary_getter(kind) is not None or all(map(operator.is_, items, tuple.__iter__(value)))
             return value if is_same else tuple.__new__(kind, items)
-        store: Any = next((base for base in (dict, list) if issubclass(kind, base)), None)
+        store: Any = dict if issubclass(kind, dict) else list if issubclass(kind, list) else None
         put = object.__setattr__ if store is None else store.__setitem__
         fields: Any = (stored_fields(value, kind) or {}) if store is None else value
-        for name, item in list(
-            islice(enumerate(list.__iter__(fields)) if store is list else dict.items(fields), MAX_ITEMS)
-        ):
+        stored: Any = enumerate(list.__iter__(fields)) if store is list else dict.items(fields)
+        for name, item in list(islice(stored, MAX_ITEMS)):
             if (followed := follow(item, depth - 1)) is not item:
                 put(value, name, followed)
         return value
@@ -239,10 +239,11 @@ def _coroutine_body(function: Callable[..., Any], enter: Enter, _beside: Streams
             _current.reset_frame(token)
         except ValueError:
             _leave(frame)
-        if _is_promise(type(result)) or frame.run is frame:
-            result = _settled(frame, result)
-        else:
+        kind = type(result)
+        if kind is str or result is None or (frame.run is not frame and (kind is dict or not _is_promise(kind))):
             frame.close(result)
+        else:
+            result = _settled(frame, result)
         if frame.run.stored is not None:
             await frame.run.stored
         return result
@@ -279,7 +280,8 @@ def _generator_body(function: Callable[..., Any], enter: Enter, beside: Streams 
                 raise
             _current.reset_frame(token)
             stream.add(item)
-            if _is_stream(type(item)):
+            kind = type(item)
+            if kind is GeneratorType or kind is AsyncGeneratorType:
                 item = _yielded(stream, item)
             try:
                 value, thrown = (yield item), None
@@ -325,7 +327,8 @@ def _async_generator_body(function: Callable[..., Any], enter: Enter, beside: St
             except ValueError:
                 _leave(before)
             stream.add(item)
-            if _is_stream(type(item)):
+            kind = type(item)
+            if kind is GeneratorType or kind is AsyncGeneratorType:
                 item = _yielded(stream, item)
             try:
                 value = yield item
@@ -358,7 +361,7 @@ def _is_stream(kind: type) -> bool:
 
 def _is_promise(kind: type) -> bool:
     # Not by a lookup: a metaclass may redefine hashing and comparing.
-    return kind is CoroutineType or _is_stream(kind)
+    return kind is CoroutineType or kind is GeneratorType or kind is AsyncGeneratorType
 
 
 def _yielded(stream: Stream, item: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import GraceError, is_unit
 from grace_kp.levels import UNSETTLED
-from grace_kp.record import facts_of, to_json
+from grace_kp.record import facts_of, node_of, to_json
 from grace_kp.store import Record, moment, scorer_name
 from grace_kp.trace import attributes_in, storable
 
@@ -37,7 +37,7 @@ def record_of(document: dict[str, Any], *, awaits: Collection[str] = (), complet
     texts += [step["content"] for step in document["steps"] if "content" in step]
     grace = document.get("grace") or {}
     status = grace.get("status", "completed")
-    if thread := facts_of(document).get("thread_id"):
+    if thread := facts_of(document).get("thread_id") or node_of(document).get("thread_id"):
         texts.insert(0, str(thread))  # first, because what is too long is cut
     return Record(
         id=storable(document["id"]),

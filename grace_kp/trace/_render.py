@@ -68,7 +68,7 @@ def render(value: Any, max_text: int = MAX_TEXT, *, hides: bool = True) -> Any:
         return value if len(value) <= max_text else cut(value, max_text)
     if value is None or kind is bool:
         return value
-    return _Rendering(max_text, hides=hides).of(value, 0)
+    return _Rendering(max_text, hides).of(value, 0)
 
 
 def render_text(value: object, max_text: int = MAX_TEXT) -> str:
@@ -151,7 +151,7 @@ class _Rendering:
 
     __slots__ = ("hides", "inside", "nodes", "text")
 
-    def __init__(self, max_text: int, *, hides: bool = True) -> None:
+    def __init__(self, max_text: int, hides: bool = True) -> None:
         self.hides = hides
         self.nodes = MAX_NODES
         self.text = max_text
@@ -310,8 +310,8 @@ def stored_fields(value: object, kind: type) -> dict[str, Any] | None:
     read = dictionary_getter(kind)
     own = None if read is None else read(value)
     if found := own is not None:
-        fields.update(_first(dict.items(own)))
-    for base in class_mro(kind):
+        fields = dict.copy(own) if dict.__len__(own) <= MAX_ITEMS else dict(_first(dict.items(own)))
+    for base in class_mro(kind)[:-1]:  # all but `object`
         namespace = class_namespace(base)
         slots = namespace.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
@@ -329,10 +329,12 @@ def stored_fields(value: object, kind: type) -> dict[str, Any] | None:
 def hidden_fields(kind: type) -> set[str]:
     """Return the fields that a dataclass, attrs class or pydantic model keeps out of its repr or of its serialised form."""
     hidden: set[str] = set()
-    for base in class_mro(kind):
+    for base in class_mro(kind)[:-1]:  # all but `object`
         space = class_namespace(base)
         if "__dataclass_fields__" in space:
-            hidden.update([name for name, field in space["__dataclass_fields__"].items() if not field.repr])
+            for name, field in space["__dataclass_fields__"].items():
+                if not field.repr:
+                    hidden.add(name)
         if "__attrs_attrs__" in space:  # its `repr` may also be a function that masks the value
             hidden.update([field.name for field in space["__attrs_attrs__"] if field.repr is not True])
         if "__pydantic_fields__" in space:
@@ -343,9 +345,8 @@ def hidden_fields(kind: type) -> set[str]:
 
 def _is_record(kind: type) -> bool:
     """Whether the class is a plain record of fields: a dataclass, an attrs class or a pydantic model."""
-    return any(name in kind.__dict__ for name in ("__dataclass_fields__", "__attrs_attrs__")) or hasattr(
-        kind, "__pydantic_fields__"
-    )
+    space = class_namespace(kind)
+    return "__dataclass_fields__" in space or "__attrs_attrs__" in space or hasattr(kind, "__pydantic_fields__")
 
 
 def _weight(fields: dict[str, Any] | None) -> int:

@@ -316,12 +316,32 @@ def test_a_declaration_decides_alone(grace):
     assert "ok" == call.status
 
 
-def test_a_declaration_that_raises_leaves_a_failed_call(grace):
+class Unprintable(Exception):
+    def __str__(self):
+        raise SystemExit(4)
+
+
+@pytest.mark.parametrize("error", [TypeError("no"), SystemExit(3), GeneratorExit(), Unprintable()])
+def test_a_declaration_that_raises_leaves_a_failed_call(grace, error):
     """The agent gets its result; whether the call succeeded is unknown, so that it counts as failed."""
-    (call,) = recorded(grace, lambda: 5, failed=lambda result: result["code"]).calls
+
+    def failed(result):
+        raise error
+
+    (call,) = recorded(grace, lambda: 5, failed=failed).calls
     assert "error" == call.status
     assert "failed= raised" in call.error.message
-    assert "failed=: TypeError" in grace.status()["troubles"]
+    assert f"failed=: {type(error).__name__}" in grace.status()["troubles"]
+
+
+def test_a_cancellation_leaves_a_declaration(grace):
+    """Ctrl-C while a declaration runs is the user's."""
+
+    def failed(result):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        recorded(grace, lambda: 5, failed=failed)
 
 
 def test_a_failed_search_found_nothing(grace):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -46,6 +47,10 @@ class RunningNode:
     def whereabouts(self) -> dict[str, Any]:
         """Return the thread and the node's task."""
         return {"thread_id": self.thread, "checkpoint_ns": self.place}
+
+    def position(self) -> dict[str, Any]:
+        """Return the whereabouts, the step of the graph, and the attempt at the node, which differs each time the node is run again."""
+        return {**self.whereabouts(), "step": self._turns.step, "attempt": self._turns.attempt}
 
     def remember(self, inbox: Inbox) -> None:
         """Keep the thread with its configuration, so that it is found when its requests are decided."""
@@ -123,7 +128,8 @@ class Turns:
     node is run again, would get each other's answers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, step: int) -> None:
+        self.step, self.attempt = step, os.urandom(8).hex()
         self._condition = threading.Condition()
         self._count = 0
         self._turn = 0
@@ -175,7 +181,7 @@ class Nodes:
         with self._lock:
             kept = self._nodes.get(node_key)
             if kept is None or kept[0] is not pad:
-                kept = self._nodes[node_key] = (pad, Turns())
+                kept = self._nodes[node_key] = (pad, Turns(getattr(pad, "step", 0)))
                 while len(self._nodes) > MAX_NODES:
                     self._nodes.popitem(last=False)
             return kept[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import operator
 import sys
 import textwrap
@@ -401,3 +402,120 @@ def test_a_handler_made_anew_for_each_request_goes_on(grace, saver):
     app.invoke({"said": []}, config(GraceCallbackHandler(grace)))
     app.invoke(Command(resume="yes"), config(GraceCallbackHandler(grace)))
     assert ["completed"] == [trace.grace["status"] for trace in grace.store.query()]
+
+
+def asking(grace, kind):
+    """A node whose recorded function asks: a tool, an agent, or an agent around one."""
+
+    @grace.tool
+    def asks(question):
+        return interrupt("ok?")
+
+    @grace.agent
+    def agent(question):
+        return interrupt("ok?")
+
+    @grace.agent
+    def outer(question):
+        return agent(question)
+
+    function = {"tool": asks, "agent": agent, "outer": outer}[kind]
+
+    def node(state):
+        return {"said": [function("q")]}
+
+    return node
+
+
+def kept_by(grace):
+    """The status of every stored run, with the number of runs that have it."""
+    grace.flush()
+    found = [trace.grace["status"] for trace in grace.store.query()]
+    return {status: found.count(status) for status in sorted(set(found))}
+
+
+@pytest.mark.parametrize("with_handler", [True, False])
+@pytest.mark.parametrize("kind", ["tool", "agent", "outer"])
+def test_a_run_in_a_node_waits_until_the_node_is_repeated(grace, handler, saver, kind, with_handler):
+    """A function has no state to continue from, so the run that repeats it supersedes it."""
+    app = built(asking(grace, kind)).compile(checkpointer=saver)
+    settings = config(handler) if with_handler else {"configurable": {"thread_id": "1"}}
+    app.invoke({"said": []}, settings)
+    assert {"suspended"} == set(kept_by(grace))
+    app.invoke(Command(resume="yes"), settings)
+    assert {"closed", "completed"} >= set(kept_by(grace))
+    closed = grace.store.query(status="closed")
+    assert all(grace.store.get(trace.grace["superseded_by"]).status == "completed" for trace in closed)
+    assert all("began again" in trace.outcome.result_summary and trace.metadata.success for trace in closed)
+    assert bool(closed) == (kind != "tool" or not with_handler)
+
+
+@pytest.mark.parametrize("with_handler", [True, False])
+def test_parallel_gated_calls_leave_no_suspended_run(with_handler):
+    """Each request has an event loop of its own, and requests are decided one after the other."""
+    import grace_kp as gk
+
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(wait="raise")) as grace:
+
+        @grace.gate(floor="confirm")
+        async def pay(to):
+            return f"paid {to}"
+
+        @grace.agent
+        async def agent(question):
+            return await asyncio.gather(pay("ann"), pay("bob"))
+
+        async def node(state):
+            return {"said": [await agent("pay them"), await pay("cid")]}
+
+        app = built(node).compile(checkpointer=InMemorySaver())
+        settings = {"configurable": {"thread_id": "1"}}
+        if with_handler:
+            settings["callbacks"] = [GraceCallbackHandler(grace)]
+        asyncio.run(app.ainvoke({"said": []}, settings))
+        while waiting := grace.approvals.pending():
+            assert "suspended" in kept_by(grace)
+            grace.approvals.approve(waiting[0].id, by="ann")
+            asyncio.run(grace.approvals.aresume(app, config=settings))
+        assert () == app.get_state(settings).next
+        assert {"closed", "completed", "cancelled"} >= set(kept_by(grace))
+
+
+def test_runs_that_wait_side_by_side_do_not_close_each_other(grace, saver):
+    """One attempt at a node asks twice; only the next attempt supersedes its runs."""
+    waiting = []
+
+    @grace.agent
+    def agent(question):
+        return interrupt(question)
+
+    def node(state):
+        for question in ("first", "second"):
+            try:
+                agent(question)
+            except BaseException as error:
+                waiting.append(error)
+        raise waiting.pop(0)
+
+    app = built(node).compile(checkpointer=saver)
+    app.invoke({"said": []}, {"configurable": {"thread_id": "1"}})
+    assert {"suspended": 2} == kept_by(grace)
+
+
+def test_a_later_step_closes_a_run_whose_question_was_dropped(grace, saver):
+    app = built(asking(grace, "agent")).compile(checkpointer=saver)
+    for thread in ("1", "2", "1"):
+        app.invoke({"said": ["new"]}, {"configurable": {"thread_id": thread}})
+    assert {"closed": 1, "suspended": 2} == kept_by(grace)
+    assert "other input" in grace.store.query(status="closed")[0].outcome.result_summary
+
+
+def test_another_runtime_supersedes_the_run_of_a_process_that_is_gone(saver, tmp_path):
+    import grace_kp as gk
+
+    for given in ({"said": []}, Command(resume="yes")):
+        with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:
+            app = built(asking(grace, "agent")).compile(checkpointer=saver)
+            app.invoke(given, {"configurable": {"thread_id": "1"}})
+            kept = kept_by(grace)
+    assert {"closed": 1, "completed": 1} == kept
