@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from grace_kp.record._arguments import argument_check, fitting
 from grace_kp.record._around import keep_refusal, kept_refusal, nearest, register
 from grace_kp.record._call import Call
-from grace_kp.record._current import CAPTURE, CURRENT, HOST, OPERATIONS, TROUBLES
+from grace_kp.record._current import CAPTURE, CURRENT, HOST, OPERATIONS, PICKLED, TROUBLES
 from grace_kp.record._decorate import RunBlock, decorate
 from grace_kp.record._enter import call_alone, call_in, open_run
 from grace_kp.record._events import NOT_CAPTURED, SEALED, ModelCall
@@ -41,6 +41,7 @@ __all__ = [
     "HOST",
     "NOT_CAPTURED",
     "OPERATIONS",
+    "PICKLED",
     "RETRIEVER",
     "SCOPE",
     "SEALED",

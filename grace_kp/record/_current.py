@@ -83,3 +83,6 @@ class Patches(Resident):
 
 PATCHES = Patches()
 watch(PATCHES)
+
+PICKLED: dict[str, Any] = {}
+"""The runtimes that were pickled here, or opened from a pickle, by their names in pickles."""

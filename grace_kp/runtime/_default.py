@@ -85,14 +85,6 @@ class Default(Front):
 
 
 DEFAULT = Default()
-PICKLED: dict[str, Grace] = {}
-"""The runtimes that were pickled here, or opened from a pickle, by their names in pickles."""
-
-
-def unpickled(kind: type[Grace], name: str, arguments: dict[str, Any]) -> Grace:
-    """Return the runtime with this name in pickles, opened with its arguments where this process does not have it."""
-    return PICKLED.get(name) or PICKLED.setdefault(name, kind(**arguments))
-
 
 agent = DEFAULT.agent
 tool = DEFAULT.tool

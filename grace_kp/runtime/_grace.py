@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from grace_kp.background import Lock, Resident, is_subinterpreter, watch
 from grace_kp.errors import GraceError, SettingsError
-from grace_kp.record import HOST, TROUBLES, Listener, Recorder, Run, finish_late, new_trace_id
+from grace_kp.record import HOST, PICKLED, TROUBLES, Listener, Recorder, Run, finish_late, new_trace_id
 from grace_kp.runtime._definitions import Definitions
 from grace_kp.runtime._front import Front
 from grace_kp.runtime._models import ModelChoice
@@ -395,11 +395,9 @@ class Grace(Front, Watched, Resident):
             raise TypeError(
                 "a Grace with a Store object cannot be pickled; name its store by a URL, such as sqlite:///traces.db"
             )
-        from grace_kp.runtime._default import PICKLED, unpickled
-
         name = next((name for name, known in PICKLED.items() if known is self), uuid4().hex)
         PICKLED[name] = self
-        return unpickled, (type(self), name, {**self._arguments, "store": self._store_url})
+        return _unpickled, (type(self), name, {**self._arguments, "store": self._store_url})
 
     def fork_locks(self) -> Sequence[Lock]:
         """Return what is held during a fork, so that nothing is half done then, an import least of all."""
@@ -418,3 +416,9 @@ class Grace(Front, Watched, Resident):
 
     def __repr__(self) -> str:
         return f"Grace(store={self.settings.store or self._own_store!r}, domain={self.settings.domain!r})"
+
+
+def _unpickled(kind: type[Grace], name: str, arguments: dict[str, Any]) -> Grace:
+    """Return the runtime with this name in pickles, opened with its arguments where this process does not have it."""
+    found: Grace = PICKLED.get(name) or PICKLED.setdefault(name, kind(**arguments))
+    return found

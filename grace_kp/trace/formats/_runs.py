@@ -55,7 +55,7 @@ _ATTRIBUTES = {
 }
 _SPAN_FORMATS = {
     "Langfuse trace or observation export": ("parentobservationid", "traceid observationid", "traceid completionstarttime", "observations timestamp", "trace observations", "htmlpath", "bookmarked timestamp", "sessionid userid totalcost input"),
-    "LangSmith runs": ("runid parentids", "dottedorder", "parentrunid", "childrunids", "runtype traceid", "runtype inputs starttime"),
+    "LangSmith runs": ("runid parentids", "dottedorder", "parentrunid", "childrunids", "runtype traceid", "runtype inputs"),
     "OpenAI agents SDK traces": ("spandata", "workflowname groupid"),
     "MLflow traces": ("tracelocation", "experimentid requestid", "experimentid traceid", "attributesmlflow"),
     "OpenInference spans (Phoenix)": ("attributesopeninference", "contexttraceid spankind", "parentid spankind"),
@@ -70,7 +70,7 @@ _SPAN_FORMATS = {
     "OpenTelemetry spans": ("contexttraceid", "spancontexttraceid", "traceid spanid attributes"),
 }  # fmt: skip
 """Formats of spans, each with sets of fields that identify it, in the spelling of `_letters_of`."""
-_SPAN_IDS = tuple(map(re.compile, (r".*(trace|rootrun|rootspan)id", r".*parent[a-z]*?(ids?|uuid|context)", r".*(span|observation)(id)?", r"start(time|ed).*")))  # fmt: skip
+_SPAN_IDS = tuple(map(re.compile, (r".*(trace|root[a-z]*|operation)id", r".*parent([a-z]*?(ids?|uuid|context)|span|run|observation)?", r".*(span|observation)(id)?", r"start(time|ed).*")))  # fmt: skip
 _HOLDERS = frozenset({"context", "span_context", "spanContext", "trace", "span", "parent", "attributes", "metadata", "info", "extra", "properties"})  # fmt: skip
 _CONTENTS = frozenset({"input", "inputs", "output", "outputs", "content", "parts", "arguments", "args", "kwargs", "parameters", "properties", "tools", "functions", "tool_definitions"})  # fmt: skip
 """Fields with data of people, models and tools, which may hold ids of any kind."""
@@ -185,7 +185,8 @@ def _span_name(value: object, *, ids_alone: bool) -> str | None:
 def _names_in(value: dict[str, Any]) -> Iterator[str]:
     """Yield the names of the fields of an object, and of those in its context, attributes and the like."""
     for field, item in value.items():
-        yield field
+        if field != "parent" or isinstance(item, str):
+            yield field
         if field in _HOLDERS and isinstance(item, dict):
             yield from (f"{field}.{name}" for name in item)
 
