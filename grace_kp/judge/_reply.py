@@ -120,7 +120,7 @@ def normalised(text: str) -> str:
 # The tags of Qwen, DeepSeek and others, of Magistral, Cohere, Kimi and Seed, and the channels of gpt-oss.
 _THOUGHT_OR_OBJECT = re.compile(
     r"\{|(?:<|&lt;|◁)\s{0,2}(?:\|\s?)?(?P<end>/\s?|end_(?:of_)?)?(?:start_|begin_(?:of_)?|seed:)?"
-    r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|analysis|思考)\b[^<>\n{}]{0,80}?(?:>|&gt;|▷)"
+    r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|analysis|思考)\b[^<>\n{}]{0,80}?(?:(?<!/)>|&gt;|▷)"
     r"|\[(?P<end2>/)?THINK(?:ING)?\]|<\|channel\|>\s?(?:analysis|commentary|(?P<end3>final))[^<>\n{}]{0,80}<\|message\|>",
     re.IGNORECASE,
 )
@@ -332,7 +332,7 @@ def _from_text(text: str, names: tuple[str, ...]) -> Parsed:
     verdict = _EXPLANATION.sub("", text)
     for others, (other_line, _) in _PATTERNS.items():
         verdict = verdict if others == names else other_line.sub(_blank, verdict)
-    verdict = _SCALE.sub(_blank, verdict)
+    verdict = _TAG.sub(_blank, _SCALE.sub(_blank, verdict))
     stated = [(_united(match[1]), match.span()) for match in line.finditer(verdict)]
     stated += [(_united(match[0]), match.span()) for match in _LONE_LINE.finditer(verdict)]
     stated += _numbers_in(verdict, within)
@@ -347,6 +347,7 @@ def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 
+_TAG = re.compile(r"</?[A-Za-z_|]{1,30}\s?/?>")
 _SCALE = re.compile(
     r"\((?:out of\s{1,3}|/\s{0,3})?[01](?:\.0{1,3})?(?:\s{0,3}(?:-|~|〜|to)\s{0,3}1(?:\.0{1,3})?)?\)", re.IGNORECASE
 )

@@ -158,9 +158,8 @@ class GoogleCaller:
 
     def _client(self, loop: asyncio.AbstractEventLoop | None) -> Any:
         """Return the client of an event loop, or the one for sync calls (None)."""
-        if (
-            self._pid != os.getpid()
-        ):  # connections that were open before a fork are the parent's, and the lock may be held
+        # Connections that were open before a fork are the parent's, and the lock may be held.
+        if self._pid != os.getpid():
             self._lock, self._pid, self._sync, self._of_loop = threading.Lock(), os.getpid(), None, WeakKeyDictionary()
         with self._lock:
             client = self._sync if loop is None else self._of_loop.get(loop)

@@ -34,9 +34,14 @@ def stray(run: Run) -> None:
     owner = run.owner
     if run.via_trace is None:
         owner.stray_since = max(owner.stray_since, FIRST.number)
-        is_ours = threading.current_thread().name.startswith("grace_kp ")  # a judge or scorer may be a tool
-        if not PATCHES.originals and not is_ours and _started_by_another(run, owner):
-            note("a tool outside of any run", OUTSIDE)
+        if _started_by_another(run, owner):
+            _warn()
+
+
+def _warn() -> None:
+    is_ours = threading.current_thread().name.startswith("grace_kp ")  # a judge or scorer may be a tool
+    if not PATCHES.originals and not is_ours:
+        note("a tool outside of any run", OUTSIDE)
 
 
 def gaps_of(run: Run | None, recorder: Recorder, evidence: Evidence, lost: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -68,6 +73,7 @@ def lost_evidence(run: Run | None, recorder: Recorder) -> list[str]:
     # The action, or the tool that calls it, may have opened this run because there was none.
     if run.spec.kind != AGENT and run.via_trace is None and _started_by_another(run, recorder):
         gaps.append(THREAD)
+        _warn()
     return gaps
 
 

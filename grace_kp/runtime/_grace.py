@@ -420,5 +420,5 @@ class Grace(Front, Watched, Resident):
 
 def _unpickled(kind: type[Grace], name: str, arguments: dict[str, Any]) -> Grace:
     """Return the runtime with this name in pickles, opened with its arguments where this process does not have it."""
-    grace: Grace = PICKLED.get(name) or PICKLED.setdefault(name, kind(**arguments))
-    return grace
+    found: Grace = PICKLED.get(name) or PICKLED.setdefault(name, kind(**arguments))
+    return found

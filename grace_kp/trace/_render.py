@@ -176,7 +176,7 @@ class _Rendering:
         if issubclass(kind, int):
             return _integer(value)
         if issubclass(kind, float):
-            number = float(value)
+            number = float.__float__(value)
             return number if number - number == 0 else str(number)
         if issubclass(kind, str):
             return HIDDEN if _name(kind).startswith("Secret") else self._text(str.__getitem__(value, slice(None)))
@@ -256,7 +256,7 @@ class _Rendering:
             fields |= dict.fromkeys(hidden & fields.keys(), HIDDEN)
         if fields is not None and _is_record(kind):
             return self._mapping(fields.items(), len(fields), depth)
-        if "_member_map_" in kind.__dict__ and "_name_" in (fields or ()):
+        if "_member_map_" in class_namespace(kind) and "_name_" in (fields or ()):
             return f"{_name(kind)}.{(fields or {})['_name_']}"
         custom = getattr(kind, "__repr__", None) is not object.__repr__
         if custom and not hasattr(kind, "__iter__") and _weight(fields) <= MAX_REPR_WEIGHT:
@@ -345,8 +345,8 @@ def hidden_fields(kind: type) -> set[str]:
 
 def _is_record(kind: type) -> bool:
     """Whether the class is a plain record of fields: a dataclass, an attrs class or a pydantic model."""
-    space = class_namespace(kind)
-    return "__dataclass_fields__" in space or "__attrs_attrs__" in space or hasattr(kind, "__pydantic_fields__")
+    own = class_namespace(kind)
+    return "__dataclass_fields__" in own or "__attrs_attrs__" in own or hasattr(kind, "__pydantic_fields__")
 
 
 def _weight(fields: dict[str, Any] | None) -> int:

@@ -136,4 +136,6 @@ def test_labelled_runs_are_listed_exported_and_imported(command, url, tmp_path):
     assert "exported 2 traces" in command("traces", "export", path, "--feedback").stdout
     for _ in range(2):
         assert 0 == command("traces", "import", path, "--store", other).returncode
-    assert [["user"], ["test"]] == [[entry["source"] for entry in labels(other, name)] for name in ("0aaa0", "1aaa1")]
+    assert [["import:runs.jsonl"]] * 2 == [
+        [entry["source"] for entry in labels(other, name)] for name in ("0aaa0", "1aaa1")
+    ]

@@ -162,6 +162,10 @@ CASES = [
     ("thought-alone", "<think>score: 0.9</think>", None),
     ("thought-after", '{"score": 0.9}\n<think>or {"score": 0.3}?</think>', 0.9),
     ("thought-in-the-reason", '{"score": 0.9, "reason": "it says </think> {\\"score\\": 1.0}"}', 0.9),
+    ("thought-empty-tag", "<think/>0.9", 0.9),
+    ("thought-and-answer", "<think>0.3</think><answer>0.9</answer>", 0.9),
+    ("thought-and-solution", "<think>0.3</think><|begin_of_solution|>0.9<|end_of_solution|>", 0.9),
+    ("bound-beside-a-tag", "<answer>confidence >0.9</answer>", None),
     ("thought-in-a-field", '{"thinking": "0.3", "score": 0.9}', 0.9),
     # A lone number, which alone is clamped.
     ("lone", "0.8", 0.8),

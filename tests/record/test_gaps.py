@@ -378,7 +378,7 @@ def stray_calls(grace, before):
         TROUBLES.counts.update(counts)
 
 
-@pytest.mark.parametrize("kind", ["thread", "executor", "async"])
+@pytest.mark.parametrize("kind", ["thread", "executor", "async", "gate"])
 def test_tools_in_plain_threads_warn_once(kind):
     """They are counted in the status, and the warning names both remedies."""
     grace = runtime()
@@ -392,9 +392,16 @@ def test_tools_in_plain_threads_warn_once(kind):
         with ThreadPoolExecutor() as pool:
             [pool.submit(tool).result() for _ in range(3)]
 
+    gated = grace.gate(floor="notify")(tool)
+
+    def in_gate():
+        with pytest.raises(gk.ActionNotApproved):
+            gated()
+
     before = {
         "thread": lambda: in_thread(tool, 3),
         "executor": in_executor,
+        "gate": lambda: in_thread(in_gate, 3),
         "async": lambda: in_thread(lambda: asyncio.run(find()), 3),
     }
     counts, (message,) = stray_calls(grace, before[kind])

@@ -23,8 +23,8 @@ LAST = "8db7c57"
 INTERRUPTED = "kp:trace:00000000-0000-4000-8000-000000000099"
 # Measured with a real clock, or a sentence for people.
 VARIABLE = {"waited_ms", "response_time_ms", "reason"}
-# Recorded since then, and tested on their own: the number of steps before a decision, and what it rests on.
-ADDED = {"step", "measured", "unmeasured"}
+# Recorded since then, and tested on their own: the number of steps before a decision, what it rests on, and parts that count unevaluated.
+ADDED = {"step", "measured", "unmeasured", "fallbacks"}
 QUERIES = {
     "all": {"limit": 50},
     "domain": {"domain": "code", "limit": 50},

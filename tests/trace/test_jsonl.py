@@ -577,6 +577,8 @@ SPANS = {
     ],
     "a span format with the fields traceId and parentStepId": [{"traceId": "t", "parentStepId": "p"}],
     "a span format with the fields trace.id and parent.id": [{"trace": {"id": "t"}, "parent": {"id": "p"}}],
+    "a span format with the fields trace_id and parent": [{"messages": [{"role": "user", "content": "q"}], "trace_id": "t", "parent": "p"}],
+    "a span format with the fields operation_Id and operation_ParentId": [{"messages": [{"role": "user", "content": "q"}], "operation_Id": "t", "operation_ParentId": "p"}],
     "a span format with the fields TraceId and SpanId": [{"TraceId": "t", "SpanId": "s"}],
     "a span format with the fields parent_id and start_time": [{"id": "s", "parent_id": None, "start_time": 1, "input": "q", "output": "a"}],
     "a span format with the fields metadata.trace_id and metadata.parent_id": [

@@ -55,7 +55,7 @@ _ATTRIBUTES = {
 }
 _SPAN_FORMATS = {
     "Langfuse trace or observation export": ("parentobservationid", "traceid observationid", "traceid completionstarttime", "observations timestamp", "trace observations", "htmlpath", "bookmarked timestamp", "sessionid userid totalcost input"),
-    "LangSmith runs": ("runid parentids", "dottedorder", "parentrunid", "childrunids", "runtype traceid", "runtype inputs starttime"),
+    "LangSmith runs": ("runid parentids", "dottedorder", "parentrunid", "childrunids", "runtype traceid", "runtype inputs"),
     "OpenAI agents SDK traces": ("spandata", "workflowname groupid"),
     "MLflow traces": ("tracelocation", "experimentid requestid", "experimentid traceid", "attributesmlflow"),
     "OpenInference spans (Phoenix)": ("attributesopeninference", "contexttraceid spankind", "parentid spankind"),
@@ -70,7 +70,7 @@ _SPAN_FORMATS = {
     "OpenTelemetry spans": ("contexttraceid", "spancontexttraceid", "traceid spanid attributes"),
 }  # fmt: skip
 """Formats of spans, each with sets of fields that identify it, in the spelling of `_letters_of`."""
-_SPAN_IDS = tuple(map(re.compile, (r".*(trace|rootrun|rootspan)id", r".*parent[a-z]*?(ids?|uuid|context)", r".*(span|observation)(id)?", r"start(time|ed).*")))  # fmt: skip
+_SPAN_IDS = tuple(map(re.compile, (r".*(trace|root[a-z]*|operation)id", r".*parent([a-z]*?(ids?|uuid|context)|span|run|observation)?", r".*(span|observation)(id)?", r"start(time|ed).*")))  # fmt: skip
 _HOLDERS = frozenset({"context", "span_context", "spanContext", "trace", "span", "parent", "attributes", "metadata", "info", "extra", "properties"})  # fmt: skip
 _CONTENTS = frozenset({"input", "inputs", "output", "outputs", "content", "parts", "arguments", "args", "kwargs", "parameters", "properties", "tools", "functions", "tool_definitions"})  # fmt: skip
 """Fields with data of people, models and tools, which may hold ids of any kind."""
@@ -101,7 +101,8 @@ def read_run(
     """
     chat, place = _chat_of(document)
     about = document if isinstance(document, dict) else {}
-    _, success, success_from = _success_in(about if use_label else {})
+    beside = _around_the_chat(about, place)
+    _, success, success_from = _success_in(beside if use_label else {})
     facts = RunFacts(
         domain=_text(about, "domain", "task_domain") or fallback_domain,
         success=success,
@@ -112,7 +113,7 @@ def read_run(
         objective=_text(about, "objective"),
         framework=_text(about, "framework") or FORMAT,
         source=_beside_the_chat(about),
-        attributes=_attributes_in(about, success if success_from != "assumed" else None),
+        attributes=_attributes_in(beside, success if success_from != "assumed" else None),
         identity={name: value for name, value in about.items() if name not in _CHATS},
     )
     return build_trace(chat, facts, place)
@@ -184,7 +185,8 @@ def _span_name(value: object, *, ids_alone: bool) -> str | None:
 def _names_in(value: dict[str, Any]) -> Iterator[str]:
     """Yield the names of the fields of an object, and of those in its context, attributes and the like."""
     for field, item in value.items():
-        yield field
+        if field != "parent" or isinstance(item, str):
+            yield field
         if field in _HOLDERS and isinstance(item, dict):
             yield from (f"{field}.{name}" for name in item)
 
@@ -356,8 +358,8 @@ def success_field(about: dict[str, Any]) -> str | None:
 def _success_in(about: dict[str, Any]) -> tuple[str | None, bool | None, str]:
     """Return path, success and source (`label`, `reward` or `assumed`): a label wins over a reward; None without either."""
     label = about.get("label")
-    places = [("label.", label)] if isinstance(label, dict) else []
-    places.append(("", about))
+    flat = {field.removeprefix("label."): value for field, value in about.items() if field.startswith("label.")}
+    places = [("label.", label if isinstance(label, dict) else flat), ("", about)]
     places += [(f"{field}.", value) for field in _LABELS[1:] if isinstance(value := about.get(field), dict)]
     for path, place in places:
         for field in _SUCCESS:
@@ -394,7 +396,8 @@ def _attributes_in(about: dict[str, Any], success: bool | None) -> dict[str, Any
     for place in reversed(places):
         stated = [(name, place.get(field)) for name, fields in _ATTRIBUTES.items() for field in reversed(fields)]
         found.update({name: label(str(value)) for name, value in stated if type(value) in {str, int} and value != ""})
-        if isinstance(tags := place.get("tags"), list):
+        tags = [tags] if isinstance(tags := place.get("tags"), str) else tags
+        if isinstance(tags, list):
             found["tags"] = [label(tag) for tag in tags if isinstance(tag, str)][:MAX_TAGS]
     return found
 
@@ -405,6 +408,15 @@ def _instant_in(about: dict[str, Any]) -> str | None:
         if instant is not None:
             return instant
     return None
+
+
+def _around_the_chat(about: dict[str, Any], place: str) -> dict[str, Any]:
+    """Return the fields of the document, and of the objects in it that hold the chat; the outer ones win."""
+    fields, inner = about, about
+    for name in place.split(".")[:-1]:
+        inner = value if isinstance(value := _decoded(inner.get(name)), dict) else {}
+        fields = {**inner, **fields}
+    return fields
 
 
 def _beside_the_chat(about: dict[str, Any]) -> dict[str, Any]:

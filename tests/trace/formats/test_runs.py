@@ -145,6 +145,7 @@ class TestSuccess:
             ({"label": True}, True, "label"),
             ({"label": 0}, False, "label"),
             ({"info": {"resolved": False}}, False, "label"),
+            ({"label.success": False, "reward": 1.0}, False, "label"),
             ({"success": "false"}, False, "label"),
             ({"label": "unknown"}, True, "assumed"),
             ({"target": "42"}, True, "assumed"),
@@ -155,6 +156,14 @@ class TestSuccess:
         """A label wins over a reward, and either over an assumption."""
         trace = read_run({"messages": [user("q"), assistant("a")], **beside})
         assert (success, said_by) == (trace.metadata.success, trace.grace["success_from"])
+
+    def test_facts_beside_a_chat_inside_of_an_object_count(self):
+        """The document's own win. A single tag may be a string."""
+        inner = {"messages": [user("q"), assistant("a")], "label": {"success": False}, "user": "ana", "tags": "prod"}
+        for body in (inner, json.dumps(inner)):
+            trace = read_run({"run": {"state": body, "user": "eve"}, "session": "s"})
+            assert ("eve", "s", ("prod",)) == (trace.user, trace.session, trace.tags)
+            assert (False, "label") == (trace.metadata.success, trace.grace["success_from"])
 
 
 class TestIdentity:
