@@ -48,9 +48,10 @@ _WRAPPER = (
 )
 _SEPARATOR = (
     rf"(?:{_Q})?[\])]?\*{{0,3}}\??[{_BLANK}]{{0,8}}"
+    rf"(?P<declared>(?: ?\{{[^{{}}\n]{{1,40}}\}}| [A-Za-z]\w{{0,20}})(?=[{_BLANK}]?:?=[{_BLANK}]?[\"'`])[{_BLANK}]{{0,8}}|)"  # accessors, or a type
     r"(?P<operator>:\s{0,4}&?[A-Za-z_][A-Za-z_.]{0,40}(?:\[[A-Za-z_., |\[\]]{0,40}\])?(?:\s?\|\s?[A-Za-z]{1,20}){0,3}\s{0,2}=(?![=>])"
-    r"|=>|:=|={1,3}|!={1,2}|:(?!:)|[：＝]|%3[DdAa])"
-    rf"(?P<after>\*{{0,3}}[{_BLANK}]{{0,8}}(?:[|>][+-]?[ \t]{{0,8}}\n\s{{0,40}})?){_WRAPPER}(?:[bru@$]{{1,2}}(?=[\"']))?"
+    r"|=>|:=|={1,3}|!={1,2}|:-|\|\||\?\?|\?:|:(?!:)|[：＝]|%3[DdAa])"
+    rf"(?P<after>\*{{0,3}}[{_BLANK}]{{0,8}}(?:[|>][+-]?[ \t]{{0,8}}\n\s{{0,40}})?(?:\\\r?\n[ \t]{{0,40}})?){_WRAPPER}(?:[bru@$]{{1,2}}(?=[\"']))?"
 )
 _PLAIN = rf"(?:{PASSWORDS}|{TOKENS}|authorization){SUFFIX}"
 _PARTS = rf"(?:(?-i:(?<=[a-z])(?=[A-Z]))|(?<![A-Za-z]))(?:{SHORT}){SUFFIX}"
@@ -71,7 +72,7 @@ OTHER_NEEDLES = (
     "密钥", "密鑰", "令牌", "私钥", "токен", "секрет", "ключ", "토큰", "비밀", "apiキー", "api密", "api키",
 )  # fmt: skip
 # What follows the beginning of a name: the rest of it, and a separator.
-_AHEAD = re.compile(r"[\w '\u00a0-\uffff-]{2,60}?[\"'`\\\])）*?\s\u3000\u00a0]{0,24}(?:[=:：＝(（]|!=|%3)", re.ASCII)
+_AHEAD = re.compile(r"[\w '\u00a0-\uffff-]{2,60}?[\"'`\\\])）*?\s\u3000\u00a0]{0,24}(?:[=:：＝(（{?]|!=|%3|\|\|)", re.ASCII)
 _LONGEST_KEPT = 200
 
 
@@ -114,7 +115,7 @@ NAMES = NamedRule(
     "names of secrets",
     rf"(?P<key>{_NAME}{_SEPARATOR}){VALUE}",
     needs=ASCII_NEEDLES + OTHER_NEEDLES,
-    also=("=", ":", "：", "＝", "%3"),
+    also=("=", ":", "：", "＝", "%3", "||", "??"),
     flags=re.IGNORECASE,
 )
 
@@ -141,7 +142,7 @@ def _whole_name(match: re.Match[str]) -> str:
     """The name with what stands before the word that was recognised: nextPageToken, max_tokens."""
     start = match.start()
     before = _BEFORE.search(match.string, max(0, start - 40), start)
-    name = match.string[start : match.start("operator")].rstrip("\"'`\\])*? \t")
+    name = match.string[start : match.start("declared")].rstrip("\"'`\\])*? \t")
     return (before[0] if before else "") + name
 
 

@@ -43,7 +43,7 @@ def is_secret_cell(name: str, value: str, *, clear: bool) -> bool:
     core = value.strip("\"'`* \t\r\\")
     if _NO_SECRET.fullmatch(core) or is_harmless(name, value, "key"):
         return False
-    if clear and _CLEAR.search(name):
+    if _CLEAR.search(name) and (clear or (core.count(" ") > 1 and "phrase" in name.lower())):
         return True
     if core.isdecimal():
         return len(core) > 2 and names_number(name)
@@ -75,6 +75,8 @@ def has_values(names: Sequence[str]) -> bool:
     return any(name.strip().lower() in _VALUES for name in names)
 
 
+_WIKI = re.compile(r"^[ \t]*\|\|.*\|\|[ \t\r]*$", re.MULTILINE)
+_MARKUP = re.compile(r"<h\d(?: [^<>\n]*)?>|</h\d>(?=\s*<[ou]l)|</?[ou]l(?: [^<>\n]*)?>|(?:\n[ \t]{0,20})?(?P<item><li)(?: [^<>\n]*)?>|</li>", re.IGNORECASE)
 _ESCAPE = re.compile(r"(\\*)(\"|(?<=\\)[nrt']|(?<![^\s{\[(,:=])'|'(?=[\s,}\]):]|$))")
 
 
@@ -83,6 +85,9 @@ def unescaped(text: str) -> str:
 
     A quote that is escaped less often than the line breaks encloses them, and becomes a line break too.
     """
+    text = _WIKI.sub(lambda row: row[0].replace("||", " |"), text) if "||" in text else text
+    if "</" in text:
+        text = _MARKUP.sub(lambda tag: "\n" + "- ".rjust(len(tag[0]) - 1) if tag["item"] else " " * len(tag[0]), text)
     if "\\" not in text:
         return text
     return "\n".join(_unescaped(line) if "\\n" in line or '\\"' in line else line for line in text.split("\n"))
@@ -102,7 +107,7 @@ def _unescaped(line: str) -> str:
 
 
 # Between cells, the most telling first: the sides of a box, tabs, semicolons, commas, gaps.
-_PIPE, _GAP = r"(?<!\\)[|│┃║]", r" {2,}"
+_PIPE, _GAP = r"(?<!\\)[|│┃║┆]", r" {2,}"
 _KINDS = {
     kind: re.compile(rf"([ \t]*\"(?:[^\"]|\"\"){{0,2000}}+\"[ \t\r]*(?={kind}|\n|\Z)|(?:(?!{kind})[^\n])*+)({kind}|\n|\Z)")
     for kind in (_PIPE, r"\t", ";", ",", "&", _GAP)
@@ -114,7 +119,7 @@ _NAME_LIKE = re.compile(
 )
 NAME_REST = r"[\w.\u0080-\u24ff\u2580-\uffff-]{0,40}+(?: (?:key|id|phrase|answer|code|number|no|string|hash|value|passe|d'ordine|sandi|laluan|\([^()\n]{0,30}\)|[\u0080-\u24ff\u2580-\uffff]{1,20}+)){0,2}"
 AFTER_NAME = r"[\"'`*_)\]:> \t\r\\]{0,30}"
-_AT = re.compile(NAME_REST + AFTER_NAME + r"(?:[,;|│┃║&\n\t]|(?<= ) )")
+_AT = re.compile(NAME_REST + AFTER_NAME + r"(?:[,;|│┃║┆&\n\t]|(?<= ) )")
 
 
 def line_end(text: str, place: int) -> int:
@@ -161,17 +166,18 @@ def _block(text: str, start: int, size: int, floor: int, kind: str) -> tuple[lis
             break
         start = before
     rows: list[list[Span]] = []
-    ruled, place = 0, start
+    ruled, border, place = 0, 0, start
     while place < len(text):
         cells, behind = _record(text, place, kind)
         line, count = text[place:behind], len(cells)
         if _BORDER.fullmatch(line) or (len(rows) == 1 and kind is _PIPE and line.isspace()):
-            ruled = ruled or len(rows)
+            border = border or len(rows)
         elif line.isspace() or not (
             count > 1 if kind is _PIPE else kind is _GAP or count == size or behind == len(text) or (size < count <= size + 2 and f"{kind} " not in line)
         ):  # fmt: skip
             break
         else:
+            ruled = border
             start = start if rows else place
             rows.append(_fitted(text, cells, rows[0] if rows else cells, place - start, kind))
         place = behind
@@ -181,6 +187,8 @@ def _block(text: str, start: int, size: int, floor: int, kind: str) -> tuple[lis
 def _fitted(text: str, cells: list[Span], head: list[Span], down: int, kind: str) -> list[Span]:
     """Return the cells of a row in the order of the columns: those below the header, without the sides of a box."""
     if kind is _GAP and len(cells) != len(head):
+        if "[REDACTED:" in text[cells[0][0] : cells[-1][1]]:
+            return []  # a mark has moved the cells behind it
         shifted = [(start + down, end + down) for start, end in head]
         return [next((cell for cell in cells if cell[0] < end and cell[1] > start), (0, 0)) for start, end in shifted]
     if kind is _PIPE:
@@ -236,7 +244,7 @@ _LITERALS = r"(?:[eEnN]?'(?:[^'\\]|''|\\.)*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z
 _LITERAL = re.compile(r"['\"]|\A(?:0x)?[\da-fA-F]+\Z")
 _INTO = re.compile(
     r"\b(?:into|copy)\s+(?:table\s+)?[\w.\"`\[\]$]{1,120}\s*\((?P<names>[^()]{1,4000})\)\s*(?:overriding \w+ value\s+)?(?P<how>values?|select|from stdin[^\n;]*;?\s*\n)\s*"
-    r"|[\[(](?P<list>\s{0,20}[\"'][^\"'\n]{0,60}[\"'](?:\s{0,20},\s{0,20}[\"'][^\"'\n]{0,60}[\"']){0,60}),?\s{0,20}[\])](?:[\s,:}]|\"\w{1,20}\"|'\w{1,20}'){1,40}[\[(]{0,2}(?=[\[(])",
+    r"|(?<!,)(?<!,\s)[\[(](?P<list>\s{0,20}[\"'][^\"'\n]{0,60}[\"'](?:\s{0,20},\s{0,20}[\"'][^\"'\n]{0,60}[\"']){0,60}),?\s{0,20}[\])](?:[\s,:}]|\"\w{1,20}\"|'\w{1,20}'){1,40}[\[(]{0,2}(?=[\[(])",
     re.IGNORECASE,
 )
 _CELL = re.compile(rf"\s*({_LITERALS})([,)\]]?)")

@@ -263,11 +263,11 @@ def _numbered(name: object, taken: dict[Any, Any], numbers: dict[Any, int]) -> s
 
 # Fields of programs that fill in forms: the description of a field names the secret.
 _FIELD_KEYS = (
-    "selector", "element", "locator", "target", "xpath", "css", "placeholder", "description", "aria_label", "element_description",
+    "question", "prompt", "selector", "element", "locator", "target", "xpath", "css", "placeholder", "description", "aria_label", "element_description",
 )  # fmt: skip
 _NAMING_KEYS = frozenset({*_NAME_KEYS, "type", *_FIELD_KEYS})
 _FIELD = re.compile(
-    r"passw(?:or)?d|passcode|(?<![a-z])pwd|api[_-]?key|(?<![a-z])(?:otp|cvv|cvc|pin)(?![a-z])|secret|パスワード|密码",
+    r"passw(?:or)?d|passcode|passphrase|(?<![a-z])pwd|api[_-]?key|(?:auth|access)[ _-]?token|(?<![a-z])(?:otp|cvv|cvc|pin)(?![a-z])|secret|パスワード|密码",
     re.IGNORECASE,
 )
 
