@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from grace_kp.trace.redaction._harmless import is_harmless, looks_random
+from grace_kp.trace.redaction._named_rule import OTHER_NEEDLES, PASSWORD_NEEDLES
 from grace_kp.trace.redaction._names import (
     ANY_NAME,
     PASSWORDS,
@@ -284,11 +285,8 @@ _SENTENCE = (
     r"(?P<key>(?<![A-Za-z-])(?:(?:pass(?:word|code|phrase|wd)?|pwd|credentials?|creds|secret(?: key)?|(?:api|access|private|license|licence|secret|auth(?:entication)?)[ -]?(?:key|token|code)|token|pin(?: (?:code|number))?|otp|(?:verification|security|recovery|backup|one[- ]time|login|2fa|mfa) (?:code|password|pin))s?"
     r"(?:(?: (?:for|of|to|on) [\w.@'-]{1,40}(?: [\w.@'-]{1,30}){0,4}?)?(?: (?:(?:has been|was|is|were) (?:re)?(?:set|changed) to|(?:re)?set to|changed to|is|was|=|will be|should be|are|equals))(?: now| still| currently| just| set to)?| (?:for|of|on) [^\s,;]{1,60}?(?: [\w.@'-]{1,30}){0,4}?(?: to|:))[: ]{1,3}|(?:log ?in|sign ?in|connect|authenticate) (?:with|as|using) [\w.@-]{1,60} ?/ ?|(?:use|try|with|using) (?:the |this |my |our )?(?:pass(?:word|code|phrase)|pwd|token|api[ -]?key|key|secret|pin|otp) ))"
 )
-OTHER_SENTENCES = (
-    "パス", "暗証番号", "合言葉", "コード", "キー", "トークン", "密码", "密碼", "口令", "暗码", "码", "碼", "令牌", "密钥", "парол", "비밀번호", "패스워드", "암호", "비번", "كلمة", "رمز عبور", "گذرواژه", "סיסמ",
-    "รหัสผ่าน", "पासवर्ड", "κωδικός", "кодов", "contrase", "de passe", "passw", "kennw", "wachtwoord", "senha", "clave", "lösenord", "losenord", "salasana", "jelszó", "heslo", "hasło", "haslo", "parol", "adgangskode",
-    "passord", "parool", "lozinka", "geslo", "sifre", "şifre", "kata ", "mật khẩu",
-)  # fmt: skip
+_IS = ("ist", "lautet", "war", "wird", "est", "sera", "es", "será", "é", "è", "sarà", "is", "är", "er", "on", "jest", "je", "to", "это", "adalah")
+_CODES = ("確認コード", "認証コード", "apiト", "アクセスト", "apiキー", "アクセスキー", "トークン", "验证码", "驗證碼", "令牌", "密钥")
 SENTENCES = (
     Rule("password", "sentences",
          _SENTENCE +
@@ -313,10 +311,10 @@ SENTENCES = (
          r"(?P<key>(?<![A-Za-z-])(?:password|passwd|passphrase|passcode|pwd|rootpw|bindpw|community|wpa-psk|(?:api|access|secret)[ -]?key|token|secret)[ \t]{1,4}(?:(?:--\w{1,12}|-?\d)[ \t]{1,4})?)(?P<value>\"[^\"\s]{8,200}+\"|'[^'\s]{8,200}+'|`[^`\s]{8,200}+`|[^\s,\"'`()<>{}\[\]=:/-][^\s,\"'`()<>{}\[\]=]{7,200}+)",
          begins=True, needs=("password", "passwd", "passphrase", "passcode", "pwd", "rootpw", "bindpw", "community", "wpa-psk", "api", "access", "secret", "token"), also=("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"), flags=_I, replacement=_behind),
     Rule("password", "sentences in other languages",
-         rf"(?P<key>(?:(?:{PASSWORDS}|{PASSWORDS_ELSEWHERE}|clave)[^\s,;:.]{{0,8}}(?: [^\s,;]{{1,60}}){{0,5}}?(?: (?:ist|lautet|war|wird|est|sera|es|será|é|è|sarà|is|är|er|on|jest|je|to|это|adalah)|\s?[:—–-] )|"
+         rf"(?P<key>(?:(?:{PASSWORDS}|{PASSWORDS_ELSEWHERE}|clave)[^\s,;:.]{{0,8}}(?: [^\s,;]{{1,60}}){{0,5}}? (?:{'|'.join(_IS)}) |"
          rf"(?:{PASSWORDS_ELSEWHERE}|確認コード|認証コード|(?:API|アクセス)(?:キー|トークン)|トークン|验证码|驗證碼|令牌|密钥)\s{{0,2}}(?:は、|は|が|を|是|为|為|:|—|–|-|는|은)?)\s{{0,2}}[「『\"“]?)"
          r"(?P<value>[!-~]{4,200}?)(?=[」』\"”]|です|でした|に|を|と|で|。|、|，|\s|[.]?\Z)",
-         needs=(*OTHER_SENTENCES,), flags=_I, replacement=sentence),
+         begins=True, needs=(*PASSWORD_NEEDLES, *OTHER_NEEDLES, *_CODES), also=(*(f" {word} " for word in _IS), *OTHER_NEEDLES, *_CODES), flags=_I, replacement=sentence),
     Rule("password", "names without a separator", r"(?P<key>(?<![\w-])(?:(?:user(?:name)?|login|usr|account)[ :=]{1,3}[\w.@-]{1,60}[ ,;/]{1,3}(?:(?:and|with) )?)(?:pass(?:word)?|pwd|pw)[ :=]{1,3})(?P<value>\"[^\"\n]{1,200}+\"|[^\s,;\"']{3,200}+)",
          needs=("pass", "pwd", "pw"), flags=_I, replacement=sentence),
 )  # fmt: skip
@@ -332,8 +330,8 @@ LABELS = (
          needs=("auth", "requirepass", "masterauth", "identify", "pass ", "login ", "334 "), also=(" ",),
          replacement=lambda match: match["key"] + MARK.format("password") if match["key"].startswith("334") and "[REDACTED" not in match[0] else sentence(match)),
     Rule("password", "functions that hash a password",
-         r"(?P<key>(?<![\w.])(?:\w{1,20}(?:\.|::))?(?:crypt|(?:aes_)?encrypt|set_?\w{0,20}?(?:pass\w{0,10}|secret|token|key)|Password\.create|old_password|password_hash|(?:make|hash|check)_password|generate_password_hash|hash_?pw|check_?pw|md5|sha_?(?:1|2|256|512)|bcrypt)\(\s{0,8}[bu]?|openssl passwd (?:-\w{1,10} ){0,3})(?P<value>\"[^\"\n]{1,400}+\"|'[^'\n]{1,400}+')",
-         needs=("crypt(", "password(", "_hash(", "pw(", "md5(", "sha", "set", "password.create", "openssl passwd"), also=("(", "openssl"), flags=_I, replacement=lambda match: (_of_pair if _SETS.search(match["key"]) else sentence)(match)),
+         r"(?P<key>(?<![\w.])(?:\w{1,20}(?:\.|::))?(?:crypt|(?:aes_)?encrypt|set_?\w{0,20}?(?:password|passwd|phrase|secret|token|key)|Password\.create|old_password|password_hash|(?:make|hash|check)_password|generate_password_hash|hash_?pw|check_?pw|md5|sha_?(?:1|2|256|512)|bcrypt)\(\s{0,8}[bu]?|openssl passwd (?:-\w{1,10} ){0,3})(?P<value>\"[^\"\n]{1,400}+\"|'[^'\n]{1,400}+')",
+         needs=("crypt(", "password(", "_hash(", "pw(", "md5(", "sha", "passwd(", "phrase(", "secret(", "token(", "key(", "password.create", "openssl passwd"), also=("(", "openssl"), flags=_I, replacement=lambda match: (_of_pair if _SETS.search(match["key"]) else sentence)(match)),
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grace_kp.trace.redaction._commands import sentence
+from grace_kp.trace.redaction._named_rule import NAMES
 from grace_kp.trace.redaction._names import ANY_NAME
 from grace_kp.trace.redaction._rule import MARK, Rule, lower, places_of
 from grace_kp.trace.redaction._tables import (
@@ -191,15 +192,19 @@ def _bracket(text: str, name: str, place: int) -> Iterator[Span]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlaceRule(Rule):
-    """Values whose name is that of their column, their group, or the lines above."""
+    """Values whose name is that of their column, their group, or the lines above, and then those right behind their names."""
 
     def sub(self, text: str, counts: Counter[str] | None) -> str:
         """Return the text without these values; the same object where there are none."""
         low = lower(text)
-        needles = ASCII_NEEDLES if low.isascii() else NEEDLES
-        places = [place for place in places_of(needles, low) if _NEXT.match(low, place)]
-        if not places:
-            return text
+        places = places_of(ASCII_NEEDLES if low.isascii() else NEEDLES, low)
+        before = [place for place in places if _NEXT.match(low, place)]
+        clean = self._without(text, before, counts) if before else text
+        if clean is not text:
+            places = places_of(NEEDLES, lower(clean))
+        return NAMES.sub_at(places, clean, counts)
+
+    def _without(self, text: str, places: list[int], counts: Counter[str] | None) -> str:
         plain = unescaped(text)
         low = lower(plain)
         parts: list[str] = []
@@ -228,7 +233,7 @@ _NEXT = re.compile(
     + AFTER_NAME
     + r"(?:[,;|│┃║┆&\t\n\[{(=<`\"'!$?–—-]|\\|a(?:nswer)? ?:|(?<= ) |(?<=:)|\)\s{0,9}(?:values?|select|from|over)|[^\n=]{0,40}=)"
 )
-PLACES = PlaceRule(
-    "password", "columns of tables, groups and several lines", "", needs=NEEDLES, also=("\n", "\\n", "</", "into", "{", "[", "::", "->", " -", "–", "—", "?", "a:", "a :", "answer", '"', "'", "`"),
-    flags=re.IGNORECASE,
+PLACES_AND_NAMES = PlaceRule(
+    "password", "names of secrets", NAMES.pattern, needs=NEEDLES, flags=NAMES.flags,
+    also=(*NAMES.also, "\n", "\\n", "</", "into", "{", "[", "->", " -", "–", "—", "?"),
 )  # fmt: skip

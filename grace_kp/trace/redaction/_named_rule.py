@@ -23,6 +23,7 @@ from grace_kp.trace.redaction._rule import MARK, Rule, lower, places_of
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Iterable
 
 _Q = r"\\{0,7}[\"'`]"
 _BLANK = r"\s\u3000\u00a0"
@@ -61,8 +62,11 @@ _OTHER_KEY = r"(?P<other>(?<=[A-Za-z0-9][_.-])key)"
 _NAME = rf"(?:{_PLAIN}|{_PARTS}|{_ELSEWHERE}|{_OTHER_KEY})"
 
 # Each name begins with one of these, in lower case; a name that ends in "key" is entered there.
-ASCII_NEEDLES = (
+PASSWORD_NEEDLES = (
     "pass", "pwd", "pswd", "kennw", "kenwo", "contrase", "wachtwoord", "senha", "salasana", "heslo", "parol", "paroo", "adgangskode", "kata ", "losenord", "haslo", "sifre", "lozinka", "geslo", "clave", "lykilor",
+)  # fmt: skip
+ASCII_NEEDLES = (
+    *PASSWORD_NEEDLES,
     "secret", "token", "credential", "creds", "mnemonic", "key", "sess", "conn", "seed", "recovery", "backup", "pin", "otp", "mfa", "2fa",
     "cvv", "cvc", "cvn", "csc", "ccv", "jwt", "pw", "auth", "sid", "credit", "card", "ccn", "cc n", "cc_n", "cc-n", "security", "verification", "wpa", "psk", "dsn",
 )  # fmt: skip
@@ -82,10 +86,15 @@ class NamedRule(Rule):
 
     def sub(self, text: str, counts: Counter[str] | None) -> str:
         """Return the text without the values; the same object where there is none."""
+        places = places_of(ASCII_NEEDLES if text.isascii() else self.needs, lower(text))
+        return self.sub_at(places, text, counts)
+
+    def sub_at(self, places: Iterable[int], text: str, counts: Counter[str] | None) -> str:
+        """Do what `sub` does, with the places where names can begin."""
         pattern = self.compiled()
         parts: list[str] = []
         end = visited = 0
-        for place in places_of(ASCII_NEEDLES if text.isascii() else self.needs, lower(text)):
+        for place in places:
             if place < visited or _AHEAD.match(text, place) is None:
                 continue
             if _IN_MARK.search(text, max(0, place - 40), place) is not None:

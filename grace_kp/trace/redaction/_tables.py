@@ -110,7 +110,7 @@ def _unescaped(line: str) -> str:
 _PIPE, _GAP = r"(?<!\\)[|│┃║┆]", r" {2,}"
 _KINDS = {
     kind: re.compile(rf"([ \t]*\"(?:[^\"]|\"\"){{0,2000}}+\"[ \t\r]*(?={kind}|\n|\Z)|(?:(?!{kind})[^\n])*+)({kind}|\n|\Z)")
-    for kind in (_PIPE, r"\t", ";", ",", "&", _GAP)
+    for kind in (_PIPE, r"\t", ";", ",", _GAP)
 }  # fmt: skip
 _BORDER = re.compile(r"(?=[^\n]*[+=─-╿-]{2})[\s>|+=:*─-╿-]*+")
 _NAME_LIKE = re.compile(
@@ -119,7 +119,9 @@ _NAME_LIKE = re.compile(
 )
 NAME_REST = r"[\w.\u0080-\u24ff\u2580-\uffff-]{0,40}+(?: (?:key|id|phrase|answer|code|number|no|string|hash|value|passe|d'ordine|sandi|laluan|\([^()\n]{0,30}\)|[\u0080-\u24ff\u2580-\uffff]{1,20}+)){0,2}"
 AFTER_NAME = r"[\"'`*_)\]:> \t\r\\]{0,30}"
-_AT = re.compile(NAME_REST + AFTER_NAME + r"(?:[,;|│┃║┆&\n\t]|(?<= ) )")
+_AT = re.compile(NAME_REST + AFTER_NAME + r"(?P<end>[,;|│┃║┆\n\t]|(?<= ) )")
+_CELL_BEFORE = re.compile(r"(?:\A|[,;|│┃║┆\t\n]|  )[\s\"'`*_#>\[<-]{0,20}(?:[\w.#/%'$-]+ ){0,3}[\w.-]*\Z")
+_IN_LIST = re.compile(NAME_REST + r"[\"'] ?[,\])]")
 
 
 def line_end(text: str, place: int) -> int:
@@ -141,14 +143,24 @@ def _record(text: str, place: int, kind: str) -> tuple[list[Span], int]:
     return cells, place
 
 
+def _kinds(line: str, end: str) -> list[str]:
+    """Return what can separate the cells of a line: sides of a box, tabs, or what follows a name, unless it is the last cell."""
+    if end in "|│┃║┆":
+        return [_PIPE]
+    last = end == "\n"
+    marks = ((_PIPE, "|│┃║┆"), (r"\t", "\t"), *((kind, kind) for kind in (";", ",") if last or end == kind))
+    return [*(kind for kind, signs in marks if any(sign in line for sign in signs)), *([_GAP] * (last or end == " "))]
+
+
 def _lines(text: str, low: str, places: Sequence[int]) -> Iterator[Span]:
     floor = known = 0  # ends of the last line and of the last table
     for place in places:
-        if place < floor or _AT.match(low, place) is None:
+        at = _AT.match(low, place) if place >= floor else None
+        if at is None or _CELL_BEFORE.search(low, max(0, place - 80), place) is None:
             continue
         start = text.rfind("\n", known, place) + 1 or known
         floor = line_end(text, place)
-        for kind in _KINDS if floor - start < 20_000 else ():
+        for kind in _kinds(text[start:floor], at["end"]) if floor - start < 20_000 else ():
             cells, behind = _record(text, start, kind)
             alone = kind is not _GAP or not _BORDER.fullmatch(text, behind, line_end(text, behind))
             if len(cells) > alone and any(names_column(text[slice(*cell)]) for cell in cells):
@@ -314,5 +326,5 @@ def table_secrets(text: str, low: str, places: Sequence[int]) -> Iterable[Span]:
     return [
         *_lines(text, low, places),
         *(_html(text) if "<" in text else ()),
-        *(_sql(text) if "(" in text or "[" in text else ()),
+        *(_sql(text) if "into" in low or "copy" in low or any(_IN_LIST.match(low, place) for place in places) else ()),
     ]
