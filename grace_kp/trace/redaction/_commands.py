@@ -282,17 +282,17 @@ FILES = (
 )  # fmt: skip
 
 _SENTENCE = (
-    r"(?P<key>(?<![A-Za-z-])(?:(?:pass(?:word|code|phrase|wd)?|pwd|credentials?|creds|secret(?: key)?|(?:api|access|private|license|licence|secret|auth(?:entication)?)[ -]?(?:key|token|code)|token|pin(?: (?:code|number))?|otp|(?:verification|security|recovery|backup|one[- ]time|login|2fa|mfa) (?:code|password|pin))s?"
+    r"(?P<key>(?<![A-Za-z-])(?:(?:pass(?:word|code|phrase|wd)?|wachtwoord|pwd|credentials?|creds|secret(?: key)?|(?:api|access|private|license|licence|secret|auth(?:entication)?)[ -]?(?:key|token|code)|token|pin(?: (?:code|number))?|otp|(?:verification|security|recovery|backup|one[- ]time|login|2fa|mfa) (?:code|password|pin))s?"
     r"(?:(?: (?:for|of|to|on) [\w.@'-]{1,40}(?: [\w.@'-]{1,30}){0,4}?)?(?: (?:(?:has been|was|is|were) (?:re)?(?:set|changed) to|(?:re)?set to|changed to|is|was|=|will be|should be|are|equals))(?: now| still| currently| just| set to)?| (?:for|of|on) [^\s,;]{1,60}?(?: [\w.@'-]{1,30}){0,4}?(?: to|:))[: ]{1,3}|(?:log ?in|sign ?in|connect|authenticate) (?:with|as|using) [\w.@-]{1,60} ?/ ?|(?:use|try|with|using) (?:the |this |my |our )?(?:pass(?:word|code|phrase)|pwd|token|api[ -]?key|key|secret|pin|otp) ))"
 )
-_IS = ("ist", "lautet", "war", "wird", "est", "sera", "es", "será", "é", "è", "sarà", "is", "är", "er", "on", "jest", "je", "to", "это", "adalah")
+_IS = ("ist", "lautet", "war", "wird", "est", "sera", "es", "será", "é", "è", "sarà", "är", "er", "jest", "je", "это", "adalah")
 _CODES = ("確認コード", "認証コード", "apiト", "アクセスト", "apiキー", "アクセスキー", "トークン", "验证码", "驗證碼", "令牌", "密钥")
 SENTENCES = (
     Rule("password", "sentences",
          _SENTENCE +
          r"(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+'|`[^`\n]{1,200}+`|“[^”\n]{1,200}+”|[^\s,\"'`]{4,400}+)",
-         begins=True, needs=("pass", "pwd", "cred", "secret", "api", "access", "private", "license", "licence", "auth", "token", "pin", "otp", "verification", "security", "recovery", "backup", "one-time", "one time", "login", "2fa", "mfa", "log in", "signin", "sign in", "connect", "use ", "try ", "with ", "using "), flags=_I,
-         also=("pass", "pwd", "cred", "secret", "key", "token", "code", "pin", "otp", "log", "sign", "connect", "auth"),
+         begins=True, needs=("pass", "wachtwoord", "pwd", "cred", "secret", "api", "access", "private", "license", "licence", "auth", "token", "pin", "otp", "verification", "security", "recovery", "backup", "one-time", "one time", "login", "2fa", "mfa", "log in", "signin", "sign in", "connect", "use ", "try ", "with ", "using "), flags=_I,
+         also=("pass", "wachtwoord", "pwd", "cred", "secret", "key", "token", "code", "pin", "otp", "log", "sign", "connect", "auth"),
          replacement=sentence),
     Rule("password", "a user and a password",
          r"(?P<key>(?<![A-Za-z-])(?:credentials?|creds|log ?in|account)(?: are| is| with)?(?: (?:for|of|on|to) [^\s,;]{1,60})?[: ]{1,3}[\w.@-]{1,60}(?::(?!//)| ?/ ?))(?P<value>[^\s,\"'`]{6,200}+)",

@@ -109,6 +109,8 @@ def group_secrets(text: str, low: str, places: Sequence[int]) -> Iterator[Span]:
 
 def _opened(text: str, name: str, match: re.Match[str], head: str) -> Iterator[Span]:
     """Yield the secrets in whatever follows a name."""
+    if ")" in text[match.end("rest") : match.end()] and (match["lines"] or match["bracket"]):
+        return  # the body of a function
     behind, indent = match.end(), len(head) - len(head.lstrip(" \t-*"))
     if match["element"]:
         if re.search(r"<[\w:.-]*\Z", head):
@@ -231,7 +233,7 @@ class PlaceRule(Rule):
 _NEXT = re.compile(
     NAME_REST
     + AFTER_NAME
-    + r"(?:[,;|│┃║┆&\t\n\[{(=<`\"'!$?–—-]|\\|a(?:nswer)? ?:|(?<= ) |(?<=:)|\)\s{0,9}(?:values?|select|from|over)|[^\n=]{0,40}=)"
+    + r"(?:[,;|│┃║┆&\t\n\[{(=<!$?–—-]|\\|a(?:nswer)? ?:|(?<= ) |(?<=:)|\)\s{0,9}(?:values?|select|from|over)|[^\n=]{0,40}=)"
 )
 PLACES_AND_NAMES = PlaceRule(
     "password", "names of secrets", NAMES.pattern, needs=NEEDLES, flags=NAMES.flags,

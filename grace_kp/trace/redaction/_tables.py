@@ -110,7 +110,7 @@ def _unescaped(line: str) -> str:
 _PIPE, _GAP = r"(?<!\\)[|│┃║┆]", r" {2,}"
 _KINDS = {
     kind: re.compile(rf"([ \t]*\"(?:[^\"]|\"\"){{0,2000}}+\"[ \t\r]*(?={kind}|\n|\Z)|(?:(?!{kind})[^\n])*+)({kind}|\n|\Z)")
-    for kind in (_PIPE, r"\t", ";", ",", _GAP)
+    for kind in (_PIPE, r"\t", ";", ",", "&", _GAP)
 }  # fmt: skip
 _BORDER = re.compile(r"(?=[^\n]*[+=─-╿-]{2})[\s>|+=:*─-╿-]*+")
 _NAME_LIKE = re.compile(
@@ -119,9 +119,9 @@ _NAME_LIKE = re.compile(
 )
 NAME_REST = r"[\w.\u0080-\u24ff\u2580-\uffff-]{0,40}+(?: (?:key|id|phrase|answer|code|number|no|string|hash|value|passe|d'ordine|sandi|laluan|\([^()\n]{0,30}\)|[\u0080-\u24ff\u2580-\uffff]{1,20}+)){0,2}"
 AFTER_NAME = r"[\"'`*_)\]:> \t\r\\]{0,30}"
-_AT = re.compile(NAME_REST + AFTER_NAME + r"(?P<end>[,;|│┃║┆\n\t]|(?<= ) )")
-_CELL_BEFORE = re.compile(r"(?:\A|[,;|│┃║┆\t\n]|  )[\s\"'`*_#>\[<-]{0,20}(?:[\w.#/%'$-]+ ){0,3}[\w.-]*\Z")
-_IN_LIST = re.compile(NAME_REST + r"[\"'] ?[,\])]")
+_AT = re.compile(NAME_REST + AFTER_NAME + r"(?P<end>[,;|│┃║┆&\n\t]|(?<= ) )")
+_CELL_BEFORE = re.compile(r"(?:\A|[,;|│┃║┆&\t\n]|  )[\s\"'`*_#>\[<-]{0,20}(?:[\w.#/%'$-]+ ){0,3}[\w.-]*\Z")
+_IN_LIST = re.compile(rf"({NAME_REST})[\"'] ?[,\])]")
 
 
 def line_end(text: str, place: int) -> int:
@@ -148,7 +148,7 @@ def _kinds(line: str, end: str) -> list[str]:
     if end in "|│┃║┆":
         return [_PIPE]
     last = end == "\n"
-    marks = ((_PIPE, "|│┃║┆"), (r"\t", "\t"), *((kind, kind) for kind in (";", ",") if last or end == kind))
+    marks = ((_PIPE, "|│┃║┆"), (r"\t", "\t"), *((kind, kind) for kind in (";", ",", "&") if last or end == kind))
     return [*(kind for kind, signs in marks if any(sign in line for sign in signs)), *([_GAP] * (last or end == " "))]
 
 
@@ -321,10 +321,18 @@ def secret_parameters(sql: str) -> dict[int | str, str]:
     return secrets
 
 
+def _heads_list(text: str, place: int) -> bool:
+    match = _IN_LIST.match(text, place)
+    if match is None:
+        return False
+    start = max(text.rfind(quote, max(0, place - 40), place) for quote in "\"'") + 1
+    return names_column(text[start : match.end(1)])
+
+
 def table_secrets(text: str, low: str, places: Sequence[int]) -> Iterable[Span]:
     """Return the places of secrets in the tables of a text, also in lower case, with names of secrets at these places."""
     return [
         *_lines(text, low, places),
         *(_html(text) if "<" in text else ()),
-        *(_sql(text) if "into" in low or "copy" in low or any(_IN_LIST.match(low, place) for place in places) else ()),
+        *(_sql(text) if "into" in low or "copy" in low or any(_heads_list(text, place) for place in places) else ()),
     ]
