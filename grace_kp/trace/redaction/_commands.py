@@ -116,7 +116,9 @@ _SETTING_AFTER = re.compile(r"[ \t]*(?:R[OW])?[ \t\r]*(?:\n|\Z)")
 def _behind(match: re.Match[str]) -> str | None:
     """Replace a value directly after its name if it looks generated or mixes letters, digits and marks."""
     core = match["value"].strip("\"'`").rstrip(".,;:!?)")
-    if _SETTING_BEFORE.search(match.string, max(0, match.start() - 80), match.start()) and _SETTING_AFTER.match(match.string, match.end()):
+    if _SETTING_BEFORE.search(match.string, max(0, match.start() - 80), match.start()) and _SETTING_AFTER.match(
+        match.string, match.end()
+    ):
         return sentence(match)
     digits, letters = any("0" <= c <= "9" for c in core), any(c.isalpha() for c in core)
     marked = any(c in "!@#$%^&*+?~" for c in core)
@@ -285,8 +287,38 @@ _SENTENCE = (
     r"(?P<key>(?<![A-Za-z-])(?:(?:pass(?:word|code|phrase|wd)?|wachtwoord|pwd|credentials?|creds|secret(?: key)?|(?:api|access|private|license|licence|secret|auth(?:entication)?)[ -]?(?:key|token|code)|token|pin(?: (?:code|number))?|otp|(?:verification|security|recovery|backup|one[- ]time|login|2fa|mfa) (?:code|password|pin))s?"
     r"(?:(?: (?:for|of|to|on) [\w.@'-]{1,40}(?: [\w.@'-]{1,30}){0,4}?)?(?: (?:(?:has been|was|is|were) (?:re)?(?:set|changed) to|(?:re)?set to|changed to|is|was|=|will be|should be|are|equals))(?: now| still| currently| just| set to)?| (?:for|of|on) [^\s,;]{1,60}?(?: [\w.@'-]{1,30}){0,4}?(?: to|:))[: ]{1,3}|(?:log ?in|sign ?in|connect|authenticate) (?:with|as|using) [\w.@-]{1,60} ?/ ?|(?:use|try|with|using) (?:the |this |my |our )?(?:pass(?:word|code|phrase)|pwd|token|api[ -]?key|key|secret|pin|otp) ))"
 )
-_IS = ("ist", "lautet", "war", "wird", "est", "sera", "es", "será", "é", "è", "sarà", "är", "er", "jest", "je", "это", "adalah")
-_CODES = ("確認コード", "認証コード", "apiト", "アクセスト", "apiキー", "アクセスキー", "トークン", "验证码", "驗證碼", "令牌", "密钥")
+_IS = (
+    "ist",
+    "lautet",
+    "war",
+    "wird",
+    "est",
+    "sera",
+    "es",
+    "será",
+    "é",
+    "è",
+    "sarà",
+    "är",
+    "er",
+    "jest",
+    "je",
+    "это",
+    "adalah",
+)
+_CODES = (
+    "確認コード",
+    "認証コード",
+    "apiト",
+    "アクセスト",
+    "apiキー",
+    "アクセスキー",
+    "トークン",
+    "验证码",
+    "驗證碼",
+    "令牌",
+    "密钥",
+)
 SENTENCES = (
     Rule("password", "sentences",
          _SENTENCE +

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from grace_kp.trace.redaction._commands import sentence
 from grace_kp.trace.redaction._named_rule import NAMES
-from grace_kp.trace.redaction._names import ANY_NAME
+from grace_kp.trace.redaction._names import (
+    ANY_NAME,
+    PASSWORDS,
+    PASSWORDS_ELSEWHERE,
+    SECRETS_ELSEWHERE,
+    SHORT,
+    SUFFIX,
+    TOKENS,
+)
 from grace_kp.trace.redaction._rule import MARK, Rule, lower, places_of
 from grace_kp.trace.redaction._tables import (
     AFTER_NAME,
@@ -27,10 +35,10 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator, Sequence
 
-_BEFORE = re.compile(r"(?:(?<!\w)[A-Za-z]{2,16} )?(?P<part>[\w.$-]{0,40})\Z")
+_BEFORE = re.compile(r"((?:(?<!\w)[A-Za-z]{2,16} )?([\w.$-]{0,40}))\Z")
 _OPEN = re.compile(
     rf"(?P<rest>{NAME_REST})"
-    + r"[\"'`*_)\]]{0,4}+\??(?:[ \t]?:[ \t]?[A-Za-z_][\w.\[\]|, ]{0,30}?(?= ?=))?[ \t]*+(?P<operator>=>|:=|(?<!\n)[:=](?![:=]))?[ \t]*(?:"
+    r"[\"'`*_)\]]{0,4}+\??(?:[ \t]?:[ \t]?[A-Za-z_][\w.\[\]|, ]{0,30}?(?= ?=))?[ \t]*+(?P<operator>=>|:=|(?<!\n)[:=](?![:=]))?[ \t]*(?:"
     r"(?P<element>>\s*(?=<))|(?P<block>(?:!!?\w+[ \t]+)?[|>][+-]?\d?[+-]?[ \t\r]*(?:#[^\n]*)?\n)"
     r"|(?:\$\(\s*cat\s*)?<<[<~-]?[ \t]*[\"']?(?P<tag>[A-Za-z_]\w*)[\"']?[^\n]*\n"
     r"|(?P<fence>\s*```\w*[ \t\r]*\n)"
@@ -76,10 +84,12 @@ def label_secrets(text: str, places: Sequence[int]) -> Iterator[Span]:
     """Yield the places of the secrets behind labels: fields of forms, questions, and definitions."""
     for place in places:
         match = _LABEL.match(text, place)
-        if match and match["shown"] and not _SHOWS.search(text, max(0, place - 100), place):
+        if match is None or (match["shown"] and not _SHOWS.search(text, max(0, place - 100), place)):
             continue
-        if match and (sentence(match) or (match["key"][-1] == ">" and "</t" not in match["key"] and is_secret_cell(match["key"].partition("<")[0], match["value"], clear=True))):
-            yield match.start("value"), match.end("value") - len(match["value"]) + len(match["value"].rstrip(".,;:!?)"))
+        name, _, closed = match["key"].partition("</")  # a cell of a table names nothing here
+        value, start = match["value"], match.start("value")
+        if sentence(match) or (closed[:1] not in {"", "t"} and is_secret_cell(name, value, clear=True)):
+            yield start, start + len(value.rstrip(".,;:!?)"))
 
 
 def group_secrets(text: str, low: str, places: Sequence[int]) -> Iterator[Span]:
@@ -95,10 +105,9 @@ def group_secrets(text: str, low: str, places: Sequence[int]) -> Iterator[Span]:
             name = next(filter(names_column, (section[1], parts[-1], parts[0])), "")
             spans = _entries(text, name, section.end(), -1, clear=True)
         else:
-            before = _BEFORE.search(text, max(end, start, place - 60), place)
-            assert before is not None
             rest = text[place : match.end("rest")]
-            head = before["part"] if names_column(before["part"] + rest) else before[0]
+            heads = reversed(_BEFORE.findall(text, max(end, start, place - 60), place)[0])
+            head = next((head for head in heads if names_column(head + rest)), "")
             name = head + rest if names_column(head + rest) else ""
             spans = _opened(text, name, match, text[start : place - len(head)])
         if name:
@@ -114,18 +123,19 @@ def _opened(text: str, name: str, match: re.Match[str], head: str) -> Iterator[S
     behind, indent = match.end(), len(head) - len(head.lstrip(" \t-*"))
     if match["element"]:
         if re.search(r"<[\w:.-]*\Z", head):
-            closed = text.find(f"</{name}", behind, behind + 20_000)
-            for found in _CONTENT.finditer(text, behind, max(closed, behind)):
-                if is_secret_cell(name, found["value"], clear=True):
-                    yield found.span("value")
-            yield max(closed, behind), max(closed, behind)
+            closed = max(behind, text.find(f"</{name}", behind, behind + 20_000))
+            for content in _CONTENT.finditer(text, behind, closed):
+                if is_secret_cell(name, content["value"], clear=True):
+                    yield content.span("value")
+            yield closed, closed
     elif match["block"] or match["fence"] or match["tag"]:
         end = behind
         while end < len(text) and not _closes(text, end, match, indent):
             end = line_end(text, end) + 1
         if is_secret_cell(name, _joined(text[behind:end]), clear=True):
             yield behind, end
-        yield end, end
+        if end >= len(text):
+            yield end, end
     elif match["lines"]:
         if match["operator"] or not head.strip(" \t#*->"):
             yield from _entries(text, name, behind, indent, clear=bool(match["operator"]))
@@ -231,7 +241,8 @@ class PlaceRule(Rule):
 
 # Behind a name: the next cell, the end of a line, the beginning of a group, of a block or of a text.
 _NEXT = re.compile(
-    NAME_REST
+    rf"(?:{PASSWORDS}|{PASSWORDS_ELSEWHERE}|{SECRETS_ELSEWHERE}|{TOKENS}|(?:{SHORT}|authorization|cookie|bearer|signature|ssn){SUFFIX}(?![a-z]))"
+    + NAME_REST
     + AFTER_NAME
     + r"(?:[,;|│┃║┆&\t\n\[{(=<!$?–—-]|\\|a(?:nswer)? ?:|(?<= ) |(?<=:)|\)\s{0,9}(?:values?|select|from|over)|[^\n=]{0,40}=)"
 )

@@ -161,8 +161,10 @@ def _harmless_quoted(name: str, bare: str, core: str, style: str) -> bool:
 
 def _harmless_bare(name: str, bare: str, core: str, style: str) -> bool:
     assigned = _assigns_password(name, style)
-    if bare[0] in "-?{(&|" or core[0] in "=>" or (
-        bare.endswith((":", "=")) and style != "tight" and not assigned and not looks_random(core, 16)
+    if (
+        bare[0] in "-?{(&|"
+        or core[0] in "=>"
+        or (bare.endswith((":", "=")) and style != "tight" and not assigned and not looks_random(core, 16))
     ):
         return True
     if bare.endswith(":"):

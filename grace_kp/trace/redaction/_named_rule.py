@@ -76,7 +76,9 @@ OTHER_NEEDLES = (
     "密钥", "密鑰", "令牌", "私钥", "токен", "секрет", "ключ", "토큰", "비밀", "apiキー", "api密", "api키",
 )  # fmt: skip
 # What follows the beginning of a name: the rest of it, and a separator.
-_AHEAD = re.compile(r"[\w '\u00a0-\uffff-]{2,60}?[\"'`\\\])）*?\s\u3000\u00a0]{0,24}(?:[=:：＝(（{?]|!=|%3|\|\|)", re.ASCII)
+_AHEAD = re.compile(
+    r"[\w '\u00a0-\uffff-]{2,60}?[\"'`\\\])）*?\s\u3000\u00a0]{0,24}(?:[=:：＝(（{?]|!=|%3|\|\|)", re.ASCII
+)
 _LONGEST_KEPT = 200
 
 

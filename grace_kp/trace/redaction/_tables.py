@@ -76,7 +76,10 @@ def has_values(names: Sequence[str]) -> bool:
 
 
 _WIKI = re.compile(r"^[ \t]*\|\|.*\|\|[ \t\r]*$", re.MULTILINE)
-_MARKUP = re.compile(r"<h\d(?: [^<>\n]*)?>|</h\d>(?=\s*<[ou]l)|</?[ou]l(?: [^<>\n]*)?>|(?:\n[ \t]{0,20})?(?P<item><li)(?: [^<>\n]*)?>|</li>", re.IGNORECASE)
+_MARKUP = re.compile(
+    r"<h\d(?: [^<>\n]*)?>|</h\d>(?=\s*<[ou]l)|</?[ou]l(?: [^<>\n]*)?>|(?:\n[ \t]{0,20})?(?P<item><li)(?: [^<>\n]*)?>|</li>",
+    re.IGNORECASE,
+)
 _ESCAPE = re.compile(r"(\\*)(\"|(?<=\\)[nrt']|(?<![^\s{\[(,:=])'|'(?=[\s,}\]):]|$))")
 
 
