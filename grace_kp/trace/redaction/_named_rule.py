@@ -63,12 +63,12 @@ _NAME = rf"(?:{_PLAIN}|{_PARTS}|{_ELSEWHERE}|{_OTHER_KEY})"
 
 # Each name begins with one of these, in lower case; a name that ends in "key" is entered there.
 PASSWORD_NEEDLES = (
-    "pass", "pwd", "pswd", "kennw", "kenwo", "contrase", "wachtwoord", "senha", "salasana", "heslo", "parol", "paroo", "adgangskode", "kata ", "losenord", "haslo", "sifre", "lozinka", "geslo", "clave", "lykilor",
+    "pass", "pw", "pswd", "kennw", "kenwo", "contrase", "wachtwoord", "senha", "salasana", "heslo", "parol", "paroo", "adgangskode", "kata ", "losenord", "haslo", "sifre", "lozinka", "geslo", "clave", "lykilor",
 )  # fmt: skip
 ASCII_NEEDLES = (
     *PASSWORD_NEEDLES,
     "secret", "token", "credential", "creds", "mnemonic", "key", "sess", "conn", "seed", "recovery", "backup", "pin", "otp", "mfa", "2fa",
-    "cvv", "cvc", "cvn", "csc", "ccv", "jwt", "pw", "auth", "sid", "credit", "card", "ccn", "cc n", "cc_n", "cc-n", "security", "verification", "wpa", "psk", "dsn",
+    "cv", "csc", "ccv", "jwt", "auth", "sid", "credit", "card", "ccn", "cc n", "cc_n", "cc-n", "security", "verification", "wpa", "psk", "dsn",
 )  # fmt: skip
 OTHER_NEEDLES = (
     "lösenord", "slaptaž", "jelszó", "hasło", "şifre", "mật khẩu", "パスワード", "パスコード", "パスフレーズ", "暗証番号", "合言葉", "密码", "密碼", "口令", "暗码",
