@@ -116,9 +116,8 @@ _SETTING_AFTER = re.compile(r"[ \t]*(?:R[OW])?[ \t\r]*(?:\n|\Z)")
 def _behind(match: re.Match[str]) -> str | None:
     """Replace a value directly after its name if it looks generated or mixes letters, digits and marks."""
     core = match["value"].strip("\"'`").rstrip(".,;:!?)")
-    if _SETTING_BEFORE.search(match.string, max(0, match.start() - 80), match.start()) and _SETTING_AFTER.match(
-        match.string, match.end()
-    ):
+    text, start = match.string, match.start()
+    if _SETTING_BEFORE.search(text, max(0, start - 80), start) and _SETTING_AFTER.match(text, match.end()):
         return sentence(match)
     digits, letters = any("0" <= c <= "9" for c in core), any(c.isalpha() for c in core)
     marked = any(c in "!@#$%^&*+?~" for c in core)
@@ -287,7 +286,7 @@ _SENTENCE = (
     r"(?P<key>(?<![A-Za-z-])(?:(?:pass(?:word|code|phrase|wd)?|wachtwoord|pwd|credentials?|creds|secret(?: key)?|(?:api|access|private|license|licence|secret|auth(?:entication)?)[ -]?(?:key|token|code)|token|pin(?: (?:code|number))?|otp|(?:verification|security|recovery|backup|one[- ]time|login|2fa|mfa) (?:code|password|pin))s?"
     r"(?:(?: (?:for|of|to|on) [\w.@'-]{1,40}(?: [\w.@'-]{1,30}){0,4}?)?(?: (?:(?:has been|was|is|were) (?:re)?(?:set|changed) to|(?:re)?set to|changed to|is|was|=|will be|should be|are|equals))(?: now| still| currently| just| set to)?| (?:for|of|on) [^\s,;]{1,60}?(?: [\w.@'-]{1,30}){0,4}?(?: to|:))[: ]{1,3}|(?:log ?in|sign ?in|connect|authenticate) (?:with|as|using) [\w.@-]{1,60} ?/ ?|(?:use|try|with|using) (?:the |this |my |our )?(?:pass(?:word|code|phrase)|pwd|token|api[ -]?key|key|secret|pin|otp) ))"
 )
-_IS = (
+_IS = [
     "ist",
     "lautet",
     "war",
@@ -305,8 +304,8 @@ _IS = (
     "je",
     "это",
     "adalah",
-)
-_CODES = (
+]
+_CODES = [
     "確認コード",
     "認証コード",
     "apiト",
@@ -318,7 +317,7 @@ _CODES = (
     "驗證碼",
     "令牌",
     "密钥",
-)
+]
 SENTENCES = (
     Rule("password", "sentences",
          _SENTENCE +

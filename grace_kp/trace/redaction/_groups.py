@@ -29,7 +29,7 @@ from grace_kp.trace.redaction._tables import (
     names_column,
     table_secrets,
     unescaped,
-)
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from collections import Counter

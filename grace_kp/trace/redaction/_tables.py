@@ -325,11 +325,8 @@ def secret_parameters(sql: str) -> dict[int | str, str]:
 
 
 def _heads_list(text: str, place: int) -> bool:
-    match = _IN_LIST.match(text, place)
-    if match is None:
-        return False
     start = max(text.rfind(quote, max(0, place - 40), place) for quote in "\"'") + 1
-    return names_column(text[start : match.end(1)])
+    return (match := _IN_LIST.match(text, place)) is not None and names_column(text[start : match.end(1)])
 
 
 def table_secrets(text: str, low: str, places: Sequence[int]) -> Iterable[Span]:
