@@ -332,7 +332,7 @@ SENTENCES = (
          r"(?P<key>(?:auth[\"']?\s{0,4}[:=]\s{0,4}[(\[]|(?:basic|digest|proxy|ntlm)auth\(|(?<=\.)(?:login|begin|authenticate)\(|_connect\([^(),]{1,80},)\s{0,4}(?:\[REDACTED:\w{1,20}\]|\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')\s{0,4},\s{0,4})(?P<value>\"[^\"\n]{1,4000}+\"|'[^'\n]{1,4000}+')",
          needs=("auth", "login(", "begin(", "_connect("), also=("(", "["), flags=_I, replacement=_of_pair),
     Rule("password", "values typed into a field",
-         r"(?P<key>(?:p?assw(?:or)?d|p?assphrase|passcode|pwd|secret|token|otp|api[_-]?key)[^\n\"']{0,20}[\"'][^\n]{0,40}?(?:\n[^\n\"']{0,40}?)?(?<!\w)(?:send_keys|fill|type|setValue|set_value|input|sendKeys|press_sequentially|send(?:line)?)[( ](?:-- )?)(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')",
+         r"(?P<key>(?:p?assw(?:or)?d|p?assphrase|passcode|pwd|secret|token|otp|api[_-]?key)[^\n\"']{0,20}[\"'][^\n]{0,40}?(?:\n[^\n\"']{0,40}?)?(?<!\w)(?:(?:send_keys|fill|type|setValue|set_value|input|sendKeys|press_sequentially)\(|send(?:line)?[( ](?:-- )?))(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')",
          needs=("send", "fill(", "type(", "setvalue(", "set_value(", "input(", "press_sequentially("), flags=_I, replacement=_second),
     Rule("password", "sentences that name the value first",
          r"(?P<key>(?<![A-Za-z-])(?:use|set|enter|type|with|put|try|provide|using|entering) )(?P<value>\"[^\"\s]{4,200}+\"|'[^'\s]{4,200}+'|`[^`\s]{4,200}+`|[^\s,\"'`]{6,200}+)"

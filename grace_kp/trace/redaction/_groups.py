@@ -98,7 +98,7 @@ def group_secrets(text: str, low: str, places: Sequence[int]) -> Iterator[Span]:
     for place in places:
         if place < end or (match := _OPEN.match(low, place)) is None:
             continue
-        start = text.rfind("\n", max(0, place - 200), place) + 1
+        start = text.rfind("\n", max(0, place - 200), place) + 1 or max(0, place - 200)
         section = _SECTION.match(text, start)
         if section:
             parts = section[1].split(".")
