@@ -152,7 +152,7 @@ def _kinds(line: str, end: str) -> list[str]:
         return [_PIPE]
     last = end == "\n"
     marks = ((_PIPE, "|│┃║┆"), (r"\t", "\t"), *((kind, kind) for kind in (";", ",", "&") if last or end == kind))
-    return [*(kind for kind, signs in marks if any(sign in line for sign in signs)), *([_GAP] * (last or end == " "))]
+    return [*(kind for kind, signs in marks if any(side in line for side in signs)), *([_GAP] * (last or end == " "))]
 
 
 def _lines(text: str, low: str, places: Sequence[int]) -> Iterator[Span]:
