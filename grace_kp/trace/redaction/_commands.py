@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 
 from grace_kp.trace.redaction._harmless import is_harmless, looks_random
-from grace_kp.trace.redaction._names import ANY_NAME, PASSWORDS, SUFFIX, TOKENS, is_count_name
+from grace_kp.trace.redaction._named_rule import OTHER_NEEDLES, PASSWORD_NEEDLES
+from grace_kp.trace.redaction._names import (
+    ANY_NAME,
+    PASSWORDS,
+    PASSWORDS_ELSEWHERE,
+    SUFFIX,
+    TOKENS,
+    is_count_name,
+    is_secret_name,
+)
 from grace_kp.trace.redaction._patterns import PLACEHOLDER, after_key
 from grace_kp.trace.redaction._rule import MARK, Rule
 
@@ -13,7 +22,7 @@ _I = re.IGNORECASE
 _NAME = rf"(?:{PASSWORDS}|pass|{TOKENS}){SUFFIX}"
 # Where a command stands, its options, and one argument of it; a line may go on after a backslash.
 _PATH = r"(?<![\w.-])"  # a folder may stand before it
-_GAP = r"[ \t]{1,4}(?:\\\n[ \t]{0,8})?"
+_GAP = r"[ \t]{1,4}(?:\\\r?\n[ \t]{0,8})?"
 _OPTIONS = rf"(?:{_GAP}(?:\"[^\"\n]{{0,400}}+\"|'[^'\n]{{0,400}}+'|[^\s|;&\"'][^\s|;&]{{0,200}}+)){{0,14}}?{_GAP}"
 ARGUMENT = (
     r"(?P<value>\"(?:[^\"\\\n]|\\.){1,400}+\"?|'[^'\n]{1,400}+'?|[^\s\"'|;&<>()\[\]{},`=-][^\s\"'|;&<>()`,]{0,400}+)"
@@ -56,6 +65,10 @@ def _attached(match: re.Match[str]) -> str | None:
     return match["key"] + MARK.format("password")
 
 
+def _named_value(match: re.Match[str]) -> str | None:
+    return _password(match) if is_secret_name(match["name"]) else None
+
+
 def _random_value(match: re.Match[str]) -> str | None:
     value = match["value"]
     if "[REDACTED" in value or not looks_random(value, 14):
@@ -80,7 +93,8 @@ def sentence(match: re.Match[str]) -> str | None:
     core = value.strip("\"'`“”「」").rstrip(".,;:!?)。、")
     if not core or "[REDACTED" in core:
         return None
-    if _CODE.search(match["key"]) and core.isdigit():
+    around = match["key"] + match.string[match.end() : match.end() + 30]
+    if core.isdigit() and _CODE.search(around):
         kept = not 4 <= len(core) <= 8
     else:
         kept = is_word(match["key"], core, quoted=value[0] in "\"'`“「")
@@ -95,9 +109,16 @@ _ALGORITHM = re.compile(
 )
 
 
+_SETTING_BEFORE = re.compile(r"(?:\A|\n)[ \t]*(?:[\w/-]+[ \t]+){0,3}\Z")
+_SETTING_AFTER = re.compile(r"[ \t]*(?:R[OW])?[ \t\r]*(?:\n|\Z)")
+
+
 def _behind(match: re.Match[str]) -> str | None:
     """Replace a value directly after its name if it looks generated or mixes letters, digits and marks."""
     core = match["value"].strip("\"'`").rstrip(".,;:!?)")
+    text, start = match.string, match.start()
+    if _SETTING_BEFORE.search(text, max(0, start - 80), start) and _SETTING_AFTER.match(text, match.end()):
+        return sentence(match)
     digits, letters = any("0" <= c <= "9" for c in core), any(c.isalpha() for c in core)
     marked = any(c in "!@#$%^&*+?~" for c in core)
     if (
@@ -117,7 +138,8 @@ def is_word(name: str, core: str, *, quoted: bool) -> bool:
     """Return whether a value in a sentence is an ordinary word, and not a secret."""
     if len(core) < 6 or is_harmless(name, core, "quoted") or _NUMBERED.fullmatch(core):
         return True
-    if core.startswith(("http", "/", "$", "--", "./", "~")) or "(" in core or core.endswith("="):
+    path = core.startswith(("/", "./", "~")) or core.endswith("=")
+    if (path and not looks_random(core, 20)) or core.startswith(("http", "$", "--")) or "(" in core:
         return True
     digits, letters = any("0" <= c <= "9" for c in core), any(c.isalpha() for c in core)
     marked = any(c in "!@#$%^&*+=?~" for c in core)
@@ -133,7 +155,7 @@ def is_word(name: str, core: str, *, quoted: bool) -> bool:
 _MYSQL = r"(?:mysql(?:dump|admin|import|show|check|sh)?|mariadb(?:-dump|-admin)?|mycli)"
 OPTIONS = (
     Rule("password", "options of commands",
-         rf"(?<![\w-])(?P<key>(?:--(?:[a-z]{{1,20}}-){{0,3}}(?:{_NAME}|auth|pin|pw|pass)|-(?:pass(?:word|wd|phrase)?|pwd?|token|secret|api[-_]?key|(?:dest|src)?(?:store|key)pass))(?:[ \t]{{1,4}}|=)){ARGUMENT}",
+         rf"(?<![\w-])(?P<key>(?:--(?:[a-z]{{1,20}}-){{0,3}}(?:{_NAME}|auth|pin|pw|pass)|-(?:pass(?:word|wd|phrase)?|pwd?|token|secret|api[-_]?key|(?:dest|src)?(?:store|key)pass))(?:{_GAP}|=)){ARGUMENT}",
          needs=("--", "-pass", "-pw", "-token", "-secret", "-api", "-dest", "-src", "-store", "-key"), flags=_I, replacement=_argument),
     Rule("password", "user and password of curl and wget",
          rf"(?P<key>{_PATH}(?:curl|wget|http|https|xh|rclone|siege|svn|aria2c|lftp|cadaver){_OPTIONS}(?:-u|--user|--proxy-user|-U|-a|-A)(?:[ \t]{{1,4}}|=|(?=\w))){ARGUMENT}",
@@ -149,6 +171,8 @@ OPTIONS = (
          replacement=lambda match: _other_option(match)),
     Rule("password", "user%password", rf"(?P<key>{_PATH}(?:smbclient|rpcclient|net|smbget|winexe|mount){_OPTIONS}-U[ \t]{{0,4}})(?P<value>\"?[\w.\\-]{{1,60}}(?P<colon>%)[^\s\"']{{1,200}}+\"?)",
          also=("-u",), begins=True, needs=("smbclient", "rpcclient", "net", "smbget", "winexe", "mount"), replacement=_user_and_password),
+    Rule("password", "values of stores and codes", rf"(?P<key>(?:{_NAME}|SecureString)(?:[^\n|;&]|\\\n){{0,200}}?[ \t]--(?:body|value)(?:{_GAP}|=)|WIFI:[^\n]{{0,100}}?;P:){ARGUMENT}",
+         needs=("--body", "--value", "wifi:"), flags=_I, replacement=_argument),
     Rule("password", "net use and runas", rf"(?P<key>(?<![\w.-])net use [^\s]{{1,20}} [^\s]{{3,120}} ){ARGUMENT}(?= /user)", needs=("net use",), replacement=_argument, flags=_I),
     Rule("password", "chpasswd and htpasswd", r"(?P<key>(?:echo|printf)[ \t]{1,4}(?:-\w )?[\"']?[\w.-]{1,40}:)(?P<value>[^\s\"'|]{3,200}+)(?=[\"']?[ \t]{0,4}\|[ \t]{0,4}(?:sudo )?(?:chpasswd|docker|passwd))",
          also=("|",), needs=("chpasswd", "passwd", "docker"), replacement=_argument),
@@ -194,6 +218,8 @@ def _of_pair(match: re.Match[str]) -> str | None:
 def _second(match: re.Match[str]) -> str | None:
     """The second of two texts: a plain word after the name of a secret is more likely the name of another field."""
     core = match["value"].strip("\"'")
+    if "phrase" in match["key"].lower() and core.count(" ") > 2:
+        return _of_pair(match)
     if re.fullmatch(r"[A-Za-z]+(?:[ _-][A-Za-z]+)*[.:?!]?", core) or core.startswith(
         ("http", "/", "#", ".", "$", "{", "%", "*")
     ):
@@ -222,19 +248,19 @@ _VENDOR_WORDS = (
 )  # fmt: skip
 _VENDOR = "|".join(_VENDOR_WORDS)
 FILES = (
-    Rule("password", "XML elements", rf"(?P<key><(?:[A-Za-z_][\w:.-]{{0,40}}?)?(?:{_NAME})(?: [^<>]{{0,200}})?>)(?P<value><!\[CDATA\[[^\]]{{1,4000}}+\]\]>|[^<>\n]{{1,4000}}+)(?=</)",
+    Rule("password", "XML elements", rf"(?P<key><(?:[A-Za-z_][\w:.-]{{0,40}}?)?(?:{_NAME}|(?<![A-Za-z])(?:pin|cvv2?|otp))(?: [^<>]{{0,200}})?>)(?P<value><!\[CDATA\[[^\]]{{1,4000}}+\]\]>|[^<>\n]{{1,4000}}+)(?=</)",
          needs=("</",), flags=_I, replacement=_password),
     Rule("password", "elements with a name and a value",
-         rf"(?P<key>\b(?:name|key|id|field|property|variable)\\{{0,4}}[\"']?\s{{0,4}}[=:]\s{{0,4}}\\{{0,4}}[\"'][\w.$-]{{0,60}}?(?:{_NAME}|(?:(?<![A-Za-z])|(?<=_))(?:pin|cvv|otp|auth|authorization|cookie|x-api-key))\\{{0,4}}[\"'](?:\s{{0,8}},\s{{0,8}}\\{{0,4}}[\"']?|\s{{1,8}}|/?>\s{{0,8}}<)(?:type=[\"']\w{{1,12}}[\"']\s{{0,4}})?(?:value|val|content|default|secret)\\{{0,4}}[\"']?(?:\s{{0,4}}[=:]\s{{0,4}}|>))(?P<value>\\{{0,4}}\"(?:[^\"\\\n]|\\(?!\"))*+\\{{0,4}}\"|\\{{0,4}}'[^'\n]*+'|[^<\s\"',;]{{1,400}}+)",
-         needs=("value", "val", "content", "default", "secret"), also=("name", "key", "id\"", "id=", "id:", "id'", "id\\", "id ", "id\t", "id\n", "id\r", "id\v", "id\f", "field", "property", "variable"), flags=_I, replacement=_password),
+         rf"(?P<key>\b(?:name|key|id|field|property|variable)\\{{0,4}}[\"']?\s{{0,4}}[=:]\s{{0,4}}\\{{0,4}}[\"'](?P<name>[\w.$-]{{0,60}}?(?:{_NAME}|(?:(?<![A-Za-z])|(?<=_))(?:pin|cvv|otp|auth|authorization|cookie|x-api-key)))\\{{0,4}}[\"'](?:\s{{0,8}},\s{{0,8}}\\{{0,4}}[\"']?|\s{{1,8}}|/?>\s{{0,8}}<)(?:type=[\"']\w{{1,12}}[\"']\s{{0,4}})?(?:value|val|content|default|secret)\\{{0,4}}[\"']?(?:\s{{0,4}}[=:]\s{{0,4}}|>))(?P<value>\\{{0,4}}\"(?:[^\"\\\n]|\\(?!\"))*+\\{{0,4}}\"|\\{{0,4}}'[^'\n]*+'|[^<\s\"',;]{{1,400}}+)",
+         needs=("value", "val", "content", "default", "secret"), also=("name", "key", "id\"", "id=", "id:", "id'", "id\\", "id ", "id\t", "id\n", "id\r", "id\v", "id\f", "field", "property", "variable"), flags=_I, replacement=lambda match: _named_value(match)),
     Rule("password", "names and values in YAML", rf"(?P<key>(?:name|key):[ \t]{{1,4}}[\"']?[\w.-]{{0,60}}?(?:{_NAME}|(?<![A-Za-z])(?:pin|otp|auth))[\"']?[ \t]{{0,4}}\n[ \t]{{0,40}}value:[ \t]{{1,4}})(?P<value>\"[^\"\n]{{1,4000}}+\"|'[^'\n]{{1,4000}}+'|[^\s\"'#&*!|>{{-][^\n]{{0,4000}}+)",
          needs=("value:",), also=("name:", "key:"), flags=_I, replacement=_password),
     Rule("password", "two arguments, a name and a value",
-         r"(?P<key>(?:[\"'][^\"'\n]{0,60}?(?:passw(?:or)?d|passcode|passphrase|(?<![A-Za-z])pwd|secret|(?:api|access|private)[_-]?key|(?<![A-Za-z])(?:otp|cvv|cvc|pin)(?![A-Za-z])|token)[^\"'\n]{0,30}[\"'])\s{0,4}(?:,|=>)\s{0,4})(?P<value>\"[^\"\n]{1,400}+\"|'[^'\n]{1,400}+')",
+         r"(?P<key>(?:[\"'][^\"'\n{<$]{0,60}?(?:passw(?:or)?d|passcode|passphrase|(?<![A-Za-z])pwd|secret|(?:api|access|private)[_-]?key|(?<![A-Za-z])(?:otp|cvv|cvc|pin)(?![A-Za-z])|token)[^\"'\n]{0,30}[\"'])\s{0,4}(?:,|=>)\s{0,4})(?P<value>\"[^\"\n]{1,400}+\"|'[^'\n]{1,400}+')",
          needs=("passw", "passcode", "passphrase", "pwd", "secret", "key", "otp", "cvv", "cvc", "pin", "token"), also=(",", "=>"), flags=_I, replacement=_second),
     Rule("password", "card verification codes", r"(?P<key>(?<![A-Za-z])(?:cvv2?|cvc2?|csc)[ :#]{1,3}(?:is |code |number )?[: ]{0,2})(?P<value>\d{3,4})(?!\d)", needs=("cvv", "cvc", "csc"), flags=_I, replacement=_card),
-    Rule("password", "multipart forms", rf"(?P<key>form-data; name=\\{{0,2}}\"[\w.-]{{0,60}}?{_NAME}\\{{0,2}}\"(?:\r?\n|\\r\\n|\\n){{2}})(?P<value>[^\r\n\\]{{1,4000}}+)",
-         needs=("form-data",), flags=_I, replacement=lambda match: match["key"] + MARK.format("password") if "[REDACTED:" not in match["value"] else None),
+    Rule("password", "multipart forms", rf"(?P<key>form-data; name=\\{{0,2}}\"(?P<name>[\w.-]{{0,60}}?{_NAME})\\{{0,2}}\"(?:\r?\n|\\r\\n|\\n){{2}})(?P<value>[^\r\n\\]{{1,4000}}+)",
+         needs=("form-data",), flags=_I, replacement=lambda match: _named_value(match)),
     Rule("password", "SQL", r"(?P<key>\b(?:IDENTIFIED (?:WITH \w{1,40} )?(?:BY|AS)\s{1,4}|(?:WITH |SET )?(?:ENCRYPTED )?PASSWORD(?:\s{0,4}=\s{0,4}PASSWORD\(\s{0,4}|\(\s{0,4}| FOR [^\s]{1,60} =\s{0,4}|\s{1,4})))(?P<value>'[^'\n]{1,400}+'|\"[^\"\n]{1,400}+\")",
          needs=("identified", "password"), flags=_I, replacement=_password),
     Rule("password", ".netrc", r"(?P<key>(?:machine|default|login)\s{1,8}[^\s]{0,100}(?:\s{1,8}(?:login|account)\s{1,8}[^\s]{1,100}){0,2}\s{1,8}password\s{1,8})(?P<value>[^\s]{1,400}+)",
@@ -257,41 +283,75 @@ FILES = (
 )  # fmt: skip
 
 _SENTENCE = (
-    r"(?P<key>(?<![A-Za-z-])(?:(?:pass(?:word|code|phrase|wd)?|pwd|credentials?|creds|secret(?: key)?|(?:api|access|private|license|licence|secret|auth(?:entication)?)[ -]?(?:key|token|code)|token|pin(?: (?:code|number))?|otp|(?:verification|security|recovery|backup|one[- ]time|login|2fa|mfa) (?:code|password|pin))s?"
-    r"(?: (?:for|of|to|on) [\w.@'-]{1,40}(?: [\w.@'-]{1,30}){0,4}?)?(?: (?:(?:has been|was|is|were) (?:re)?(?:set|changed) to|(?:re)?set to|changed to|is|was|=|will be|should be|are|equals))(?: now| still| currently| just| set to)?[: ]{1,3}|(?:log ?in|sign ?in|connect|authenticate) (?:with|as|using) [\w.@-]{1,60} ?/ ?|(?:use|try|with|using) (?:the |this |my |our )?(?:pass(?:word|code|phrase)|pwd|token|api[ -]?key|key|secret|pin|otp) ))"
+    r"(?P<key>(?<![A-Za-z-])(?:(?:pass(?:word|code|phrase|wd)?|wachtwoord|pwd|credentials?|creds|secret(?: key)?|(?:api|access|private|license|licence|secret|auth(?:entication)?)[ -]?(?:key|token|code)|token|pin(?: (?:code|number))?|otp|(?:verification|security|recovery|backup|one[- ]time|login|2fa|mfa) (?:code|password|pin))s?"
+    r"(?:(?: (?:for|of|to|on) [\w.@'-]{1,40}(?: [\w.@'-]{1,30}){0,4}?)?(?: (?:(?:has been|was|is|were) (?:re)?(?:set|changed) to|(?:re)?set to|changed to|is|was|=|will be|should be|are|equals))(?: now| still| currently| just| set to)?| (?:for|of|on) [^\s,;]{1,60}?(?: [\w.@'-]{1,30}){0,4}?(?: to|:))[: ]{1,3}|(?:log ?in|sign ?in|connect|authenticate) (?:with|as|using) [\w.@-]{1,60} ?/ ?|(?:use|try|with|using) (?:the |this |my |our )?(?:pass(?:word|code|phrase)|pwd|token|api[ -]?key|key|secret|pin|otp) ))"
 )
+_IS = [
+    "ist",
+    "lautet",
+    "war",
+    "wird",
+    "est",
+    "sera",
+    "es",
+    "será",
+    "é",
+    "è",
+    "sarà",
+    "är",
+    "er",
+    "jest",
+    "je",
+    "это",
+    "adalah",
+]
+_CODES = [
+    "確認コード",
+    "認証コード",
+    "apiト",
+    "アクセスト",
+    "apiキー",
+    "アクセスキー",
+    "トークン",
+    "验证码",
+    "驗證碼",
+    "令牌",
+    "密钥",
+]
 SENTENCES = (
     Rule("password", "sentences",
          _SENTENCE +
          r"(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+'|`[^`\n]{1,200}+`|“[^”\n]{1,200}+”|[^\s,\"'`]{4,400}+)",
-         begins=True, needs=("pass", "pwd", "cred", "secret", "api", "access", "private", "license", "licence", "auth", "token", "pin", "otp", "verification", "security", "recovery", "backup", "one-time", "one time", "login", "2fa", "mfa", "log in", "signin", "sign in", "connect", "use ", "try ", "with ", "using "), flags=_I,
-         also=("pass", "pwd", "cred", "secret", "key", "token", "code", "pin", "otp", "log", "sign", "connect", "auth"),
+         begins=True, needs=("pass", "wachtwoord", "pwd", "cred", "secret", "api", "access", "private", "license", "licence", "auth", "token", "pin", "otp", "verification", "security", "recovery", "backup", "one-time", "one time", "login", "2fa", "mfa", "log in", "signin", "sign in", "connect", "use ", "try ", "with ", "using "), flags=_I,
+         also=("pass", "wachtwoord", "pwd", "cred", "secret", "key", "token", "code", "pin", "otp", "log", "sign", "connect", "auth"),
          replacement=sentence),
     Rule("password", "a user and a password",
-         r"(?P<key>(?<![A-Za-z-])(?:credentials?|creds|log ?in|account)(?: are| is| with)?[: ]{1,3}[\w.@-]{1,60}(?::(?!//)| ?/ ?))(?P<value>[^\s,\"'`]{6,200}+)",
+         r"(?P<key>(?<![A-Za-z-])(?:credentials?|creds|log ?in|account)(?: are| is| with)?(?: (?:for|of|on|to) [^\s,;]{1,60})?[: ]{1,3}[\w.@-]{1,60}(?::(?!//)| ?/ ?))(?P<value>[^\s,\"'`]{6,200}+)",
          needs=("credential", "creds", "login", "log in", "account"), also=("/", ":"), flags=_I, replacement=sentence),
     Rule("password", "a pair of user and password in code",
-         r"(?P<key>(?:auth[\"']?\s{0,4}[:=]\s{0,4}[(\[]|(?:basic|digest|proxy|ntlm)auth\()\s{0,4}(?:\[REDACTED:\w{1,20}\]|\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')\s{0,4},\s{0,4})(?P<value>\"[^\"\n]{1,4000}+\"|'[^'\n]{1,4000}+')",
-         needs=("auth",), also=("(", "["), flags=_I, replacement=_of_pair),
+         r"(?P<key>(?:auth[\"']?\s{0,4}[:=]\s{0,4}[(\[]|(?:basic|digest|proxy|ntlm)auth\(|(?<=\.)(?:login|begin|authenticate)\(|_connect\([^(),]{1,80},)\s{0,4}(?:\[REDACTED:\w{1,20}\]|\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')\s{0,4},\s{0,4})(?P<value>\"[^\"\n]{1,4000}+\"|'[^'\n]{1,4000}+')",
+         needs=("auth", "login(", "begin(", "_connect("), also=("(", "["), flags=_I, replacement=_of_pair),
     Rule("password", "values typed into a field",
-         r"(?P<key>(?:passw(?:or)?d|passcode|pwd|secret|token|otp|api[_-]?key)[^\n\"']{0,20}[\"'][^\n]{0,40}?\.(?:send_keys|fill|type|setValue|set_value|input|sendKeys|press_sequentially)\()(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')",
-         needs=("send_keys(", "fill(", "type(", "setvalue(", "set_value(", "input(", "sendkeys(", "press_sequentially("), flags=_I, replacement=_second),
+         r"(?P<key>(?:p?assw(?:or)?d|p?assphrase|passcode|pwd|secret|token|otp|api[_-]?key)[^\n\"']{0,20}[\"'][^\n]{0,40}?(?:\n[^\n\"']{0,40}?)?(?<!\w)(?:(?:send_keys|fill|type|setValue|set_value|input|sendKeys|press_sequentially)\(|send(?:line)?[( ](?:-- )?))(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')",
+         needs=("send", "fill(", "type(", "setvalue(", "set_value(", "input(", "press_sequentially("), flags=_I, replacement=_second),
     Rule("password", "sentences that name the value first",
          r"(?P<key>(?<![A-Za-z-])(?:use|set|enter|type|with|put|try|provide|using|entering) )(?P<value>\"[^\"\s]{4,200}+\"|'[^'\s]{4,200}+'|`[^`\s]{4,200}+`|[^\s,\"'`]{6,200}+)"
          r"(?= (?:as|for|in|into) (?:the |my |your |our |its |his |her |a )?(?:\w{1,20} ){0,2}(?:pass(?:word|code|phrase)|pwd|pin|token|api[ -]?key|secret|otp)\b)",
          needs=("password", "passcode", "passphrase", "pwd", "pin", "token", "key", "secret", "otp"), also=("use ", "set ", "enter ", "type ", "with ", "put ", "try ", "provide ", "using ", "entering "), flags=_I, replacement=sentence),
     Rule("password", "names with the value right behind",
-         r"(?P<key>(?<![A-Za-z-])(?:password|passwd|passphrase|passcode|pwd|(?:api|access|secret)[ -]?key|token|secret)[ \t]{1,4})(?P<value>\"[^\"\s]{8,200}+\"|'[^'\s]{8,200}+'|`[^`\s]{8,200}+`|[^\s,\"'`()<>{}\[\]=:/-][^\s,\"'`()<>{}\[\]=]{7,200}+)",
-         begins=True, needs=("password", "passwd", "passphrase", "passcode", "pwd", "api", "access", "secret", "token"), also=("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"), flags=_I, replacement=_behind),
-    Rule("password", "sentences in Japanese, Chinese, Russian and others",
-         r"(?P<key>(?:パスワード|パスコード|暗証番号|ログインパスワード|確認コード|認証コード|(?:API|アクセス)(?:キー|トークン)|トークン|密码|密碼|口令|验证码|驗證碼|令牌|密钥|[Пп]ароль|비밀번호|contraseña|mot de passe|passwort|kennwort|senha|clave)\s{0,2}(?:は|が|を|是|为|為|:|—|–|-|は、|는|은|es|est|ist|é|(?:от \S{1,40} )?это)?\s{0,2}[「『\"“]?)"
+         r"(?P<key>(?<![A-Za-z-])(?:password|passwd|passphrase|passcode|pwd|rootpw|bindpw|community|wpa-psk|(?:api|access|secret)[ -]?key|token|secret)[ \t]{1,4}(?:(?:--\w{1,12}|-?\d)[ \t]{1,4})?)(?P<value>\"[^\"\s]{8,200}+\"|'[^'\s]{8,200}+'|`[^`\s]{8,200}+`|[^\s,\"'`()<>{}\[\]=:/-][^\s,\"'`()<>{}\[\]=]{7,200}+)",
+         begins=True, needs=("password", "passwd", "passphrase", "passcode", "pwd", "rootpw", "bindpw", "community", "wpa-psk", "api", "access", "secret", "token"), also=("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"), flags=_I, replacement=_behind),
+    Rule("password", "sentences in other languages",
+         rf"(?P<key>(?:(?:{PASSWORDS}|{PASSWORDS_ELSEWHERE}|clave)[^\s,;:.]{{0,8}}(?: [^\s,;]{{1,60}}){{0,5}}? (?:{'|'.join(_IS)}) |"
+         rf"(?:{PASSWORDS_ELSEWHERE}|確認コード|認証コード|(?:API|アクセス)(?:キー|トークン)|トークン|验证码|驗證碼|令牌|密钥)\s{{0,2}}(?:は、|は|が|を|是|为|為|:|—|–|-|는|은)?)\s{{0,2}}[「『\"“]?)"
          r"(?P<value>[!-~]{4,200}?)(?=[」』\"”]|です|でした|に|を|と|で|。|、|，|\s|[.]?\Z)",
-         needs=("パス", "暗証番号", "コード", "キー", "トークン", "密码", "密碼", "口令", "码", "碼", "令牌", "密钥", "ароль", "비밀번호", "contrase", "mot de passe", "passwort", "kennwort", "senha", "clave"), flags=_I, replacement=sentence),
-    Rule("password", "names without a separator", r"(?P<key>(?<![\w-])(?:(?:user(?:name)?|login|usr|account)[ :=]{1,3}[\w.@-]{1,60}[ ,;/]{1,3}(?:and )?)(?:pass(?:word)?|pwd|pw)[ :=]{1,3})(?P<value>\"[^\"\n]{1,200}+\"|[^\s,;\"']{3,200}+)",
+         begins=True, needs=(*PASSWORD_NEEDLES, *OTHER_NEEDLES, *_CODES), also=(*(f" {word} " for word in _IS), *OTHER_NEEDLES, *_CODES), flags=_I, replacement=sentence),
+    Rule("password", "names without a separator", r"(?P<key>(?<![\w-])(?:(?:user(?:name)?|login|usr|account)[ :=]{1,3}[\w.@-]{1,60}[ ,;/]{1,3}(?:(?:and|with) )?)(?:pass(?:word)?|pwd|pw)[ :=]{1,3})(?P<value>\"[^\"\n]{1,200}+\"|[^\s,;\"']{3,200}+)",
          needs=("pass", "pwd", "pw"), flags=_I, replacement=sentence),
 )  # fmt: skip
 
 
+_SETS = re.compile(r"set|create|passwd", _I)
 LABELS = (
     Rule("password", "fields of forms in HTML",
          rf"(?P<key><(?:input|textarea|param)\b(?=[^<>]{{0,600}}?\b(?:name|id|type|placeholder|aria-label|autocomplete)\s{{0,4}}=\s{{0,4}}\\{{0,4}}[\"']?[\w .$-]{{0,40}}?(?:{ANY_NAME}|otp))[^<>]{{0,600}}?(?:\bvalue\s{{0,4}}=\s{{0,4}}|(?<!/)>(?=[^<>\n]{{1,200}}</textarea)))(?P<value>\\{{0,4}}\"[^\"<>]{{1,400}}+\"|'[^'<>]{{1,400}}+'|[^\s<>\"'\\]{{1,400}}+)",
@@ -301,8 +361,8 @@ LABELS = (
          needs=("auth", "requirepass", "masterauth", "identify", "pass ", "login ", "334 "), also=(" ",),
          replacement=lambda match: match["key"] + MARK.format("password") if match["key"].startswith("334") and "[REDACTED" not in match[0] else sentence(match)),
     Rule("password", "functions that hash a password",
-         r"(?P<key>(?<![\w.])(?:\w{1,20}\.)?(?:crypt|(?:aes_)?encrypt|old_password|password_hash|(?:make|hash|check)_password|generate_password_hash|hash_?pw|check_?pw|md5|sha_?(?:1|2|256|512)|bcrypt)\(\s{0,8}[bu]?)(?P<value>\"[^\"\n]{1,400}+\"|'[^'\n]{1,400}+')",
-         needs=("crypt(", "password(", "_hash(", "pw(", "md5(", "sha"), also=("(",), flags=_I, replacement=sentence),
+         r"(?P<key>(?<![\w.])(?:\w{1,20}(?:\.|::))?(?:crypt|(?:aes_)?encrypt|set_?\w{0,20}?(?:password|passwd|phrase|secret|token|key)|Password\.create|old_password|password_hash|(?:make|hash|check)_password|generate_password_hash|hash_?pw|check_?pw|md5|sha_?(?:1|2|256|512)|bcrypt)\(\s{0,8}[bu]?|openssl passwd (?:-\w{1,10} ){0,3})(?P<value>\"[^\"\n]{1,400}+\"|'[^'\n]{1,400}+')",
+         needs=("crypt(", "password(", "_hash(", "pw(", "md5(", "sha", "passwd(", "phrase(", "secret(", "token(", "key(", "password.create", "openssl passwd"), also=("(", "openssl"), flags=_I, replacement=lambda match: (_of_pair if _SETS.search(match["key"]) else sentence)(match)),
 )  # fmt: skip
 
 

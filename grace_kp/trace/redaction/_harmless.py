@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from grace_kp.trace.redaction._names import PASSWORD_NAME
+from grace_kp.trace.redaction._names import PASSWORD_NAME, PASSWORDS, PASSWORDS_ELSEWHERE
 
 
 def _words(text: str) -> frozenset[str]:
@@ -38,11 +38,11 @@ _CODE_WORDS = _words(
     "args argv kwargs line row item field text"
 )
 _PLACEHOLDER = re.compile(
-    r"<[^<>]{0,120}>?|\$\{.{0,200}|\$\(.{0,400}|\$\$?[A-Za-z_][\w.:]{0,80}|%[A-Za-z_]\w{0,60}%|%\(\w{1,60}\)s|%s|\{\{.{0,200}|\{[\w.:!\[\]'\"-]{0,80}\}|\[[A-Za-z_ -]{1,60}\]|"
+    r"(?:<|&lt;)[^<>]{0,120}>?|\$\{.{0,200}|\$\(.{0,400}|\$\$?[A-Za-z_][\w.:]{0,80}|%[A-Za-z_]\w{0,60}%|%\(\w{1,60}\)s|%s|\{\{.{0,200}|\{[\w.:!\[\]'\"-]{0,80}\}|\[[A-Za-z_ -]{1,60}\]|"
     r"[*xX•.#_–—?…@$-]{1,80}|[\w.-]{0,24}(?:x{4,}|X{4,}|\*{4,})|\\?\*{1,80}|(?:x{3,}|X{3,}|\*{3,})[\w-]{0,8}|"
     r"(?:your|my|the|some|an?|insert|enter|replace|put|add|paste)[ _-][\w .'-]{0,80}|(?:replace|change|fill)[ _-]?(?:me|this|in)\b.{0,40}|"
     r"@[\w./:-]{1,120}|!\w{1,30}.{0,120}|(?:env|file|vault|ssm|secretsmanager|op|keyring|aws-sm|gcp-sm|doppler|sops|arn)[:(].{0,200}|\.{2,}.{0,10}|"
-    r"(?:example|sample|dummy|placeholder)[ _-]?(?:password|token|key|secret|value|api[_-]?key)s?",
+    r"(?:[a-z]+ )?[a-z]+\(\d{1,5}(?:, ?\d{1,3})?\)|[~^]\d+(?:\.\d+){1,3}|(?:example|sample|dummy|placeholder)[ _-]?(?:password|token|key|secret|value|api[_-]?key)s?",
     re.IGNORECASE,
 )
 _MONEY = re.compile(r"(?:[$€£¥]|USD ?|EUR ?)\d[\d,.]*[kKmM]?")
@@ -79,6 +79,7 @@ _SCHEMES = frozenset(
 _NAMED_AGAIN = re.compile(
     r"pass|pwd|token|secret|key|cred|auth|cookie|session|otp|pin|user|value|env|arg", re.IGNORECASE
 )
+_LABEL = re.compile(rf"(?:mot de )?(?:{PASSWORDS}|{PASSWORDS_ELSEWHERE})", re.IGNORECASE)
 _ENDING = ".,;:!?)]}>'\"\\"
 _MIXED = re.compile(r"[^\d]*+\d[^A-Za-z]*+[A-Za-z][^\d]*+\d", re.ASCII)  # a digit, a letter and a digit, in this order
 _NUMBER_AT_END = re.compile(r"[A-Za-z]\d+\Z", re.ASCII)
@@ -106,8 +107,10 @@ def is_harmless(name: str, value: str, style: str) -> bool:
         or _PLACEHOLDER.fullmatch(core)
     ):
         return True
-    if _MONEY.fullmatch(core):
-        return True
+    if _MONEY.fullmatch(core) or (len(core) < 20 and _LABEL.fullmatch(core)):
+        return True  # the second is the name in another language
+    if low.startswith(":") and _NAMED_AGAIN.search(low) and low[1:].isidentifier():
+        return True  # a parameter of a statement
     if core.endswith("-") or (value.rstrip("\"'").endswith(("...", "…")) and len(core) < 16):
         return True  # the beginning of a key, shown as an example
     if low in _SCHEMES and "auth" in name.lower():
@@ -158,12 +161,18 @@ def _harmless_quoted(name: str, bare: str, core: str, style: str) -> bool:
 
 def _harmless_bare(name: str, bare: str, core: str, style: str) -> bool:
     assigned = _assigns_password(name, style)
-    if bare[0] in "-?{(&|" or core[0] in "=>" or (bare.endswith((":", "=")) and style != "tight" and not assigned):
+    if (
+        bare[0] in "-?{(&|"
+        or core[0] in "=>"
+        or (bare.endswith((":", "=")) and style != "tight" and not assigned and not looks_random(core, 16))
+    ):
         return True
     if bare.endswith(":"):
         return False
     if len(bare) > _LONGEST_WORD:
         return _CALL.match(bare) is not None
+    if bare.endswith("[") and _CHAIN.fullmatch(bare):
+        return True
     if bare.startswith(("http://", "https://", "./", "../", "~/")) and not re.search(r"[:?][^/]*@|[?&]", bare):
         return True
     if _CALL.match(bare) or (

@@ -23,6 +23,7 @@ from grace_kp.trace.redaction._rule import MARK, Rule, lower, places_of
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Iterable
 
 _Q = r"\\{0,7}[\"'`]"
 _BLANK = r"\s\u3000\u00a0"
@@ -48,9 +49,10 @@ _WRAPPER = (
 )
 _SEPARATOR = (
     rf"(?:{_Q})?[\])]?\*{{0,3}}\??[{_BLANK}]{{0,8}}"
+    rf"(?P<declared>(?: ?\{{[^{{}}\n]{{1,40}}\}}| [A-Za-z]\w{{0,20}})(?=[{_BLANK}]?:?=[{_BLANK}]?[\"'`])[{_BLANK}]{{0,8}}|)"  # accessors, or a type
     r"(?P<operator>:\s{0,4}&?[A-Za-z_][A-Za-z_.]{0,40}(?:\[[A-Za-z_., |\[\]]{0,40}\])?(?:\s?\|\s?[A-Za-z]{1,20}){0,3}\s{0,2}=(?![=>])"
-    r"|=>|:=|={1,3}|!={1,2}|:(?!:)|[：＝]|%3[DdAa])"
-    rf"(?P<after>\*{{0,3}}[{_BLANK}]{{0,8}}(?:[|>][+-]?[ \t]{{0,8}}\n\s{{0,40}})?){_WRAPPER}(?:[bru@$]{{1,2}}(?=[\"']))?"
+    r"|=>|:=|={1,3}|!={1,2}|:-|\|\||\?\?|\?:|:(?!:)|[：＝]|%3[DdAa])"
+    rf"(?P<after>\*{{0,3}}[{_BLANK}]{{0,8}}(?:[|>][+-]?[ \t]{{0,8}}\n\s{{0,40}})?(?:\\\r?\n[ \t]{{0,40}})?){_WRAPPER}(?:[bru@$]{{1,2}}(?=[\"']))?"
 )
 _PLAIN = rf"(?:{PASSWORDS}|{TOKENS}|authorization){SUFFIX}"
 _PARTS = rf"(?:(?-i:(?<=[a-z])(?=[A-Z]))|(?<![A-Za-z]))(?:{SHORT}){SUFFIX}"
@@ -60,10 +62,13 @@ _OTHER_KEY = r"(?P<other>(?<=[A-Za-z0-9][_.-])key)"
 _NAME = rf"(?:{_PLAIN}|{_PARTS}|{_ELSEWHERE}|{_OTHER_KEY})"
 
 # Each name begins with one of these, in lower case; a name that ends in "key" is entered there.
+PASSWORD_NEEDLES = (
+    "pass", "pw", "pswd", "kennw", "kenwo", "contrase", "wachtwoord", "senha", "salasana", "heslo", "parol", "paroo", "adgangskode", "kata ", "losenord", "haslo", "sifre", "lozinka", "geslo", "clave", "lykilor",
+)  # fmt: skip
 ASCII_NEEDLES = (
-    "pass", "pwd", "pswd", "kennw", "kenwo", "contrase", "wachtwoord", "senha", "salasana", "heslo", "parol", "paroo", "adgangskode", "kata ", "losenord", "haslo", "sifre", "lozinka", "geslo", "clave", "lykilor",
+    *PASSWORD_NEEDLES,
     "secret", "token", "credential", "creds", "mnemonic", "key", "sess", "conn", "seed", "recovery", "backup", "pin", "otp", "mfa", "2fa",
-    "cvv", "cvc", "cvn", "csc", "ccv", "jwt", "pw", "auth", "sid", "credit", "card", "ccn", "cc n", "cc_n", "cc-n", "security", "verification", "wpa", "psk", "dsn",
+    "cv", "csc", "ccv", "jwt", "auth", "sid", "credit", "card", "ccn", "cc n", "cc_n", "cc-n", "security", "verification", "wpa", "psk", "dsn",
 )  # fmt: skip
 OTHER_NEEDLES = (
     "lösenord", "slaptaž", "jelszó", "hasło", "şifre", "mật khẩu", "パスワード", "パスコード", "パスフレーズ", "暗証番号", "合言葉", "密码", "密碼", "口令", "暗码",
@@ -71,7 +76,9 @@ OTHER_NEEDLES = (
     "密钥", "密鑰", "令牌", "私钥", "токен", "секрет", "ключ", "토큰", "비밀", "apiキー", "api密", "api키",
 )  # fmt: skip
 # What follows the beginning of a name: the rest of it, and a separator.
-_AHEAD = re.compile(r"[\w '\u00a0-\uffff-]{2,60}?[\"'`\\\])）*?\s\u3000\u00a0]{0,24}(?:[=:：＝(（]|!=|%3)", re.ASCII)
+_AHEAD = re.compile(
+    r"[\w '\u00a0-\uffff-]{2,60}?[\"'`\\\])）*?\s\u3000\u00a0]{0,24}(?:[=:：＝(（{?]|!=|%3|\|\|)", re.ASCII
+)
 _LONGEST_KEPT = 200
 
 
@@ -81,10 +88,15 @@ class NamedRule(Rule):
 
     def sub(self, text: str, counts: Counter[str] | None) -> str:
         """Return the text without the values; the same object where there is none."""
+        places = places_of(ASCII_NEEDLES if text.isascii() else self.needs, lower(text))
+        return self.sub_at(places, text, counts)
+
+    def sub_at(self, places: Iterable[int], text: str, counts: Counter[str] | None) -> str:
+        """Do what `sub` does, with the places where names can begin."""
         pattern = self.compiled()
         parts: list[str] = []
         end = visited = 0
-        for place in places_of(ASCII_NEEDLES if text.isascii() else self.needs, lower(text)):
+        for place in places:
             if place < visited or _AHEAD.match(text, place) is None:
                 continue
             if _IN_MARK.search(text, max(0, place - 40), place) is not None:
@@ -114,7 +126,7 @@ NAMES = NamedRule(
     "names of secrets",
     rf"(?P<key>{_NAME}{_SEPARATOR}){VALUE}",
     needs=ASCII_NEEDLES + OTHER_NEEDLES,
-    also=("=", ":", "：", "＝", "%3"),
+    also=("=", ":", "：", "＝", "%3", "||", "??"),
     flags=re.IGNORECASE,
 )
 
@@ -141,7 +153,7 @@ def _whole_name(match: re.Match[str]) -> str:
     """The name with what stands before the word that was recognised: nextPageToken, max_tokens."""
     start = match.start()
     before = _BEFORE.search(match.string, max(0, start - 40), start)
-    name = match.string[start : match.start("operator")].rstrip("\"'`\\])*? \t")
+    name = match.string[start : match.start("declared")].rstrip("\"'`\\])*? \t")
     return (before[0] if before else "") + name
 
 

@@ -14,7 +14,7 @@ def _words(text: str) -> frozenset[str]:
 # Each word, in lower case, stands at the beginning of its name in the list below it.
 PASSWORDS = (
     r"pass(?:[_-]?word|wd|phrase|code|wort|wrd|key|w(?![a-z]))|passwd|pwd|pswd|kenn?wort|contrase(?:ñ|n|\\u00f1)a|wachtwoord|senha|lösenord|"
-    r"salasana|jelszó|heslo|has[łl]o|[şs]ifre|parol[aă](?: d'ordine)?|adgangskode|mật khẩu|kata (?:sandi|laluan)|losenord|passord|parool|lozinka|geslo|slaptažodis|lykilorð|(?<=mot de )passe|(?<=mot_de_)passe|(?<=motde)passe|(?<=mots de )passe"
+    r"salasana|jelszó|heslo|has[łl]o|[şs]ifre(?:niz|m|n)?|parol[aă](?: d'ordine)?|adgangskode|mật khẩu|kata (?:sandi|laluan)|losenord|passord|parool|lozinka|geslo|slaptažodis|lykilorð|(?<=mot de )passe|(?<=mot_de_)passe|(?<=motde)passe|(?<=mots de )passe|(?<=palavra-)passe"
 )
 PASSWORDS_ELSEWHERE = (
     r"パスワード|パスコード|パスフレーズ|暗証番号|合言葉|密码|密碼|口令|暗码|[Пп]арол[ьяюе]|ПАРОЛЬ|비밀번호|패스워드|암호|비번|كلمة (?:المرور|السر)|رمز عبور|گذرواژه|סיסמ[אה]|"
@@ -31,7 +31,7 @@ _BEFORE_KEY = sorted(
 )
 KEYS = "".join(f"(?<={word})|(?<={word}[ _.-])|" for word in _BEFORE_KEY)[:-1]
 TOKENS = (
-    r"secret(?:[ _-]?(?:access[_-]?)?key(?:[_-]?base)?)?|token|credential|creds|mnemonic|"
+    r"key[_-]?material|secret(?:[ _-]?(?:access[_-]?)?key(?:[_-]?base)?)?|token|credential|creds|mnemonic|"
     rf"(?:{KEYS})key(?:[_-]?(?:id|data|base))?"
     r"|sess(?:ion)?[_-]?id|conn(?:ection)?[ _-]?str(?:ing)?|seed[ _-]?phrase|recovery[ _-]?(?:code|phrase)|backup[ _-]?code"
 )

@@ -43,7 +43,7 @@ def is_secret_cell(name: str, value: str, *, clear: bool) -> bool:
     core = value.strip("\"'`* \t\r\\")
     if _NO_SECRET.fullmatch(core) or is_harmless(name, value, "key"):
         return False
-    if clear and _CLEAR.search(name):
+    if _CLEAR.search(name) and (clear or (core.count(" ") > 1 and "phrase" in name.lower())):
         return True
     if core.isdecimal():
         return len(core) > 2 and names_number(name)
@@ -75,6 +75,11 @@ def has_values(names: Sequence[str]) -> bool:
     return any(name.strip().lower() in _VALUES for name in names)
 
 
+_WIKI = re.compile(r"^[ \t]*\|\|.*\|\|[ \t\r]*$", re.MULTILINE)
+_MARKUP = re.compile(
+    r"<h\d(?: [^<>\n]*)?>|</h\d>(?=\s*<[ou]l)|</?[ou]l(?: [^<>\n]*)?>|(?:\n[ \t]{0,20})?(?P<item><li)(?: [^<>\n]*)?>|</li>",
+    re.IGNORECASE,
+)
 _ESCAPE = re.compile(r"(\\*)(\"|(?<=\\)[nrt']|(?<![^\s{\[(,:=])'|'(?=[\s,}\]):]|$))")
 
 
@@ -83,6 +88,9 @@ def unescaped(text: str) -> str:
 
     A quote that is escaped less often than the line breaks encloses them, and becomes a line break too.
     """
+    text = _WIKI.sub(lambda row: row[0].replace("||", " |"), text) if "||" in text else text
+    if "</" in text:
+        text = _MARKUP.sub(lambda tag: "\n" + "- ".rjust(len(tag[0]) - 1) if tag["item"] else " " * len(tag[0]), text)
     if "\\" not in text:
         return text
     return "\n".join(_unescaped(line) if "\\n" in line or '\\"' in line else line for line in text.split("\n"))
@@ -102,7 +110,7 @@ def _unescaped(line: str) -> str:
 
 
 # Between cells, the most telling first: the sides of a box, tabs, semicolons, commas, gaps.
-_PIPE, _GAP = r"(?<!\\)[|│┃║]", r" {2,}"
+_PIPE, _GAP = r"(?<!\\)[|│┃║┆]", r" {2,}"
 _KINDS = {
     kind: re.compile(rf"([ \t]*\"(?:[^\"]|\"\"){{0,2000}}+\"[ \t\r]*(?={kind}|\n|\Z)|(?:(?!{kind})[^\n])*+)({kind}|\n|\Z)")
     for kind in (_PIPE, r"\t", ";", ",", "&", _GAP)
@@ -114,7 +122,9 @@ _NAME_LIKE = re.compile(
 )
 NAME_REST = r"[\w.\u0080-\u24ff\u2580-\uffff-]{0,40}+(?: (?:key|id|phrase|answer|code|number|no|string|hash|value|passe|d'ordine|sandi|laluan|\([^()\n]{0,30}\)|[\u0080-\u24ff\u2580-\uffff]{1,20}+)){0,2}"
 AFTER_NAME = r"[\"'`*_)\]:> \t\r\\]{0,30}"
-_AT = re.compile(NAME_REST + AFTER_NAME + r"(?:[,;|│┃║&\n\t]|(?<= ) )")
+_AT = re.compile(NAME_REST + AFTER_NAME + r"(?P<end>[,;|│┃║┆&\n\t]|(?<= ) )")
+_CELL_BEFORE = re.compile(r"(?:\A|[,;|│┃║┆&\t\n]|  )[\s\"'`*_#>\[<-]{0,20}(?:[\w.#/%'$-]+ ){0,3}[\w.-]*\Z")
+_IN_LIST = re.compile(rf"({NAME_REST})[\"'] ?[,\])]")
 
 
 def line_end(text: str, place: int) -> int:
@@ -136,14 +146,24 @@ def _record(text: str, place: int, kind: str) -> tuple[list[Span], int]:
     return cells, place
 
 
+def _kinds(line: str, end: str) -> list[str]:
+    """Return what can separate the cells of a line: sides of a box, tabs, or what follows a name, unless it is the last cell."""
+    if end in "|│┃║┆":
+        return [_PIPE]
+    last = end == "\n"
+    marks = ((_PIPE, "|│┃║┆"), (r"\t", "\t"), *((kind, kind) for kind in (";", ",", "&") if last or end == kind))
+    return [*(kind for kind, signs in marks if any(side in line for side in signs)), *([_GAP] * (last or end == " "))]
+
+
 def _lines(text: str, low: str, places: Sequence[int]) -> Iterator[Span]:
     floor = known = 0  # ends of the last line and of the last table
     for place in places:
-        if place < floor or _AT.match(low, place) is None:
+        at = _AT.match(low, place) if place >= floor else None
+        if at is None or _CELL_BEFORE.search(low, max(0, place - 80), place) is None:
             continue
         start = text.rfind("\n", known, place) + 1 or known
         floor = line_end(text, place)
-        for kind in _KINDS if floor - start < 20_000 else ():
+        for kind in _kinds(text[start:floor], at["end"]) if floor - start < 20_000 else ():
             cells, behind = _record(text, start, kind)
             alone = kind is not _GAP or not _BORDER.fullmatch(text, behind, line_end(text, behind))
             if len(cells) > alone and any(names_column(text[slice(*cell)]) for cell in cells):
@@ -161,17 +181,18 @@ def _block(text: str, start: int, size: int, floor: int, kind: str) -> tuple[lis
             break
         start = before
     rows: list[list[Span]] = []
-    ruled, place = 0, start
+    ruled, border, place = 0, 0, start
     while place < len(text):
         cells, behind = _record(text, place, kind)
         line, count = text[place:behind], len(cells)
         if _BORDER.fullmatch(line) or (len(rows) == 1 and kind is _PIPE and line.isspace()):
-            ruled = ruled or len(rows)
+            border = border or len(rows)
         elif line.isspace() or not (
             count > 1 if kind is _PIPE else kind is _GAP or count == size or behind == len(text) or (size < count <= size + 2 and f"{kind} " not in line)
         ):  # fmt: skip
             break
         else:
+            ruled = border
             start = start if rows else place
             rows.append(_fitted(text, cells, rows[0] if rows else cells, place - start, kind))
         place = behind
@@ -181,6 +202,8 @@ def _block(text: str, start: int, size: int, floor: int, kind: str) -> tuple[lis
 def _fitted(text: str, cells: list[Span], head: list[Span], down: int, kind: str) -> list[Span]:
     """Return the cells of a row in the order of the columns: those below the header, without the sides of a box."""
     if kind is _GAP and len(cells) != len(head):
+        if "[REDACTED:" in text[cells[0][0] : cells[-1][1]]:
+            return []  # a mark has moved the cells behind it
         shifted = [(start + down, end + down) for start, end in head]
         return [next((cell for cell in cells if cell[0] < end and cell[1] > start), (0, 0)) for start, end in shifted]
     if kind is _PIPE:
@@ -236,7 +259,7 @@ _LITERALS = r"(?:[eEnN]?'(?:[^'\\]|''|\\.)*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z
 _LITERAL = re.compile(r"['\"]|\A(?:0x)?[\da-fA-F]+\Z")
 _INTO = re.compile(
     r"\b(?:into|copy)\s+(?:table\s+)?[\w.\"`\[\]$]{1,120}\s*\((?P<names>[^()]{1,4000})\)\s*(?:overriding \w+ value\s+)?(?P<how>values?|select|from stdin[^\n;]*;?\s*\n)\s*"
-    r"|[\[(](?P<list>\s{0,20}[\"'][^\"'\n]{0,60}[\"'](?:\s{0,20},\s{0,20}[\"'][^\"'\n]{0,60}[\"']){0,60}),?\s{0,20}[\])](?:[\s,:}]|\"\w{1,20}\"|'\w{1,20}'){1,40}[\[(]{0,2}(?=[\[(])",
+    r"|(?<!,)(?<!,\s)[\[(](?P<list>\s{0,20}[\"'][^\"'\n]{0,60}[\"'](?:\s{0,20},\s{0,20}[\"'][^\"'\n]{0,60}[\"']){0,60}),?\s{0,20}[\])](?:[\s,:}]|\"\w{1,20}\"|'\w{1,20}'){1,40}[\[(]{0,2}(?=[\[(])",
     re.IGNORECASE,
 )
 _CELL = re.compile(rf"\s*({_LITERALS})([,)\]]?)")
@@ -301,10 +324,15 @@ def secret_parameters(sql: str) -> dict[int | str, str]:
     return secrets
 
 
+def _heads_list(text: str, place: int) -> bool:
+    start = max(text.rfind(quote, max(0, place - 40), place) for quote in "\"'") + 1
+    return (match := _IN_LIST.match(text, place)) is not None and names_column(text[start : match.end(1)])
+
+
 def table_secrets(text: str, low: str, places: Sequence[int]) -> Iterable[Span]:
     """Return the places of secrets in the tables of a text, also in lower case, with names of secrets at these places."""
     return [
         *_lines(text, low, places),
         *(_html(text) if "<" in text else ()),
-        *(_sql(text) if "(" in text or "[" in text else ()),
+        *(_sql(text) if "into" in low or "copy" in low or any(_heads_list(text, place) for place in places) else ()),
     ]

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.trace._render import to_text
+from grace_kp.trace.redaction._commands import is_word
 from grace_kp.trace.redaction._groups import DESCRIBES
 from grace_kp.trace.redaction._harmless import is_harmless, looks_random
 from grace_kp.trace.redaction._named_rule import NO_SECRET_KEY
@@ -265,9 +266,9 @@ def _numbered(name: object, taken: dict[Any, Any], numbers: dict[Any, int]) -> s
 _FIELD_KEYS = (
     "selector", "element", "locator", "target", "xpath", "css", "placeholder", "description", "aria_label", "element_description",
 )  # fmt: skip
-_NAMING_KEYS = frozenset({*_NAME_KEYS, "type", *_FIELD_KEYS})
+_NAMING_KEYS = frozenset({*_NAME_KEYS, "type", "question", *_FIELD_KEYS})
 _FIELD = re.compile(
-    r"passw(?:or)?d|passcode|(?<![a-z])pwd|api[_-]?key|(?<![a-z])(?:otp|cvv|cvc|pin)(?![a-z])|secret|パスワード|密码",
+    r"passw(?:or)?d|passcode|passphrase|(?<![a-z])pwd|api[_-]?key|(?:auth|access)[ _-]?token|(?<![a-z])(?:otp|cvv|cvc|pin)(?![a-z])|secret|パスワード|密码",
     re.IGNORECASE,
 )
 
@@ -286,6 +287,9 @@ def _pair_name(value: dict[Any, Any]) -> str | None:
         name = value.get(key)
         if type(name) is str and len(name) <= 200 and _FIELD.search(name):
             return "password"
+    question, answer = value.get("question"), value.get("answer")
+    if type(question) is str and type(answer) is str and _FIELD.search(question[-20:]):
+        return None if is_word("password", answer, quoted=True) or " " in answer else "password"
     return None
 
 

@@ -574,6 +574,23 @@ PLACES = [
     "user,city\nana,Rome\n\nuser,password\nana,{}\n",
     "\ufeffuser,password\nana,{}\n",
     "Convert this:\nuser,password\nana,{}\nbob,{}\nto JSON.",
+    'public string SmtpPassword { get; set; } = "{}";',
+    'var dbPassword string = "{}"',
+    'config.setPassword("{}");',
+    "const token = process.env.TOKEN || '{}';",
+    'TOKEN="${TOKEN:-{}}"',
+    'app --smtp-password \\\n  "{}"',
+    "app.client_secret=\\\n    {}\n",
+    "Das Passwort für den Server lautet {}\n",
+    "Votre mot de passe provisoire est {}\n",
+    "Password for user ana: {}\n",
+    "I changed the password of ana to {}.",
+    "enable secret {}\n",
+    "bindpw {}\nbase dc=example",
+    "Credentials for db01.internal: ana / {}",
+    'gh secret set API_KEY --body "{}"',
+    'expect { "assword:" { send "{}\\r" } }',
+    "mysqli_connect('host', 'ana', '{}', 'shop')",
 ]  # fmt: skip
 
 

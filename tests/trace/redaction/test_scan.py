@@ -96,7 +96,7 @@ REPEATED = [
     "http://a:", "curl -u a", "mysql -p", "docker -p ", "PuTTY-User-Key-File-2", 'name="password" ', "my password is x ", "Cookie: a=",
     "Server=x;", "kind: Secret\n", "machine a login b ", "Bearer abcdefgh1 ", "4111 ", "DE00 ", "key", "[REDACTED:password]", "パスワードは",
     "password|", "password,user\\n", "| password |\\n|--|\\n", "password\\n", "password:\\n  - a", "password: |\\n", "passwords = [", "secrets: {{", "[secrets]\\n", 'password = "a\\n',
-    "<td>password</td>", "insert into t (password) values (", '["password"], [', "password <<E\\n", "password=a\\\\\\n", "password -> ", "password [a] ", "<input name=password ", "a  password  b",
+    "<td>password</td>", "insert into t (password) values (", '["password"], [', "password <<E\\n", "password=a\\\\\\n", "password -> ", "password [a] ", "<input name=password ", "a  password  b", "<passwords><a>x</a>", "|| password ",
     "authorization: ", "cnonce=", "[REDACTED:api_key]='a", "Ab1/", "AKIAIOSFODNN7EXAMPLE",
 ]  # fmt: skip
 VALUES = [
