@@ -351,18 +351,36 @@ SENTENCES = (
 )  # fmt: skip
 
 
+_FIELD_NAMES = re.compile(
+    r"\b(?:name|id|type|placeholder|aria-label|autocomplete)\s{0,4}=[\s\\\"']{0,8}([\w .$-]+)", _I
+)
 _SETS = re.compile(r"set|create|passwd", _I)
+
+
+def _of_field(match: re.Match[str]) -> str | None:
+    tag = match.string[match.start() : match.end() + 600].partition(">")[0]
+    names = (name.strip().replace(" ", "_") for name in _FIELD_NAMES.findall(tag))
+    return _password(match) if any(map(is_secret_name, names)) else None
+
+
+def _of_function(match: re.Match[str]) -> str | None:
+    setter = re.search(r"set_?(\w+)\(", match["key"], _I)
+    if setter and not is_secret_name(setter[1]):
+        return None
+    return (_of_pair if _SETS.search(match["key"]) else sentence)(match)
+
+
 LABELS = (
     Rule("password", "fields of forms in HTML",
          rf"(?P<key><(?:input|textarea|param)\b(?=[^<>]{{0,600}}?\b(?:name|id|type|placeholder|aria-label|autocomplete)\s{{0,4}}=\s{{0,4}}\\{{0,4}}[\"']?[\w .$-]{{0,40}}?(?:{ANY_NAME}|otp))[^<>]{{0,600}}?(?:\bvalue\s{{0,4}}=\s{{0,4}}|(?<!/)>(?=[^<>\n]{{1,200}}</textarea)))(?P<value>\\{{0,4}}\"[^\"<>]{{1,400}}+\"|'[^'<>]{{1,400}}+'|[^\s<>\"'\\]{{1,400}}+)",
-         needs=("<input", "<textarea", "<param"), also=("value", "</textarea"), flags=_I, replacement=_password),
+         needs=("<input", "<textarea", "<param"), also=("value", "</textarea"), flags=_I, replacement=_of_field),
     Rule("password", "commands of protocols",
          r"(?P<key>(?<![\w-])(?:(?:AUTH|requirepass|masterauth|IDENTIFY)\s(?:[\w.@-]{1,60} )?|USER [^\s]{1,60}\s{1,4}(?:[+\d][^\n]{0,80}\n)?PASS |[A-Za-z]{0,4}\d{1,4} LOGIN \"?[^\s\"]{1,60}\"? |334 UGFzc3dvcmQ6\r?\n(?:C: )?))(?P<value>\"[^\"\n]{1,200}+\"|[^\s,\"'`]{4,400}+)",
          needs=("auth", "requirepass", "masterauth", "identify", "pass ", "login ", "334 "), also=(" ",),
          replacement=lambda match: match["key"] + MARK.format("password") if match["key"].startswith("334") and "[REDACTED" not in match[0] else sentence(match)),
     Rule("password", "functions that hash a password",
          r"(?P<key>(?<![\w.])(?:\w{1,20}(?:\.|::))?(?:crypt|(?:aes_)?encrypt|set_?\w{0,20}?(?:password|passwd|phrase|secret|token|key)|Password\.create|old_password|password_hash|(?:make|hash|check)_password|generate_password_hash|hash_?pw|check_?pw|md5|sha_?(?:1|2|256|512)|bcrypt)\(\s{0,8}[bu]?|openssl passwd (?:-\w{1,10} ){0,3})(?P<value>\"[^\"\n]{1,400}+\"|'[^'\n]{1,400}+')",
-         needs=("crypt(", "password(", "_hash(", "pw(", "md5(", "sha", "passwd(", "phrase(", "secret(", "token(", "key(", "password.create", "openssl passwd"), also=("(", "openssl"), flags=_I, replacement=lambda match: (_of_pair if _SETS.search(match["key"]) else sentence)(match)),
+         needs=("crypt(", "password(", "_hash(", "pw(", "md5(", "sha", "passwd(", "phrase(", "secret(", "token(", "key(", "password.create", "openssl passwd"), also=("(", "openssl"), flags=_I, replacement=_of_function),
 )  # fmt: skip
 
 

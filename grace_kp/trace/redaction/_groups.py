@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _BEFORE = re.compile(r"((?:(?<!\w)[A-Za-z]{2,16} )?([\w.$-]{0,40}))\Z")
+_HEADING = re.compile(r"[ \t#*>-]*|[ \t]*#{1,6} [\w ]{0,40}")
 _OPEN = re.compile(
     rf"(?P<rest>{NAME_REST})"
     r"[\"'`*_)\]]{0,4}+\??(?:[ \t]?:[ \t]?[A-Za-z_][\w.\[\]|, ]{0,30}?(?= ?=))?[ \t]*+(?P<operator>=>|:=|(?<!\n)[:=](?![:=]))?[ \t]*(?:"
@@ -137,7 +138,7 @@ def _opened(text: str, name: str, match: re.Match[str], head: str) -> Iterator[S
         if end >= len(text):
             yield end, end
     elif match["lines"]:
-        if match["operator"] or not head.strip(" \t#*->"):
+        if match["operator"] or _HEADING.fullmatch(head):
             yield from _entries(text, name, behind, indent, clear=bool(match["operator"]))
     elif match["bracket"]:
         if match["operator"] or match["bracket"][-1] == "{":

@@ -138,6 +138,8 @@ def _keeps(match: re.Match[str], value: str) -> bool:
         return True
     if match["other"] and (not looks_random(value.strip("\"'`"), 12) or NO_SECRET_KEY.search(name)):
         return True
+    if "\n" in after and "\\" not in after and _SETTING.match(match.string, match.start("value")):
+        return True  # the name has no value, and the next line holds another setting
     if value[0] in "\"'`“「\\":
         style = "quoted"
     elif operator[0] == "!" or operator in {"==", "===", "=>"}:
@@ -162,5 +164,6 @@ NO_SECRET_KEY = re.compile(
     r"cell|map|dict|i18n|translation|feature|config|route|parent|entity|event|message|session_cache)[_.-]?key\Z",
     re.IGNORECASE,
 )
+_SETTING = re.compile(r"[A-Za-z_][\w.-]{0,60}[ \t]{0,20}[=:](?![=:])")
 _IN_MARK = re.compile(r"\[REDACTED:\w{0,24}\Z")  # "key" in "[REDACTED:api_key]: …" is no name
 _BEFORE = re.compile(r"[\w.-]{1,40}\Z", re.ASCII)
