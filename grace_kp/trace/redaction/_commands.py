@@ -279,7 +279,7 @@ FILES = (
     Rule("password", "data of a Kubernetes secret", r"(?P<key>kind: ?Secret\b[^\0]{0,400}?\n(?:data|stringData):[ \t]{0,4}\n(?:[ \t]{1,8}[\w.-]{1,80}:[ \t]{0,4}\[REDACTED:password\]\n){0,40}[ \t]{1,8}[\w.-]{1,80}:[ \t]{0,4})(?P<value>[^\s\[][^\s]{3,4000}+)",
          needs=("kind: secret", "kind:secret"), replacement=after_key("password", "quoted")),
     Rule("password", "card numbers by name", r"(?P<key>(?:card(?:[ _-]?(?:num(?:ber)?|no\.?|#))?|(?:cc|pan)[ _-]?(?:num(?:ber)?|no\.?))(?:\\{0,4}[\"'])?\s{0,4}(?:[:=#：]|is|was)\s{0,4}(?:\\{0,4}[\"'])?)(?P<value>\d(?:[ -]?\d){12,18})(?!\d)",
-         needs=("card", "cc n", "cc_n", "cc-n", "ccn", "pan n", "pan_n", "pan-n", "pann"), flags=_I, replacement=_card),
+         begins=True, needs=("card", "cc n", "cc_n", "cc-n", "ccn", "pan n", "pan_n", "pan-n", "pann"), flags=_I, replacement=_card),
 )  # fmt: skip
 
 _SENTENCE = (
@@ -347,7 +347,7 @@ SENTENCES = (
          r"(?P<value>[!-~]{4,200}?)(?=[」』\"”]|です|でした|に|を|と|で|。|、|，|\s|[.]?\Z)",
          begins=True, needs=(*PASSWORD_NEEDLES, *OTHER_NEEDLES, *_CODES), also=(*(f" {word} " for word in _IS), *OTHER_NEEDLES, *_CODES), flags=_I, replacement=sentence),
     Rule("password", "names without a separator", r"(?P<key>(?<![\w-])(?:(?:user(?:name)?|login|usr|account)[ :=]{1,3}[\w.@-]{1,60}[ ,;/]{1,3}(?:(?:and|with) )?)(?:pass(?:word)?|pwd|pw)[ :=]{1,3})(?P<value>\"[^\"\n]{1,200}+\"|[^\s,;\"']{3,200}+)",
-         needs=("pass", "pwd", "pw"), flags=_I, replacement=sentence),
+         begins=True, needs=("user", "login", "usr", "account"), also=("pass", "pwd", "pw"), flags=_I, replacement=sentence),
 )  # fmt: skip
 
 

@@ -165,8 +165,15 @@ class Scan:
         return [
             rule
             for rule in rules
-            if (not rule.runs or seen & _LONG_RUN) and (not rule.also or any(part in low for part in rule.also))
+            if (not rule.runs or seen & _LONG_RUN) and (not rule.also or _has_any(low, rule.also))
         ]
+
+
+def _has_any(text: str, parts: tuple[str, ...]) -> bool:
+    for part in parts:  # noqa: SIM110 - twice as fast as any() with a generator
+        if part in text:
+            return True
+    return False
 
 
 def _places(bits: int) -> list[int]:
