@@ -347,7 +347,7 @@ SENTENCES = (
          r"(?P<value>[!-~]{4,200}?)(?=[」』\"”]|です|でした|に|を|と|で|。|、|，|\s|[.]?\Z)",
          begins=True, needs=(*PASSWORD_NEEDLES, *OTHER_NEEDLES, *_CODES), also=(*(f" {word} " for word in _IS), *OTHER_NEEDLES, *_CODES), flags=_I, replacement=sentence),
     Rule("password", "names without a separator", r"(?P<key>(?<![\w-])(?:(?:user(?:name)?|login|usr|account)[ :=]{1,3}[\w.@-]{1,60}[ ,;/]{1,3}(?:(?:and|with) )?)(?:pass(?:word)?|pwd|pw)[ :=]{1,3})(?P<value>\"[^\"\n]{1,200}+\"|[^\s,;\"']{3,200}+)",
-         begins=True, needs=("user", "login", "usr", "account"), also=("pass", "pwd", "pw"), flags=_I, replacement=sentence),
+         needs=("pass", "pwd", "pw"), also=("user", "login", "usr", "account"), flags=_I, replacement=sentence),
 )  # fmt: skip
 
 

@@ -121,8 +121,11 @@ class Scan:
         self._expected.clear()
 
     def _candidates(self, texts: list[str]) -> list[Sequence[Rule]]:
-        is_harmless = self._harmless.__contains__
-        suspects = [set(filterfalse(is_harmless, text.split())) for text in texts]
+        all_harmless, is_harmless = self._harmless.issuperset, self._harmless.__contains__
+        suspects: list[set[str]] = []
+        for text in texts:
+            words = text.split()
+            suspects.append(set() if all_harmless(words) else set(filterfalse(is_harmless, words)))
         signs = self._signs_of(set().union(*suspects))
         return [
             self._selected(text, words, signs) if words else () for text, words in zip(texts, suspects, strict=True)
