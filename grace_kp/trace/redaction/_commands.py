@@ -376,7 +376,7 @@ LABELS = (
          needs=("<input", "<textarea", "<param"), also=("value", "</textarea"), flags=_I, replacement=_of_field),
     Rule("password", "commands of protocols",
          r"(?P<key>(?<![\w-])(?:(?:AUTH|requirepass|masterauth|IDENTIFY)\s(?:[\w.@-]{1,60} )?|USER [^\s]{1,60}\s{1,4}(?:[+\d][^\n]{0,80}\n)?PASS |[A-Za-z]{0,4}\d{1,4} LOGIN \"?[^\s\"]{1,60}\"? |334 UGFzc3dvcmQ6\r?\n(?:C: )?))(?P<value>\"[^\"\n]{1,200}+\"|[^\s,\"'`]{4,400}+)",
-         needs=("auth", "requirepass", "masterauth", "identify", "pass ", "login ", "334 "), also=(" ",),
+         needs=("auth", "requirepass", "masterauth", "identify", "pass ", "login ", "334 "),
          replacement=lambda match: match["key"] + MARK.format("password") if match["key"].startswith("334") and "[REDACTED" not in match[0] else sentence(match)),
     Rule("password", "functions that hash a password",
          r"(?P<key>(?<![\w.])(?:\w{1,20}(?:\.|::))?(?:crypt|(?:aes_)?encrypt|set_?\w{0,20}?(?:password|passwd|phrase|secret|token|key)|Password\.create|old_password|password_hash|(?:make|hash|check)_password|generate_password_hash|hash_?pw|check_?pw|md5|sha_?(?:1|2|256|512)|bcrypt)\(\s{0,8}[bu]?|openssl passwd (?:-\w{1,10} ){0,3})(?P<value>\"[^\"\n]{1,400}+\"|'[^'\n]{1,400}+')",
