@@ -16,7 +16,7 @@ from tests.gating.inboxes import runtime
 # These calls run in threads of their own, where a missing package would be an error and no skip.
 pytest.importorskip("cryptography", reason="needs the extra approvals")
 
-IBAN, PIN = "DE89370400440532013000", "4711"
+IBAN, PIN = "DE89370400440532013000", "471108151623"
 KEY = base64.b64encode(bytes(range(32))).decode()
 
 
