@@ -37,7 +37,7 @@ CUSTOM = "custom"
 _SLIP = 1e-5
 """How far out of range a figure may be and still count as a rounding error of 32-bit arithmetic."""
 _NUMBER_MODULES = frozenset({"decimal", "fractions", "numpy", "torch", "jax", "jaxlib", "tensorflow"})
-_ARRAY_MODULES = _NUMBER_MODULES | {"pandas", "polars", "pyarrow"}
+_ARRAY_MODULES = _NUMBER_MODULES | {"array", "pandas", "polars", "pyarrow"}
 _MAX_ARRAY = 10_000
 _LONGEST = 40
 _LONGEST_PATH = 200

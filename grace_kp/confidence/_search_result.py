@@ -521,8 +521,10 @@ def items_of(value: Any) -> list[Any] | tuple[Any, ...] | None:
             return list(base.__iter__(value))
     if issubclass(kind, UserList):
         return items_of(_Layout(kind).read(value).get("data"))
-    is_safe = module_of(kind) in {"builtins", "array"} or _is_in_memory(kind)
-    return list(value) if is_safe and kind is not memoryview and issubclass(kind, (Sequence, Set, ValuesView)) else None
+    # No other sequence of Python: a range may have more items than memory holds.
+    kinds = (Sequence, Set, ValuesView) if _is_in_memory(kind) else (Set, ValuesView)
+    is_safe = _is_in_memory(kind) or module_of(kind) == "builtins"
+    return list(value) if is_safe and issubclass(kind, kinds) else None
 
 
 def is_empty(value: Any) -> bool:

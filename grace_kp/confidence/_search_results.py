@@ -312,7 +312,7 @@ class ResultReader:
         if held is not None:
             self._note_error(result, held)
             self.read_result(held, depth + 1)
-        elif is_array(result):
+        elif is_array(result) or type(result) is range:
             self.count += len(result)
             self.note_unreadable(f"a {type(result).__name__} was counted, not read")
         elif not self.look.looks_like_hit(result) and _has_any(type(result), ("__len__", "__iter__")):

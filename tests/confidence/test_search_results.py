@@ -1,5 +1,6 @@
 """Whole results of retrievers: every common shape is read, and nothing that is looked at does harm."""
 
+import array
 import collections
 import contextlib
 import dataclasses
@@ -510,6 +511,25 @@ def test_a_stream_is_read_item_by_item():
 def test_an_answer_with_its_documents_is_read_for_the_documents():
     """As chains return them: a text, and the list it rests on."""
     assert hits(2, [], "ab") == read(("the answer", [{"id": "a"}, {"id": "b"}]))
+
+
+@pytest.mark.parametrize("items", [range(10**12), array.array("d", [0.5] * 20_000)], ids=["range", "array"])
+def test_a_sequence_of_numbers_is_counted_and_not_copied(items):
+    """A range may have more items than memory holds."""
+    found = read_results(items)
+    assert (len(items), True, f"a {type(items).__name__} was counted, not read") == (
+        found.count,
+        found.unreadable,
+        found.note,
+    )
+    (hit,) = read_results([{"text": "a", "score": 0.5, "parts": items}]).texts
+    assert "a" == hit
+
+
+def test_scores_in_an_array_are_read():
+    """They stand beside their documents, as in a list."""
+    found = read_results({"documents": ["a", "b"], "scores": array.array("d", [0.5, 0.25])})
+    assert (0.5, 0.25) == found.scores
 
 
 def test_a_table_is_counted():
