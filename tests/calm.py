@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
-STRICT = ("gating", "approvals", "store", "integrations", "faults")
+STRICT = ("gating", "approvals", "store", "integrations", "parity", "faults")
 """Folders of `tests` whose tests are not run again."""
 MOST = 10
 

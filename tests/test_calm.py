@@ -76,7 +76,7 @@ def test_what_fails_twice_fails_the_run(tmp_path):
     assert "== flaky: 1\n-- tests/test_a.py::test_flaky\n" in out
 
 
-@pytest.mark.parametrize("room", ["gating", "approvals", "store/deep", "integrations", "faults"])
+@pytest.mark.parametrize("room", ["gating", "approvals", "store/deep", "integrations", "parity", "faults"])
 def test_a_failure_that_may_be_a_race_fails_the_run(tmp_path, room):
     """It does not run again, and neither do the others."""
     code, out = run(tmp_path, {f"{room}/test_a.py": FLAKY.format(name="flaky"), "test_b.py": FLAKY.format(name="b")})
