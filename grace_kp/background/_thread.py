@@ -33,13 +33,13 @@ def running_loop() -> asyncio.AbstractEventLoop:
     """Return the running event loop of asyncio; raise a RuntimeError in a coroutine of another library, such as trio."""
     import asyncio
 
-    loop = asyncio._get_running_loop()
-    if loop is None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
         raise RuntimeError(
             "async gates, judges and approvals need asyncio, and no event loop of asyncio runs here; run the program with asyncio "
             '(anyio: backend="asyncio"), or call a plain function in a worker thread, as with trio.to_thread.run_sync'
-        )
-    return loop
+        ) from None
 
 
 async def to_thread(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

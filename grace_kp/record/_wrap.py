@@ -131,7 +131,7 @@ def _following(frame: Frame, promise: Any, beside: Streams) -> Any:
 @shielded
 def _held(frame: Frame, result: Any) -> Any:
     """Have the generators that a result stores keep a run open; return the result, or the tuple that replaces it; None without any."""
-    beside, replaced = Streams(), dict[int, Any]()
+    beside, replaced, left = Streams(), dict[int, Any](), iter(range(_MOST_VALUES))
 
     def follow(value: Any, depth: int) -> Any:
         kind = type(value)
@@ -139,9 +139,11 @@ def _held(frame: Frame, result: Any) -> Any:
             if id(value) not in replaced and _waits(value, frame.run):
                 replaced[id(value)] = _following(frame, value, beside)
             return replaced.get(id(value), value)
-        if depth == 0 or kind is str or value is None or issubclass(kind, _CLOSED):
+        if next(left, None) is None or depth == 0 or kind is str or value is None or issubclass(kind, _CLOSED):
             return value
         if issubclass(kind, tuple):
+            if tuple.__len__(value) > MAX_ITEMS:
+                return value
             items = [follow(item, depth - 1) for item in tuple.__iter__(value)]
             is_same = dictionary_getter(kind) is not None or all(map(operator.is_, items, tuple.__iter__(value)))
             return value if is_same else tuple.__new__(kind, items)
@@ -353,6 +355,8 @@ _PROMISES: dict[type, Callable[[Callable[..., Any], Enter, Streams], Body]] = {
 _CLOSED = (type, FunctionType, ModuleType, str, bytes, int, float, bool, type(None))
 _DEPTH = 2
 """How deep in a result generators are found: the body of a response, also of one in a tuple."""
+_MOST_VALUES = 1_000
+"""How many values of a result are searched for them, in the thread of the agent."""
 
 
 def _is_stream(kind: type) -> bool:

@@ -485,3 +485,22 @@ def test_the_result_of_a_tool_is_left_alone(grace):
         assert stream is grace.tool(lambda: {"body": stream})()["body"]
     assert ["ok"] == [call.status for call in run.trace.calls]
     stream.close()
+
+
+def test_the_search_for_streams_in_a_result_is_bounded(grace):
+    """A large result must not hold up the agent: a stream behind many values is not followed, and the run ends at once."""
+    rows = [dict.fromkeys(map(str, range(100)), 0) for _ in range(90)]
+    agent = grace.agent(lambda result: result, name="agent")
+    for result in ([*rows, {"body": iter_of("x")}], (*range(1_000), iter_of("x"))):
+        with grace.collect() as traces:
+            assert agent(result) is result
+            assert ["completed"] == [trace.status for trace in traces]
+    with grace.collect() as traces:
+        found = agent([{"body": iter_of("x")}, *rows])
+        assert [] == traces
+        assert ["x"] == list(found[0]["body"])
+        assert ["completed"] == [trace.status for trace in traces]
+
+
+def iter_of(item):
+    yield item
