@@ -53,12 +53,12 @@ class Grace(Front, Watched, Resident):
     opens it from a pickle, once, with the same arguments.
     """
 
-    _arguments: dict[str, Any]
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]]
 
-    def __new__(cls, **arguments: Any) -> Self:
-        """Keep the arguments for pickles."""
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Keep the arguments, which may be those of a subclass, for pickles."""
         self = super().__new__(cls)
-        self._arguments = arguments
+        self._arguments = args, kwargs
         return self
 
     def __init__(
@@ -397,7 +397,10 @@ class Grace(Front, Watched, Resident):
             )
         name = next((name for name, known in PICKLED.items() if known is self), uuid4().hex)
         PICKLED[name] = self
-        return _unpickled, (type(self), name, {**self._arguments, "store": self._store_url})
+        args, kwargs = self._arguments
+        if type(self) is Grace:
+            kwargs = {**kwargs, "store": self._store_url}  # another process may run in another folder
+        return _unpickled, (type(self), name, args, kwargs)
 
     def fork_locks(self) -> Sequence[Lock]:
         """Return what is held during a fork, so that nothing is half done then, an import least of all."""
@@ -418,7 +421,7 @@ class Grace(Front, Watched, Resident):
         return f"Grace(store={self.settings.store or self._own_store!r}, domain={self.settings.domain!r})"
 
 
-def _unpickled(kind: type[Grace], name: str, arguments: dict[str, Any]) -> Grace:
-    """Return the runtime with this name in pickles, opened with its arguments where this process does not have it."""
-    found: Grace = PICKLED.get(name) or PICKLED.setdefault(name, kind(**arguments))
+def _unpickled(kind: type[Grace], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Grace:
+    """Return the runtime with this name in pickles; open it where this process does not have it."""
+    found: Grace = PICKLED.get(name) or PICKLED.setdefault(name, kind(*args, **kwargs))
     return found

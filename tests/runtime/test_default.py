@@ -142,6 +142,22 @@ def test_a_runtime_with_a_store_object_does_not_pickle():
         pickle.dumps(gk.Grace(store=gk.Grace(store="memory:").store))
 
 
+class Named(gk.Grace):
+    """A runtime whose arguments are its own."""
+
+    def __init__(self, name):
+        super().__init__(store="memory:", evaluator=None, embedder=None)
+        self.name = name
+
+
+def test_a_subclass_pickles_with_its_own_arguments():
+    """It may take other arguments than Grace, also by position."""
+    named = Named("shop")
+    assert pickle.loads(pickle.dumps(named)) is named
+    opened, (kind, _, *arguments) = named.__reduce__()
+    assert "shop" == opened(kind, "as in another process", *arguments).name
+
+
 def test_a_decorated_function_pickles():
     """By name, as the undecorated one does."""
     ran = python("""
