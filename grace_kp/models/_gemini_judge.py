@@ -116,7 +116,7 @@ def _reply(response: Any, attempts: int, model: str) -> JudgeReply:
     tokens_in, tokens_out = getattr(usage, "prompt_token_count", None), sum(known) if known else None
     if not text:
         reason = candidates[0].finish_reason if candidates else getattr(response.prompt_feedback, "block_reason", None)
-        words = f"the model gave no text ({getattr(reason, 'value', reason) or 'no reason given'})"
+        words = f"the model returned no text ({getattr(reason, 'value', reason) or 'no reason stated'})"
         error = JudgeError(words, attempts=attempts)
         error.tokens_in, error.tokens_out = tokens_in, tokens_out
         raise error

@@ -142,9 +142,8 @@ class Host:
             return EXITED
         if not issubclass(kind, Exception) and any(base.__name__ in CANCELLATIONS for base in kind.__mro__):
             return CANCELLED
-        if issubclass(
-            kind, BaseExceptionGroup
-        ):  # of parallel calls, or cancellations of a trio nursery: they end the run alike, or it has failed
+        if issubclass(kind, BaseExceptionGroup):
+            # Of parallel calls, or cancellations of a trio nursery. If their statuses differ, the run has failed.
             members = BaseExceptionGroup.exceptions.__get__(error)
             statuses = {self.status_after(member) for member in members}
             return statuses.pop() if len(statuses) == 1 else FAILED

@@ -1,7 +1,7 @@
 """Selection of the rules that can match a text.
 
 The scan tests necessary conditions of the rules. A rule that is selected without a match costs time and changes nothing. A text is
-read word by word. Short words are remembered with the signs of rules in them, because most words of a text have occurred before.
+read word by word. Short words are remembered with their flags, because most words of a text have occurred before.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def scanner(identifiers: bool) -> Scan:
 class Scan:
     """The selection of rules, with a memory of short texts that no rule changes: names, types and arguments recur in every trace."""
 
-    __slots__ = ("_expected", "_harmless", "_others", "_rules", "_signs", "known")
+    __slots__ = ("_expected", "_harmless", "_others", "_rules", "_word_flags", "known")
     MAX_TEXTS = 4_000
     MAX_LENGTH = 256
     MAX_WORDS = 20_000
@@ -73,7 +73,7 @@ class Scan:
 
     def __init__(self, identifiers: bool) -> None:
         rules = self._rules = SECRETS + IDENTIFIERS if identifiers else SECRETS
-        self._signs = _Signs(rules)
+        self._word_flags = _WordFlags(rules)
         self.known: set[str] = set()
         """Short texts that no rule changes."""
         self._expected: dict[str, Sequence[Rule]] = {}
@@ -126,14 +126,14 @@ class Scan:
         for text in texts:
             words = text.split()
             suspects.append(set() if all_harmless(words) else set(filterfalse(is_harmless, words)))
-        signs = self._signs_of(set().union(*suspects))
+        flags = self._flags_of(set().union(*suspects))
         return [
-            self._selected(text, words, signs) if words else () for text, words in zip(texts, suspects, strict=True)
+            self._selected(text, words, flags) if words else () for text, words in zip(texts, suspects, strict=True)
         ]
 
-    def _signs_of(self, words: set[str]) -> dict[str, int]:
-        """Return the signs in words, and remember those of new ones."""
-        signs: dict[str, int] = {}
+    def _flags_of(self, words: set[str]) -> dict[str, int]:
+        """Return the flags of words, and remember those of new words."""
+        flags: dict[str, int] = {}
         new = []
         others = self._others
         for word in words:
@@ -141,30 +141,30 @@ class Scan:
             if known is None:
                 new.append(word)
             else:
-                signs[word] = known
+                flags[word] = known
         if not new:
-            return signs
+            return flags
         if len(self._harmless) + len(others) > self.MAX_WORDS:
             self._harmless.clear()
             others.clear()
-        for word, seen in zip(new, self._signs.of(new), strict=True):
-            signs[word] = seen
+        for word, seen in zip(new, self._word_flags.of(new), strict=True):
+            flags[word] = seen
             if len(word) > self.LONGEST_WORD:
                 continue
             if seen:
                 others[word] = seen
             else:
                 self._harmless.add(word)
-        return signs
+        return flags
 
-    def _selected(self, text: str, words: set[str], signs: dict[str, int]) -> Sequence[Rule]:
+    def _selected(self, text: str, words: set[str], flags: dict[str, int]) -> Sequence[Rule]:
         seen = 0
         for word in words:
-            seen |= signs[word]
+            seen |= flags[word]
         if not seen:
             return ()
         low = lower(text)
-        rules = [self._rules[place] for place in _places(self._signs.rules(seen, low))]
+        rules = [self._rules[place] for place in _places(self._word_flags.rules(seen, low))]
         return [
             rule
             for rule in rules
@@ -213,13 +213,13 @@ _LONG_RUN = 1  # the first flag
 _FEW = 8
 
 
-class _Signs:
-    """The signs of rules in words. A sign is one bit: a condition of rules that a single word meets, or the beginning of a substring."""
+class _WordFlags:
+    """Flags of words. A flag is one bit: a condition of rules that a single word meets, or the beginning of a substring."""
 
     __slots__ = ("_begun", "_find_ascii", "_find_other", "_local", "_long_key", "_meaning", "_patterns", "_shapes")
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
-        # By sign: the rules that each of these substrings selects; None stands for the sign itself.
+        # By flag: the rules that each of these substrings selects; None stands for the flag itself.
         self._meaning: list[list[tuple[str | None, int]]] = [[]]
         self._long_key = self._new([(None, sum(1 << place for place, rule in enumerate(rules) if rule in BARE))])
         self._patterns: list[tuple[re.Pattern[str], Rule, int]] = []
@@ -246,7 +246,7 @@ class _Signs:
         return 1 << len(self._meaning) - 1
 
     def rules(self, seen: int, low: str) -> int:
-        """Return the bits of the rules of these signs for a text in lower case."""
+        """Return the bits of the rules of these flags for a text in lower case."""
         found = 0
         for flag in _places(seen):
             for needle, bits in self._meaning[flag]:
@@ -255,7 +255,7 @@ class _Signs:
         return found
 
     def of(self, words: list[str]) -> list[int]:
-        """Return the signs of each word."""
+        """Return the flags of each word."""
         text = "".join([f"{word} " for word in words])
         low = lower(text)
         data = text.encode("utf-8", "surrogatepass")
@@ -263,7 +263,7 @@ class _Signs:
         starts = [0, *accumulate([len(word) + 1 for word in words])]
 
         def mark(find: Callable[[int], int], flag: int, local: Sequence[Rule] = ()) -> bool:
-            """Add a sign to each word in which it begins, unless the rules it stands for leave the word as it is."""
+            """Set a flag on each word in which `find` succeeds, unless its rules leave that word unchanged."""
             place = find(0)
             if place < 0:
                 return False
@@ -291,7 +291,7 @@ class _Signs:
         return found
 
     def _finder(self, needles: dict[str, int], rules: tuple[Rule, ...]) -> Callable[[str], set[str]]:
-        """Return a function from a text in lower case to the beginnings of substrings in it, each of which has its own sign."""
+        """Return a function from a text in lower case to the beginnings of substrings in it, each of which has its own flag."""
         tree: dict[str, Any] = {}
         longer: dict[str, list[tuple[str | None, int]]] = {}
         first_words = {needle: _first_word(needle) for needle in needles}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from grace_kp.trace import redact, redact_value
 from grace_kp.trace.redaction._identifiers import IDENTIFIERS
 from grace_kp.trace.redaction._rule import Rule
-from grace_kp.trace.redaction._scan import SECRETS, Scan, _Signs
+from grace_kp.trace.redaction._scan import SECRETS, Scan, _WordFlags
 from tests.exhaustive import examples
 from tests.trace.redaction.contexts import CONTEXTS
 from tests.trace.redaction.corpus import TOKENS
@@ -165,7 +165,7 @@ def finder():
     """Return a scan with one rule for each substring."""
     scan = Scan(identifiers=False)
     scan._rules = tuple(Rule("api_key", need, "", needs=(need,)) for need in NEEDED)
-    scan._signs = _Signs(scan._rules)
+    scan._signs = _WordFlags(scan._rules)
     return scan
 
 
@@ -184,8 +184,8 @@ def test_the_memory_of_words_hides_no_substring(text):
 def test_words_that_occur_again_are_not_searched_again(monkeypatch):
     """Neither harmless ones nor those with a sign of a rule; a full memory is emptied."""
     scan, searched = Scan(identifiers=True), []
-    signs = _Signs.of
-    monkeypatch.setattr(_Signs, "of", lambda self, words: searched.extend(words) or signs(self, words))
+    signs = _WordFlags.of
+    monkeypatch.setattr(_WordFlags, "of", lambda self, words: searched.extend(words) or signs(self, words))
     for text in ("the password of room 12", "room 12 of the password", "the other room"):
         scan.rules(text)
     assert sorted(["12", "of", "other", "password", "room", "the"]) == sorted(searched)
