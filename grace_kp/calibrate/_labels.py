@@ -85,7 +85,10 @@ def labels(
 
     A label is the newest feedback (`grace.feedback`) of an accepted source. One with the name of a person (`by`) counts before one without a
     name, and that before one of a program, whichever is newer. Feedback by the run's own `user` never counts. By default all sources are
-    accepted but `approval` and `import:<file>`, the labels that an imported file stated: name a file that you trust. People approve wrong actions, so an approval is no label of correctness. These sources are read from the trace itself, only if named, and only
+    accepted but `approval` and `import:<file>`. People approve wrong actions, so an approval does not show that the run was right. An
+    imported file may state any label, so name the file if you trust it.
+
+    These sources are read from the trace itself, only if named, and only
     for runs without such feedback; from an imported trace only `imported`:
 
     - `approval`: False if a person cancelled an action, else True if a person let one run. Standing approvals and the run's own user

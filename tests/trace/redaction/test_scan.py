@@ -165,7 +165,7 @@ def finder():
     """Return a scan with one rule for each substring."""
     scan = Scan(identifiers=False)
     scan._rules = tuple(Rule("api_key", need, "", needs=(need,)) for need in NEEDED)
-    scan._signs = _WordFlags(scan._rules)
+    scan._word_flags = _WordFlags(scan._rules)
     return scan
 
 
