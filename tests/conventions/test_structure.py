@@ -9,7 +9,7 @@ import ast
 import itertools
 import re
 
-from tests.conventions.source import PACKAGE, ROOT, circles, functions, imports, modules, parameters
+from tests.conventions.source import circles, functions, imports, modules, parameters
 
 AT_MOST_PARAMETERS = 8
 AT_MOST_ANY = 0.08  # of all parameters
@@ -170,36 +170,6 @@ def test_parameters_have_types():
     ]
     share = sum(text in {"Any", "Any | None", "None | Any"} for text in annotations) / len(annotations)
     assert share <= AT_MOST_ANY
-
-
-def test_file_of(module):
-    """`tests/trace/test_render.py` for `grace_kp/trace/_render.py`; sub-packages have folders of their name."""
-    inside = module.path.relative_to(PACKAGE)
-    return ROOT / "tests" / inside.parent / f"test_{inside.stem.lstrip('_')}.py"
-
-
-test_file_of.__test__ = False
-
-
-def is_face(module):
-    """Whether a module defines nothing of its own, as the `__init__` of a room."""
-    defines = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    own = {node.name for node in module.nodes if isinstance(node, defines)}
-    return module.is_package or own <= {"__getattr__", "__dir__"}
-
-
-def test_every_module_has_its_test_file():
-    """Who changes a module knows where its tests are."""
-    hold(
-        "modules without a test file",
-        (
-            (module.file, f"needs {expected.relative_to(ROOT).as_posix()}")
-            for module in modules().values()
-            if not module.name.endswith("__main__") and not is_face(module)
-            for expected in [test_file_of(module)]
-            if not expected.exists()
-        ),
-    )
 
 
 def identifiers(module):
