@@ -18,6 +18,8 @@ from pathlib import Path
 import grace_kp as gk
 
 PACKAGE = str(Path(gk.__file__).parent) + os.sep
+# The threads that finish runs: their work is the way of a tool argument.
+FINISHING = {"grace_kp writer", "grace_kp completer"}
 MARKER = "argument that is followed"
 # The most files of each way.
 LIMITS = {"a tool argument": 12, "an approval": 40, "the page of a request": 30, "a decision on it": 30}
@@ -69,6 +71,8 @@ class Way:
         code = frame.f_code
         counts = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
         arguments = code.co_varnames[:counts]
+        if self._follow is None and threading.current_thread().name in FINISHING:
+            return
         if self._follow is None or any(holds(frame.f_locals.get(name), self._follow) for name in arguments):
             self.called.add((code.co_filename.removeprefix(PACKAGE), code.co_qualname))
 
@@ -80,7 +84,8 @@ class Way:
 def note(frame, event, _):
     """Count a call, unless it comes from looking at one."""
     way = Way.active
-    if event != "call" or way is None or not frame.f_code.co_filename.startswith(PACKAGE):
+    file = frame.f_code.co_filename
+    if event != "call" or way is None or not (file.startswith(PACKAGE) and file.endswith(".py")):
         return
     if getattr(Way.looks, "now", False):
         return
@@ -139,6 +144,7 @@ def pages(folder):
             def walk(shown, decided):
                 with grace.run("ask"):
                     act("ann", 5)
+                grace.flush()
                 (waiting,) = grace.approvals.pending()
                 with shown:
                     page = client.get(f"/approvals/{waiting.id}").text
