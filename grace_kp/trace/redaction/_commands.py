@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 
-from grace_kp.trace.redaction._harmless import is_harmless, looks_random
-from grace_kp.trace.redaction._named_rule import OTHER_NEEDLES, PASSWORD_NEEDLES
 from grace_kp.trace.redaction._names import (
     ANY_NAME,
+    OTHER_NEEDLES,
+    PASSWORD_NEEDLES,
     PASSWORDS,
     PASSWORDS_ELSEWHERE,
     SUFFIX,
     TOKENS,
     is_count_name,
+    is_harmless,
     is_secret_name,
+    looks_random,
 )
 from grace_kp.trace.redaction._patterns import PLACEHOLDER, after_key
 from grace_kp.trace.redaction._rule import MARK, Rule

@@ -13,9 +13,8 @@ from itertools import accumulate, filterfalse
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.trace.redaction._commands import BARE, FILES, LABELS, OPTIONS, SENTENCES, VENDOR_NAMES
-from grace_kp.trace.redaction._groups import PLACES_AND_NAMES
-from grace_kp.trace.redaction._identifiers import IDENTIFIERS
-from grace_kp.trace.redaction._patterns import ADDRESSES, HEADERS, JSON_TOKENS, KEY_FILES
+from grace_kp.trace.redaction._patterns import ADDRESSES, HEADERS, IDENTIFIERS, JSON_TOKENS, KEY_FILES
+from grace_kp.trace.redaction._places import PLACES_AND_NAMES
 from grace_kp.trace.redaction._rule import RUN_LENGTH, Rule, lower
 from grace_kp.trace.redaction._vendors import VENDOR_RULES
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from grace_kp.trace.redaction._harmless import looks_random
+from grace_kp.trace.redaction._names import looks_random
 from grace_kp.trace.redaction._rule import MARK, RUN_LENGTH, Rule
 
 

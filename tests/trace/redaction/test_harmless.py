@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grace_kp.trace.redaction._harmless import changes, is_harmless, looks_random
+from grace_kp.trace.redaction._names import changes, is_harmless, looks_random
 
 STYLES = ("quoted", "tight", "spaced", "compare", "key")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from grace_kp.trace import Redactor, redact_text, redact_value, storable, texts_in
 from grace_kp.trace.redaction import _scan
-from grace_kp.trace.redaction._identifiers import IDENTIFIERS
+from grace_kp.trace.redaction._patterns import IDENTIFIERS
 from grace_kp.trace.redaction._scan import SECRETS, Scan
 from tests.exhaustive import examples
 from tests.trace.redaction.contexts import CONTEXTS

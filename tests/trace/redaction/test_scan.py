@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from grace_kp.trace import redact, redact_value
-from grace_kp.trace.redaction._identifiers import IDENTIFIERS
+from grace_kp.trace.redaction._patterns import IDENTIFIERS
 from grace_kp.trace.redaction._rule import Rule
 from grace_kp.trace.redaction._scan import SECRETS, Scan, _WordFlags
 from tests.exhaustive import examples

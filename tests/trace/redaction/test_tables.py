@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grace_kp.trace import redact
-from grace_kp.trace.redaction._tables import is_secret_cell, secret_cells, secret_parameters, unescaped
+from grace_kp.trace.redaction._places import is_secret_cell, secret_cells, secret_parameters, unescaped
 
 MARK = "[REDACTED:password]"
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.trace import Redaction, cut, redact, redact_text
-from grace_kp.trace.redaction._identifiers import IDENTIFIERS
+from grace_kp.trace.redaction._patterns import IDENTIFIERS
 from grace_kp.trace.redaction._scan import SECRETS, Scan
 from grace_kp.trace.redaction._text import MAX_CHARACTERS, UNSCANNED_MARK
 from tests.trace.redaction.forms import FRAGMENTS, SECRET_FORMS
