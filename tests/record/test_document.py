@@ -45,7 +45,7 @@ def agent_of(grace):
 
 def test_a_trace_counts_texts_that_were_not_scanned_to_their_end(grace, monkeypatch):
     """Their ends are removed unread."""
-    monkeypatch.setattr("grace_kp.trace.redaction._text.MAX_CHARACTERS", 8_000)
+    monkeypatch.setattr("grace_kp.trace.redaction._scan.MAX_CHARACTERS", 8_000)
     monkeypatch.setattr("grace_kp.trace.redaction._scan.Scan.LONGEST_EXPECTED", 8_000)
     with grace.collect() as traces:
         agent_of(grace)("word " * 2_500)

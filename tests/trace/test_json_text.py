@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from grace_kp.trace import object_without_duplicates
-from grace_kp.trace._json_text import Broken, Found, read_line, read_text
+from grace_kp.trace._json_text import BrokenText, FoundValue, read_line, read_text
 
 
 def values(text, line=1):
     return [
-        found.value if isinstance(found, Found) else (found.line, found.problem)
+        found.value if isinstance(found, FoundValue) else (found.line, found.problem)
         for found in read_text(text, line, lambda item: "role" in item)
     ]
 
 
 def test_a_line_holds_one_value():
     """Blanks at its end do not matter."""
-    assert Found({"a": 1}, 7) == read_line('{"a": 1}  \n', 7)
+    assert FoundValue({"a": 1}, 7) == read_line('{"a": 1}  \n', 7)
 
 
 @pytest.mark.parametrize(
@@ -34,19 +34,19 @@ def test_a_line_holds_one_value():
 def test_a_broken_line_says_why(text, problem, incomplete):
     """And whether it is only the beginning of a value."""
     broken = read_line(text, 3)
-    assert isinstance(broken, Broken)
+    assert isinstance(broken, BrokenText)
     assert (problem, 3, incomplete) == (broken.problem, broken.line, broken.incomplete)
 
 
 def test_values_may_span_lines():
     """Several of them, each with the line on which it begins."""
     found = list(read_text('{\n"a": 1\n}\n\n{"b": 2}', 5, lambda item: False))
-    assert [Found({"a": 1}, 5), Found({"b": 2}, 9)] == found
+    assert [FoundValue({"a": 1}, 5), FoundValue({"b": 2}, 9)] == found
 
 
 def test_a_list_gives_its_items_with_their_paths():
     """Unless its first item is part of a single value, as in a list of messages."""
-    assert [Found({"a": 1}, 1, "[0]"), Found({"b": 2}, 2, "[1]")] == list(
+    assert [FoundValue({"a": 1}, 1, "[0]"), FoundValue({"b": 2}, 2, "[1]")] == list(
         read_text('[{"a": 1},\n{"b": 2}]', 1, lambda item: False)
     )
     assert [[{"role": "user"}]] == values('[{"role": "user"}]')

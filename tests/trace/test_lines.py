@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.trace._lines import TooLong, lines_of
+from grace_kp.trace._json_text import TooLong, lines_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

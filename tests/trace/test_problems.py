@@ -8,7 +8,7 @@ import pytest
 
 from grace_kp import InvalidTrace, ReasoningTrace
 from grace_kp.trace import refuse_what_json_cannot_hold
-from grace_kp.trace._problems import MAX_DEPTH, location_text
+from grace_kp.trace._model import MAX_DEPTH, location_text
 
 
 def nested(levels):

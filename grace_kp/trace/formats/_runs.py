@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grace_kp.errors import InvalidTrace, brief
 from grace_kp.trace._attributes import MAX_TAGS, label
-from grace_kp.trace.formats._instants import instant_of
-from grace_kp.trace.formats._openai_messages import FORMAT, RunFacts, build_trace
+from grace_kp.trace.formats._openai_messages import FORMAT, RunFacts, build_trace, instant_of
 from grace_kp.trace.formats._turns import is_message
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ around a secret or an identifier into `_patterns`, a command or a sentence into 
 or a group into `_places`. `_scan` chooses the rules that can match a string.
 """
 
-from grace_kp.trace.redaction._text import UNSCANNED, Redaction, redact, redact_text, redacted_error
+from grace_kp.trace.redaction._scan import UNSCANNED, Redaction, redact, redact_text, redacted_error
 from grace_kp.trace.redaction._value import Redactor, have_plain_names, redact_value, redacted_arguments, texts_in
 
 __all__ = [

@@ -29,7 +29,7 @@ from grace_kp.trace.redaction._names import (
     names_number,
 )
 from grace_kp.trace.redaction._names import ASCII_NEEDLES as NAMED_NEEDLES
-from grace_kp.trace.redaction._rule import Rule, lower, places_of
+from grace_kp.trace.redaction._rule import RedactionRule, lower, places_of
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -527,7 +527,7 @@ def _bracket(text: str, name: str, place: int) -> Iterator[Span]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlaceRule(Rule):
+class PlaceRule(RedactionRule):
     """Values whose name is that of their column, their group, or the lines above, and then those right behind their names."""
 
     def sub(self, text: str, counts: Counter[str] | None) -> str:

@@ -24,7 +24,7 @@ Found = tuple[int, int, str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rule:
+class RedactionRule:
     """One kind of text to remove. Patterns are ASCII: `\\w`, `\\s` and case folding know no other letters."""
 
     kind: str

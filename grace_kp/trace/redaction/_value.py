@@ -24,8 +24,7 @@ from grace_kp.trace.redaction._names import (
     plain_name,
 )
 from grace_kp.trace.redaction._places import DESCRIBES, has_values, secret_cells, secret_columns, secret_parameters
-from grace_kp.trace.redaction._scan import scanner
-from grace_kp.trace.redaction._text import redact_text
+from grace_kp.trace.redaction._scan import redact_text, scanner
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Set

@@ -6,8 +6,7 @@ import pytest
 
 from grace_kp.trace import Redaction, redact
 from grace_kp.trace.redaction._patterns import iban, luhn
-from tests.trace.redaction.corpus import IDENTIFIERS
-from tests.trace.redaction.forms import IDENTIFIER_FORMS
+from tests.trace.redaction.corpus import IDENTIFIER_FORMS, IDENTIFIERS
 
 
 @pytest.mark.parametrize(("text", "kind"), IDENTIFIER_FORMS)
