@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import _current, _run
-from grace_kp.record._call import HERE, Call
 from grace_kp.record._current import CURRENT, FIRST, HOST, ORDER, TROUBLES
 from grace_kp.record._gaps import ENDED, FULL, stray
 from grace_kp.record._guard import attempt, shielded_pair
-from grace_kp.record._location import located
-from grace_kp.record._run import Recorder, Run
+from grace_kp.record._run import HERE, Call, Recorder, Run, located
 from grace_kp.record._spec import AGENT, SCOPE
 from grace_kp.settings import Settings
 from grace_kp.trace import render
@@ -18,7 +16,7 @@ from grace_kp.trace import render
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from grace_kp.record._location import Frame
+    from grace_kp.record._run import Frame
     from grace_kp.record._spec import Spec
 
     Arguments = tuple[object, ...]

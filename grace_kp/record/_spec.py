@@ -8,10 +8,10 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.record._arguments import mask_of
 from grace_kp.record._attributes import call_on_arguments, declared
 from grace_kp.record._current import HOST
 from grace_kp.record._guard import attempt
-from grace_kp.record._sealed import mask_of
 from grace_kp.trace import cut, render, render_text, to_text
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import UNSETTLED
-from grace_kp.record._around import nearest, root_of
+from grace_kp.record._arguments import SEALED
 from grace_kp.record._attributes import Attributes
-from grace_kp.record._events import NOT_CAPTURED, SEALED
+from grace_kp.record._gaps import nearest, root_of
+from grace_kp.record._run import NOT_CAPTURED
 from grace_kp.trace import MAX_TAGS, label, redact_value, redacted_arguments, render
 
 if TYPE_CHECKING:

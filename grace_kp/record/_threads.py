@@ -11,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from grace_kp.record._current import CURRENT, PATCHES
-from grace_kp.record._location import located
+from grace_kp.record._run import located
 
 if TYPE_CHECKING:
     from collections.abc import Callable

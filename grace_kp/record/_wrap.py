@@ -1,8 +1,8 @@
-"""One wrapping core with a shell for each kind of function: plain, coroutine, generator, async generator.
+"""One wrapping core with a shell for each kind of function: plain, coroutine, generator, async generator; and the stream of a generator.
 
 A shell calls the user's function itself, outside of our code that catches exceptions, and makes the frame current only while the user's
 code runs. Results and exceptions pass through untouched. Generators keep their whole protocol: sending, throwing and closing reach the
-user's generator, and its answers come back.
+user's generator, and its answers come back. The items that a generator yields are kept within bounds.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from grace_kp.record import _current
 from grace_kp.record._arguments import fitting, name_like, unwrapped
 from grace_kp.record._current import FOLLOWED
 from grace_kp.record._enter import entering
-from grace_kp.record._guard import shielded
-from grace_kp.record._location import located
-from grace_kp.record._stream import Stream, Streams
-from grace_kp.trace import MAX_ITEMS, class_mro, class_namespace, dictionary_getter, stored_fields
+from grace_kp.record._guard import shielded, shielded_end
+from grace_kp.record._run import Call, located
+from grace_kp.trace import MAX_ITEMS, class_mro, class_namespace, dictionary_getter, render, stored_fields
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
+    from grace_kp.confidence import ResultReader
     from grace_kp.record._arguments import Body
     from grace_kp.record._enter import Enter
-    from grace_kp.record._location import Frame
-    from grace_kp.record._run import Recorder, Run
+    from grace_kp.record._run import Frame, Recorder, Run
     from grace_kp.record._spec import Spec
 
 
@@ -192,7 +191,7 @@ class _Pending:
         # The coroutine around it warns that it was never awaited; once is enough.
         if type(self._promise) is CoroutineType:
             self._promise.close()
-        Stream(self._frame, self._beside).fail(GeneratorExit("it was dropped before it was started"))
+        RecordedStream(self._frame, self._beside).fail(GeneratorExit("it was dropped before it was started"))
 
 
 def _is_future(kind: type) -> bool:
@@ -259,7 +258,7 @@ def _generator_body(function: Callable[..., Any], enter: Enter, beside: Streams 
         frame = enter(args, kwargs)
         if frame is None:
             return (yield from generator)
-        stream = Stream(frame, beside)
+        stream = RecordedStream(frame, beside)
         thrown: BaseException | None = None
         value: Any = None
         while True:
@@ -298,7 +297,7 @@ def _async_generator_body(function: Callable[..., Any], enter: Enter, beside: St
     async def recorded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         generator = function(*args, **kwargs)
         frame = enter(args, kwargs)
-        stream = Stream(frame, beside)
+        stream = RecordedStream(frame, beside)
         before = frame or _current.get_frame()  # if nothing is recorded, the current frame stays
         resume: Callable[[Any], Any] = _unhooked(generator)
         value: Any = None
@@ -368,7 +367,7 @@ def _is_promise(kind: type) -> bool:
     return kind is CoroutineType or kind is GeneratorType or kind is AsyncGeneratorType
 
 
-def _yielded(stream: Stream, item: Any) -> Any:
+def _yielded(stream: RecordedStream, item: Any) -> Any:
     """Return a generator that a stream yields, so that it keeps the frame open as well."""
     if stream.frame is None:
         return item
@@ -393,3 +392,114 @@ def _unhooked(generator: AsyncGenerator[Any, Any]) -> Callable[[Any], Any]:
             sys.set_asyncgen_hooks(*hooks)
 
     return first
+
+
+class Streams:
+    """The streams that keep one frame open until the last of them has ended: those in a result, and those that a stream yields."""
+
+    __slots__ = ("error", "open", "results")
+
+    def __init__(self, *, count: int = 0) -> None:
+        self.open = count
+        self.error: BaseException | None = None
+        """The first error that left one of them."""
+        self.results: list[Any] = []
+
+
+class RecordedStream:
+    """The frame of a generator: its items, up to a number and a length, and how it ended."""
+
+    __slots__ = ("beside", "closing", "count", "found", "frame", "items", "last", "left", "text")
+
+    def __init__(self, frame: Frame | None, beside: Streams | None = None) -> None:
+        self.frame = frame
+        self.beside = beside
+        self.closing: BaseException | None = None
+        self.items: list[Any] = []
+        self.last: Any = None
+        self.count = 0
+        self.text = True
+        self.left = 0 if frame is None or not frame.run.owner.capture_output else frame.run.max_text
+        self.found: ResultReader | None = None
+        """Reads the results that a streaming retriever yields, before they are rendered or dropped."""
+        if isinstance(frame, Call) and frame.spec.searches:
+            self.found = frame.hits = _reader_for(frame)
+
+    @shielded
+    def add(self, item: object) -> None:
+        """Record an item."""
+        self.count += 1
+        self.last = item
+        if self.found is not None:
+            self.found.read_item(item)
+        if type(item) is not str:
+            self.text = False
+            if len(self.items) >= MAX_ITEMS:
+                self.left = 0
+        if self.left > 0:
+            rendered = render(item, self.left)
+            self.items.append(rendered)
+            self.left -= len(rendered) if type(rendered) is str else 50
+
+    def thrown(self, error: BaseException) -> None:
+        """Note what the caller threw into the generator. A close ends the stream, however the generator reacts to it."""
+        if isinstance(error, GeneratorExit):
+            self.closing = error
+
+    @shielded_end
+    def close(self, returned: object) -> None:
+        """Record that the generator is exhausted, or returned when it was closed."""
+        self._end(returned if self.closing is None else None, self.closing)
+
+    @shielded_end
+    def fail(self, error: BaseException) -> None:
+        """Record that an exception left the generator; the items until then are kept."""
+        self._end(None, error)
+
+    def _end(self, returned: object, error: BaseException | None) -> None:
+        frame, beside = self.frame, self.beside
+        if frame is None:
+            return
+        result = self._result(returned)
+        if beside is not None:
+            with frame.run.owner.lock:
+                beside.open -= 1
+                beside.error = error = beside.error or error
+                beside.results += [result] if self.count or not beside.open else []
+                if beside.open:
+                    return
+            result = beside.results if len(beside.results) > 1 else beside.results[0]
+        if error is not None:
+            if result and frame.result is None:
+                frame.result = result
+            if isinstance(frame, Call):
+                frame.hits = frame.found()
+            frame.fail(error)
+        elif isinstance(frame, Call):
+            # A streamed text is one result.
+            frame.hits = None if self.found is None or self.text else self.found.results()
+            frame.end_with(result, self.last if returned is None else returned)
+        else:
+            frame.close(result)
+
+    def _result(self, returned: object) -> Any:
+        """Return streamed texts as one text, anything else as a list."""
+        if self.text and self.count:
+            joined: Any = "".join(self.items)
+            more = self.count - len(self.items)
+            out: Any = f"{joined}… [{more:,} more pieces]" if more else joined
+        else:
+            out = list(self.items)
+            if self.count > len(out):
+                out.append(f"… {self.count - len(out):,} more")
+        if returned is None:
+            return out
+        return {"yielded": out, "returned": returned} if self.count else returned
+
+
+@shielded
+def _reader_for(search: Call) -> ResultReader | None:
+    """Return a reader for the results that a streaming retriever yields."""
+    from grace_kp.confidence import ResultReader  # loaded with the first search
+
+    return ResultReader(search.spec.scores)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.record import TOOL, Call, Listener, Recorder, Spec, open_run
-from grace_kp.record._events import ModelCall, Note
-from grace_kp.record._inputs import named, plain_input, texts_of
+from grace_kp.record._run import ModelCall, Note
+from grace_kp.record._steps import named, plain_input, texts_of
 from grace_kp.settings import Settings
 from grace_kp.trace import Redactor, have_plain_names
 
