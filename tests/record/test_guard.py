@@ -13,6 +13,8 @@ from grace_kp.errors import StoreError
 from grace_kp.record import TROUBLES
 from grace_kp.store._memory import MemoryStore
 
+pytestmark = pytest.mark.usefixtures("strict")
+
 MESSAGE = "cannot reach https://ana:hunter2secret@example.com with password=hunter2secret"
 
 
@@ -68,14 +70,8 @@ def test_the_message_of_a_failing_store_is_redacted(caplog):
     assert "hunter2secret" not in text
 
 
-@pytest.fixture(autouse=True)
-def strict(monkeypatch):
-    """An error inside recording fails the test instead of being survived."""
-    monkeypatch.setenv("GRACE_KP_STRICT_RECORDING", "1")
-
-
 @pytest.fixture
-def lenient(monkeypatch):
+def lenient(strict, monkeypatch):
     """As in production: an error inside recording is counted and survived."""
     monkeypatch.delenv("GRACE_KP_STRICT_RECORDING")
 
