@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from grace_kp.record._arguments import SEALED, argument_check, fitting, resealed, seal
+from grace_kp.record._arguments import SEALED, argument_check, fitting, reseal, seal
 from grace_kp.record._current import CAPTURE, CURRENT, HOST, OPERATIONS, PICKLED, TROUBLES
 from grace_kp.record._decorate import RunBlock, decorate
 from grace_kp.record._enter import call_alone, call_in, open_run
@@ -90,7 +90,7 @@ __all__ = [
     "propagate",
     "register",
     "reported_failure",
-    "resealed",
+    "reseal",
     "seal",
     "shielded",
     "survey_of",

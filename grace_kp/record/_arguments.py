@@ -37,7 +37,7 @@ def fitting(function: Callable[..., Any], body: Body, refused: Refused | None = 
     """
     check = argument_check(function)
     least, most = _positional_range(function)
-    name_like(body, unwrapped(function))
+    name_like(body, unwrap(function))
 
     def recorded(*args: object, **kwargs: object) -> Any:
         if kwargs or not least <= len(args) <= most:
@@ -56,7 +56,7 @@ def fitting(function: Callable[..., Any], body: Body, refused: Refused | None = 
     )
 
 
-def unwrapped(function: object) -> Any:
+def unwrap(function: object) -> Any:
     """Return the function behind partials and objects with `__call__`, which decides whether a callable is async."""
     while isinstance(function, functools.partial):
         function = function.func
@@ -151,11 +151,11 @@ _NAMES, _AGAIN = "__grace_sealed__", "__grace_again__"
 def seal(function: Callable[..., Any], names: Iterable[str]) -> Callable[..., Any]:
     """Mark a function, and so all that wrap it from now on: these parameters are not recorded; return the function."""
     if names := tuple(names):
-        setattr(function, _NAMES, (*sealed_by(function), *names))
+        setattr(function, _NAMES, (*sealed_parameters(function), *names))
     return function
 
 
-def sealed_by(function: object) -> tuple[str, ...]:
+def sealed_parameters(function: object) -> tuple[str, ...]:
     """Return the parameters of a function that are not recorded."""
     found: tuple[str, ...] = getattr(function, _NAMES, ())
     return found
@@ -166,7 +166,7 @@ def can_seal(recorded: Any, again: Callable[[tuple[str, ...]], Any]) -> None:
     setattr(recorded, _AGAIN, (recorded.__wrapped__, again))
 
 
-def resealed(function: Any, names: tuple[str, ...]) -> Any:
+def reseal(function: Any, names: tuple[str, ...]) -> Any:
     """Return a function that does not record these parameters, if it is a recorded one; else the function itself."""
     built: Any = getattr(function, _AGAIN, None)
     # What wraps a recorded function has its attributes, too, and does more than that.
@@ -184,7 +184,7 @@ def mask_of(function: Any, sealed: Iterable[str] = ()) -> Mask | None:
         function: the function that is recorded.
         sealed: parameters beside those that a gate inside of it has named.
     """
-    names = (*sealed_by(function), *sealed)
+    names = (*sealed_parameters(function), *sealed)
     if not names:
         return None
     parameters = inspect.signature(function).parameters

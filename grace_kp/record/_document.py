@@ -144,7 +144,7 @@ class Documents:
             grace["children"] = children
         decisions = self._decisions(run, run.decisions) if run.decisions else []
         if run.earlier is not None:
-            decisions = self._joined(run, grace, decisions)
+            decisions = self._join_earlier(run, grace, decisions)
         if decisions:
             grace["decisions"] = decisions
             tag_audits(grace)
@@ -159,7 +159,7 @@ class Documents:
             grace["own_success"] = run.own_success
         return grace
 
-    def _joined(self, run: Run, grace: dict[str, Any], decisions: list[Any]) -> list[Any]:
+    def _join_earlier(self, run: Run, grace: dict[str, Any], decisions: list[Any]) -> list[Any]:
         """Add the earlier part of a resumed run to its document, except for its steps; return the decisions of both parts."""
         earlier = EarlierPart(run.earlier or {})
         before = (run.earlier or {}).get("grace") or {}

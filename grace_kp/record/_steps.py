@@ -103,18 +103,18 @@ class StepBuilder:
         if isinstance(event, Call):
             number = self._index.get(id(event))
             if number is not None:
-                self._returned(event, number)
+                self._add_result(event, number)
                 return
             self._recover()
-            self._called(event)
+            self._add_call(event)
         elif isinstance(event, Note):
             self._recover()
-            self._thought(event, {"role": "user"} if type(event) is UserMessage else {})
+            self._add_thought(event, {"role": "user"} if type(event) is UserMessage else {})
         elif isinstance(event, ModelCall):
-            self._model_called(event)
+            self._add_model_call(event)
 
     def _add_plain(self, events: list[Event], place: int) -> int:
-        """Add the plain calls from this place on, as `_called` and `_returned` do; return the place of the first other event.
+        """Add the plain calls from this place on, as `_add_call` and `_add_result` do; return the place of the first other event.
 
         Most calls are plain: with harmless texts and whole numbers in, a harmless text out, and no error, nested run, search or
         framework. Nothing came between their beginning and their end.
@@ -221,20 +221,20 @@ class StepBuilder:
         """Return the numbers of the steps that belong to these places."""
         return [number for number, place in self.places.items() if place in places]
 
-    def _thought(self, event: Note | ModelCall, fields: dict[str, Any]) -> dict[str, Any]:
+    def _add_thought(self, event: Note | ModelCall, fields: dict[str, Any]) -> dict[str, Any]:
         step = self._add("thought", content=self._clean(event.text), **fields)
         if event.place is not None:
             self.places[step["step_id"]] = event.place
         return step
 
-    def _model_called(self, call: ModelCall) -> None:
+    def _add_model_call(self, call: ModelCall) -> None:
         latency = _ms(call.end - call.start)
         entry: dict[str, Any] = {"model": self._clean(call.model), "status": call.status, "latency_ms": latency}
         if call.usage:
             entry.update(call.usage)
         self._recover()
         if call.text.strip():
-            entry["step"] = self._thought(call, {"latency_ms": latency})["step_id"]
+            entry["step"] = self._add_thought(call, {"latency_ms": latency})["step_id"]
         if call.error is not None:
             kind, message = call.error
             entry["error"] = {"type": self._clean(kind), "message": self._clean(message)}
@@ -250,7 +250,7 @@ class StepBuilder:
     def _clean(self, text: str) -> str:
         return self.redactor.text(text)
 
-    def _called(self, call: Call) -> None:
+    def _add_call(self, call: Call) -> None:
         calls, steps, run = self.calls, self.steps, call.run
         number, place = len(calls), len(steps)
         self._index[id(call)] = number
@@ -258,7 +258,7 @@ class StepBuilder:
         name, tool, _ = self._tools.get(call.spec) or self._tool(call.spec)
         step: dict[str, Any] = {"step_id": place, "type": "tool_call", "tool": tool}
         if run.owner.capture_input:
-            step["input"] = self.redactor.value(named(call))
+            step["input"] = self.redactor.value(name_arguments(call))
         steps.append(step)
         entry: dict[str, Any] = {
             "call_id": f"c{number}",
@@ -292,7 +292,7 @@ class StepBuilder:
         self._tools[spec] = found
         return found
 
-    def _returned(self, call: Call, number: int) -> None:
+    def _add_result(self, call: Call, number: int) -> None:
         self._touched[number] = None
         entry, steps = self.calls[number], self.steps
         latency = _ms(call.end - call.start)
@@ -314,7 +314,7 @@ class StepBuilder:
             text = f"{kind}: {message}" if message else kind
             step["content"] = self._content(call.result) if _was_left(call) else self._clean(text)
             if call.status in {"error", "cancelled"}:
-                self._failed(call, entry)
+                self._add_failure(call, entry)
         elif call.status == SUSPENDED:
             step["content"] = WAITING
         elif call.run.owner.capture_output:
@@ -353,15 +353,15 @@ class StepBuilder:
             search["unreadable"] = True
         return search
 
-    def _failed(self, call: Call, entry: dict[str, Any]) -> None:
+    def _add_failure(self, call: Call, entry: dict[str, Any]) -> None:
         error = call.error or ("Error", "")
         self._failures.add(Failure(call.spec.name, error, entry, call.parent, call.place), call)
 
     def _recover(self) -> None:
         if self._failures.pending:
-            self._failures.recover(self._recovered)
+            self._failures.recover(self._add_recovery)
 
-    def _recovered(self, failure: Failure) -> dict[str, Any]:
+    def _add_recovery(self, failure: Failure) -> dict[str, Any]:
         step = self._add("error_recovery", content=self._clean(failure.recovery))
         if failure.place is not None:
             self.places[step["step_id"]] = failure.place
@@ -421,7 +421,7 @@ def plain_input(names: tuple[str, ...] | None, args: object, harmless: Set[str])
     return {names[0]: args[0]} if len(args) == 1 else dict(zip(names, args))  # noqa: B905
 
 
-def named(call: Call) -> dict[str, Any]:
+def name_arguments(call: Call) -> dict[str, Any]:
     """Return the arguments of a call by name, as JSON values."""
     args = call.args
     if type(args) is list:  # rendered already

@@ -212,15 +212,15 @@ def lines_of(file: object, limit: int) -> Iterator[bytes | TooLong]:
         raw = file
     head = raw.read(2)
     if isinstance(head, str):
-        yield from _bounded(_EncodedLines(head, raw), limit)
+        yield from _bounded_lines(_EncodedLines(head, raw), limit)
         return
     if head and len(head) < 2:
         head += raw.read(1) or b""
     stream: Any = io.BufferedReader(_Rest(head or b"", raw), 1 << 16)
-    yield from _bounded(gzip.GzipFile(fileobj=stream, mode="rb") if head == _GZIP else stream, limit)
+    yield from _bounded_lines(gzip.GzipFile(fileobj=stream, mode="rb") if head == _GZIP else stream, limit)
 
 
-def _bounded(stream: Any, limit: int) -> Iterator[bytes | TooLong]:
+def _bounded_lines(stream: Any, limit: int) -> Iterator[bytes | TooLong]:
     while line := stream.readline(limit + 1):
         if len(line) <= limit or line.endswith(b"\n"):
             yield line

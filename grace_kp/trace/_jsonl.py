@@ -163,7 +163,7 @@ class _Reading:
             yield from self._stream(sys.stdin if source == STANDARD else source)
 
     def _stream(self, file: object) -> Iterator[FileRun | InvalidRecord]:
-        self._created_at = _modified(file)
+        self._created_at = _modification_time(file)
         lines = self._lines(file)
         first = next(lines, None)
         if first is None:
@@ -310,7 +310,7 @@ def _read_problem(error: Exception) -> str:
     return f"cannot be read: {reason}"
 
 
-def _modified(file: Any) -> str | None:
+def _modification_time(file: Any) -> str | None:
     """Return when the file was last written, as ISO 8601 in UTC; None without a file on disk."""
     try:
         status = os.fstat(file.fileno())

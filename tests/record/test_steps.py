@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import grace_kp as gk
 from grace_kp.record import TOOL, Call, Listener, Recorder, Spec, open_run
 from grace_kp.record._run import ModelCall, Note
-from grace_kp.record._steps import StepBuilder, named, plain_input, texts_of
+from grace_kp.record._steps import StepBuilder, name_arguments, plain_input, texts_of
 from grace_kp.settings import Settings
 from grace_kp.testing import FakeClock, capture, fixed_ids, make_grace
 from grace_kp.trace import Redactor, have_plain_names
@@ -379,7 +379,7 @@ def test_plain_input_is_what_redaction_leaves_as_it_is(names, args):
     redactor.expect([value for value in args if isinstance(value, str)])
     plain = plain_input(tuple(names) if have_plain_names(names) else None, args, redactor.harmless)
     if plain is not None:
-        assert repr(redactor.value(named(call))) == repr(plain)
+        assert repr(redactor.value(name_arguments(call))) == repr(plain)
 
 
 def test_texts_and_whole_numbers_are_plain():
@@ -402,7 +402,7 @@ def test_texts_and_whole_numbers_are_plain():
 
 def test_arguments_beyond_the_parameters_have_a_name():
     """They stand under the name of the parameter that takes them, and numbers that JSON cannot hold become texts."""
-    assert {"a": "nan", "args": [2]} == named(call_of(["a"], (float("nan"), 2)))
+    assert {"a": "nan", "args": [2]} == name_arguments(call_of(["a"], (float("nan"), 2)))
 
 
 def test_texts_of_all_events_are_found_once():

@@ -197,7 +197,7 @@ class _Chat:
     def take(self, turn: ChatTurn) -> None:
         """Add the steps of the next turn."""
         if turn.side == "system":
-            self._instructed(turn)
+            self._take_instructions(turn)
         elif turn.side == "assistant":
             self.assistant_turns += 1
         elif turn.side == "other":
@@ -226,7 +226,7 @@ class _Chat:
             found["unlinked_observations"] = self._unlinked
         return found
 
-    def _instructed(self, turn: ChatTurn) -> None:
+    def _take_instructions(self, turn: ChatTurn) -> None:
         for part in turn.parts:
             if isinstance(part, Words) and not self.instructions:
                 self.instructions = part.text.strip().splitlines()[0]

@@ -127,7 +127,7 @@ def call_and_result(part: dict[str, Any]) -> list[Part]:
     """Return a call, and its result if the same part holds it."""
     inner = part["toolInvocation"] if isinstance(part.get("toolInvocation"), dict) else part
     call = read_call(inner)
-    kind, state = kind_of(part), lowered(inner.get("state"))
+    kind, state = kind_of(part), to_keyword(inner.get("state"))
     hosted = kind.endswith("_call") and kind not in _CALLS
     if not hosted and "state" not in inner and "result" not in inner:
         return [call]
@@ -198,8 +198,8 @@ def says_failed(part: dict[str, Any]) -> bool:
         or (isinstance(flag, str) and flag.strip().lower() == "true")
         or error is True
         or (isinstance(error, str | dict) and bool(error))
-        or lowered(part.get("status")) in _FAILED
-        or lowered(part.get("state")) in _FAILED
+        or to_keyword(part.get("status")) in _FAILED
+        or to_keyword(part.get("state")) in _FAILED
         or kind_of(part).endswith("_error")
     )
 
@@ -327,11 +327,11 @@ def kind_of(part: dict[str, Any]) -> str:
     for field in ("type", "part_kind", "kind", "content_type"):
         kind = part.get(field)
         if kind and isinstance(kind, str):
-            return lowered(kind)
+            return to_keyword(kind)
     return ""
 
 
-def lowered(value: object) -> str:
+def to_keyword(value: object) -> str:
     """Return a keyword in lower case with underscores; "" if it is not a text."""
     return value[:60].lower().replace("-", "_") if isinstance(value, str) else ""
 

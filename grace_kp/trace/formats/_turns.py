@@ -86,7 +86,7 @@ def read_turn(message: object, place: str) -> ChatTurn:
         turn.parts = _assistant(message)
     else:
         turn.parts = read_content(_content(message)) + _calls(message, set()) + _listed_results(message)
-    turn.parts = _joined(turn.parts)
+    turn.parts = _join_words(turn.parts)
     return turn
 
 
@@ -173,7 +173,7 @@ def _item(message: dict[str, Any], place: str) -> ChatTurn:
                 )
         raise InvalidTrace("is missing", path=f"{place}.role")
     if kind == "reasoning":
-        return ChatTurn("assistant", kind, _joined([Words(reasoning_of(message), reasoning=True)]))
+        return ChatTurn("assistant", kind, _join_words([Words(reasoning_of(message), reasoning=True)]))
     if is_result(message):
         return ChatTurn("tool", kind, [read_result(message)])
     return ChatTurn("assistant", kind, call_and_result(message))
@@ -215,9 +215,9 @@ def _calls(message: dict[str, Any], known: set[str], *, from_parts: bool = False
     for name in _LISTS_OF_CALLS:
         if name == "toolInvocations" and from_parts:
             continue
-        items += _listed(message.get(name))
-    items = items or _listed(more.get("tool_calls"))
-    items += _listed(message.get("invalid_tool_calls"))
+        items += _to_list(message.get(name))
+    items = items or _to_list(more.get("tool_calls"))
+    items += _to_list(message.get("invalid_tool_calls"))
     function = first(message, "function_call") or more.get("function_call")
     if function is not None and not items:
         items = [function]
@@ -231,7 +231,7 @@ def _calls(message: dict[str, Any], known: set[str], *, from_parts: bool = False
     return parts
 
 
-def _listed(value: Any) -> list[Any]:
+def _to_list(value: Any) -> list[Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -276,7 +276,7 @@ def _names_a_tool(item: object) -> bool:
     return isinstance(item, dict) and (isinstance(item.get("name"), str) or "function" in item)
 
 
-def _joined(parts: list[Part]) -> list[Part]:
+def _join_words(parts: list[Part]) -> list[Part]:
     """Join consecutive words of a kind, and drop blank ones."""
     joined: list[Part] = []
     audible = [part for part in parts if not isinstance(part, Words) or part.text.strip()]

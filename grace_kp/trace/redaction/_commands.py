@@ -59,7 +59,7 @@ def _user_and_password(match: re.Match[str]) -> str | None:
 _OPTIONS_OF_FIND = frozenset({"rint", "rint0", "rintf", "rune", "erm", "ath"})  # find / -name mysql -print
 
 
-def _attached(match: re.Match[str]) -> str | None:
+def _attached_password(match: re.Match[str]) -> str | None:
     """Replace a password without a blank after its option: mysql -psecret."""
     value = match["value"].strip("\"'")
     if PLACEHOLDER.fullmatch(value) or value.startswith("$") or len(value) < 3 or value in _OPTIONS_OF_FIND:
@@ -163,9 +163,9 @@ OPTIONS = (
          rf"(?P<key>{_PATH}(?:curl|wget|http|https|xh|rclone|siege|svn|aria2c|lftp|cadaver){_OPTIONS}(?:-u|--user|--proxy-user|-U|-a|-A)(?:[ \t]{{1,4}}|=|(?=\w))){ARGUMENT}",
          also=("-",), begins=True, needs=("curl", "wget", "http", "https", "rclone", "cadaver", "xh", "lftp", "siege", "aria2c", "svn"), replacement=_user_and_password),
     RedactionRule("password", "MySQL and MariaDB", rf"(?P<key>{_PATH}{_MYSQL}{_OPTIONS}-p)(?P<value>\"[^\"\n]{{1,200}}+\"|'[^'\n]{{1,200}}+'|[^\s\"'|;&<>()=-][^\s\"'|;&<>()]{{2,200}}+)",
-         also=("-",), begins=True, needs=("mysql", "mariadb", "mycli"), replacement=_attached),
+         also=("-",), begins=True, needs=("mysql", "mariadb", "mycli"), replacement=_attached_password),
     RedactionRule("password", "sshpass and archives", rf"(?P<key>{_PATH}(?:sshpass|7z[arz]?|unrar|rar|zip|unzip){_OPTIONS}-(?:p|hp|P)[ \t]{{0,4}}){ARGUMENT}",
-         also=("-",), begins=True, needs=("sshpass", "7z", "7za", "7zr", "7zz", "unrar", "rar", "zip", "unzip"), replacement=_attached),
+         also=("-",), begins=True, needs=("sshpass", "7z", "7za", "7zr", "7zz", "unrar", "rar", "zip", "unzip"), replacement=_attached_password),
     RedactionRule("password", "-p, -w, -a and the like of other commands",
          rf"(?P<key>{_PATH}(?:docker|podman|buildah|skopeo|helm|az|oc|mongo(?:sh|dump|restore|export|import)?|sqlcmd|bcp|isql|ldap(?:search|add|modify|delete|whoami|passwd)|mosquitto_(?:pub|sub)|redis-cli|plink|pscp|psftp|winscp|smbclient|xfreerdp|openssl|gpg|keytool|jarsigner|ipmitool|snmpwalk|snmpget|rabbitmqadmin|impala-shell|beeline|vertica|vsql|cqlsh|hydra|evil-winrm|crackmapexec|netexec|ansible-vault|ssh-keygen|aws|vault|nats|databricks|influx|db2|fly|mc|restic|borg|duplicity){_OPTIONS}"
          rf"(?:-p|-w|-a|-P|-pw|-passin|-passout|-storepass|-keypass|-srcstorepass|-deststorepass|-passphrase|-N|-pass|-c|--pass)[ \t]{{1,4}}(?:pass:)?){ARGUMENT}",

@@ -103,7 +103,7 @@ _MARKUP = re.compile(
 _ESCAPE = re.compile(r"(\\*)(\"|(?<=\\)[nrt']|(?<![^\s{\[(,:=])'|'(?=[\s,}\]):]|$))")
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     """Return the text, as long as before, with the line breaks, tabs and quotes that JSON or `repr` escaped.
 
     A quote that is escaped less often than the line breaks encloses them, and becomes a line break too.
@@ -113,10 +113,10 @@ def unescaped(text: str) -> str:
         text = _MARKUP.sub(lambda tag: "\n" + "- ".rjust(len(tag[0]) - 1) if tag["item"] else " " * len(tag[0]), text)
     if "\\" not in text:
         return text
-    return "\n".join(_unescaped(line) if "\\n" in line or '\\"' in line else line for line in text.split("\n"))
+    return "\n".join(_unescape_line(line) if "\\n" in line or '\\"' in line else line for line in text.split("\n"))
 
 
-def _unescaped(line: str) -> str:
+def _unescape_line(line: str) -> str:
     found = _ESCAPE.findall(line)
     depth = max((len(slashes) for slashes, letter in found if letter == "n"), default=0)
     depth = depth or max((len(slashes) for slashes, letter in found if letter in "\"'"), default=0)
@@ -214,12 +214,12 @@ def _block(text: str, start: int, size: int, floor: int, kind: str) -> tuple[lis
         else:
             ruled = border
             start = start if rows else place
-            rows.append(_fitted(text, cells, rows[0] if rows else cells, place - start, kind))
+            rows.append(_fit_cells(text, cells, rows[0] if rows else cells, place - start, kind))
         place = behind
     return rows, ruled, place
 
 
-def _fitted(text: str, cells: list[Span], head: list[Span], down: int, kind: str) -> list[Span]:
+def _fit_cells(text: str, cells: list[Span], head: list[Span], down: int, kind: str) -> list[Span]:
     """Return the cells of a row in the order of the columns: those below the header, without the sides of a box."""
     if kind is _GAP and len(cells) != len(head):
         if "[REDACTED:" in text[cells[0][0] : cells[-1][1]]:
@@ -433,14 +433,14 @@ def group_secrets(text: str, low: str, places: Sequence[int]) -> Iterator[Span]:
             heads = reversed(_BEFORE.findall(text, max(end, start, place - 60), place)[0])
             head = next((head for head in heads if names_column(head + rest)), "")
             name = head + rest if names_column(head + rest) else ""
-            spans = _opened(text, name, match, text[start : place - len(head)])
+            spans = _secrets_behind(text, name, match, text[start : place - len(head)])
         if name:
             for span in spans:  # the last one is empty: the end of the group
                 yield span
                 end = span[1]
 
 
-def _opened(text: str, name: str, match: re.Match[str], head: str) -> Iterator[Span]:
+def _secrets_behind(text: str, name: str, match: re.Match[str], head: str) -> Iterator[Span]:
     """Yield the secrets in whatever follows a name."""
     if ")" in text[match.end("rest") : match.end()] and (match["lines"] or match["bracket"]):
         return  # the body of a function
@@ -456,7 +456,7 @@ def _opened(text: str, name: str, match: re.Match[str], head: str) -> Iterator[S
         end = behind
         while end < len(text) and not _closes(text, end, match, indent):
             end = line_end(text, end) + 1
-        if is_secret_cell(name, _joined(text[behind:end]), clear=True):
+        if is_secret_cell(name, _join_lines(text[behind:end]), clear=True):
             yield behind, end
         if end >= len(text):
             yield end, end
@@ -470,11 +470,11 @@ def _opened(text: str, name: str, match: re.Match[str], head: str) -> Iterator[S
         found = _CONTINUED.match(text, match.start("bare")) if match["bare"] else _CHAIN.match(text, behind)
         if not found or not match["operator"] or ("\n" not in found[0] and found[0].count(found[0][-1]) < 3):
             return
-        if is_secret_cell(name, _joined(found[0]), clear=True):
+        if is_secret_cell(name, _join_lines(found[0]), clear=True):
             yield found.span()
 
 
-def _joined(value: str) -> str:
+def _join_lines(value: str) -> str:
     """Return the text of which each line holds one part; prose is left as it is."""
     parts = [part.strip(" \t\r\"'`+&\\(){}") for part in re.split(r"\n|[\"'`]\s{0,80}[+.&]?\s{0,80}[\"'`]", value)]
     return value if any(" " in part for part in parts) else "".join(parts)
@@ -543,7 +543,7 @@ class PlaceRule(RedactionRule):
 
 def _placed_secrets(text: str, places: list[int]) -> Iterator[Found]:
     """Yield the secrets of tables, groups and labels, without the quotes and separators around them."""
-    plain = unescaped(text)
+    plain = unescape(text)
     low = lower(plain)
     end = 0
     for first, last in sorted(

@@ -233,9 +233,7 @@ class Scan:
             words = text.split()
             suspects.append(set() if all_harmless(words) else set(filterfalse(is_harmless, words)))
         flags = self._flags_of(set().union(*suspects))
-        return [
-            self._selected(text, words, flags) if words else () for text, words in zip(texts, suspects, strict=True)
-        ]
+        return [self._select(text, words, flags) if words else () for text, words in zip(texts, suspects, strict=True)]
 
     def _flags_of(self, words: set[str]) -> dict[str, int]:
         """Return the flags of words, and remember those of new words."""
@@ -263,7 +261,7 @@ class Scan:
                 self._harmless.add(word)
         return flags
 
-    def _selected(self, text: str, words: set[str], flags: dict[str, int]) -> Sequence[RedactionRule]:
+    def _select(self, text: str, words: set[str], flags: dict[str, int]) -> Sequence[RedactionRule]:
         seen = 0
         for word in words:
             seen |= flags[word]

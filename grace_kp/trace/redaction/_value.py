@@ -150,7 +150,7 @@ class _Walk:
                     self.changed = True
             if name in cleaned:  # two names are equal after redaction
                 self.changed = True
-                name = _numbered(name, cleaned, numbers)
+                name = _free_name(name, cleaned, numbers)
             cleaned[name] = None
             under = below.get(key, secret)
             if secret is not None and type(key) is str and DESCRIBES.fullmatch(key):
@@ -167,7 +167,7 @@ class _Walk:
         """Return a list for the items, which follow on the stack."""
         row: list[Any] = [None] * len(value)
         if secret is None:
-            marked = _marked(value) or _rows(value)
+            marked = _mark_arguments(value) or _rows(value)
         else:
             marked = {} if type(secret) is str else _cells(value, secret)
             secret = secret if type(secret) is str else None
@@ -263,7 +263,7 @@ def _is_generated_key(key: object, value: object) -> bool:
     return _OTHER_KEY.fullmatch(key) is not None and NO_SECRET_KEY.search(key) is None and looks_random(value, 16)
 
 
-def _numbered(name: object, taken: dict[Any, Any], numbers: dict[Any, int]) -> str:
+def _free_name(name: object, taken: dict[Any, Any], numbers: dict[Any, int]) -> str:
     """Return a free name; the last number is kept, so that many equal names cost no more than different ones."""
     number = numbers.get(name, 1) + 1
     while (free := f"{name} ({number})") in taken:
@@ -318,7 +318,7 @@ _ATTACHED = re.compile(r"-p[^-].{2,}", re.DOTALL)
 _USER = re.compile(r"[^\s:/]{1,100}:[^\s/].*", re.DOTALL)
 
 
-def _marked(items: list[Any]) -> dict[int, str]:
+def _mark_arguments(items: list[Any]) -> dict[int, str]:
     """Return the places of secrets in a list, with their names: [name, value], and the arguments of a command."""
     if len(items) < 2 or type(items[0]) is not str or len(items) > 1_000:
         return {}
@@ -368,14 +368,14 @@ def redacted_arguments(arguments: Mapping[str, Any], *, identifiers: bool) -> tu
     """
     before = dict(arguments)
     after: dict[str, Any] = redact_value(before, identifiers=identifiers)
-    counts = {name: _removed(old, new) for (name, new), old in zip(after.items(), before.values(), strict=True)}
+    counts = {name: _count_removed(old, new) for (name, new), old in zip(after.items(), before.values(), strict=True)}
     return after, {name: count for name, count in counts.items() if count}
 
 
 _MARKS = re.compile(r"\[REDACTED:[^\[\]]*\]")
 
 
-def _removed(before: object, after: object) -> int:
+def _count_removed(before: object, after: object) -> int:
     """Number of characters of a JSON value that are not in its redacted form; for structures, of their JSON text."""
     if before is after or before == after:
         return 0

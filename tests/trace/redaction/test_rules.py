@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from grace_kp.trace import redact
-from grace_kp.trace.redaction._places import is_secret_cell, secret_cells, secret_parameters, unescaped
+from grace_kp.trace.redaction._places import is_secret_cell, secret_cells, secret_parameters, unescape
 from grace_kp.trace.redaction._rule import RedactionRule, lower, places_of
 from grace_kp.trace.redaction._vendors import BUSINESS, CLOUDS, DEVELOPMENT, MODELS
 
@@ -215,6 +215,6 @@ def test_parameters_belong_to_their_columns(sql, expected):
 def test_escaped_text_keeps_every_place():
     """Escapes become the characters that they stand for, after blanks."""
     text = '{"a": "x,y\\n\\"1\\",2"}'
-    plain = unescaped(text)
+    plain = unescape(text)
     assert len(text) == len(plain)
     assert ["x,y ", ' "1 ",2'] == plain.splitlines()[3:5]
