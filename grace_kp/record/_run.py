@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -470,31 +470,19 @@ class UserMessage(Note):
     __slots__ = ()
 
 
+@dataclass(slots=True, eq=False)
 class ModelCall(Event):
     """A finished call of a model: its text, if any, its usage, and its error if it failed."""
 
-    __slots__ = ("end", "error", "model", "start", "status", "text", "usage")
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        start: int,
-        end: int,
-        text: str = "",
-        status: str = "ok",
-        error: tuple[str, str] | None = None,
-        usage: Mapping[str, int] | None = None,
-        place: str | None = None,
-    ) -> None:
-        self.model = model
-        self.start = start
-        self.end = end
-        self.text = text
-        self.status = status
-        self.error = error
-        self.usage = usage
-        self.place = place
+    model: str
+    _: KW_ONLY
+    start: int
+    end: int
+    text: str = ""
+    status: str = "ok"
+    error: tuple[str, str] | None = None
+    usage: Mapping[str, int] | None = None
+    place: str | None = None
 
 
 HERE = "?"
