@@ -27,7 +27,7 @@ from hypothesis.errors import Unsatisfiable
 
 from grace_kp.trace import Redactor, redact_text
 from grace_kp.trace.redaction import _scan
-from grace_kp.trace.redaction._identifiers import IDENTIFIERS
+from grace_kp.trace.redaction._patterns import IDENTIFIERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

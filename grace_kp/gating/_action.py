@@ -15,7 +15,7 @@ from grace_kp.gating._outcome import GateEntry, raise_or_return
 from grace_kp.gating._resumable import resumable
 from grace_kp.gating._terms import Terms
 from grace_kp.gating.reviewers._inbox import InboxReviewer
-from grace_kp.record import HOST, argument_check, fitting, resealed
+from grace_kp.record import HOST, argument_check, fitting, reseal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -61,7 +61,7 @@ class GatedAction:
         self.hidden = _own_object(self.action, self.signature)
         self.injected = HOST.injected(self.action) & self.signature.parameters.keys()
         self.terms = Terms.of(self.action, self.signature, self.hidden, stated or {}, self.injected)
-        self.action = resealed(self.action, self.terms.sealed)
+        self.action = reseal(self.action, self.terms.sealed)
         self._coverage = Coverage(self.action, self.signature, self.hidden, identity, leave_out=self.terms.ignore)
         self._policy_for, self._scope = policy_for, scope
         self.is_coroutine = inspect.iscoroutinefunction(self.action)

@@ -8,22 +8,27 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from grace_kp.record._arguments import argument_check, fitting
-from grace_kp.record._around import keep_refusal, kept_refusal, nearest, register
-from grace_kp.record._call import Call
+from grace_kp.record._arguments import SEALED, argument_check, fitting, reseal, seal
 from grace_kp.record._current import CAPTURE, CURRENT, HOST, OPERATIONS, PICKLED, TROUBLES
 from grace_kp.record._decorate import RunBlock, decorate
 from grace_kp.record._enter import call_alone, call_in, open_run
-from grace_kp.record._events import NOT_CAPTURED, SEALED, ModelCall
 from grace_kp.record._evidence import evidence_of, keep_evidence, material_of, survey_of
 from grace_kp.record._failure import reported_failure
-from grace_kp.record._gaps import gaps_of
+from grace_kp.record._gaps import gaps_of, keep_refusal, kept_refusal, nearest, register
 from grace_kp.record._guard import attempt, finish_late, note, shielded
 from grace_kp.record._host import CANCELLED, CLOSED, COMPLETED, FAILED, SUSPENDED, Framework, Signal
-from grace_kp.record._location import current_run, located
 from grace_kp.record._resume import Conversations, Pause, facts_of, node_of
-from grace_kp.record._run import Listener, Recorder, Run, new_trace_id
-from grace_kp.record._sealed import resealed, seal
+from grace_kp.record._run import (
+    NOT_CAPTURED,
+    Call,
+    Listener,
+    ModelCall,
+    Recorder,
+    Run,
+    current_run,
+    located,
+    new_trace_id,
+)
 from grace_kp.record._spec import AGENT, RETRIEVER, SCOPE, TOOL, Spec
 from grace_kp.record._threads import instrument_threads, propagate
 
@@ -85,7 +90,7 @@ __all__ = [
     "propagate",
     "register",
     "reported_failure",
-    "resealed",
+    "reseal",
     "seal",
     "shielded",
     "survey_of",

@@ -125,20 +125,20 @@ class Declared:
             template = value
             if "{" not in template:
                 return value
-            return None if hidden else attempt(self._place, lambda: _filled(template, named))
+            return None if hidden else attempt(self._place, lambda: _fill_template(template, named))
         if not callable(value):
             return value
         function = value
         return None if hidden else attempt(self._place, lambda: call_on_arguments(function, named))
 
 
-def _filled(template: str, named: dict[str, Any]) -> Any:
+def _fill_template(template: str, named: dict[str, Any]) -> Any:
     """Fill in a template; one that is a single parameter becomes the argument itself."""
     whole = _PARAMETER.fullmatch(template)
     return named[whole[1]] if whole else template.format(**named)
 
 
-def declared(name: str, function: Callable[..., Any] | None, values: Mapping[str, Any]) -> Declared | None:
+def declare_attributes(name: str, function: Callable[..., Any] | None, values: Mapping[str, Any]) -> Declared | None:
     """Return what a decorator states about the runs of a function; None if it states nothing."""
     stated = {kind: value for kind, value in values.items() if value is not None}
     if not stated:

@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import waits
-from grace_kp.record._call import Call
-from grace_kp.record._events import NOT_CAPTURED
 from grace_kp.record._gaps import lost_evidence
 from grace_kp.record._host import CLOSED, COMPLETED, INTERRUPTED, SUSPENDED
 from grace_kp.record._resume import EarlierPart
+from grace_kp.record._run import NOT_CAPTURED, Call
 from grace_kp.record._steps import WAITING, StepBuilder
 from grace_kp.record._stored import attributes_of, merged_entries, secrets_of, stored_entry, tag_audits, without
 from grace_kp.trace import UNSCANNED, cut, redact_text, redact_value, render, storable, to_text
@@ -23,7 +22,6 @@ from grace_kp.trace import UNSCANNED, cut, redact_text, redact_value, render, st
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from grace_kp.record._events import Opener
     from grace_kp.record._resume import Pause
     from grace_kp.record._run import Run
     from grace_kp.record._steps import KnownTools
@@ -146,7 +144,7 @@ class Documents:
             grace["children"] = children
         decisions = self._decisions(run, run.decisions) if run.decisions else []
         if run.earlier is not None:
-            decisions = self._joined(run, grace, decisions)
+            decisions = self._join_earlier(run, grace, decisions)
         if decisions:
             grace["decisions"] = decisions
             tag_audits(grace)
@@ -161,7 +159,7 @@ class Documents:
             grace["own_success"] = run.own_success
         return grace
 
-    def _joined(self, run: Run, grace: dict[str, Any], decisions: list[Any]) -> list[Any]:
+    def _join_earlier(self, run: Run, grace: dict[str, Any], decisions: list[Any]) -> list[Any]:
         """Add the earlier part of a resumed run to its document, except for its steps; return the decisions of both parts."""
         earlier = EarlierPart(run.earlier or {})
         before = (run.earlier or {}).get("grace") or {}
@@ -235,7 +233,7 @@ class Documents:
             return {"parent": {"trace_id": run.via_trace, "late": True}}
         return {}
 
-    def _call_id(self, call: Opener, run: Run) -> str:
+    def _call_id(self, call: Call, run: Run) -> str:
         if call.run.owner is run.owner:
             builder = self.builder(call.run)
             builder.advance()

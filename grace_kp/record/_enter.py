@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import _current, _run
-from grace_kp.record._call import HERE, Call
 from grace_kp.record._current import CURRENT, FIRST, HOST, ORDER, TROUBLES
 from grace_kp.record._gaps import ENDED, FULL, stray
 from grace_kp.record._guard import attempt, shielded_pair
-from grace_kp.record._location import located
-from grace_kp.record._run import Recorder, Run
+from grace_kp.record._run import HERE, Call, Recorder, Run, located
 from grace_kp.record._spec import AGENT, SCOPE
 from grace_kp.settings import Settings
 from grace_kp.trace import render
@@ -18,7 +16,7 @@ from grace_kp.trace import render
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from grace_kp.record._location import Frame
+    from grace_kp.record._run import Frame
     from grace_kp.record._spec import Spec
 
     Arguments = tuple[object, ...]
@@ -71,9 +69,9 @@ def _entering(spec: Spec, recorder: Callable[[], Recorder]) -> Enter:
                 or kind is bool
                 or (kind is int and -_BIG < value < _BIG)  # type: ignore[operator]  # it is an int
             ):
-                return Call(run, spec, parent, *_rendered(run, args, kwargs))
+                return Call(run, spec, parent, *_render_arguments(run, args, kwargs))
         if kwargs:
-            return Call(run, spec, parent, *_rendered(run, args, kwargs))
+            return Call(run, spec, parent, *_render_arguments(run, args, kwargs))
         return Call(run, spec, parent, args if run.owner.capture_input else (), None)
 
     return enter
@@ -95,7 +93,7 @@ def silent_run(spec: Spec, objective: str) -> Run:
     return _run.Run(nobody, spec, spec.name, objective, spec.domain or "default")
 
 
-def _rendered(run: Run, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[list[Any], Named | None]:
+def _render_arguments(run: Run, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[list[Any], Named | None]:
     """Return the arguments as they are now, so that no later change of them shows. A list is rendered already."""
     if not run.owner.capture_input:
         return [], None
@@ -136,7 +134,7 @@ def open_run(
     via = None
     if around is not None and around.open and len(around.events) < around.owner.max_events:
         parent = here if isinstance(here, Call) else None
-        via = Call(around, spec, parent, *_rendered(around, args, kwargs))
+        via = Call(around, spec, parent, *_render_arguments(around, args, kwargs))
     if objective is None:
         objective = spec.objective_of(args, kwargs, owner.max_text) if owner.capture_input else spec.name
     run = Run(owner, spec, spec.name, objective, spec.domain or owner.domain, via)  # names would cost a dict
@@ -189,7 +187,7 @@ def call_in(inside: Frame, spec: Spec, kwargs: Named, place: str | None = HERE) 
             or (kind is int and -_BIG < value < _BIG)
             or (kind is float and value - value == 0)
         ):
-            return Call(run, spec, parent, *_rendered(run, (), kwargs), place)
+            return Call(run, spec, parent, *_render_arguments(run, (), kwargs), place)
     return Call(run, spec, parent, [], {**kwargs} if run.owner.capture_input and kwargs else None, place)
 
 
@@ -202,7 +200,7 @@ def call_alone(
         return None
     try:
         stray(run)
-        call = Call(run, spec, None, *_rendered(run, args, kwargs))
+        call = Call(run, spec, None, *_render_arguments(run, args, kwargs))
     except RecursionError:
         TROUBLES.late += [(Run.discard, run, None)]
         raise

@@ -8,18 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from grace_kp.record._call import Call
-from grace_kp.record._events import ModelCall, Note, UserMessage
 from grace_kp.record._gaps import DROPPED, lost_evidence
 from grace_kp.record._resume import EarlierPart
+from grace_kp.record._run import Call, ModelCall, Note, UserMessage
 from grace_kp.trace import Failure, Failures, render, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from grace_kp.confidence import Evidence, SearchResults
-    from grace_kp.record._events import Event
-    from grace_kp.record._run import Run
+    from grace_kp.record._run import Event, Run
 
 MAX_MATERIAL = 20
 _LONGEST = 4_000

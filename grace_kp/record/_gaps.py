@@ -1,20 +1,24 @@
-"""Gaps: known reasons why evidence of a run is missing or unusable, in words. A gate that finds any asks at least for CONFIRM.
+"""What a gate asks about a run: gaps in its evidence, its last refusal, and the runs around it.
 
-This module decides nothing. Evidence that is absent because nothing happened is no gap.
+Gaps are known reasons why evidence is missing or unusable, in words. A gate that finds any asks at least for CONFIRM. This module decides
+nothing. Evidence that is absent because nothing happened is not a gap. The last refusal of a gate holds until anything else is recorded.
+From the runs around it, a run has its user and its session, unless it states its own; it leaves to them what is to be sealed.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._current import FIRST, PATCHES, TROUBLES
 from grace_kp.record._guard import note
+from grace_kp.record._run import located
 from grace_kp.record._spec import AGENT
 
 if TYPE_CHECKING:
     from grace_kp.confidence import Evidence
     from grace_kp.record._run import Recorder, Run
+
 
 OFF = "recording is disabled, so nothing is known of this run"
 UNRECORDED = "this run could not be recorded"
@@ -99,3 +103,57 @@ def _unusable(evidence: Evidence) -> list[str]:
         unscored = evidence.unscored_searches
         gaps.append(f'the results of {unscored} searches carry no score; declare scores=... or scores="none"')
     return gaps
+
+
+def nearest(run: Run, name: str) -> str | None:
+    """Return the user or session of the run itself, else of the nearest run around it."""
+    around: Run | None = run
+    while around is not None:
+        stated: str | None = getattr(around.attributes, name, None)
+        if stated is not None:
+            return stated
+        around = None if around.via is None else around.via.run
+    return None
+
+
+def register(run: Run, entry: dict[str, Any]) -> None:
+    """Have the sealed arguments of a gated call removed from its run and from all runs around that and inside of it."""
+    root = root_of(run)
+    with root.owner.lock:
+        if root.sealed is None:
+            root.sealed = []
+        root.sealed.append(entry)
+
+
+def root_of(run: Run) -> Run:
+    """Return the outermost run around a run."""
+    while run.via is not None:
+        run = run.via.run
+    return run
+
+
+def keep_refusal(run: Run, refusal: object) -> None:
+    """Keep a refusal of a gate, with what the run has recorded by now and the calls around the gate."""
+    here: Any = located()
+    calls = []
+    while here is not None and here is not run:
+        calls.append(here)
+        here = here.parent or here.run
+    run.refusal = refusal, len(run.events), len(run.decisions), run.dropped, calls
+
+
+def kept_refusal(run: Run) -> Any:
+    """Return the last refusal of a gate; None if anything else has been recorded since.
+
+    Ends of the calls around the gate, and repetitions of those calls, do not count as anything else: the loop that repeats the call may be
+    outside a tool that calls the gate.
+    """
+    if run.refusal is None:
+        return None
+    refusal, events, decisions, dropped, calls = run.refusal
+    since: list[Any] = run.events[events:]
+    for event in since:
+        again = (event.spec is call.spec and event.args == call.args and event.kwargs == call.kwargs for call in calls)
+        if not hasattr(event, "spec") or not any(again):
+            return None
+    return refusal if (decisions, dropped) == (len(run.decisions), run.dropped) else None

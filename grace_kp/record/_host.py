@@ -94,7 +94,7 @@ class Host:
             return
         self._locations.append((locate, place))
         known = tuple(self._locations)
-        self.locate, self.place = (locate, place) if len(known) == 1 else (_chained(known), _first(known))
+        self.locate, self.place = (locate, place) if len(known) == 1 else (_chain(known), _first(known))
 
     def resumable(self) -> Any:
         """Return the program that runs here and may run again from an earlier point; None elsewhere."""
@@ -178,7 +178,7 @@ class Host:
         return None
 
 
-def _chained(locations: tuple[tuple[Locate, Place], ...]) -> Locate:
+def _chain(locations: tuple[tuple[Locate, Place], ...]) -> Locate:
     def locate(here: object) -> Any:
         for known, _ in locations:
             here = known(here)

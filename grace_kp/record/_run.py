@@ -1,32 +1,37 @@
-"""A run while it is live, and the recorder that owns runs: slotted objects, two clock reads and an append, nothing else.
+"""A run while it is live: the recorder that owns it, the run, its calls and other events, and where the current context is.
 
-Their contents are bounded and cannot change any more. `_steps` and `_document` turn them into a trace, later and elsewhere.
+These are slotted objects; recording is two clock reads and an append. Their contents are bounded and cannot change any more. `_steps` and
+`_document` turn them into a trace, later and elsewhere.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from time import perf_counter_ns, time_ns
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from grace_kp.errors import ActionNotApproved
 from grace_kp.record._attributes import Attributes
-from grace_kp.record._current import CAPTURE, HOST, TROUBLES
-from grace_kp.record._events import NOT_CAPTURED, Note, UserMessage
+from grace_kp.record._current import CAPTURE, CURRENT, HOST, TROUBLES
+from grace_kp.record._failure import TOOL_ERROR, reported_failure
 from grace_kp.record._guard import finish_late, note, shielded, shielded_end
 from grace_kp.record._host import CLOSED, COMPLETED, FAILED, SUSPENDED, WAITING
 from grace_kp.trace import describe_error, render, render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from grace_kp.record._events import Event, ModelCall, Opener
+    from grace_kp.confidence import ResultReader, SearchResults
     from grace_kp.record._resume import Pause
     from grace_kp.record._spec import Spec
     from grace_kp.settings import Settings
     from grace_kp.trace import ReasoningTrace
+
+
+NOT_CAPTURED = "[not captured]"
+"""Stands for contents where inputs or outputs are not captured."""
 
 
 _VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
@@ -136,7 +141,7 @@ class Run:
     )  # fmt: skip
 
     def __init__(
-        self, owner: Recorder, spec: Spec, name: str, objective: str, domain: str, via: Opener | None = None
+        self, owner: Recorder, spec: Spec, name: str, objective: str, domain: str, via: Call | None = None
     ) -> None:
         self.dropped = 0  # steps beyond the bound
         self.number = 0
@@ -180,7 +185,7 @@ class Run:
         self.pending: Any = None
         """The approval that was pending at the gate which ended the run, also at one of a nested run."""
         self.refusal: Any = None
-        """The last refusal of a gate, and what was recorded by then; see `_around`."""
+        """The last refusal of a gate, and what was recorded by then; see `_gaps`."""
         self.status: str | None = None
         self.stored: Awaitable[None] | None = None  # what a coroutine awaits before it returns
         self.steps: Any = None
@@ -437,3 +442,190 @@ class Run:
                     via.result = self.result
                 via.fail(error)
         self.owner.ended(self)
+
+
+class Event:
+    """Something that a run records, in order."""
+
+    __slots__ = ("place",)
+
+    place: str | None
+    """The part of a framework's program in which it happened."""
+
+
+class Note(Event):
+    """A thought that the agent stated itself."""
+
+    __slots__ = ("at", "text")
+
+    def __init__(self, text: str, at: int) -> None:
+        self.text = text
+        self.at = at
+        self.place = None if HOST.place is None else HOST.place()
+
+
+class UserMessage(Note):
+    """Something that a person wrote, as the program states."""
+
+    __slots__ = ()
+
+
+@dataclass(slots=True, eq=False)
+class ModelCall(Event):
+    """A finished call of a model: its text, if any, its usage, and its error if it failed."""
+
+    model: str
+    _: KW_ONLY
+    start: int
+    end: int
+    text: str = ""
+    status: str = "ok"
+    error: tuple[str, str] | None = None
+    usage: Mapping[str, int] | None = None
+    place: str | None = None
+
+
+HERE = "?"
+"""Stands for the part of a framework's program that runs here, which the framework tells."""
+_SAME = object()
+_STATUSES = {FAILED: "error", COMPLETED: "ok"}
+
+
+class Call(Event):
+    """One call of a tool: opened with its arguments, closed with its result.
+
+    Its run's events hold it twice, once for each; the order of the events is the order of the steps.
+    """
+
+    __slots__ = (
+        "args", "child", "end", "error", "hits", "kwargs", "owns", "parent", "result", "run", "spec", "start",
+        "status",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        run: Run,
+        spec: Spec,
+        parent: Call | None,
+        args: Sequence[Any],
+        kwargs: dict[str, Any] | None,
+        place: str | None = HERE,
+    ) -> None:
+        self.run = run
+        self.spec = spec
+        self.parent = parent
+        self.args = args
+        self.kwargs = kwargs
+        self.child: Run | None = None
+        """The run that this call opened."""
+        self.error: tuple[str, str] | None = None
+        self.hits: SearchResults | ResultReader | None = None
+        """What a search found; while it streams, what reads it."""
+        self.owns = False
+        """The run consists of this call and ends with it."""
+        self.result: Any = None
+        self.status: str | None = None
+        self.end = 0
+        self.place = place if place is not HERE else None if HOST.place is None else HOST.place()
+        self.start = run.clock()
+        run.events.append(self)  # last, because the journal reads events from another thread
+
+    def end_with(self, result: object, last: object = _SAME) -> None:
+        """Record that the call returned. A failure of recording is the caller's to catch; `close` catches it.
+
+        Args:
+            result: what it returned; from a generator, all that it yielded.
+            last: from a generator, what it returned, else what it yielded last: this may report a failure.
+        """
+        run = self.run
+        end = run.clock()
+        if run.open and self.status is None:
+            spec, kind = self.spec, type(result)
+            if (
+                (kind is str and len(result) <= run.max_text)  # type: ignore[arg-type]  # it is a str
+                or result is None
+                or kind is float
+                or kind is bool
+            ) and not spec.looks:
+                if run.owner.capture_output:
+                    self.result = result
+            else:
+                failure = reported_failure(result if last is _SAME else last, spec.failed)
+                if failure is not None:
+                    self.refuse(TOOL_ERROR, failure)
+                    return
+                if run.owner.capture_output:
+                    self.result = render(result, run.max_text)
+                if spec.searches and self.hits is None:
+                    self.read_hits(result)
+            self.end = end
+            self.status = "ok"
+            run.events.append(self)
+        if self.owns:
+            run.close(result)
+
+    close = shielded_end(end_with)
+
+    def read_hits(self, result: object) -> None:
+        """Read the search results in a result."""
+        from grace_kp.confidence import read_results  # loaded with the first search
+
+        self.hits = read_results(result, self.spec.scores)
+
+    def found(self) -> SearchResults | None:
+        """Return what a search found, so far if it still streams."""
+        if self.hits is None:
+            return None
+        from grace_kp.confidence import ResultReader
+
+        return self.hits.so_far() if isinstance(self.hits, ResultReader) else self.hits
+
+    @shielded
+    def refuse(self, kind: str, message: str) -> None:
+        """Record that the call returned a result that reports a failure."""
+        run, end = self.run, self.run.clock()
+        error = (kind, render_text(message, run.max_text) if run.owner.capture_output else NOT_CAPTURED)
+        if run.open and self.status is None:
+            self.end, self.status, self.error, self.hits = end, "error", error, None
+            run.events.append(self)
+        if self.owns:
+            run.refuse(*error)
+
+    def pause(self) -> None:
+        """Record that the run which this call opened waits for a person."""
+        run = self.run
+        if run.open and self.status is None:
+            self.end, self.status = run.clock(), SUSPENDED
+            run.events.append(self)
+
+    @shielded_end
+    def fail(self, error: BaseException) -> None:
+        """Record that an exception left the call."""
+        run = self.run
+        end = run.clock()
+        if run.open and self.status is None:
+            self.end = end
+            status = HOST.status_after(error)
+            self.status = _STATUSES.get(status, status)
+            if status == COMPLETED:
+                self.result = HOST.handoff_text(error)
+            else:
+                self.error = run.owner.described(error)
+            run.events.append(self)
+        if self.owns:
+            run.fail(error)
+
+
+Frame: TypeAlias = "Call | Run"
+
+
+def located() -> Frame | None:
+    """Return the innermost recorded call or run of this context."""
+    here: Frame | None = CURRENT.get()
+    return here if HOST.locate is None else HOST.locate(here)
+
+
+def current_run() -> Run | None:
+    """Return the open run around this context; None outside of any run."""
+    here = located()
+    return here.run if here is not None and here.run.open else None

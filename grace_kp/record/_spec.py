@@ -8,10 +8,10 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._attributes import call_on_arguments, declared
+from grace_kp.record._arguments import mask_of
+from grace_kp.record._attributes import call_on_arguments, declare_attributes
 from grace_kp.record._current import HOST
 from grace_kp.record._guard import attempt
-from grace_kp.record._sealed import mask_of
 from grace_kp.trace import cut, render, render_text, to_text
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Spec:
         """Whether each result is looked at: for what was found, or for a failure."""
         self.domain = domain
         self.objective = objective
-        self.attributes = None if attributes is None else declared(self.name, function, attributes)
+        self.attributes = None if attributes is None else declare_attributes(self.name, function, attributes)
         """Tags, user, session and metadata of every run of the function."""
         self.positional: tuple[str, ...] = ()
         self.var_positional = "args"
@@ -109,7 +109,7 @@ class Spec:
         limit = max_text if max_text < MAX_OBJECTIVE else MAX_OBJECTIVE  # noqa: FURB136 — cheaper than a call
         if self.objective is not None:
             stated = self.objective
-            text = attempt(f"objective of {self.name}", lambda: _filled(stated, self.bind(args, kwargs)))
+            text = attempt(f"objective of {self.name}", lambda: _fill_objective(stated, self.bind(args, kwargs)))
             if text is not None and text.strip():
                 return cut(text, limit)
         for value in (*args, *kwargs.values()) if kwargs else args:
@@ -126,7 +126,7 @@ class Spec:
         return ", ".join(cut(text, 80) for text in shown)
 
 
-def _filled(objective: str | Callable[..., Any], named: dict[str, Any]) -> str:
+def _fill_objective(objective: str | Callable[..., Any], named: dict[str, Any]) -> str:
     if isinstance(objective, str):
         return objective.format(**named) if "{" in objective else objective
     return render_text(call_on_arguments(objective, named), MAX_OBJECTIVE)

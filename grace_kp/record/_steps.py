@@ -8,23 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._call import Call
-from grace_kp.record._events import NOT_CAPTURED, ModelCall, Note, UserMessage
 from grace_kp.record._host import CLOSED, SUSPENDED
-from grace_kp.record._inputs import named, plain_input, texts_of
-from grace_kp.trace import Failure, Failures, Redactor, have_plain_names, render, to_text
+from grace_kp.record._run import NOT_CAPTURED, Call, ModelCall, Note, UserMessage
+from grace_kp.trace import Failure, Failures, Redactor, have_plain_names, render, texts_in, to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Set
 
-    from grace_kp.confidence import SearchResults
-    from grace_kp.record._events import Event
-    from grace_kp.record._resume import EarlierPart
-    from grace_kp.record._run import Run
-    from grace_kp.record._spec import Spec
-
-    Tool = tuple[str, dict[str, str], tuple[str, ...] | None]
-    KnownTools = dict[tuple[str, tuple[str, ...], frozenset[str]], Tool]
 
 MAX_HIT_TEXTS = 64
 MAX_TOOLS, MAX_NAME = 1_000, 200
@@ -113,18 +103,18 @@ class StepBuilder:
         if isinstance(event, Call):
             number = self._index.get(id(event))
             if number is not None:
-                self._returned(event, number)
+                self._add_result(event, number)
                 return
             self._recover()
-            self._called(event)
+            self._add_call(event)
         elif isinstance(event, Note):
             self._recover()
-            self._thought(event, {"role": "user"} if type(event) is UserMessage else {})
+            self._add_thought(event, {"role": "user"} if type(event) is UserMessage else {})
         elif isinstance(event, ModelCall):
-            self._model_called(event)
+            self._add_model_call(event)
 
     def _add_plain(self, events: list[Event], place: int) -> int:
-        """Add the plain calls from this place on, as `_called` and `_returned` do; return the place of the first other event.
+        """Add the plain calls from this place on, as `_add_call` and `_add_result` do; return the place of the first other event.
 
         Most calls are plain: with harmless texts and whole numbers in, a harmless text out, and no error, nested run, search or
         framework. Nothing came between their beginning and their end.
@@ -231,20 +221,20 @@ class StepBuilder:
         """Return the numbers of the steps that belong to these places."""
         return [number for number, place in self.places.items() if place in places]
 
-    def _thought(self, event: Note | ModelCall, fields: dict[str, Any]) -> dict[str, Any]:
+    def _add_thought(self, event: Note | ModelCall, fields: dict[str, Any]) -> dict[str, Any]:
         step = self._add("thought", content=self._clean(event.text), **fields)
         if event.place is not None:
             self.places[step["step_id"]] = event.place
         return step
 
-    def _model_called(self, call: ModelCall) -> None:
+    def _add_model_call(self, call: ModelCall) -> None:
         latency = _ms(call.end - call.start)
         entry: dict[str, Any] = {"model": self._clean(call.model), "status": call.status, "latency_ms": latency}
         if call.usage:
             entry.update(call.usage)
         self._recover()
         if call.text.strip():
-            entry["step"] = self._thought(call, {"latency_ms": latency})["step_id"]
+            entry["step"] = self._add_thought(call, {"latency_ms": latency})["step_id"]
         if call.error is not None:
             kind, message = call.error
             entry["error"] = {"type": self._clean(kind), "message": self._clean(message)}
@@ -260,7 +250,7 @@ class StepBuilder:
     def _clean(self, text: str) -> str:
         return self.redactor.text(text)
 
-    def _called(self, call: Call) -> None:
+    def _add_call(self, call: Call) -> None:
         calls, steps, run = self.calls, self.steps, call.run
         number, place = len(calls), len(steps)
         self._index[id(call)] = number
@@ -268,7 +258,7 @@ class StepBuilder:
         name, tool, _ = self._tools.get(call.spec) or self._tool(call.spec)
         step: dict[str, Any] = {"step_id": place, "type": "tool_call", "tool": tool}
         if run.owner.capture_input:
-            step["input"] = self.redactor.value(named(call))
+            step["input"] = self.redactor.value(name_arguments(call))
         steps.append(step)
         entry: dict[str, Any] = {
             "call_id": f"c{number}",
@@ -302,7 +292,7 @@ class StepBuilder:
         self._tools[spec] = found
         return found
 
-    def _returned(self, call: Call, number: int) -> None:
+    def _add_result(self, call: Call, number: int) -> None:
         self._touched[number] = None
         entry, steps = self.calls[number], self.steps
         latency = _ms(call.end - call.start)
@@ -324,7 +314,7 @@ class StepBuilder:
             text = f"{kind}: {message}" if message else kind
             step["content"] = self._content(call.result) if _was_left(call) else self._clean(text)
             if call.status in {"error", "cancelled"}:
-                self._failed(call, entry)
+                self._add_failure(call, entry)
         elif call.status == SUSPENDED:
             step["content"] = WAITING
         elif call.run.owner.capture_output:
@@ -363,15 +353,15 @@ class StepBuilder:
             search["unreadable"] = True
         return search
 
-    def _failed(self, call: Call, entry: dict[str, Any]) -> None:
+    def _add_failure(self, call: Call, entry: dict[str, Any]) -> None:
         error = call.error or ("Error", "")
         self._failures.add(Failure(call.spec.name, error, entry, call.parent, call.place), call)
 
     def _recover(self) -> None:
         if self._failures.pending:
-            self._failures.recover(self._recovered)
+            self._failures.recover(self._add_recovery)
 
-    def _recovered(self, failure: Failure) -> dict[str, Any]:
+    def _add_recovery(self, failure: Failure) -> dict[str, Any]:
         step = self._add("error_recovery", content=self._clean(failure.recovery))
         if failure.place is not None:
             self.places[step["step_id"]] = failure.place
@@ -386,3 +376,74 @@ def _was_left(call: Call) -> bool:
 def _ms(nanoseconds: int) -> float:
     """Return nanoseconds as milliseconds, to the microsecond."""
     return nanoseconds // 1_000 / 1_000 if nanoseconds > 0 else 0.0
+
+
+def texts_of(events: Iterable[object], texts: list[str]) -> list[str]:
+    """Add the texts of events, which are redacted one by one later; texts that are derived from them are not known yet."""
+    last: object = None
+    for event in events:
+        if event is last:  # the end of a call directly after its beginning
+            continue
+        last = event
+        if isinstance(event, Call):
+            if type(event.args) is list:
+                texts_in(event.args, texts)
+            else:
+                for value in event.args:
+                    if type(value) is str:
+                        texts.append(value)  # noqa: PERF401 — a comprehension costs more
+            if event.kwargs:
+                texts_in(event.kwargs, texts)
+            if type(event.result) is str:
+                texts.append(event.result)
+            elif event.result is not None:
+                texts_in(event.result, texts)
+            if event.hits is not None:
+                texts += event.hits.texts
+                texts += event.hits.sources
+        elif isinstance(event, Note | ModelCall):
+            texts.append(event.text)
+    return texts
+
+
+def plain_input(names: tuple[str, ...] | None, args: object, harmless: Set[str]) -> dict[str, Any] | None:
+    """Return the arguments of a call by name if they need neither redaction nor rendering, else None."""
+    if names is None or type(args) is not tuple or len(args) > len(names):
+        return None
+    for value in args:
+        kind = type(value)
+        if kind is str:
+            if value not in harmless:
+                return None
+        elif not (value is None or kind is int or kind is bool):
+            return None
+    # Without `strict`, which costs more than all the rest.
+    return {names[0]: args[0]} if len(args) == 1 else dict(zip(names, args))  # noqa: B905
+
+
+def name_arguments(call: Call) -> dict[str, Any]:
+    """Return the arguments of a call by name, as JSON values."""
+    args = call.args
+    if type(args) is list:  # rendered already
+        return call.spec.bind(args, call.kwargs)
+    names = call.spec.positional
+    # Without `strict`, which costs more than all the rest.
+    is_simple = len(args) <= len(names) and not call.spec.injected
+    named = dict(zip(names, args)) if is_simple else call.spec.bind(args, None)  # noqa: B905
+    if float in map(type, args):
+        for key, value in named.items():
+            if type(value) is float and value - value != 0:
+                named[key] = str(value)
+    return named
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from grace_kp.confidence import SearchResults
+    from grace_kp.record._resume import EarlierPart
+    from grace_kp.record._run import Event, Run
+    from grace_kp.record._spec import Spec
+
+    Tool = tuple[str, dict[str, str], tuple[str, ...] | None]
+    KnownTools = dict[tuple[str, tuple[str, ...], frozenset[str]], Tool]

@@ -10,9 +10,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import UNSETTLED
-from grace_kp.record._around import nearest, root_of
+from grace_kp.record._arguments import SEALED
 from grace_kp.record._attributes import Attributes
-from grace_kp.record._events import NOT_CAPTURED, SEALED
+from grace_kp.record._gaps import nearest, root_of
+from grace_kp.record._run import NOT_CAPTURED
 from grace_kp.trace import MAX_TAGS, label, redact_value, redacted_arguments, render
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def named_secrets(decisions: Iterable[dict[str, Any]]) -> list[str]:
         modified = response.get("modified") if isinstance(response, dict) else None
         for arguments in (entry.get("arguments"), entry.get("executed_arguments"), modified):
             if isinstance(arguments, dict):
-                found.update(_removed(arguments, redact_value(arguments, identifiers=False)))
+                found.update(_find_removed(arguments, redact_value(arguments, identifiers=False)))
     found.update(sealed_texts(decisions))
     return sorted(found, key=len, reverse=True)
 
@@ -229,13 +230,13 @@ def without(value: object, secrets: list[str]) -> Any:
     return [without(item, secrets) for item in value] if isinstance(value, list) else value
 
 
-def _removed(before: object, after: object) -> Iterator[str]:
+def _find_removed(before: object, after: object) -> Iterator[str]:
     """Yield the texts that redaction has replaced as a whole."""
     if isinstance(before, dict) and isinstance(after, dict):
         for value, clean in zip(before.values(), after.values(), strict=False):
-            yield from _removed(value, clean)
+            yield from _find_removed(value, clean)
     elif isinstance(before, list) and isinstance(after, list):
         for value, clean in zip(before, after, strict=False):
-            yield from _removed(value, clean)
+            yield from _find_removed(value, clean)
     elif isinstance(before, str) and after == REMOVED and before != REMOVED and len(before) >= MIN_LENGTH:
         yield before

@@ -11,10 +11,12 @@ import threading
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from grace_kp.record._current import CURRENT, PATCHES
-from grace_kp.record._location import located
+from grace_kp.record._run import located
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from grace_kp.record._run import Frame
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,7 +43,10 @@ def propagate(function: Callable[P, R]) -> Callable[P, R]:
 
         return carried_coroutine  # type: ignore[return-value]
 
-    @functools.wraps(function)
+    return functools.wraps(function)(_in_frame(function, here))
+
+
+def _in_frame(function: Callable[P, R], here: Frame) -> Callable[P, R]:
     def carried(*args: P.args, **kwargs: P.kwargs) -> R:
         token = CURRENT.set(here)
         try:
@@ -82,7 +87,7 @@ def _patch() -> None:
 
     @functools.wraps(submit)
     def carrying_submit(self: object, fn: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
-        return submit(self, _carried_task(fn), *args, **kwargs)
+        return submit(self, _carry_task(fn), *args, **kwargs)
 
     @functools.wraps(start)
     def carrying_start(self: threading.Thread) -> None:
@@ -109,21 +114,11 @@ def _restore() -> None:
     PATCHES.originals.clear()
 
 
-def _carried_task(fn: Callable[..., Any]) -> Any:
+def _carry_task(fn: Callable[..., Any]) -> Any:
     """Return a pool's task bound to the current run."""
     here = located()
-    if here is None:
-        return fn
-
-    @functools.wraps(fn, assigned=(), updated=())
-    def task(*args: object, **kwargs: object) -> Any:
-        token = CURRENT.set(here)
-        try:
-            return fn(*args, **kwargs)
-        finally:
-            CURRENT.reset(token)
-
-    return task
+    # Without the name and the attributes of the task, which may be any object that can be called.
+    return fn if here is None else functools.wraps(fn, assigned=(), updated=())(_in_frame(fn, here))
 
 
 def _is_pool_worker(thread: threading.Thread) -> bool:

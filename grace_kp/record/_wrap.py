@@ -1,8 +1,8 @@
-"""One wrapping core with a shell for each kind of function: plain, coroutine, generator, async generator.
+"""One wrapping core with a shell for each kind of function: plain, coroutine, generator, async generator; and the stream of a generator.
 
 A shell calls the user's function itself, outside of our code that catches exceptions, and makes the frame current only while the user's
 code runs. Results and exceptions pass through untouched. Generators keep their whole protocol: sending, throwing and closing reach the
-user's generator, and its answers come back.
+user's generator, and its answers come back. The items that a generator yields are kept within bounds.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from types import AsyncGeneratorType, CoroutineType, FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import _current
-from grace_kp.record._arguments import fitting, name_like, unwrapped
+from grace_kp.record._arguments import fitting, name_like, unwrap
 from grace_kp.record._current import FOLLOWED
 from grace_kp.record._enter import entering
-from grace_kp.record._guard import shielded
-from grace_kp.record._location import located
-from grace_kp.record._stream import Stream, Streams
-from grace_kp.trace import MAX_ITEMS, class_mro, class_namespace, dictionary_getter, stored_fields
+from grace_kp.record._guard import shielded, shielded_end
+from grace_kp.record._run import Call, located
+from grace_kp.trace import MAX_ITEMS, class_mro, class_namespace, dictionary_getter, render, stored_fields
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
+    from contextvars import Token
 
+    from grace_kp.confidence import ResultReader
     from grace_kp.record._arguments import Body
     from grace_kp.record._enter import Enter
-    from grace_kp.record._location import Frame
-    from grace_kp.record._run import Recorder, Run
+    from grace_kp.record._run import Frame, Recorder, Run
     from grace_kp.record._spec import Spec
 
 
 def wrap(function: Callable[..., Any], spec: Spec, recorder: Callable[[], Recorder]) -> Callable[..., Any]:
     """Return `function`, recorded; of the same kind, with the same name, signature and documentation."""
-    plain, enter = unwrapped(function), entering(spec, recorder)
+    plain, enter = unwrap(function), entering(spec, recorder)
     for is_kind, body in _BODIES:
         if is_kind(plain):
             spec.can_await = body is not _generator_body
-            return fitting(function, body(function, enter), functools.partial(_refused, enter))
+            return fitting(function, body(function, enter), functools.partial(_record_refusal, enter))
     return _plain_shell(function, enter)
 
 
 @shielded
-def _refused(enter: Enter, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError) -> None:
+def _record_refusal(enter: Enter, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError) -> None:
     """Record a call whose arguments do not fit: as a failed call in the run around it, if there is one."""
     here = located()
     if here is not None and here.run.open:
@@ -54,10 +54,13 @@ def _refused(enter: Enter, args: tuple[Any, ...], kwargs: dict[str, Any], error:
             frame.fail(error)
 
 
-def _leave(frame: Frame | None) -> None:
-    """Leave a frame in a context other than the one it was entered in."""
-    if _current.get_frame() is frame:
-        _current.set_frame(None)
+def _leave(frame: Frame | None, token: Token[Any]) -> None:
+    """Leave a frame, also in a context other than the one it was entered in."""
+    try:
+        _current.reset_frame(token)
+    except ValueError:
+        if _current.get_frame() is frame:
+            _current.set_frame(None)
 
 
 def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., Any]:
@@ -97,7 +100,7 @@ def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., An
             return result
         try:
             is_future = kind is not dict and kind is not list and _follow(frame, result)
-            return result if is_future else _settled(frame, result)
+            return result if is_future else _end_with(frame, result)
         except RecursionError:
             frame.close(None)  # the stack is full: what the promise brings is not recorded
             return result
@@ -105,20 +108,20 @@ def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., An
     return recorded
 
 
-def _settled(frame: Frame, result: Any) -> Any:
+def _end_with(frame: Frame, result: Any) -> Any:
     """End the frame of a function with its result. A coroutine or generator keeps it open until that ends.
 
     A run is also kept open by the generators that its result stores, such as the body of a web response.
     """
     if _is_promise(type(result)):
-        return _following(frame, result, Streams())
-    held = _held(frame, result) if frame.run is frame else None
+        return _follow_promise(frame, result, Streams())
+    held = _hold_open(frame, result) if frame.run is frame else None
     if held is None:
         frame.close(result)
     return result if held is None else held
 
 
-def _following(frame: Frame, promise: Any, beside: Streams) -> Any:
+def _follow_promise(frame: Frame, promise: Any, beside: Streams) -> Any:
     """Return a coroutine or generator that does what another does, in the frame, and keeps the frame open."""
     body = _PROMISES[type(promise)](_Pending(promise, frame, beside).start, lambda _args, _kwargs: frame, beside)
     name_like(body, promise)
@@ -129,15 +132,15 @@ def _following(frame: Frame, promise: Any, beside: Streams) -> Any:
 
 
 @shielded
-def _held(frame: Frame, result: Any) -> Any:
+def _hold_open(frame: Frame, result: Any) -> Any:
     """Have the generators that a result stores keep a run open; return the result, or the tuple that replaces it; None without any."""
     beside, replaced, left = Streams(), dict[int, Any](), iter(range(_MOST_VALUES))
 
     def follow(value: Any, depth: int) -> Any:
         kind = type(value)
         if _is_stream(kind):
-            if id(value) not in replaced and _waits(value, frame.run):
-                replaced[id(value)] = _following(frame, value, beside)
+            if id(value) not in replaced and _is_unstarted(value, frame.run):
+                replaced[id(value)] = _follow_promise(frame, value, beside)
             return replaced.get(id(value), value)
         if next(left, None) is None or depth == 0 or kind is str or value is None or issubclass(kind, _CLOSED):
             return value
@@ -160,7 +163,7 @@ def _held(frame: Frame, result: Any) -> Any:
     return result if beside.open else None
 
 
-def _waits(stream: Any, run: Run) -> bool:
+def _is_unstarted(stream: Any, run: Run) -> bool:
     """Return whether a generator has not been started, and keeps no run open but those nested in this one: others may own it."""
     inner = FOLLOWED.get(stream)
     while inner is not None and inner is not run:
@@ -192,7 +195,7 @@ class _Pending:
         # The coroutine around it warns that it was never awaited; once is enough.
         if type(self._promise) is CoroutineType:
             self._promise.close()
-        Stream(self._frame, self._beside).fail(GeneratorExit("it was dropped before it was started"))
+        RecordedStream(self._frame, self._beside).fail(GeneratorExit("it was dropped before it was started"))
 
 
 def _is_future(kind: type) -> bool:
@@ -229,23 +232,17 @@ def _coroutine_body(function: Callable[..., Any], enter: Enter, _beside: Streams
         try:
             result = await function(*args, **kwargs)
         except BaseException as error:
-            try:
-                _current.reset_frame(token)
-            except ValueError:
-                _leave(frame)
+            _leave(frame, token)
             frame.fail(error)
             if frame.run.stored is not None and type(error) is not GeneratorExit:
                 await frame.run.stored
             raise
-        try:
-            _current.reset_frame(token)
-        except ValueError:
-            _leave(frame)
+        _leave(frame, token)
         kind = type(result)
         if kind is str or result is None or (frame.run is not frame and (kind is dict or not _is_promise(kind))):
             frame.close(result)
         else:
-            result = _settled(frame, result)
+            result = _end_with(frame, result)
         if frame.run.stored is not None:
             await frame.run.stored
         return result
@@ -259,7 +256,7 @@ def _generator_body(function: Callable[..., Any], enter: Enter, beside: Streams 
         frame = enter(args, kwargs)
         if frame is None:
             return (yield from generator)
-        stream = Stream(frame, beside)
+        stream = RecordedStream(frame, beside)
         thrown: BaseException | None = None
         value: Any = None
         while True:
@@ -284,7 +281,7 @@ def _generator_body(function: Callable[..., Any], enter: Enter, beside: Streams 
             stream.add(item)
             kind = type(item)
             if kind is GeneratorType or kind is AsyncGeneratorType:
-                item = _yielded(stream, item)
+                item = _follow_yielded(stream, item)
             try:
                 value, thrown = (yield item), None
             except BaseException as error:  # noqa: BLE001
@@ -298,40 +295,31 @@ def _async_generator_body(function: Callable[..., Any], enter: Enter, beside: St
     async def recorded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         generator = function(*args, **kwargs)
         frame = enter(args, kwargs)
-        stream = Stream(frame, beside)
+        stream = RecordedStream(frame, beside)
         before = frame or _current.get_frame()  # if nothing is recorded, the current frame stays
-        resume: Callable[[Any], Any] = _unhooked(generator)
+        resume: Callable[[Any], Any] = _hide_from_loop(generator)
         value: Any = None
         while True:
             token = _current.set_frame(before)
             try:
                 item = await resume(value)
             except StopAsyncIteration:
-                try:
-                    _current.reset_frame(token)
-                except ValueError:
-                    _leave(before)
+                _leave(before, token)
                 stream.close(None)
                 if frame is not None and frame.run.stored is not None:
                     await frame.run.stored
                 return
             except BaseException as error:
-                try:
-                    _current.reset_frame(token)
-                except ValueError:
-                    _leave(before)
+                _leave(before, token)
                 stream.fail(error)
                 if frame is not None and frame.run.stored is not None:
                     await frame.run.stored
                 raise
-            try:
-                _current.reset_frame(token)
-            except ValueError:
-                _leave(before)
+            _leave(before, token)
             stream.add(item)
             kind = type(item)
             if kind is GeneratorType or kind is AsyncGeneratorType:
-                item = _yielded(stream, item)
+                item = _follow_yielded(stream, item)
             try:
                 value = yield item
                 resume = generator.asend
@@ -368,16 +356,16 @@ def _is_promise(kind: type) -> bool:
     return kind is CoroutineType or kind is GeneratorType or kind is AsyncGeneratorType
 
 
-def _yielded(stream: Stream, item: Any) -> Any:
+def _follow_yielded(stream: RecordedStream, item: Any) -> Any:
     """Return a generator that a stream yields, so that it keeps the frame open as well."""
     if stream.frame is None:
         return item
     if stream.beside is None:
         stream.beside = Streams(count=1)
-    return _following(stream.frame, item, stream.beside)
+    return _follow_promise(stream.frame, item, stream.beside)
 
 
-def _unhooked(generator: AsyncGenerator[Any, Any]) -> Callable[[Any], Any]:
+def _hide_from_loop(generator: AsyncGenerator[Any, Any]) -> Callable[[Any], Any]:
     """Return the first `asend` of an inner generator, which hides that generator from the event loop.
 
     At its end the loop closes every generator that it knows, all at once. The outer generator closes the inner one. If the loop knew
@@ -393,3 +381,114 @@ def _unhooked(generator: AsyncGenerator[Any, Any]) -> Callable[[Any], Any]:
             sys.set_asyncgen_hooks(*hooks)
 
     return first
+
+
+class Streams:
+    """The streams that keep one frame open until the last of them has ended: those in a result, and those that a stream yields."""
+
+    __slots__ = ("error", "open", "results")
+
+    def __init__(self, *, count: int = 0) -> None:
+        self.open = count
+        self.error: BaseException | None = None
+        """The first error that left one of them."""
+        self.results: list[Any] = []
+
+
+class RecordedStream:
+    """The frame of a generator: its items, up to a number and a length, and how it ended."""
+
+    __slots__ = ("beside", "closing", "count", "found", "frame", "items", "last", "left", "text")
+
+    def __init__(self, frame: Frame | None, beside: Streams | None = None) -> None:
+        self.frame = frame
+        self.beside = beside
+        self.closing: BaseException | None = None
+        self.items: list[Any] = []
+        self.last: Any = None
+        self.count = 0
+        self.text = True
+        self.left = 0 if frame is None or not frame.run.owner.capture_output else frame.run.max_text
+        self.found: ResultReader | None = None
+        """Reads the results that a streaming retriever yields, before they are rendered or dropped."""
+        if isinstance(frame, Call) and frame.spec.searches:
+            self.found = frame.hits = _reader_for(frame)
+
+    @shielded
+    def add(self, item: object) -> None:
+        """Record an item."""
+        self.count += 1
+        self.last = item
+        if self.found is not None:
+            self.found.read_item(item)
+        if type(item) is not str:
+            self.text = False
+            if len(self.items) >= MAX_ITEMS:
+                self.left = 0
+        if self.left > 0:
+            rendered = render(item, self.left)
+            self.items.append(rendered)
+            self.left -= len(rendered) if type(rendered) is str else 50
+
+    def thrown(self, error: BaseException) -> None:
+        """Note what the caller threw into the generator. A close ends the stream, however the generator reacts to it."""
+        if isinstance(error, GeneratorExit):
+            self.closing = error
+
+    @shielded_end
+    def close(self, returned: object) -> None:
+        """Record that the generator is exhausted, or returned when it was closed."""
+        self._end(returned if self.closing is None else None, self.closing)
+
+    @shielded_end
+    def fail(self, error: BaseException) -> None:
+        """Record that an exception left the generator; the items until then are kept."""
+        self._end(None, error)
+
+    def _end(self, returned: object, error: BaseException | None) -> None:
+        frame, beside = self.frame, self.beside
+        if frame is None:
+            return
+        result = self._result(returned)
+        if beside is not None:
+            with frame.run.owner.lock:
+                beside.open -= 1
+                beside.error = error = beside.error or error
+                beside.results += [result] if self.count or not beside.open else []
+                if beside.open:
+                    return
+            result = beside.results if len(beside.results) > 1 else beside.results[0]
+        if error is not None:
+            if result and frame.result is None:
+                frame.result = result
+            if isinstance(frame, Call):
+                frame.hits = frame.found()
+            frame.fail(error)
+        elif isinstance(frame, Call):
+            # A streamed text is one result.
+            frame.hits = None if self.found is None or self.text else self.found.results()
+            frame.end_with(result, self.last if returned is None else returned)
+        else:
+            frame.close(result)
+
+    def _result(self, returned: object) -> Any:
+        """Return streamed texts as one text, anything else as a list."""
+        if self.text and self.count:
+            joined: Any = "".join(self.items)
+            more = self.count - len(self.items)
+            out: Any = f"{joined}… [{more:,} more pieces]" if more else joined
+        else:
+            out = list(self.items)
+            if self.count > len(out):
+                out.append(f"… {self.count - len(out):,} more")
+        if returned is None:
+            return out
+        return {"yielded": out, "returned": returned} if self.count else returned
+
+
+@shielded
+def _reader_for(search: Call) -> ResultReader | None:
+    """Return a reader for the results that a streaming retriever yields."""
+    from grace_kp.confidence import ResultReader  # loaded with the first search
+
+    return ResultReader(search.spec.scores)

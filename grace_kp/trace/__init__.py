@@ -23,9 +23,8 @@ if TYPE_CHECKING:
         label,
     )
     from grace_kp.trace._files import default_mode, keep_private, refuse_planted_link, whole_file, write_whole
-    from grace_kp.trace._json_text import object_without_duplicates
+    from grace_kp.trace._json_text import TooLong, lines_of, object_without_duplicates
     from grace_kp.trace._jsonl import FileRun, SpanFormat, read_runs, read_traces, write_traces
-    from grace_kp.trace._lines import TooLong, lines_of
     from grace_kp.trace._model import (
         Entity,
         KnowledgeGraphDelta,
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
         Step,
         Task,
         ToolRef,
+        refuse_what_json_cannot_hold,
     )
-    from grace_kp.trace._problems import refuse_what_json_cannot_hold
     from grace_kp.trace._records import (
         CallRecord,
         ConfidenceRecord,
@@ -104,11 +103,9 @@ __all__ = [
 _NAMES = {
     "_attributes": ("MAX_METADATA MAX_TAGS MAX_VALUE METADATA PARENT SESSION TAG USER attributes_in comparable label"),
     "_files": "default_mode keep_private refuse_planted_link whole_file write_whole",
-    "_json_text": "object_without_duplicates",
+    "_json_text": "TooLong lines_of object_without_duplicates",
     "_jsonl": "FileRun SpanFormat read_runs read_traces write_traces",
-    "_lines": "TooLong lines_of",
-    "_model": "Entity KnowledgeGraphDelta Metadata Outcome ReasoningTrace Relationship Step Task ToolRef",
-    "_problems": "refuse_what_json_cannot_hold",
+    "_model": "Entity KnowledgeGraphDelta Metadata Outcome ReasoningTrace Relationship Step Task ToolRef refuse_what_json_cannot_hold",
     "_records": (
         "CallRecord ConfidenceRecord DecisionRecord ErrorRecord EvaluationRecord JudgementRecord "
         "NoticeRecord ResponseRecord ScoreRecord SearchRecord UnusableScore ValueRecord read_decisions"

@@ -1,25 +1,28 @@
-"""JSON text as values with their lines: one line of a file, or a text with documents over several lines.
+"""JSON text as values with their lines: a line of a file, a text with documents over several lines, the bounded lines of a stream.
 
-A value that cannot be read becomes a `Broken` with the reason and the place. The meaning of the values is unknown here.
+A value that cannot be read becomes a `BrokenText` with the reason and the place. The meaning of the values is unknown here.
 """
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from grace_kp.errors import brief
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
+
 _SPACE = re.compile(r"[ \t\r\n]*")
 _OUTSIDE_TEXTS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(-?Infinity|NaN)|(-?[0-9]{4301,})', re.DOTALL)
 TOO_DEEP = "is nested too deeply to be read"
 
 
-class Broken(NamedTuple):
+class BrokenText(NamedTuple):
     """Text that is not JSON, with the reason and the place."""
 
     problem: str
@@ -30,7 +33,7 @@ class Broken(NamedTuple):
     """Whether the text ends where a value could go on."""
 
 
-class Found(NamedTuple):
+class FoundValue(NamedTuple):
     """A value, the line on which it begins, and its path in a list."""
 
     value: Any
@@ -38,19 +41,19 @@ class Found(NamedTuple):
     path: str = ""
 
 
-def read_line(text: str, line: int) -> Found | Broken:
+def read_line(text: str, line: int) -> FoundValue | BrokenText:
     """Read the value of a line."""
     text = text.rstrip()
     try:
-        return Found(json.loads(text, parse_constant=_refuse_constant), line)
+        return FoundValue(json.loads(text, parse_constant=_refuse_constant), line)
     except json.JSONDecodeError as error:
         incomplete = error.pos >= len(text) and not error.msg.startswith("Unterminated string")
-        return Broken(f"is not JSON: {_message(error)}", line, error.colno, incomplete=incomplete)
+        return BrokenText(f"is not JSON: {_message(error)}", line, error.colno, incomplete=incomplete)
     except (ValueError, RecursionError) as error:
-        return Broken(_other_problem(error), line)
+        return BrokenText(_other_problem(error), line)
 
 
-def read_text(text: str, line: int, is_part: Callable[[object], bool]) -> Iterator[Found | Broken]:
+def read_text(text: str, line: int, is_part: Callable[[object], bool]) -> Iterator[FoundValue | BrokenText]:
     """Yield the values of a text, each over any number of lines; the items of a list separately.
 
     After a broken value, reading continues at the next line with the same indentation that opens an object or a list.
@@ -73,7 +76,7 @@ class _Text:
         self._is_part = is_part
         self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
-    def values(self) -> Iterator[Found | Broken]:
+    def values(self) -> Iterator[FoundValue | BrokenText]:
         position = self._skip(0)
         while position < len(self._text):
             if self._text[position] == "[" and self._is_list_of_values(position):
@@ -92,7 +95,7 @@ class _Text:
             return self._text[first : first + 1] in {"{", "["}
         return isinstance(item, dict | list) and not self._is_part(item)
 
-    def _items(self, start: int) -> Generator[Found | Broken, None, int]:
+    def _items(self, start: int) -> Generator[FoundValue | BrokenText, None, int]:
         """Yield the items of a list; return the position after it."""
         position, index = self._skip(start + 1), 0
         while True:
@@ -105,14 +108,14 @@ class _Text:
             if was_read and following == ",":
                 position = self._skip(position + 1)
             elif was_read and following:
-                yield Broken("is not JSON: expecting ',' or ']' after an item of the list", self._line_of(position))
+                yield BrokenText("is not JSON: expecting ',' or ']' after an item of the list", self._line_of(position))
                 position = position if following in "{[" else self._next_value(position, begin)
             elif was_read:
-                yield Broken("is not JSON: the list is not closed", self._line_of(position))
+                yield BrokenText("is not JSON: the list is not closed", self._line_of(position))
             if position >= len(self._text):
                 return position
 
-    def _value(self, position: int, path: str) -> Generator[Found | Broken, None, tuple[int, bool]]:
+    def _value(self, position: int, path: str) -> Generator[FoundValue | BrokenText, None, tuple[int, bool]]:
         """Yield one value or its problem; return the position to continue at, and whether the value was read."""
         line = self._line_of(position)
         try:
@@ -120,20 +123,20 @@ class _Text:
         except json.JSONDecodeError as error:
             yield self._broken(error, line, path)
         except (ValueError, RecursionError) as error:
-            yield Broken(_other_problem(error), self._line_within(position, line), path=path)
+            yield BrokenText(_other_problem(error), self._line_within(position, line), path=path)
         else:
-            yield Found(value, line, path)
+            yield FoundValue(value, line, path)
             return end, True
         return self._next_value(position + 1, position), False
 
-    def _broken(self, error: json.JSONDecodeError, line: int, path: str) -> Broken:
+    def _broken(self, error: json.JSONDecodeError, line: int, path: str) -> BrokenText:
         where = error.pos
         at = line + self._text.count("\n", self._counted, where)
         column = where - self._text.rfind("\n", 0, where)
         if column == 1 and self._text[where : where + 1] in {"{", "["} and at > line:
             # The next value begins where this value should go on: this value was cut off.
-            return Broken("is not JSON: it is not complete when the next value begins", line, path=path)
-        return Broken(f"is not JSON: {_message(error)}", at, column, path)
+            return BrokenText("is not JSON: it is not complete when the next value begins", line, path=path)
+        return BrokenText(f"is not JSON: {_message(error)}", at, column, path)
 
     def _line_within(self, position: int, line: int) -> int:
         """Return the line of the first unreadable number from `position` on."""
@@ -187,3 +190,82 @@ def object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = [key for key, _ in pairs]
         raise ValueError(f"duplicate key {brief(next(key for key in keys if keys.count(key) > 1))}")
     return result
+
+
+_GZIP = b"\x1f\x8b"
+_CHUNK = 1 << 20
+SKIPPED = 16
+"""Multiple of the limit beyond which a line is not even skipped: the rest of the file is left unread."""
+
+
+class TooLong(NamedTuple):
+    """A line beyond the limit. `ends` is True if reading stopped before the end of the line."""
+
+    ends: bool = False
+
+
+def lines_of(file: object, limit: int) -> Iterator[bytes | TooLong]:
+    """Yield the lines of a stream as bytes, unpacked if they are packed; `TooLong` replaces a line of more than `limit` bytes."""
+    raw: Any = getattr(file, "buffer", None)  # the bytes below a text file may be packed
+    wide = str(getattr(file, "encoding", "")).lower().startswith(("utf-16", "utf_16", "utf16", "utf-32", "utf_32"))
+    if wide or not hasattr(raw, "read"):
+        raw = file
+    head = raw.read(2)
+    if isinstance(head, str):
+        yield from _bounded_lines(_EncodedLines(head, raw), limit)
+        return
+    if head and len(head) < 2:
+        head += raw.read(1) or b""
+    stream: Any = io.BufferedReader(_Rest(head or b"", raw), 1 << 16)
+    yield from _bounded_lines(gzip.GzipFile(fileobj=stream, mode="rb") if head == _GZIP else stream, limit)
+
+
+def _bounded_lines(stream: Any, limit: int) -> Iterator[bytes | TooLong]:
+    while line := stream.readline(limit + 1):
+        if len(line) <= limit or line.endswith(b"\n"):
+            yield line
+            continue
+        left = SKIPPED * limit
+        while left > 0 and (piece := stream.readline(_CHUNK)):
+            left -= len(piece)
+            if piece.endswith(b"\n"):
+                break
+        yield TooLong(ends=left <= 0)
+        if left <= 0:
+            return
+
+
+class _Rest(io.RawIOBase):
+    """A binary stream after the bytes that were read from it to look at."""
+
+    def __init__(self, head: bytes, stream: IO[bytes]) -> None:
+        self._head = head
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._head[: len(buffer)]
+        self._head = self._head[len(data) :]
+        data = data or self._stream.read(len(buffer)) or b""
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _EncodedLines:
+    """A text stream as lines of UTF-8, after the text that was read from it to look at."""
+
+    def __init__(self, head: str, text: IO[str]) -> None:
+        self._head = head
+        self._text = text
+
+    def readline(self, size: int) -> bytes:
+        """Return the next line, or its first `size` characters."""
+        line, newline, rest = self._head.partition("\n")
+        if newline:
+            self._head = rest
+            return (line + newline).encode("utf-8", "surrogatepass")
+        self._head = ""
+        more: str = self._text.readline(size)
+        return (line + more).encode("utf-8", "surrogatepass")

@@ -18,13 +18,12 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from grace_kp.errors import InvalidRecord, InvalidTrace
 from grace_kp.settings import Settings
 from grace_kp.trace._files import whole_file
-from grace_kp.trace._json_text import TOO_DEEP, Broken, Found, read_line, read_text
-from grace_kp.trace._lines import TooLong, lines_of
+from grace_kp.trace._json_text import TOO_DEEP, BrokenText, FoundValue, TooLong, lines_of, read_line, read_text
 from grace_kp.trace._model import ReasoningTrace
 from grace_kp.trace.formats import is_message, is_native, read_run, runs_in, span_format
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     Source = str | os.PathLike[str] | IO[bytes] | IO[str]
 
@@ -125,16 +124,18 @@ def write_traces(path: str | os.PathLike[str], traces: Iterable[ReasoningTrace],
         InvalidTrace: a trace holds a value without a form in JSON, or is an `InvalidRecord` from `read_traces`.
     """
     if path == STANDARD:
-        stream = getattr(sys.stdout, "buffer", None)
-        if stream is not None:
-            sys.stdout.flush()
-            return _write(stream, traces)
-        return _write(_Encoding(sys.stdout), traces)
+        stream: Any = getattr(sys.stdout, "buffer", None)
+        sys.stdout.flush()
+        if stream is None:  # a replaced standard output, which takes text only
+            return _write(lambda line: sys.stdout.write(line.decode()), traces)
+        count = _write(stream.write, traces)
+        stream.flush()
+        return count
     with whole_file(path, mode) as file:
         if not os.path.realpath(path).endswith(".gz"):
-            return _write(file, traces)
+            return _write(file.write, traces)
         with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-            return _write(packed, traces)
+            return _write(packed.write, traces)
 
 
 class _Reading:
@@ -162,14 +163,14 @@ class _Reading:
             yield from self._stream(sys.stdin if source == STANDARD else source)
 
     def _stream(self, file: object) -> Iterator[FileRun | InvalidRecord]:
-        self._created_at = _modified(file)
+        self._created_at = _modification_time(file)
         lines = self._lines(file)
         first = next(lines, None)
         if first is None:
             return
         if isinstance(first, str):
             found = read_line(first, self._line)
-            if isinstance(found, Broken) and found.incomplete and first.lstrip()[:1] in {"{", "["}:
+            if isinstance(found, BrokenText) and found.incomplete and first.lstrip()[:1] in {"{", "["}:
                 yield from self._text(first, lines)
                 return
             yield from self._traces_of(found)
@@ -227,14 +228,14 @@ class _Reading:
             kept.append("\n" * (self._line - expected) + line)  # blank lines were skipped, but count
             expected = self._line
         for found in read_text("".join(kept), begin, is_message):
-            if failed is not None and isinstance(found, Broken):
+            if failed is not None and isinstance(found, BrokenText):
                 break  # broken because the rest could not be read
             yield from self._traces_of(found)
         if failed is not None:
             yield failed
 
-    def _traces_of(self, found: Found | Broken) -> Iterator[FileRun | InvalidRecord]:
-        if isinstance(found, Broken):
+    def _traces_of(self, found: FoundValue | BrokenText) -> Iterator[FileRun | InvalidRecord]:
+        if isinstance(found, BrokenText):
             column = f" (column {found.column})" if found.column else ""
             yield self._invalid(found.problem + column, found.line, found.path)
             return
@@ -281,19 +282,6 @@ class _Reading:
         return InvalidRecord(problem, file=self._label, line=line, path=path)
 
 
-class _Encoding:
-    """A text stream that accepts bytes, for a replaced standard output."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
-
-    def write(self, data: bytes) -> None:
-        self._stream.write(data.decode())
-
-    def flush(self) -> None:
-        self._stream.flush()
-
-
 def _label(source: object) -> str:
     if source == STANDARD:
         return "<stdin>"
@@ -322,7 +310,7 @@ def _read_problem(error: Exception) -> str:
     return f"cannot be read: {reason}"
 
 
-def _modified(file: Any) -> str | None:
+def _modification_time(file: Any) -> str | None:
     """Return when the file was last written, as ISO 8601 in UTC; None without a file on disk."""
     try:
         status = os.fstat(file.fileno())
@@ -337,12 +325,11 @@ def _below(path: str, inner: str) -> str:
     return f"{path}.{inner}" if path and inner and not inner.startswith("[") else path + inner
 
 
-def _write(file: Any, traces: Iterable[ReasoningTrace]) -> int:
+def _write(write: Callable[[bytes], object], traces: Iterable[ReasoningTrace]) -> int:
     count = 0
     for trace in traces:
         if isinstance(trace, InvalidTrace):
             raise trace
-        file.write(trace.to_json().encode() + b"\n")
+        write(trace.to_json().encode() + b"\n")
         count += 1
-    file.flush()
     return count

@@ -1,6 +1,6 @@
-"""The JSON contract of a reasoning trace (KnowledgePulse schema v1), and the only place that uses pydantic models.
+"""The JSON contract of a reasoning trace (KnowledgePulse schema v1), its checks, and the messages about a document that breaks it.
 
-It describes a finished run. `record/` produces traces, `value/` scores them.
+It describes a finished run. `record/` produces traces, `value/` scores them. `_records` types what is stored under `grace`.
 """
 
 from __future__ import annotations
@@ -9,20 +9,24 @@ import json
 import math
 import re
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, Self
+from errno import EISDIR
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, Self, overload
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
-from grace_kp.errors import InvalidTrace, is_unit
+from grace_kp.errors import InvalidTrace, brief, is_unit
 from grace_kp.levels import PrivacyLevel, StepType, Visibility
 from grace_kp.trace import _records
-from grace_kp.trace._problems import invalid, refuse_what_json_cannot_hold
+from grace_kp.trace._files import write_whole
 from grace_kp.trace._records import CallRecord, ErrorRecord, EvaluationRecord, ScoreRecord, ValueRecord
 from grace_kp.trace._render import SCALARS
-from grace_kp.trace._shown import Shown
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
+
+    from pydantic_core import ErrorDetails
 
     from grace_kp.trace._records import ConfidenceRecord, DecisionRecord
 
@@ -106,7 +110,7 @@ TraceId = Annotated[str, _begins_with("kp:trace:")]
 Instant = Annotated[str, AfterValidator(_instant)]
 
 
-class _Part(BaseModel):
+class _JsonObject(BaseModel):
     """A JSON object of the contract: strict types, unknown keys kept, absent optionals left out when written.
 
     A null where the schema has an optional field is taken as its absence.
@@ -168,7 +172,7 @@ class _Part(BaseModel):
 def _dump(value: object) -> Any:
     if type(value) in SCALARS:
         return value
-    if isinstance(value, _Part):
+    if isinstance(value, _JsonObject):
         return value.to_dict()
     if isinstance(value, list):
         return [_dump(item) for item in value]
@@ -181,7 +185,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-class Metadata(_Part):
+class Metadata(_JsonObject):
     """Facts about a run beside its steps."""
 
     created_at: Instant
@@ -199,21 +203,21 @@ class Metadata(_Part):
     validated_by: Names | None = None
 
 
-class Task(_Part):
+class Task(_JsonObject):
     """The agent's task."""
 
     objective: NonEmpty
     input_schema: dict[str, Any] | None = None
 
 
-class ToolRef(_Part):
+class ToolRef(_JsonObject):
     """The tool that a step used."""
 
     name: str
     mcp_server: str | None = None
 
 
-class Step(_Part):
+class Step(_JsonObject):
     """One step of a run."""
 
     step_id: WholeNumber
@@ -226,7 +230,7 @@ class Step(_Part):
     latency_ms: Milliseconds | None = None
 
 
-class Outcome(_Part):
+class Outcome(_JsonObject):
     """How the run ended."""
 
     result_summary: str
@@ -234,28 +238,28 @@ class Outcome(_Part):
     """The GRACE confidence, or the confidence that the run set itself; 0 to 1."""
 
 
-class Entity(_Part):
+class Entity(_JsonObject):
     """An entity that the run learned about."""
 
     name: str
     type: str
 
 
-class Relationship(_Part):
+class Relationship(_JsonObject):
     """A fact that the run learned, and since when it is valid."""
 
     fact: str
     valid_from: str
 
 
-class KnowledgeGraphDelta(_Part):
+class KnowledgeGraphDelta(_JsonObject):
     """Additions of the run to a knowledge graph."""
 
     entities: list[Entity]
     relationships: list[Relationship]
 
 
-class ReasoningTrace(_Part, Shown):
+class ReasoningTrace(_JsonObject):
     """A finished run, in the form that is stored, exported and scored.
 
     Read a trace with `ReasoningTrace.model_validate(document)` and write it with `to_dict()`; the two are inverse to each other.
@@ -291,6 +295,44 @@ class ReasoningTrace(_Part, Shown):
         except UnicodeEncodeError:  # half a surrogate pair, which JSON holds only as an escape
             text = json.dumps(document, indent=indent, separators=separators)
         return text
+
+    @overload
+    def to_html(self, path: None = None) -> str: ...
+    @overload
+    def to_html(self, path: str | os.PathLike[str]) -> Path: ...
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | Path:
+        """Write the run as one HTML file that can be mailed, or return its text.
+
+        The file needs no network and runs no script. It holds everything that the trace holds: figures, steps with arguments and results,
+        decisions, durations and the JSON; very long texts are cut with a note. Recording has removed the secrets that it recognised. A trace
+        that another program wrote is shown as it is.
+
+        Args:
+            path: the file to write, replaced as a whole if it exists; a new file is readable by its owner only (setting `file_mode`). The text
+                is returned when None.
+
+        Returns:
+            The path, or the text without one.
+
+        Raises:
+            IsADirectoryError: the path is a folder.
+            OSError: the file cannot be written.
+        """
+        from grace_kp.trace.html import run_page
+
+        if path is None:
+            return run_page(self)
+        if Path(path).is_dir():
+            raise IsADirectoryError(EISDIR, "is a folder; name a file in it, such as run.html", str(path))
+        write_whole(path, run_page(self))
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        """Return the run for a notebook: its figures, and its steps as far as the notebook stays small."""
+        from grace_kp.pages import notebook
+        from grace_kp.trace.html import run_excerpt
+
+        return notebook(run_excerpt(self))
 
     @property
     def tool_names(self) -> list[str]:
@@ -390,3 +432,99 @@ class ReasoningTrace(_Part, Shown):
     def awaits(self) -> tuple[str, ...]:
         """What is added to the trace later: "judgement", "value" or "scores"; empty for a trace that is complete."""
         return _records.texts_of(self._part("awaits"))
+
+
+MAX_DEPTH = 200
+"""Nesting of objects and lists; deeper documents overflow the stack of JSON readers."""
+MAX_BITS = 14_000
+"""About 4,200 decimal digits; Python refuses to print or parse integers of more than 4,300."""
+
+_WORDS = {
+    "missing": "is missing",
+    "string_type": "must be a text",
+    "too_short": "must have at least one item",
+    "int_type": "must be a whole number",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+}
+
+
+def invalid(error: ValidationError, what: str) -> InvalidTrace:
+    """Return the error for the first problem of a `what`: the value found, and the number of other wrong fields."""
+    problems = error.errors(include_url=False)
+    first = problems[0]
+    path = location_text(first["loc"])
+    message = _message(first)
+    if first["type"] != "missing":
+        message += f" (got {brief(first['input'])})"
+    others = len({location_text(problem["loc"]) for problem in problems} - {path})
+    if others:
+        message += f"; {others} more {'field is' if others == 1 else 'fields are'} wrong"
+    return InvalidTrace(message if path else f"a {what} {message}", path=path)
+
+
+def refuse_what_json_cannot_hold(document: object) -> None:
+    """Check every value of a document, also where the schema allows any.
+
+    Raises:
+        InvalidTrace: a value or key has no form in JSON, or the nesting exceeds MAX_DEPTH; the message names the place.
+    """
+    waiting: list[tuple[Any, tuple[int | str, ...]]] = [(document, ())]
+    while waiting:
+        value, place = waiting.pop()
+        if len(place) > MAX_DEPTH:
+            raise InvalidTrace(f"is nested more than {MAX_DEPTH} levels deep", path=location_text(place[:6]) + "…")
+        if isinstance(value, dict):
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    raise InvalidTrace(f"has a key that is not a text: {brief(key)}", path=location_text(place))
+                if type(item) is not str:
+                    waiting.append((item, (*place, key)))
+        elif isinstance(value, list):
+            waiting.extend((item, (*place, index)) for index, item in enumerate(value))
+        elif isinstance(value, float):
+            if not math.isfinite(value):
+                raise InvalidTrace(f"must be a finite number (got {value!r})", path=location_text(place))
+        elif isinstance(value, int):
+            if value.bit_length() > MAX_BITS:
+                raise InvalidTrace(
+                    "must be a number that can be written out (got a very large one)", path=location_text(place)
+                )
+        elif value is not None and not isinstance(value, str):
+            raise InvalidTrace(
+                f"must be a JSON value (got one of type {type(value).__name__})", path=location_text(place)
+            )
+
+
+def problem_text(problem: ErrorDetails) -> str:
+    """Return one of pydantic's findings with the value found, unless the message names the value itself."""
+    names_value = problem["type"] in {"missing", "value_error", "problem_at"}
+    return _message(problem) + ("" if names_value else f", not {brief(problem['input'])}")
+
+
+def _message(problem: ErrorDetails) -> str:
+    kind, context = problem["type"], problem.get("ctx", {})
+    if kind in _WORDS:
+        return _WORDS[kind]
+    if kind in {"enum", "literal_error"}:
+        return f"must be {context['expected']}"
+    if kind == "greater_than_equal":
+        return f"must be at least {context['ge']}"
+    if kind == "value_error":
+        return str(context["error"])
+    return problem["msg"][:1].lower() + problem["msg"][1:]
+
+
+def location_text(location: tuple[int | str, ...]) -> str:
+    """Return a location as a path such as `steps[2].tool`."""
+    path = ""
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        else:
+            name = part if len(part) <= 60 else part[:57] + "..."
+            path += f".{name}" if path else name
+    return path

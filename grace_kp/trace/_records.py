@@ -377,12 +377,10 @@ _READERS: dict[str, Callable[[object], Any]] = {
     "Mapping[str, float]": lambda part: {name: item for name, item in _parts_of(part).items() if item is not None},
     "Mapping[str, float | None]": _parts_of,
     "InterventionLevel": _level_of,
-    "ErrorRecord": partial(read, ErrorRecord),
-    "EvaluationRecord": partial(read, EvaluationRecord),
-    "JudgementRecord": partial(read, JudgementRecord),
-    "NoticeRecord": partial(read, NoticeRecord),
-    "ResponseRecord": partial(read, ResponseRecord),
-    "SearchRecord": partial(read, SearchRecord),
+    **{
+        kind.__name__: partial(read, kind)
+        for kind in (ErrorRecord, EvaluationRecord, JudgementRecord, NoticeRecord, ResponseRecord, SearchRecord)
+    },
 }
 
 

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from grace_kp.errors import GraceError, MissingExtra, brief
 from grace_kp.trace._json_text import object_without_duplicates
-from grace_kp.trace._problems import location_text, problem_text
+from grace_kp.trace._model import location_text, problem_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

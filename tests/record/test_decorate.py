@@ -1,6 +1,13 @@
-"""Functions, methods and blocks become recorded ones; whatever cannot be recorded is refused with a reason."""
+"""A recorded function looks and behaves like the function; what cannot be recorded, and arguments that do not fit, are refused."""
 
 from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import inspect
+import warnings
+from concurrent.futures import Future
 
 import pytest
 
@@ -48,3 +55,250 @@ def test_what_cannot_be_decorated_is_refused_with_a_reason(grace):
         grace.tool(kind="serach")
     with pytest.raises(ValueError, match="objective"):
         grace.run("")
+
+
+def test_introspection_is_as_without_the_decorator(grace):
+    """Signature, documentation, name and kind survive."""
+
+    def plain(a: int, *, b: str = "x") -> str:
+        """Doc."""
+        return b
+
+    async def coroutine(a: int) -> int:
+        return a
+
+    def generator(a: int):
+        yield a
+
+    async def async_generator(a: int):
+        yield a
+
+    for function in (plain, coroutine, generator, async_generator):
+        for decorator in (grace.tool, grace.agent, grace.retriever, grace.agent(domain="code")):
+            recorded = decorator(function)
+            assert inspect.signature(recorded) == inspect.signature(function)
+            assert recorded.__doc__ == function.__doc__
+            assert recorded.__name__ == function.__name__
+            assert recorded.__qualname__ == function.__qualname__
+            assert recorded.__module__ == function.__module__
+            for question in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction):
+                assert question(recorded) is question(function)
+
+
+async def test_partials_and_callable_objects_are_seen_for_what_they_are(grace):
+    """Is it async? is asked through partials and `__call__`."""
+
+    async def work(a, b):
+        await asyncio.sleep(0)
+        return a + b
+
+    class Worker:
+        async def __call__(self, a):
+            await asyncio.sleep(0)
+            return a
+
+    partial = grace.tool(functools.partial(work, 1))
+    worker = grace.tool(Worker())
+    assert inspect.iscoroutinefunction(partial)
+    with grace.collect() as traces:
+        async with grace.run("x"):
+            assert await partial(2) == 3
+            assert await worker(5) == 5
+    names = [step.tool.name for step in traces[0].steps if step.tool]
+    assert names == ["work", "Worker"]
+    assert [s.content for s in traces[0].steps if s.type == "observation"] == ["3", "5"]
+
+
+async def test_a_plain_function_that_gives_back_a_promise(grace):
+    """A coroutine, generator or future given back by a plain function keeps the call open until it is done."""
+
+    async def work():
+        await asyncio.sleep(0.01)
+        return "later"
+
+    def pieces():
+        yield "a"
+        yield "b"
+
+    @grace.tool
+    def promise():
+        return work()
+
+    @grace.tool
+    def stream():
+        return pieces()
+
+    pending = Future()
+
+    @grace.tool
+    def future():
+        return pending
+
+    with grace.collect() as traces:
+        async with grace.run("x"):
+            assert await promise() == "later"
+            assert list(stream()) == ["a", "b"]
+            assert future() is pending
+            pending.set_result("done")
+    assert [s.content for s in traces[0].steps if s.type == "observation"] == ["later", "ab", "done"]
+
+
+async def coroutine(a, /, b, c=3, *, d=4):
+    return a, b, c, d
+
+
+def generator(a, /, b, c=3, *, d=4):
+    yield a, b, c, d
+
+
+async def async_generator(a, /, b, c=3, *, d=4):
+    yield a, b, c, d
+
+
+async def required(a, *, b):
+    return a, b
+
+
+async def anything(*args, **kwargs):
+    return args, kwargs
+
+
+class Owner:
+    async def method(self, a):
+        return a
+
+    async def __call__(self, a):
+        return a
+
+
+FUNCTIONS = {
+    "coroutine": coroutine,
+    "generator": generator,
+    "async_generator": async_generator,
+    "required": required,
+    "anything": anything,
+    "method": Owner().method,
+    "object": Owner(),
+    "partial": functools.partial(coroutine, 1),
+    "partial_by_name": functools.partial(coroutine, 1, d=2),
+    "partial_of_object": functools.partial(Owner(), 1),
+}
+CALLS = {
+    "nothing": ((), {}),
+    "one": ((1,), {}),
+    "two": ((1, 2), {}),
+    "four": ((1, 2, 3, 4), {}),
+    "keyword": ((1, 2), {"d": 5}),
+    "unexpected": ((1, 2), {"x": 5}),
+    "twice": ((1, 2), {"b": 5}),
+    "position_only": ((), {"a": 1, "b": 2}),
+}
+
+
+def error_of(function, args, kwargs):
+    try:
+        made = function(*args, **kwargs)
+    except TypeError as error:
+        return str(error)
+    if inspect.iscoroutine(made):
+        made.close()
+    return None
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("kind", ["tool", "agent", "tool_of_tool", "gate", "gate_of_tool"])
+def test_arguments_fail_at_the_call_with_the_error_of_the_function(grace, kind, name, call):
+    """The call raises the TypeError that the function itself raises, and no run is recorded."""
+    function, (args, kwargs) = FUNCTIONS[name], CALLS[call]
+    if kind.startswith("gate") and "generator" in name:
+        return
+    decorators = {
+        "tool": grace.tool,
+        "agent": grace.agent,
+        "tool_of_tool": lambda function: grace.tool(grace.tool(function)),
+        "gate": grace.gate(unmeasured="silent"),
+        "gate_of_tool": lambda function: grace.gate(unmeasured="silent")(grace.tool(function)),
+    }
+    with grace.collect() as traces:
+        expected = error_of(function, args, kwargs)
+        assert expected == error_of(decorators[kind](function), args, kwargs)
+    if expected is not None and not (kind == "gate" and "object" in name):  # a gate calls it as a plain function
+        assert [] == traces
+
+
+def test_a_plain_gate_refuses_arguments_with_the_error_of_the_action(grace):
+    """A gated plain function raises the same TypeError as the function."""
+
+    def act(a):
+        return a
+
+    assert error_of(act, (1, 2), {}) == error_of(grace.gate(unmeasured="silent")(act), (1, 2), {})
+
+
+async def test_a_call_that_does_not_fit_is_a_failed_call_of_the_run_around_it(grace):
+    """Inside a run the call is recorded with its TypeError, as a call of a plain function is."""
+    tool = grace.tool(coroutine)
+    with grace.collect() as traces, grace.run("x"):
+        with pytest.raises(TypeError, match="missing 1 required positional argument: 'b'"):
+            tool(1)
+        assert (1, 2, 3, 4) == await tool(1, 2)
+    assert [
+        "TypeError: coroutine() missing 1 required positional argument: 'b'",
+        "[1, 2, 3, 4]",
+    ] == [step.content for step in traces[0].steps if step.type == "observation"]
+
+
+@pytest.mark.parametrize("make", [lambda f: f, lambda f: functools.partial(f), lambda f: lambda *args: f(*args)])
+def test_a_coroutine_that_is_not_awaited_warns_once_by_its_name(grace, make):
+    """The warning is that of the bare function, for functions that return coroutines, too; nothing is recorded."""
+
+    async def forgotten(a):
+        return a
+
+    def warned(function):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            function(1)
+            gc.collect()
+        return [str(item.message) for item in caught]
+
+    assert warned(make(forgotten)) == warned(grace.tool(make(forgotten)))
+
+
+def test_the_objective_is_given_or_found(grace):
+    """A template or callable on the bound arguments wins; then the first text; then the call itself."""
+
+    @grace.agent(objective="Analyse {ticker} for {days} days")
+    def templated(ticker, days=3): ...
+
+    @grace.agent(objective=lambda ticker, days: f"{ticker}/{days}")
+    def computed(ticker, days): ...
+
+    @grace.agent(objective=lambda arguments: f"got {sorted(arguments)}")
+    def mapped(ticker, days): ...
+
+    @grace.agent
+    def first_text(number, text): ...
+
+    @grace.agent
+    def nothing(number): ...
+
+    @grace.agent(objective="{broken")
+    def broken(text): ...
+
+    with grace.collect() as traces:
+        templated("TSM", days=5)
+        computed("TSM", 5)
+        mapped("TSM", 5)
+        first_text(3, "hello")
+        nothing(7)
+        broken("still works")
+    assert [t.task.objective for t in traces] == [
+        "Analyse TSM for 5 days",
+        "TSM/5",
+        "got ['days', 'ticker']",
+        "hello",
+        "nothing(7)",
+        "still works",
+    ]

@@ -1,12 +1,18 @@
-"""The document of a run holds what is captured, and counts what was not scanned."""
+"""The document of a run holds what is captured, without secrets, as the same JSON with orjson and without it."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.record import Documents, current_run
+from grace_kp.record import Documents, _json, current_run, to_json
+from grace_kp.record._stored import merged_entries, named_secrets, stored_entry, without
 
 
 def test_structure_without_content(monkeypatch):
@@ -45,7 +51,7 @@ def agent_of(grace):
 
 def test_a_trace_counts_texts_that_were_not_scanned_to_their_end(grace, monkeypatch):
     """Their ends are removed unread."""
-    monkeypatch.setattr("grace_kp.trace.redaction._text.MAX_CHARACTERS", 8_000)
+    monkeypatch.setattr("grace_kp.trace.redaction._scan.MAX_CHARACTERS", 8_000)
     monkeypatch.setattr("grace_kp.trace.redaction._scan.Scan.LONGEST_EXPECTED", 8_000)
     with grace.collect() as traces:
         agent_of(grace)("word " * 2_500)
@@ -129,3 +135,112 @@ def test_classes_of_exceptions_are_redacted():
     documents = [trace.to_json() for trace in grace.store.query()]
     assert (2, []) == (len(documents), [text for text in documents if secret in text])
     assert "[REDACTED:api_key]" == grace.store.query()[0].grace["error"]["type"]
+
+
+ENTRY = {
+    "id": "1",
+    "action": "login",
+    "outcome": "failed",
+    "arguments": {"user": "bob", "password": "hunter2hunter2"},
+    "error": "ValueError: bad password hunter2hunter2",
+    "response": {"action": "proceed", "user_input": "use hunter2hunter2", "modified": {"password": "swordfish99"}},
+    "evaluation": {"reason": "it quotes bob"},
+}
+
+
+def test_an_argument_that_is_secret_by_its_name_is_removed_everywhere():
+    """Also where a reviewer's words or an error repeat it."""
+    secrets = named_secrets([ENTRY])
+    assert ["hunter2hunter2", "swordfish99"] == secrets
+    document = without({"decisions": [stored_entry(ENTRY, identifiers=False)]}, secrets)
+    assert "hunter2" not in str(document)
+    assert "swordfish" not in str(document)
+    assert "bob" == document["decisions"][0]["arguments"]["user"]
+
+
+def test_short_arguments_are_too_common_to_be_removed_everywhere():
+    assert [] == named_secrets([{"arguments": {"password": "abc"}}])
+
+
+def test_without_secrets_a_document_is_the_same_object():
+    document = {"steps": [1]}
+    assert without(document, []) is document
+
+
+@pytest.mark.parametrize(
+    ("capture", "arguments", "user_input"),
+    [
+        ({"capture_input": False}, "[not captured]", "[not captured]"),
+        ({"capture_output": False}, "bob", "[not captured]"),
+    ],
+)
+def test_without_captured_contents_structure_stays(capture, arguments, user_input):
+    """Names of arguments, outcomes and types of errors stay; values and words of people do not."""
+    stored = stored_entry(ENTRY, identifiers=False, **capture)
+    assert ("login", "failed", "ValueError") == (stored["action"], stored["outcome"], stored["error"])
+    assert (arguments, user_input) == (stored["arguments"]["user"], stored["response"]["user_input"])
+    assert "[not captured]" == stored["evaluation"]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "merged"),
+    [
+        ("waiting", "executed", ["executed"]),
+        ("executed", "executed_before", ["executed"]),
+        ("waiting", "executed_before", ["executed_before"]),
+        ("failed", "executed", ["executed"]),
+    ],
+)
+def test_each_decision_has_one_entry_after_a_resume(earlier, later, merged):
+    """The later outcome counts, unless it states merely that the action ran before."""
+    found = merged_entries([{"id": "1", "outcome": earlier}], [{"id": "1", "outcome": later}])
+    assert merged == [entry["outcome"] for entry in found]
+
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters())
+)
+KEYS = st.text(st.characters()) | st.integers() | st.none() | st.booleans()
+VALUES = st.recursive(SCALARS, lambda values: st.lists(values) | st.dictionaries(KEYS, values), max_leaves=12)
+
+
+@pytest.fixture
+def without_orjson(monkeypatch):
+    """Returns what is written where orjson is not installed."""
+
+    def encode(value):
+        with monkeypatch.context() as patch:
+            patch.setattr(_json, "dumps", None)
+            return to_json(value)
+
+    return encode
+
+
+@given(VALUES)
+def test_orjson_writes_the_same_bytes_as_pydantic(value):
+    """Floats, large integers, keys of any type, control characters and half surrogate pairs included."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_json, "dumps", None)
+        expected = to_json(value)
+    assert expected == to_json(value)
+
+
+@pytest.mark.parametrize("number", [0.0, -0.0, 1e15, 1e16, 1e21, 1e-5, 1e-7, 5e-324, 0.1 + 0.2, 2**63, -(2**63), 2**64])
+def test_numbers_are_written_in_the_same_form(number, without_orjson):
+    """Readers compare traces by their text."""
+    assert without_orjson([number]) == to_json([number])
+
+
+@pytest.mark.parametrize("number", [0.1, -0.0, 1e300, 5e-324, 2**80])
+def test_numbers_come_back_as_they_were(number):
+    """Nothing is rounded."""
+    assert repr([number]) == repr(json.loads(to_json([number])))
+
+
+def test_half_a_surrogate_pair_becomes_a_question_mark(without_orjson):
+    """UTF-8 cannot hold it."""
+    assert b'{"a":"x?y"}' == to_json({"a": "x\ud800y"}) == without_orjson({"a": "x\ud800y"})

@@ -13,6 +13,8 @@ from grace_kp.errors import StoreError
 from grace_kp.record import TROUBLES
 from grace_kp.store._memory import MemoryStore
 
+pytestmark = pytest.mark.usefixtures("strict")
+
 MESSAGE = "cannot reach https://ana:hunter2secret@example.com with password=hunter2secret"
 
 
@@ -68,14 +70,8 @@ def test_the_message_of_a_failing_store_is_redacted(caplog):
     assert "hunter2secret" not in text
 
 
-@pytest.fixture(autouse=True)
-def strict(monkeypatch):
-    """An error inside recording fails the test instead of being survived."""
-    monkeypatch.setenv("GRACE_KP_STRICT_RECORDING", "1")
-
-
 @pytest.fixture
-def lenient(monkeypatch):
+def lenient(strict, monkeypatch):
     """As in production: an error inside recording is counted and survived."""
     monkeypatch.delenv("GRACE_KP_STRICT_RECORDING")
 
@@ -114,12 +110,12 @@ PARTS = {
     "opening": in_recorder("opened"),
     "ending": in_recorder("ended"),
     "rendering of arguments": in_module("_enter", "render"),
-    "rendering of results": in_module("_call", "render"),
+    "rendering of results": in_module("_run", "render"),
     "rendering of errors": in_module("_run", "describe_error"),
     "rendering of thoughts": in_module("_run", "render_text"),
-    "rendering of items": in_module("_stream", "render"),
+    "rendering of items": in_module("_wrap", "render"),
     "endings": in_module("_host.Host", "status_after"),
-    "hits": in_module("_call.Call", "read_hits"),
+    "hits": in_module("_run.Call", "read_hits"),
     "calls": in_module("_enter", "Call"),
     "runs": in_module("_enter", "Run"),
 }

@@ -15,16 +15,12 @@ import grace_kp as gk
 from tests import warm
 from tests.exhaustive import exhaustive, product
 
+pytestmark = pytest.mark.usefixtures("strict")
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
 ALL = 100_000
-
-
-@pytest.fixture(autouse=True)
-def strict(monkeypatch):
-    """An error inside recording fails the test instead of being survived."""
-    monkeypatch.setenv("GRACE_KP_STRICT_RECORDING", "1")
 
 
 def calls_of(trace):
@@ -364,3 +360,88 @@ def test_runs_in_multiprocessing_children_are_stored_once(tmp_path, method):
     for trace in traces:
         assert [f"{trace.task.objective}/{n}" for n in range(3)] == [content for _, content in calls_of(trace)]
         assert trace.to_dict() == json.loads(trace.to_json())
+
+
+@pytest.mark.parametrize(
+    ("leave", "status", "code"),
+    [
+        ("signal.raise_signal(signal.SIGINT)\n    await asyncio.sleep(10)", "cancelled", -2),
+        ("raise KeyboardInterrupt", "cancelled", -2),
+        ("raise SystemExit(3)", "exited", 3),
+        ("sys.exit('bye')", "exited", 1),
+    ],
+)
+def test_leaving_asyncio_run_closes_the_run_and_says_how(tmp_path, leave, status, code):
+    """Ctrl-C and SystemExit in a coroutine: the process ends as without recording, and the trace is stored.
+
+    A run before it has loaded what finishing takes: Python forgets that it was ended by Ctrl-C when modules are loaded at its exit,
+    and then exits with 1 instead.
+    """
+    body = f"""
+import asyncio, signal, sys
+import grace_kp as gk
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a process started in the background may have inherited "ignored"
+grace = gk.Grace(store=sys.argv[1], reviewer=None, embedder=None)
+record = sys.argv[2] == "recorded"
+async def work(n):
+    await asyncio.sleep(0)
+    {leave}
+async def agent(text):
+    await work(1)
+if record:
+    with grace.run("before"):
+        grace.thought("ready")
+    grace.flush()
+    work, agent = grace.tool(work), grace.agent(agent)
+asyncio.run(agent("leave"))
+"""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    plain, recorded = python(body, url, "plain"), python(body, url, "recorded")
+    assert (code, plain.stdout) == (plain.returncode, recorded.stdout)
+    assert plain.returncode == recorded.returncode
+    assert plain.stderr.splitlines()[-1:] == recorded.stderr.splitlines()[-1:]
+    (trace,) = (trace for trace in stored_in(url) if trace.task.objective == "leave")
+    assert (status, False) == (trace.grace["status"], trace.metadata.success)
+    assert [status] == [call["status"] for call in trace.grace["calls"]]
+
+
+@pytest.mark.parametrize("closes", [False, True])
+def test_a_run_left_open_at_exit_is_found_with_what_it_had_done(tmp_path, closes):
+    """The interpreter exits in the middle, before the journal is due: the process does not hang, and the steps so far are not lost."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    ran = python(
+        """
+        import sys, threading, time
+        import grace_kp as gk
+        from grace_kp.store import _writer
+        _writer.STOP_SECONDS = 60.0  # one is too few where a machine is busy
+        grace = gk.Grace(store=sys.argv[1], reviewer=None, embedder=None, journal_ms=60_000)
+        @grace.tool
+        def work(n): return n
+        @grace.agent
+        def forever(text):
+            work(1)
+            begun.set()
+            go.wait(60)
+            work(2)
+            done.set()
+            time.sleep(600)
+        begun, go, done = (threading.Event() for _ in range(3))
+        with grace.run("finished"): work(0)
+        threading.Thread(target=forever, args=("open",), daemon=True).start()
+        begun.wait(60)
+        grace.flush()
+        time.sleep(0.1)  # until the writer has nothing to do
+        go.set()
+        done.wait(60)
+        if sys.argv[2] == "True": grace.close()
+        """,
+        url,
+        str(closes),
+    )
+    assert (0, "") == (ran.returncode, ran.stderr)
+    traces = {trace.task.objective: trace for trace in stored_in(url)}
+    assert {"finished", "open"} == set(traces)
+    assert "completed" == traces["finished"].grace["status"]
+    assert "interrupted" == traces["open"].grace["status"]
+    assert [{"n": 1}, {"n": 2}] == [step.input for step in traces["open"].steps if step.type == "tool_call"]

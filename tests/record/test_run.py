@@ -1,21 +1,19 @@
-"""A live run takes thoughts, an outcome and attributes, and ends once."""
+"""A live run takes thoughts, calls of models, an outcome and attributes, belongs to the run around it, and ends once."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-import os
-import subprocess
-import sys
-import textwrap
 import threading
-from pathlib import Path
 
 import pytest
 
 import grace_kp as gk
-from grace_kp.record import Listener, Recorder, Run
+from grace_kp.record import CURRENT, TROUBLES, Listener, ModelCall, Recorder, Run, current_run, nearest, note
 from grace_kp.settings import Settings
+from grace_kp.testing import capture, make_grace
+
+pytestmark = pytest.mark.usefixtures("strict")
 
 
 def test_thoughts_and_the_own_outcome(grace):
@@ -47,36 +45,6 @@ def test_an_unusable_own_confidence_is_not_taken_and_breaks_nothing(grace, confi
     with grace.collect() as traces:
         assert root() == "x"
     assert traces[0].outcome.confidence == traces[0].grace["confidence"]["score"]
-
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-ALL = 100_000
-
-
-@pytest.fixture(autouse=True)
-def strict(monkeypatch):
-    """An error inside recording fails the test instead of being survived."""
-    monkeypatch.setenv("GRACE_KP_STRICT_RECORDING", "1")
-
-
-def python(code, *args, flags=("-W", "error")):
-    """A fresh interpreter that runs `code`, a text or a file."""
-    what = [str(code)] if isinstance(code, Path) else ["-c", textwrap.dedent(code)]
-    return subprocess.run(
-        [sys.executable, *flags, *what, *map(str, args)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
-def stored_in(url):
-    with gk.Grace(store=url, embedder=None, reviewer=None) as reader:
-        return reader.store.query(limit=ALL)
 
 
 async def test_a_cancelled_task_closes_its_run_as_cancelled(grace):
@@ -166,91 +134,6 @@ def test_a_call_that_is_unfinished_at_the_end_is_marked_so(grace):
     assert ["tool_call"] == [step.type for step in trace.steps]
 
 
-@pytest.mark.parametrize(
-    ("leave", "status", "code"),
-    [
-        ("signal.raise_signal(signal.SIGINT)\n    await asyncio.sleep(10)", "cancelled", -2),
-        ("raise KeyboardInterrupt", "cancelled", -2),
-        ("raise SystemExit(3)", "exited", 3),
-        ("sys.exit('bye')", "exited", 1),
-    ],
-)
-def test_leaving_asyncio_run_closes_the_run_and_says_how(tmp_path, leave, status, code):
-    """Ctrl-C and SystemExit in a coroutine: the process ends as without recording, and the trace is stored.
-
-    A run before it has loaded what finishing takes: Python forgets that it was ended by Ctrl-C when modules are loaded at its exit,
-    and then exits with 1 instead.
-    """
-    body = f"""
-import asyncio, signal, sys
-import grace_kp as gk
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a process started in the background may have inherited "ignored"
-grace = gk.Grace(store=sys.argv[1], reviewer=None, embedder=None)
-record = sys.argv[2] == "recorded"
-async def work(n):
-    await asyncio.sleep(0)
-    {leave}
-async def agent(text):
-    await work(1)
-if record:
-    with grace.run("before"):
-        grace.thought("ready")
-    grace.flush()
-    work, agent = grace.tool(work), grace.agent(agent)
-asyncio.run(agent("leave"))
-"""
-    url = f"sqlite:///{tmp_path / 't.db'}"
-    plain, recorded = python(body, url, "plain"), python(body, url, "recorded")
-    assert (code, plain.stdout) == (plain.returncode, recorded.stdout)
-    assert plain.returncode == recorded.returncode
-    assert plain.stderr.splitlines()[-1:] == recorded.stderr.splitlines()[-1:]
-    (trace,) = (trace for trace in stored_in(url) if trace.task.objective == "leave")
-    assert (status, False) == (trace.grace["status"], trace.metadata.success)
-    assert [status] == [call["status"] for call in trace.grace["calls"]]
-
-
-@pytest.mark.parametrize("closes", [False, True])
-def test_a_run_left_open_at_exit_is_found_with_what_it_had_done(tmp_path, closes):
-    """The interpreter exits in the middle, before the journal is due: the process does not hang, and the steps so far are not lost."""
-    url = f"sqlite:///{tmp_path / 't.db'}"
-    ran = python(
-        """
-        import sys, threading, time
-        import grace_kp as gk
-        from grace_kp.store import _writer
-        _writer.STOP_SECONDS = 60.0  # one is too few where a machine is busy
-        grace = gk.Grace(store=sys.argv[1], reviewer=None, embedder=None, journal_ms=60_000)
-        @grace.tool
-        def work(n): return n
-        @grace.agent
-        def forever(text):
-            work(1)
-            begun.set()
-            go.wait(60)
-            work(2)
-            done.set()
-            time.sleep(600)
-        begun, go, done = (threading.Event() for _ in range(3))
-        with grace.run("finished"): work(0)
-        threading.Thread(target=forever, args=("open",), daemon=True).start()
-        begun.wait(60)
-        grace.flush()
-        time.sleep(0.1)  # until the writer has nothing to do
-        go.set()
-        done.wait(60)
-        if sys.argv[2] == "True": grace.close()
-        """,
-        url,
-        str(closes),
-    )
-    assert (0, "") == (ran.returncode, ran.stderr)
-    traces = {trace.task.objective: trace for trace in stored_in(url)}
-    assert {"finished", "open"} == set(traces)
-    assert "completed" == traces["finished"].grace["status"]
-    assert "interrupted" == traces["open"].grace["status"]
-    assert [{"n": 1}, {"n": 2}] == [step.input for step in traces["open"].steps if step.type == "tool_call"]
-
-
 def test_a_run_of_another_runtime_that_outlives_its_parent_is_stored(grace):
     """The parent has been stored, and released what it recorded, when the number of its call is asked for."""
     begun, go = threading.Event(), threading.Event()
@@ -337,3 +220,162 @@ def test_a_resumed_run_that_two_threads_ask_for_its_id_continues_the_earlier_run
     threads[0].join()
     assert ["kp:trace:earlier"] * 2 == ids
     assert ({"id": "kp:trace:earlier"}, ()) == (run.earlier, run.missing)
+
+
+def types_of(trace):
+    return [step.type for step in trace.steps]
+
+
+def test_a_nested_agent_is_a_trace_of_its_own_linked_both_ways(grace):
+    """Parent and child know each other by id, and the parent has a step for the child."""
+
+    @grace.tool
+    def look():
+        return "seen"
+
+    @grace.agent
+    def child(task):
+        return look()
+
+    @grace.agent
+    def parent(task):
+        return child("sub-task")
+
+    with grace.collect() as traces:
+        parent("task")
+    inner, outer = traces
+    assert (inner.task.objective, outer.task.objective) == ("sub-task", "task")
+    assert types_of(outer) == ["tool_call", "observation"]
+    assert outer.steps[0].tool.name == "child"
+    assert outer.grace["children"] == [inner.id]
+    assert outer.grace["calls"][0]["child"] == inner.id
+    assert inner.grace["parent"] == {"trace_id": outer.id, "call_id": outer.grace["calls"][0]["call_id"]}
+
+
+def test_a_tool_outside_of_any_run_is_a_run_of_its_own(grace):
+    """A root call opens a run, whatever it is."""
+
+    @grace.tool
+    def lonely(text):
+        return text.upper()
+
+    with grace.collect() as traces:
+        assert lonely("hi") == "HI"
+    assert types_of(traces[0]) == ["tool_call", "observation"]
+    assert traces[0].task.objective == "hi"
+
+
+def test_switched_off_nothing_is_recorded(monkeypatch):
+    """GRACE_KP_ENABLED=0 leaves decorated functions as if they were not."""
+    monkeypatch.setenv("GRACE_KP_ENABLED", "0")
+    grace = gk.Grace(store="memory:")
+
+    @grace.tool
+    def add(a, b):
+        return a + b
+
+    @grace.agent
+    def root(question):
+        return add(1, 2)
+
+    with grace.collect() as traces:
+        assert root("x") == 3
+        with grace.run("y") as run:
+            run.thought("nobody hears this")
+    assert traces == []
+    with pytest.raises(RuntimeError, match="not kept"):
+        _ = run.trace
+
+
+def test_a_model_call_is_a_thought_with_its_tokens(grace):
+    """Its text becomes a step; its usage is summed up for the run."""
+    with grace.run("q") as run:
+        for text, tokens in (("first", 3), ("", 4)):
+            usage = {"input_tokens": tokens, "total_tokens": tokens}
+            run.model_called(ModelCall("m", start=0, end=2_000_000, text=text, usage=usage))
+    grace.flush()
+    trace = run.trace
+    assert [("thought", "first", 2.0)] == [(step.type, step.content, step.latency_ms) for step in trace.steps]
+    assert {"input_tokens": 7, "total_tokens": 7} == trace.grace["usage"]
+    expected = [
+        {"model": "m", "status": "ok", "latency_ms": 2.0, "input_tokens": 3, "total_tokens": 3, "step": 0},
+        {"model": "m", "status": "ok", "latency_ms": 2.0, "input_tokens": 4, "total_tokens": 4},
+    ]
+    assert expected == trace.grace["model_calls"]
+
+
+def test_a_failed_model_that_the_run_survives_is_a_recovery(grace):
+    with grace.run("q") as run:
+        run.model_called(ModelCall("m", start=0, end=1, status="error", error=("Timeout", "too slow")))
+        run.thought("again")
+    assert ["error_recovery", "thought"] == [step.type for step in run.trace.steps]
+    assert "Recovered from m: Timeout: too slow" == run.trace.steps[0].content
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_events_beyond_the_bound_are_counted(limit):
+    import grace_kp as gk
+
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, max_steps=limit) as grace, grace.run("q") as run:
+        for _ in range(3):
+            run.thought("hm")
+            run.model_called(ModelCall("m", start=0, end=1, text="ha"))
+    assert 6 - limit == run.trace.grace["dropped_steps"]
+
+
+def test_a_context_has_its_own_current_run(grace):
+    """A copied context sees the run that was current when it was copied; a plain thread sees none."""
+    seen = []
+    with grace.run("q") as run:
+        copied = contextvars.copy_context()
+        thread = threading.Thread(target=lambda: seen.append(current_run()))
+        thread.start()
+        thread.join()
+        assert run is CURRENT.get()
+    assert [None] == seen
+    assert run is copied.run(CURRENT.get)
+    assert copied.run(current_run) is None  # it has ended
+    assert CURRENT.get() is None
+
+
+def test_captures_side_by_side_hold_their_own_runs(grace):
+    def captured(objective):
+        with capture() as traces:
+            with grace.run(objective):
+                pass
+            return [trace.task.objective for trace in traces]
+
+    assert (["a"], ["b"]) == (
+        contextvars.copy_context().run(captured, "a"),
+        contextvars.copy_context().run(captured, "b"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "theirs", "own"), [("text", False, 0), (ValueError("x"), True, 0), (ValueError("x"), False, 1)]
+)
+def test_only_errors_of_our_own_may_have_cost_evidence(monkeypatch, error, theirs, own):
+    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING", raising=False)
+    before, counted = TROUBLES.own, sum(TROUBLES.counts.values())
+    note("a test", error, theirs=theirs)
+    assert (own, 1) == (TROUBLES.own - before, sum(TROUBLES.counts.values()) - counted)
+
+
+def test_a_nested_run_has_the_user_around_it():
+    """Unless it states its own."""
+    grace = make_grace()
+    seen = []
+
+    @grace.agent
+    def inner(question):
+        seen.append(nearest(current_run(), "user"))
+
+    @grace.agent(user="bo")
+    def own(question):
+        seen.append(nearest(current_run(), "user"))
+
+    with grace.run("outer", user="ana"):
+        inner("x")
+        own("x")
+    inner("x")
+    assert ["ana", "bo", None] == seen

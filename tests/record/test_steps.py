@@ -1,16 +1,22 @@
-"""The steps of a trace: calls, observations, thoughts, and recoveries from errors."""
+"""The steps of a trace: calls with unchanged inputs and results, searches, thoughts, and recoveries from errors."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from grace_kp.record._steps import StepBuilder
+import grace_kp as gk
+from grace_kp.record import TOOL, Call, Listener, Recorder, Spec, open_run
+from grace_kp.record._run import ModelCall, Note
+from grace_kp.record._steps import StepBuilder, name_arguments, plain_input, texts_of
+from grace_kp.settings import Settings
 from grace_kp.testing import FakeClock, capture, fixed_ids, make_grace
+from grace_kp.trace import Redactor, have_plain_names
 from tests.exhaustive import examples
 
 
@@ -245,3 +251,166 @@ def test_tools_of_one_name_are_not_mixed_up(grace):
     named = [[(step.tool.name, step.input) for step in trace.steps if step.tool] for trace in traces]
     secret = "look [REDACTED:api_key]"
     assert [[("look", {"question": "x"}), ("look", {"place": "y"}), (secret, {"place": "z"})]] * 2 == named
+
+
+def test_input_is_what_was_passed_although_the_tool_changes_it(grace):
+    """Mutable arguments are rendered at once; a later change of them does not show."""
+
+    @grace.tool
+    def consume(items, options):
+        items.clear()
+        options["seen"] = True
+
+    with grace.collect() as traces, grace.run("eat"):
+        consume([1, 2, 3], {"fast": True})
+    assert traces[0].steps[0].input == {"items": [1, 2, 3], "options": {"fast": True}}
+
+
+def test_a_result_that_is_changed_later_is_recorded_as_it_was(grace):
+    """Mutable results are rendered when they are returned."""
+
+    @grace.tool
+    def listing():
+        return ["a"]
+
+    with grace.collect() as traces, grace.run("list"):
+        listing().append("b")
+    assert traces[0].steps[1].content == '["a"]'
+
+
+def test_retrievers_give_evidence(grace):
+    """Number, scores and sources of the results stand with the call, and raise the confidence."""
+
+    @grace.retriever
+    def search(query):
+        return [{"text": "a", "score": 0.9, "source": "x.md"}, {"text": "b", "score": 0.8, "source": "y.md"}]
+
+    with grace.collect() as traces, grace.run("find it"):
+        search("it")
+    found = traces[0].grace["calls"][0]["search"]
+    assert found["count"] == 2
+    assert found["scores"] == [0.9, 0.8]
+    assert found["sources"] == ["x.md", "y.md"]
+    assert traces[0].grace["confidence"]["breakdown"]["search_quality"] == 0.9
+
+
+def searched(grace, search):
+    with grace.run("look it up"):
+        search()
+    (trace,) = grace.store.query()
+    return trace.grace["calls"][0]["search"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "value", "why"),
+    [
+        (math.nan, "nan", "it is not finite"),
+        (-1, "-1.0", "a similarity is from 0 to 1"),
+        (5, "5.0", "a similarity is from 0 to 1"),
+        ("0.1", "'0.1'", "it is not a number"),
+        (None, "None", "the score is None"),
+    ],
+)
+def test_an_unusable_score_is_named_in_the_trace(grace, bad, value, why):
+    """It is counted and shown with the reason, beside the scores that can be used."""
+    results = [{"score": 0.5, "source": "a"}, {"score": bad, "source": "b"}]
+    search = searched(grace, grace.retriever(lambda: results, name="search"))
+    assert [0.5] == search["scores"]
+    assert (1, [{"value": value, "why": why}]) == (search["unusable_scores"], search["unusable"])
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"), [("similarity", 0.02), ("distance", 0.98), ("squared_l2_distance", 0.99), (None, None)]
+)
+@pytest.mark.parametrize("decorator", ["retriever", "tool"])
+def test_the_kind_of_scores_is_declared_on_the_retriever(grace, scores, expected, decorator):
+    """A pair counts as what was declared; an undeclared pair cannot be used."""
+    options = {"name": "search", "scores": scores} | ({"kind": "search"} if decorator == "tool" else {})
+    search = searched(grace, getattr(grace, decorator)(**options)(lambda: [("a document", 0.02)]))
+    assert ([] if expected is None else [expected]) == search["scores"]
+    assert (scores, int(expected is None)) == (search.get("kind"), search.get("unusable_scores", 0))
+
+
+def test_an_exact_hit_by_distance_beats_an_unrelated_one(grace):
+    """A distance of 0.02 gives a higher confidence than one of 0.93, once it is declared."""
+    scores = []
+    for distance in (0.02, 0.93):
+        search = grace.retriever(scores="distance", name="search")(lambda distance=distance: [("text", distance)])
+        with grace.run("look it up") as run:
+            search()
+        scores.append(run.trace.outcome.confidence)
+    assert scores[0] > 0.9
+    assert scores[1] < 0.6
+
+
+def test_a_value_of_an_unusable_score_holds_no_secret(grace):
+    """What stands where a score should stand is redacted, and left out where outputs are not captured."""
+    results = [{"score": "password=hunter2secret", "source": "a"}]
+    search = searched(grace, grace.retriever(lambda: results, name="search"))
+    assert "hunter2secret" not in str(search)
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None, capture_output=False) as quiet:
+        search = searched(quiet, quiet.retriever(lambda: results, name="search"))
+    assert [{"value": "[not captured]", "why": "it is not a number"}] == search["unusable"]
+
+
+def test_results_that_were_not_read_say_so(grace):
+    """An iterator that is not consumed leaves its results unknown, and the trace says that."""
+    search = searched(grace, grace.retriever(lambda: iter([{"score": 0.2}]), name="search"))
+    assert (0, True) == (search["count"], search["unreadable"])
+    assert "not consumed" in search["note"]
+
+
+NAMES = ["question", "limit", "password", "name", "value", "type", "selector", "apiKey", "text"]
+SCALARS = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats()
+TEXTS = st.sampled_from(["", "abc", "password", "#password", "AKIAIOSFODNN7EXAMPLE", "hunter2secret", "\ud800"])
+
+
+def call_of(names, args, kwargs=None):
+    """Return a call of a tool with these parameters."""
+    spec = Spec(None, kind=TOOL, name="look")
+    spec.positional = tuple(names)
+    return Call(open_run(Recorder(Settings(), Listener()), spec, (), {}), spec, None, args, kwargs)
+
+
+@given(st.lists(st.sampled_from(NAMES), unique=True), st.lists(SCALARS | TEXTS, max_size=4).map(tuple))
+def test_plain_input_is_what_redaction_leaves_as_it_is(names, args):
+    """Arguments that need neither rendering nor redaction are those that both leave alone; all others are left to them."""
+    call, redactor = call_of(names, args), Redactor(identifiers=True)
+    redactor.expect([value for value in args if isinstance(value, str)])
+    plain = plain_input(tuple(names) if have_plain_names(names) else None, args, redactor.harmless)
+    if plain is not None:
+        assert repr(redactor.value(name_arguments(call))) == repr(plain)
+
+
+def test_texts_and_whole_numbers_are_plain():
+    """Arguments of most calls are plain; further arguments, fractions, rendered values and other texts are not."""
+    names, harmless = ("question", "limit"), frozenset({"why?"})
+    assert {"question": "why?", "limit": 3} == plain_input(names, ("why?", 3), harmless)
+    assert {"question": "why?"} == plain_input(names, ("why?",), harmless)
+    assert {} == plain_input(names, (), harmless)
+    assert [None] * 5 == [
+        plain_input(*arguments, harmless)
+        for arguments in [
+            (names, ("other",)),
+            (names, (1.5,)),
+            (names, (1, 2, 3)),
+            (names, ["why?"]),
+            (None, ("why?",)),
+        ]
+    ]
+
+
+def test_arguments_beyond_the_parameters_have_a_name():
+    """They stand under the name of the parameter that takes them, and numbers that JSON cannot hold become texts."""
+    assert {"a": "nan", "args": [2]} == name_arguments(call_of(["a"], (float("nan"), 2)))
+
+
+def test_texts_of_all_events_are_found_once():
+    """Texts in arguments, results, thoughts and answers of models, in order; the end of a call repeats none."""
+    call = call_of(["a"], [{"b": "in a dict"}], {"c": "keyword"})
+    call.close(["out"])
+    plain = call_of(["a"], ("in", 3))
+    plain.close("back")
+    events = [*[call] * 2, *[plain] * 2, Note("thought", 0), ModelCall("model", start=0, end=1, text="answer")]
+    expected = ["before", "in a dict", "keyword", "out", "in", "back", "thought", "answer"]
+    assert expected == texts_of(events, ["before"])

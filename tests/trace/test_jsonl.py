@@ -414,11 +414,11 @@ class TestWriting:
         """The link stays a link, the file keeps its mode."""
         path, link = tmp_path / "f", tmp_path / "link"
         path.write_text("before")
-        path.chmod(0o600)
+        path.chmod(0o644)
         link.symlink_to(path)
         assert 1 == write_traces(link, [ReasoningTrace.model_validate(native(1))])
         assert link.is_symlink()
-        assert (native(1), 0o600) == (json.loads(path.read_text("utf-8")), stat.S_IMODE(path.stat().st_mode))
+        assert (native(1), 0o644) == (json.loads(path.read_text("utf-8")), stat.S_IMODE(path.stat().st_mode))
 
     def test_a_place_that_is_not_there_is_named(self, tmp_path):
         """The error names the path that was asked for."""

@@ -9,20 +9,19 @@ import json
 import re
 from collections import deque
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import InvalidTrace, brief
 from grace_kp.trace._model import CONTEXT, TYPE, ReasoningTrace
 from grace_kp.trace._render import MAX_TEXT, cut, render, storable
 from grace_kp.trace._steps import Failure, Failures
-from grace_kp.trace.formats._instants import UNKNOWN, instant_of
-from grace_kp.trace.formats._parts import REFUSAL, Called, Returned, Words
-from grace_kp.trace.formats._texts import plain
-from grace_kp.trace.formats._turns import Turn, read_turn
+from grace_kp.trace.formats._parts import REFUSAL, ToolCall, ToolResult, Words, plain
+from grace_kp.trace.formats._turns import ChatTurn, read_turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
+
 
 FORMAT = "openai_messages"
 NO_OBJECTIVE = "(no objective)"
@@ -195,10 +194,10 @@ class _Chat:
         self._unlinked = 0
         self._prompted = False
 
-    def take(self, turn: Turn) -> None:
+    def take(self, turn: ChatTurn) -> None:
         """Add the steps of the next turn."""
         if turn.side == "system":
-            self._instructed(turn)
+            self._take_instructions(turn)
         elif turn.side == "assistant":
             self.assistant_turns += 1
         elif turn.side == "other":
@@ -206,9 +205,9 @@ class _Chat:
             role = storable(turn.role) if known else "…"
             self._unknown_roles[role] = self._unknown_roles.get(role, 0) + 1
         for part in turn.parts:
-            if isinstance(part, Called):
+            if isinstance(part, ToolCall):
                 self._add_call(part)
-            elif isinstance(part, Returned):
+            elif isinstance(part, ToolResult):
                 self._add_result(part)
             else:
                 self._add_words(part, turn)
@@ -227,12 +226,12 @@ class _Chat:
             found["unlinked_observations"] = self._unlinked
         return found
 
-    def _instructed(self, turn: Turn) -> None:
+    def _take_instructions(self, turn: ChatTurn) -> None:
         for part in turn.parts:
             if isinstance(part, Words) and not self.instructions:
                 self.instructions = part.text.strip().splitlines()[0]
 
-    def _add_words(self, part: Words, turn: Turn) -> None:
+    def _add_words(self, part: Words, turn: ChatTurn) -> None:
         if turn.side == "system":
             return
         if turn.side == "user" and not self._prompted:
@@ -249,7 +248,7 @@ class _Chat:
         if not part.reasoning:
             self.answer = text
 
-    def _add_call(self, call: Called) -> None:
+    def _add_call(self, call: ToolCall) -> None:
         self.recover()
         name = storable(cut(call.name, MAX_NAME))
         tool = {"name": name}
@@ -267,7 +266,7 @@ class _Chat:
         self.calls.append(entry)
         self._open.add(entry, call)
 
-    def _add_result(self, result: Returned) -> None:
+    def _add_result(self, result: ToolResult) -> None:
         text = self._text(result.text)
         step = self._add("observation", content=text)
         self.last_observation = text
@@ -293,13 +292,13 @@ class _Chat:
         return storable(cut(text, self._max_text))
 
 
-def _is_answer(turn: Turn) -> bool:
+def _is_answer(turn: ChatTurn) -> bool:
     """Return whether the turn ends with an answer: text that is neither reasoning nor refusal, without an open call."""
     last = turn.parts[-1] if turn.parts else None
     if not isinstance(last, Words) or last.reasoning or last.text.startswith(REFUSAL):
         return False
-    called = sum(isinstance(part, Called) for part in turn.parts)
-    return called <= sum(isinstance(part, Returned) for part in turn.parts)
+    called = sum(isinstance(part, ToolCall) for part in turn.parts)
+    return called <= sum(isinstance(part, ToolResult) for part in turn.parts)
 
 
 class _OpenCalls:
@@ -312,11 +311,11 @@ class _OpenCalls:
     def __init__(self) -> None:
         self._queues: dict[tuple[str | None, str | None], deque[dict[str, Any]]] = {}
 
-    def add(self, entry: dict[str, Any], call: Called) -> None:
+    def add(self, entry: dict[str, Any], call: ToolCall) -> None:
         for queue in {(call.id, call.name), (call.id, None), (None, call.name), (None, None)}:
             self._queues.setdefault(queue, deque()).append(entry)
 
-    def answered_by(self, result: Returned) -> dict[str, Any] | None:
+    def answered_by(self, result: ToolResult) -> dict[str, Any] | None:
         keys: list[tuple[str | None, str | None]] = []
         if result.id is not None:
             keys = [(result.id, result.name)] if result.name is not None else []
@@ -371,3 +370,60 @@ def _opaque(value: object) -> Any:
     if known is not value:
         return known
     return str(value) if type(value).__module__ in {"datetime", "uuid", "decimal", "pathlib"} else type(value).__name__
+
+
+UNKNOWN = "1970-01-01T00:00:00.000Z"
+"""The time of a run whose document names none."""
+
+_TIME_FIELDS = (
+    "created_at", "createdAt", "created", "started_at", "startedAt", "start_time", "startTime", "timestamp", "create_time",
+    "creationTime", "created_time", "started", "date", "datetime", "time",
+)  # fmt: skip
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_YEAR_SECONDS = 31_536_000.0  # smaller numbers are durations or counters
+
+
+def instant_of(value: object) -> str | None:
+    """Return the value as ISO 8601 in UTC, to the millisecond; None if it is not an instant.
+
+    Accepted are ISO 8601 texts (UTC without a zone), datetimes, numbers of seconds, milli-, micro- or nanoseconds since the epoch, also
+    as text, and objects with one of these under a usual name.
+    """
+    if isinstance(value, dict):
+        return next((found for name in _TIME_FIELDS if (found := _instant(value.get(name))) is not None), None)
+    return _instant(value)
+
+
+def _instant(value: object) -> str | None:
+    if isinstance(value, str):
+        text = value.strip()[:64]
+        try:
+            return _written(datetime.fromisoformat(text)) if not text.isdigit() else _since_epoch(float(text))
+        except (ValueError, OverflowError):
+            pass
+        try:
+            return _since_epoch(float(text))
+        except (ValueError, OverflowError):
+            return None
+    if isinstance(value, datetime):
+        return _written(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _since_epoch(value)
+    return None
+
+
+def _since_epoch(number: float) -> str | None:
+    if not _FIRST_YEAR_SECONDS <= number < 1e20:
+        return None
+    seconds = float(number)
+    while seconds >= 1e11:
+        seconds /= 1_000
+    return _written(_EPOCH + timedelta(seconds=seconds))
+
+
+def _written(moment: datetime) -> str | None:
+    try:
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"

@@ -11,17 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from grace_kp.trace._render import render, to_text
-from grace_kp.trace.formats._texts import (
-    first,
-    kind_of,
-    lowered,
-    part_text,
-    plain,
-    reasoning_of,
-    result_text,
-    word,
-    words,
-)
 
 UNNAMED = "unknown"
 REFUSAL = "[refusal]"
@@ -55,7 +44,7 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class ToolCall:
     """A call of a tool."""
 
     name: str
@@ -65,7 +54,7 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
+class ToolResult:
     """The result of a tool; `failed` is True if the message marks it as an error."""
 
     text: str
@@ -74,7 +63,7 @@ class Returned:
     failed: bool = False
 
 
-Part = Words | Called | Returned
+Part = Words | ToolCall | ToolResult
 
 
 def read_content(content: object, depth: int = 0) -> list[Part]:
@@ -97,10 +86,10 @@ def read_part(part: dict[str, Any]) -> list[Part]:
     """Return the parts in a typed JSON part: usually one, two for a call with its result."""
     kind = kind_of(part)
     if is_result(part):
-        result = returned(part)
+        result = read_result(part)
         return [result] if result.id or result.name or kind != "retry_prompt" else [Words(result.text)]
     if is_call(part):
-        return called_and_returned(part)
+        return call_and_result(part)
     if kind in _SILENT:
         return []
     if kind in _REASONING or part.get("thought") is True or isinstance(part.get("reasoningContent"), dict):
@@ -134,11 +123,11 @@ def is_result(part: object) -> bool:
     return not kind and any(field in part for field in _RESULT_IDS) and any(field in part for field in _OUTPUTS)
 
 
-def called_and_returned(part: dict[str, Any]) -> list[Part]:
+def call_and_result(part: dict[str, Any]) -> list[Part]:
     """Return a call, and its result if the same part holds it."""
     inner = part["toolInvocation"] if isinstance(part.get("toolInvocation"), dict) else part
-    call = called(inner)
-    kind, state = kind_of(part), lowered(inner.get("state"))
+    call = read_call(inner)
+    kind, state = kind_of(part), to_keyword(inner.get("state"))
     hosted = kind.endswith("_call") and kind not in _CALLS
     if not hosted and "state" not in inner and "result" not in inner:
         return [call]
@@ -149,19 +138,19 @@ def called_and_returned(part: dict[str, Any]) -> list[Part]:
     error = first(inner, "errorText", "error")
     output = first(inner, *keys)
     failed = bool(error) or says_failed(inner) or state == "output_error"
-    return [call, Returned(result_text(output), call.id, call.name, failed)]
+    return [call, ToolResult(result_text(output), call.id, call.name, failed)]
 
 
-def called(part: object) -> Called:
+def read_call(part: object) -> ToolCall:
     """Return a call of a tool, in any notation of name, arguments and id."""
     part = plain(part)
     if isinstance(part, str):
         value = _decode(part)
         if not isinstance(value, dict):
-            return Called(part[:200] or UNNAMED, {})
+            return ToolCall(part[:200] or UNNAMED, {})
         part = value
     if not isinstance(part, dict):
-        return Called(UNNAMED, arguments(part))
+        return ToolCall(UNNAMED, arguments(part))
     inner = part
     for field in ("function", "custom", *_CALL_KEYS):
         value = plain(part.get(field))
@@ -170,14 +159,14 @@ def called(part: object) -> Called:
             break
     code = part.get("executableCode")
     if isinstance(code, dict):
-        return Called("code_execution", arguments(code))
+        return ToolCall("code_execution", arguments(code))
     call_id = _first_word(inner, _CALL_IDS) if inner is not part else None
     name = _first_word(inner, _NAMES) or _first_word(part, _NAMES) or _name_in_kind(part)
     server = word(first(part, "server_label", "mcp_server", "serverName"))
-    return Called(name, _arguments_of(inner, part), _first_word(part, _CALL_IDS) or call_id, server)
+    return ToolCall(name, _arguments_of(inner, part), _first_word(part, _CALL_IDS) or call_id, server)
 
 
-def returned(part: dict[str, Any]) -> Returned:
+def read_result(part: dict[str, Any]) -> ToolResult:
     """Return the result of a tool from a part or from a whole message."""
     inner = next((part[field] for field in _RESULT_KEYS if isinstance(part.get(field), dict)), part)
     output = first(inner, *_OUTPUTS)
@@ -197,7 +186,7 @@ def returned(part: dict[str, Any]) -> Returned:
     answered = part.get("call")
     call = answered if isinstance(answered, dict) else {}
     result_id = _first_word(inner, _RESULT_IDS) or _first_word(part, _RESULT_IDS) or many or word(inner.get("id"))
-    return Returned(text, result_id, _first_word(inner, _NAMES) or _first_word(call, _NAMES), failed)
+    return ToolResult(text, result_id, _first_word(inner, _NAMES) or _first_word(call, _NAMES), failed)
 
 
 def says_failed(part: dict[str, Any]) -> bool:
@@ -209,8 +198,8 @@ def says_failed(part: dict[str, Any]) -> bool:
         or (isinstance(flag, str) and flag.strip().lower() == "true")
         or error is True
         or (isinstance(error, str | dict) and bool(error))
-        or lowered(part.get("status")) in _FAILED
-        or lowered(part.get("state")) in _FAILED
+        or to_keyword(part.get("status")) in _FAILED
+        or to_keyword(part.get("state")) in _FAILED
         or kind_of(part).endswith("_error")
     )
 
@@ -276,3 +265,155 @@ def _arguments_of(inner: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]
 
 def _json(value: object) -> list[Part]:
     return [Words(to_text(render(value)))]
+
+
+_TEXTS = frozenset({"text", "input_text", "output_text", "summary_text", "markdown", "user_prompt", "plain_text"})
+_MEDIA = {
+    "image": "image", "image_url": "image", "input_image": "image", "output_image": "image", "image_file": "image",
+    "audio": "audio", "input_audio": "audio", "output_audio": "audio", "audio_url": "audio", "media": "media",
+    "video": "video", "video_url": "video", "input_video": "video", "document": "document", "pdf": "document",
+    "file": "file", "input_file": "file", "file_data": "file", "image_asset_pointer": "image", "blob": "file",
+}  # fmt: skip
+_MEDIA_KEYS = ("image", "document", "video", "audio", "inlineData", "inline_data", "fileData", "file_data")
+MAX_NESTING = 4
+
+
+def reasoning_of(part: dict[str, Any]) -> str:
+    """Return the model's visible reasoning in a part or a message; "" without any."""
+    nested = part.get("reasoningContent")
+    if isinstance(nested, dict):
+        inner = nested.get("reasoningText")
+        part = inner if isinstance(inner, dict) else nested
+    for field in ("thinking", "reasoning", "reasoning_content", "text", "content", "thoughts", "summary"):
+        text = words(part.get(field))
+        if text.strip():
+            return text
+    return ""
+
+
+def result_text(content: object) -> str:
+    """Return the text of a tool's result: text parts joined, media named, other values as JSON."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    content = plain(content)
+    if isinstance(content, dict) and isinstance(content.get("parts"), list):
+        content = content["parts"]
+    if isinstance(content, dict) and _is_text_part(content):
+        return part_text(content)
+    if isinstance(content, list | tuple) and any(isinstance(item, str) or _is_text_part(item) for item in content):
+        texts = (item if isinstance(item, str) else _item_text(item) for item in content)
+        return "\n".join(text for text in texts if text)
+    return to_text(render(content))
+
+
+def words(value: object, depth: int = 0) -> str:
+    """Return the text of a value that should be one: a text, a text part, or a list of these; else ""."""
+    if isinstance(value, str):
+        return value
+    if depth > MAX_NESTING:
+        return ""
+    if isinstance(value, list | tuple):
+        return "\n".join(text for item in value if (text := words(item, depth + 1)))
+    if isinstance(value, dict):
+        found = first(value, "text", "content", "value", "thinking", "reasoning", "message", "summary")
+        return words(found, depth + 1)
+    return ""
+
+
+def kind_of(part: dict[str, Any]) -> str:
+    """Return the type that a part names, in lower case with underscores; "" without one."""
+    for field in ("type", "part_kind", "kind", "content_type"):
+        kind = part.get(field)
+        if kind and isinstance(kind, str):
+            return to_keyword(kind)
+    return ""
+
+
+def to_keyword(value: object) -> str:
+    """Return a keyword in lower case with underscores; "" if it is not a text."""
+    return value[:60].lower().replace("-", "_") if isinstance(value, str) else ""
+
+
+def first(mapping: dict[str, Any], *keys: str) -> Any:
+    """Return the first value under these keys that is not None."""
+    for field in keys:
+        value = mapping.get(field)
+        if value is not None:
+            return value
+    return None
+
+
+def word(value: object) -> str | None:
+    """Return a name or an id as text; None for other values."""
+    if isinstance(value, str):
+        return value if value.strip() else None
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < 200:
+        return str(value)
+    return None
+
+
+def plain(value: object) -> Any:
+    """Return an object of a client library as its dict, and any other value itself."""
+    dump = getattr(value, "model_dump", None) if not isinstance(value, dict | list | str | int | float) else None
+    return dump() if callable(dump) else value
+
+
+def _is_text_part(item: object) -> bool:
+    if not isinstance(item, dict):
+        return False
+    kind = kind_of(item)
+    if kind in _TEXTS:
+        return isinstance(first(item, "text", "value", "content"), str | dict)
+    if kind in _MEDIA:
+        return any(
+            field in item for field in (kind, "source", "data", "url", "file_id", "file", "mimeType", "mime_type")
+        )
+    if kind == "resource":
+        return isinstance(item.get("resource"), dict)
+    if kind:
+        return False
+    return (isinstance(item.get("text"), str) and len(item) == 1) or any(
+        isinstance(item.get(field), dict) for field in _MEDIA_KEYS
+    )
+
+
+def _item_text(item: Any) -> str:
+    return part_text(item) if _is_text_part(item) else to_text(render(item))
+
+
+def part_text(part: dict[str, Any]) -> str:
+    """Return the text of a part that is neither call, result nor reasoning; other media are named in brackets."""
+    kind = kind_of(part)
+    if kind in _MEDIA:
+        return _media(part, _MEDIA[kind])
+    found = first(part, "text", "content", "value", "input_text")
+    if isinstance(found, str):
+        return found
+    text = words(found)
+    if text:
+        return text
+    for field in _MEDIA_KEYS:
+        held = part.get(field)
+        if isinstance(held, dict):
+            mime = first(held, "mimeType", "mime_type")
+            family = mime.partition("/")[0] if isinstance(mime, str) else ""
+            return _media(held, family if family in {"image", "audio", "video"} else _MEDIA.get(field, "file"))
+    if kind == "resource":
+        return words(part.get("resource")) or "[resource]"
+    if kind in _TEXTS:
+        return ""
+    return f"[{kind}]" if kind and kind != "json" else to_text(render(part))
+
+
+def _media(part: dict[str, Any], family: str) -> str:
+    held = next((part[field] for field in ("file", "audio", "input_audio") if isinstance(part.get(field), dict)), part)
+    transcript = words(held.get("transcript")) or words(part.get("transcript"))
+    if transcript:
+        return f"[{family}] {transcript}"
+    document = part.get("document")
+    if isinstance(document, dict) and "source" not in document:
+        return to_text(render(document))
+    name = word(first(held, "filename", "name", "title")) or word(first(part, "filename", "name", "title"))
+    return f"[{family}: {name[:100]}]" if name else f"[{family}]"

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grace_kp.errors import InvalidTrace, brief
 from grace_kp.trace._attributes import MAX_TAGS, label
-from grace_kp.trace.formats._instants import instant_of
-from grace_kp.trace.formats._openai_messages import FORMAT, RunFacts, build_trace
+from grace_kp.trace.formats._openai_messages import FORMAT, RunFacts, build_trace, instant_of
 from grace_kp.trace.formats._turns import is_message
 
 if TYPE_CHECKING:
@@ -153,8 +152,8 @@ def span_format(document: object) -> tuple[str, str] | None:
         elif is_native(value) and ("@type" in value or str(value.get("id")).startswith("kp:trace:")):
             continue
         else:
-            is_chat = any(_is_chat(_decoded(value[field])) for field in _CHATS if field in value)
-            held = ((field, _decoded(item)) for field, item in value.items() if field not in _CONTENTS)
+            is_chat = any(_is_chat(_decode(value[field])) for field in _CHATS if field in value)
+            held = ((field, _decode(item)) for field, item in value.items() if field not in _CONTENTS)
             below = [(item, f"{path}.{field}".lstrip(".")) for field, item in held]
             spans = ((name, path) for name in [_span_name(value, ids_alone=is_chat)] if name)
         found = next(spans, None)
@@ -216,7 +215,7 @@ def _chat_of(document: object) -> tuple[Any, str]:
     if found is not None:
         return found.messages, found.path
     for field in _CHATS:
-        value = _decoded(document.get(field))
+        value = _decode(document.get(field))
         if isinstance(value, list):
             if not value:
                 raise InvalidTrace("must have at least one message", path=field)
@@ -244,7 +243,7 @@ def _find(document: dict[str, Any], depth: int, *, words_alone: bool = False) ->
     Text under `input` or `output` counts as half of an exchange only if the other half is present, or with `words_alone`.
     """
     for field in _CHATS:
-        value = _decoded(document.get(field))
+        value = _decode(document.get(field))
         if isinstance(value, list) and _is_nested_chat(value):
             return _Found(value[0], f"{field}[0]")
         if _is_chat(value):
@@ -258,7 +257,7 @@ def _find(document: dict[str, Any], depth: int, *, words_alone: bool = False) ->
     if asked is not None and (words_alone or not asked.is_text):
         return asked
     for field in _INSIDE:
-        value = _decoded(document.get(field))
+        value = _decode(document.get(field))
         if isinstance(value, dict):
             found = _find(value, depth + 1)
             if found is not None:
@@ -277,7 +276,7 @@ def _exchange(asked: _Found | None, answered: _Found) -> _Found:
 
 def _side(document: dict[str, Any], keys: tuple[str, ...], role: str, depth: int) -> _Found | None:
     for field in keys:
-        value = _decoded(document.get(field))
+        value = _decode(document.get(field))
         found = _messages_in(value, role, depth + 1)
         if found is None and value is not document.get(field):
             found = _messages_in(document[field], role, depth + 1)  # JSON, but not a chat: the text of an answer
@@ -340,7 +339,7 @@ def _is_nested_chat(value: list[Any]) -> bool:
     return len(value) == 1 and _is_chat(value[0])
 
 
-def _decoded(value: object) -> Any:
+def _decode(value: object) -> Any:
     """Decode JSON text, in which tables keep chats; other values stay unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in {"[", "{"}:
         try:
@@ -414,7 +413,7 @@ def _around_the_chat(about: dict[str, Any], place: str) -> dict[str, Any]:
     """Return the fields of the document, and of the objects in it that hold the chat; the outer ones win."""
     fields, inner = about, about
     for name in place.split(".")[:-1]:
-        inner = value if isinstance(value := _decoded(inner.get(name)), dict) else {}
+        inner = value if isinstance(value := _decode(inner.get(name)), dict) else {}
         fields = {**inner, **fields}
     return fields
 

@@ -13,17 +13,21 @@ from typing import Any, Literal
 from grace_kp.errors import InvalidTrace, brief
 from grace_kp.trace.formats._parts import (
     REFUSAL,
-    Called,
     Part,
+    ToolCall,
     Words,
-    called,
-    called_and_returned,
+    call_and_result,
+    first,
     is_call,
     is_result,
+    kind_of,
+    plain,
+    read_call,
     read_content,
-    returned,
+    read_result,
+    reasoning_of,
+    words,
 )
-from grace_kp.trace.formats._texts import first, kind_of, plain, reasoning_of, words
 
 Side = Literal["system", "user", "assistant", "tool", "other"]
 
@@ -47,7 +51,7 @@ _LISTS_OF_CALLS = ("tool_calls", "toolCalls", "toolInvocations")
 
 
 @dataclass(slots=True)
-class Turn:
+class ChatTurn:
     """A message: its side, the role as written, and its parts."""
 
     side: Side
@@ -55,7 +59,7 @@ class Turn:
     parts: list[Part] = field(default_factory=list)
 
 
-def read_turn(message: object, place: str) -> Turn:
+def read_turn(message: object, place: str) -> ChatTurn:
     """Read one message.
 
     Args:
@@ -73,7 +77,7 @@ def read_turn(message: object, place: str) -> Turn:
     if role is None:
         return _item(message, place)
     side = _SIDES.get(role, "other")
-    turn = Turn(side, role)
+    turn = ChatTurn(side, role)
     if role in _WRITTEN_CALLS:
         turn.parts = _written_calls(message)
     elif side == "tool":
@@ -82,7 +86,7 @@ def read_turn(message: object, place: str) -> Turn:
         turn.parts = _assistant(message)
     else:
         turn.parts = read_content(_content(message)) + _calls(message, set()) + _listed_results(message)
-    turn.parts = _joined(turn.parts)
+    turn.parts = _join_words(turn.parts)
     return turn
 
 
@@ -159,7 +163,7 @@ def _is_item(message: dict[str, Any]) -> bool:
     return bool(kind) and (is_call(message) or is_result(message))
 
 
-def _item(message: dict[str, Any], place: str) -> Turn:
+def _item(message: dict[str, Any], place: str) -> ChatTurn:
     kind = kind_of(message)
     if not _is_item(message):
         for name in _ROLE_KEYS:
@@ -169,10 +173,10 @@ def _item(message: dict[str, Any], place: str) -> Turn:
                 )
         raise InvalidTrace("is missing", path=f"{place}.role")
     if kind == "reasoning":
-        return Turn("assistant", kind, _joined([Words(reasoning_of(message), reasoning=True)]))
+        return ChatTurn("assistant", kind, _join_words([Words(reasoning_of(message), reasoning=True)]))
     if is_result(message):
-        return Turn("tool", kind, [returned(message)])
-    return Turn("assistant", kind, called_and_returned(message))
+        return ChatTurn("tool", kind, [read_result(message)])
+    return ChatTurn("assistant", kind, call_and_result(message))
 
 
 def _content(message: dict[str, Any]) -> Any:
@@ -182,7 +186,7 @@ def _content(message: dict[str, Any]) -> Any:
 
 def _assistant(message: dict[str, Any]) -> list[Part]:
     content = read_content(_content(message))
-    ids = {part.id for part in content if isinstance(part, Called) and part.id is not None}
+    ids = {part.id for part in content if isinstance(part, ToolCall) and part.id is not None}
     parts: list[Part] = []
     if not any(isinstance(part, Words) and part.reasoning for part in content):
         thinking = first(message, "reasoning_content", "reasoning", "thinking", "thinking_blocks", "reasoning_details")
@@ -199,7 +203,7 @@ def _assistant(message: dict[str, Any]) -> list[Part]:
     parts += _calls(message, ids, from_parts=has_parts) + _listed_results(message)
     observed = message.get("observation")
     if isinstance(observed, dict) and isinstance(observed.get("results"), list):
-        parts += [returned(item) for item in observed["results"] if isinstance(item, dict)]
+        parts += [read_result(item) for item in observed["results"] if isinstance(item, dict)]
     return parts
 
 
@@ -211,23 +215,23 @@ def _calls(message: dict[str, Any], known: set[str], *, from_parts: bool = False
     for name in _LISTS_OF_CALLS:
         if name == "toolInvocations" and from_parts:
             continue
-        items += _listed(message.get(name))
-    items = items or _listed(more.get("tool_calls"))
-    items += _listed(message.get("invalid_tool_calls"))
+        items += _to_list(message.get(name))
+    items = items or _to_list(more.get("tool_calls"))
+    items += _to_list(message.get("invalid_tool_calls"))
     function = first(message, "function_call") or more.get("function_call")
     if function is not None and not items:
         items = [function]
     parts: list[Part] = []
     for item in items:
-        found = called_and_returned(item) if isinstance(item, dict) else [called(item)]
+        found = call_and_result(item) if isinstance(item, dict) else [read_call(item)]
         call = found[0]
-        if isinstance(call, Called) and call.id is not None and call.id in known:
+        if isinstance(call, ToolCall) and call.id is not None and call.id in known:
             continue
         parts += found
     return parts
 
 
-def _listed(value: Any) -> list[Any]:
+def _to_list(value: Any) -> list[Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -244,15 +248,15 @@ def _results(message: dict[str, Any]) -> list[Part]:
         return listed
     content = _content(message)
     items = content if isinstance(content, list) else [content]
-    found: list[Part] = [returned(item) for item in items if is_result(item)]
-    return found or [returned(message)]
+    found: list[Part] = [read_result(item) for item in items if is_result(item)]
+    return found or [read_result(message)]
 
 
 def _listed_results(message: dict[str, Any]) -> list[Part]:
     for name in _LIST_OF_RESULTS:
         listed = message.get(name)
         if isinstance(listed, list) and any(isinstance(item, dict) for item in listed):
-            return [returned(item) for item in listed if isinstance(item, dict)]
+            return [read_result(item) for item in listed if isinstance(item, dict)]
     return []
 
 
@@ -264,7 +268,7 @@ def _written_calls(message: dict[str, Any]) -> list[Part]:
     except (ValueError, RecursionError):
         value = None
     items = value if isinstance(value, list) else [value]
-    calls: list[Part] = [called(item) for item in items if _names_a_tool(item)]
+    calls: list[Part] = [read_call(item) for item in items if _names_a_tool(item)]
     return calls or _assistant(message)
 
 
@@ -272,7 +276,7 @@ def _names_a_tool(item: object) -> bool:
     return isinstance(item, dict) and (isinstance(item.get("name"), str) or "function" in item)
 
 
-def _joined(parts: list[Part]) -> list[Part]:
+def _join_words(parts: list[Part]) -> list[Part]:
     """Join consecutive words of a kind, and drop blank ones."""
     joined: list[Part] = []
     audible = [part for part in parts if not isinstance(part, Words) or part.text.strip()]

@@ -19,10 +19,12 @@ RUN_LENGTH = 15
 """Characters of a long run of letters, digits, `_` and `-`. No rule matches a shorter word of ASCII letters, digits and `_`."""
 
 Replacement = Callable[["re.Match[str]"], "str | None"]
+Found = tuple[int, int, str]
+"""The start and the end of a place in a text, and what replaces it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rule:
+class RedactionRule:
     """One kind of text to remove. Patterns are ASCII: `\\w`, `\\s` and case folding know no other letters."""
 
     kind: str
@@ -60,32 +62,35 @@ class Rule:
             object.__setattr__(self, "_compiled", re.compile(self.pattern, self.flags))
         return self._compiled  # type: ignore[return-value]
 
-    def matches(self, text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-        """Return the matches from left to right; none begins inside of another."""
-        return _matches_at(places_of(self.needs, lower(text)), text, pattern) if self.begins else pattern.finditer(text)
-
     def sub(self, text: str, counts: Counter[str] | None) -> str:
         """Return the text with every match replaced; the same object where nothing was replaced."""
-        pattern = self.compiled()
-        kind, replacement = self.kind, self.replacement
-        mark = MARK.format(kind)
+        return self.replaced(text, self._found(text), counts)
+
+    def _found(self, text: str) -> Iterator[Found]:
+        pattern, replacement = self.compiled(), self.replacement
+        mark = MARK.format(self.kind)
+        matches = (
+            _matches_at(places_of(self.needs, lower(text)), text, pattern) if self.begins else pattern.finditer(text)
+        )
+        for match in matches:
+            put = mark if replacement is None else replacement(match)
+            if put is not None and put != match[0]:
+                yield match.start(), match.end(), put
+
+    def replaced(self, text: str, places: Iterable[Found], counts: Counter[str] | None) -> str:
+        """Return the text with its places replaced and counted; the same object where there are none."""
         parts: list[str] = []
         end = 0
-        for match in self.matches(text, pattern):
-            put = mark if replacement is None else replacement(match)
-            if put is None or put == match[0]:
-                continue
+        for start, stop, put in places:
             if counts is not None:
-                counts[kind] += 1
-            parts += (text[end : match.start()], put)
-            end = match.end()
-        if not parts:
-            return text
-        parts.append(text[end:])
-        return "".join(parts)
+                counts[self.kind] += 1
+            parts += (text[end:start], put)
+            end = stop
+        return "".join((*parts, text[end:])) if parts else text
 
 
 def _matches_at(places: Iterable[int], text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """Yield the matches that begin at these places; none begins inside of another."""
     end = 0
     for place in places:
         if place >= end and (match := pattern.match(text, place)) is not None:

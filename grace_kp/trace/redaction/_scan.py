@@ -1,29 +1,36 @@
-"""Selection of the rules that can match a text.
+"""Redact one string: the order of the rules, their passes, and the selection of the rules that can match.
 
-The scan tests necessary conditions of the rules. A rule that is selected without a match costs time and changes nothing. A text is
-read word by word. Short words are remembered with their flags, because most words of a text have occurred before.
+The time is linear in the string: each rule reads it once in a pass, and the number of passes is bounded. If the last pass still changes
+the string, everything from the first change on is removed.
+
+The scan tests necessary conditions of the rules. A rule that is selected without a match costs time and changes nothing. A string is
+read word by word. Short words are remembered with their flags, because most words of a string have occurred before.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, filterfalse
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.levels import PrivacyLevel
+from grace_kp.trace._render import error_text
 from grace_kp.trace.redaction._commands import BARE, FILES, LABELS, OPTIONS, SENTENCES, VENDOR_NAMES
-from grace_kp.trace.redaction._groups import PLACES_AND_NAMES
-from grace_kp.trace.redaction._identifiers import IDENTIFIERS
-from grace_kp.trace.redaction._patterns import ADDRESSES, HEADERS, JSON_TOKENS, KEY_FILES
-from grace_kp.trace.redaction._rule import RUN_LENGTH, Rule, lower
+from grace_kp.trace.redaction._patterns import ADDRESSES, HEADERS, IDENTIFIERS, JSON_TOKENS, KEY_FILES
+from grace_kp.trace.redaction._places import PLACES_AND_NAMES
+from grace_kp.trace.redaction._rule import MARK, RUN_LENGTH, RedactionRule, lower
 from grace_kp.trace.redaction._vendors import VENDOR_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence, Set
 
+
 # In the order of application: a secret that can be part of a longer one comes after it.
-SECRETS: tuple[Rule, ...] = (
+SECRETS: tuple[RedactionRule, ...] = (
     KEY_FILES
     + ADDRESSES
     + JSON_TOKENS
@@ -39,7 +46,106 @@ SECRETS: tuple[Rule, ...] = (
 )
 
 
-def candidates(text: str, *, identifiers: bool, after: Rule | None = None) -> Sequence[Rule]:
+MAX_PASSES = 4
+MAX_CHARACTERS = 16_000_000
+UNSCANNED = "unscanned"
+UNSCANNED_MARK = MARK.format(UNSCANNED)
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """A text after redaction, and the number of removed places by type (types without any are absent)."""
+
+    text: str
+    counts: dict[str, int]
+
+
+def redact(text: str, level: str | PrivacyLevel = PrivacyLevel.AGGREGATED) -> Redaction:
+    """Replace secrets, and from `aggregated` on identifiers too, by `[REDACTED:<type>]`.
+
+    Types of secrets: connection_string, bearer_token, api_key, password (any secret recognised by its name). Types of
+    identifiers: email, phone, ip, filepath (below a home folder), card, iban, ssn. The type `unscanned` stands for the rest of a
+    text that exceeds the budget. Redacting a redacted text changes nothing.
+
+    Args:
+        text: any text.
+        level: `private` removes secrets; `aggregated` and `federated` remove identifiers too.
+
+    Raises:
+        ValueError: an unknown level.
+        TypeError: not a text.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"redact takes a text, not {type(text).__name__}")
+    counts: Counter[str] = Counter()
+    return Redaction(redact_text(text, identifiers=PrivacyLevel(level).hides_identifiers, counts=counts), dict(counts))
+
+
+def redacted_error(error: BaseException, max_text: int = 500) -> str:
+    """Return type and message of an error as one bounded text without secrets, for logs and messages."""
+    return redact_text(error_text(error, max_text), identifiers=False)
+
+
+def redact_text(text: str, *, identifiers: bool, counts: Counter[str] | None = None) -> str:
+    """Return the text without secrets, and without identifiers if asked; the same object if it holds none.
+
+    `counts` is increased by the number of removed places, by type.
+    """
+    scan = scanner(identifiers)
+    if text in scan.known:
+        return text
+    if len(text) > MAX_CHARACTERS:
+        text = _without_rest(text, MAX_CHARACTERS, counts)
+    # A removed secret may have hidden the beginning of the next one.
+    for number in range(MAX_PASSES):
+        before = text
+        text = _one_pass(text, identifiers, counts)
+        if text is before:
+            if number == 0:
+                scan.remember([text])
+            return text
+    return _without_changes(text, identifiers, counts)
+
+
+def _one_pass(text: str, identifiers: bool, counts: Counter[str] | None) -> str:
+    """Apply every rule once, in order.
+
+    A rule that changes the text may let a later one match, or keep it from matching. So the text is scanned again after a change,
+    and the result does not depend on how many rules a scan lets through.
+    """
+    rules = candidates(text, identifiers=identifiers)
+    place = 0
+    while place < len(rules):
+        rule = rules[place]
+        place += 1
+        changed = rule.sub(text, counts)
+        if changed is not text:
+            text, place = changed, 0
+            rules = candidates(text, identifiers=identifiers, after=rule)
+    return text
+
+
+def _without_changes(text: str, identifiers: bool, counts: Counter[str] | None) -> str:
+    """Remove the first place that another pass would change, and everything after it."""
+    after = _one_pass(text, identifiers, None)
+    if after is text:
+        return text
+    same = next((place for place, (old, new) in enumerate(zip(text, after, strict=False)) if old != new), 0)
+    short = _without_rest(text, same, counts)
+    if all(rule.sub(short, None) is short for rule in candidates(short, identifiers=identifiers)):
+        return short
+    return UNSCANNED_MARK
+
+
+def _without_rest(text: str, place: int, counts: Counter[str] | None) -> str:
+    """Cut at the last blank before the place, so that no half of a secret is left behind."""
+    if counts is not None:
+        counts[UNSCANNED] += 1
+    cut = max(text.rfind(blank, 0, place) for blank in " \n\t")
+    return text[: cut + 1] + UNSCANNED_MARK
+
+
+def candidates(text: str, *, identifiers: bool, after: RedactionRule | None = None) -> Sequence[RedactionRule]:
     """Return the rules that can match, in the order of application; with `after` only those behind this rule."""
     rules = scanner(identifiers).rules(text)
     if after is None:
@@ -76,11 +182,11 @@ class Scan:
         self._word_flags = _WordFlags(rules)
         self.known: set[str] = set()
         """Short texts that no rule changes."""
-        self._expected: dict[str, Sequence[Rule]] = {}
+        self._expected: dict[str, Sequence[RedactionRule]] = {}
         self._harmless: set[str] = set()
         self._others: dict[str, int] = {}
 
-    def rules(self, text: str) -> Sequence[Rule]:
+    def rules(self, text: str) -> Sequence[RedactionRule]:
         """Return the rules that can match; none for a text in memory."""
         if text in self.known:
             return ()
@@ -120,16 +226,14 @@ class Scan:
         """Expect no texts any more."""
         self._expected.clear()
 
-    def _candidates(self, texts: list[str]) -> list[Sequence[Rule]]:
+    def _candidates(self, texts: list[str]) -> list[Sequence[RedactionRule]]:
         all_harmless, is_harmless = self._harmless.issuperset, self._harmless.__contains__
         suspects: list[set[str]] = []
         for text in texts:
             words = text.split()
             suspects.append(set() if all_harmless(words) else set(filterfalse(is_harmless, words)))
         flags = self._flags_of(set().union(*suspects))
-        return [
-            self._selected(text, words, flags) if words else () for text, words in zip(texts, suspects, strict=True)
-        ]
+        return [self._select(text, words, flags) if words else () for text, words in zip(texts, suspects, strict=True)]
 
     def _flags_of(self, words: set[str]) -> dict[str, int]:
         """Return the flags of words, and remember those of new words."""
@@ -157,7 +261,7 @@ class Scan:
                 self._harmless.add(word)
         return flags
 
-    def _selected(self, text: str, words: set[str], flags: dict[str, int]) -> Sequence[Rule]:
+    def _select(self, text: str, words: set[str], flags: dict[str, int]) -> Sequence[RedactionRule]:
         seen = 0
         for word in words:
             seen |= flags[word]
@@ -218,11 +322,11 @@ class _WordFlags:
 
     __slots__ = ("_begun", "_find_ascii", "_find_other", "_local", "_long_key", "_meaning", "_patterns", "_shapes")
 
-    def __init__(self, rules: tuple[Rule, ...]) -> None:
+    def __init__(self, rules: tuple[RedactionRule, ...]) -> None:
         # By flag: the rules that each of these substrings selects; None stands for the flag itself.
         self._meaning: list[list[tuple[str | None, int]]] = [[]]
         self._long_key = self._new([(None, sum(1 << place for place, rule in enumerate(rules) if rule in BARE))])
-        self._patterns: list[tuple[re.Pattern[str], Rule, int]] = []
+        self._patterns: list[tuple[re.Pattern[str], RedactionRule, int]] = []
         ascii_needles: dict[str, int] = {}
         other_needles: dict[str, int] = {}
         shapes: dict[str, int] = {}
@@ -238,7 +342,7 @@ class _WordFlags:
                 needles[need] = needles.get(need, 0) | bit
         self._shapes = [(shape, self._new([(None, bits)])) for shape, bits in shapes.items()]
         self._begun: dict[str, int] = {}
-        self._local: dict[str, list[Rule]] = {}
+        self._local: dict[str, list[RedactionRule]] = {}
         self._find_ascii, self._find_other = self._finder(ascii_needles, rules), self._finder(other_needles, rules)
 
     def _new(self, meaning: list[tuple[str | None, int]]) -> int:
@@ -262,7 +366,7 @@ class _WordFlags:
         found = [0] * len(words)
         starts = [0, *accumulate([len(word) + 1 for word in words])]
 
-        def mark(find: Callable[[int], int], flag: int, local: Sequence[Rule] = ()) -> bool:
+        def mark(find: Callable[[int], int], flag: int, local: Sequence[RedactionRule] = ()) -> bool:
             """Set a flag on each word in which `find` succeeds, unless its rules leave that word unchanged."""
             place = find(0)
             if place < 0:
@@ -290,7 +394,7 @@ class _WordFlags:
                 mark(partial(_place, pattern, text), flag)
         return found
 
-    def _finder(self, needles: dict[str, int], rules: tuple[Rule, ...]) -> Callable[[str], set[str]]:
+    def _finder(self, needles: dict[str, int], rules: tuple[RedactionRule, ...]) -> Callable[[str], set[str]]:
         """Return a function from a text in lower case to the beginnings of substrings in it, each of which has its own flag."""
         tree: dict[str, Any] = {}
         longer: dict[str, list[tuple[str | None, int]]] = {}

@@ -1,25 +1,35 @@
-"""Remove secrets and identifiers from JSON values. Names, pairs and argument lists show which texts are secrets."""
+"""Remove secrets and identifiers from JSON values, and from all strings and values of one document.
+
+Names, pairs and argument lists show which strings are secrets. The strings of a document are scanned together first, because one scan
+of many strings is cheaper than many scans.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.trace._render import to_text
+from grace_kp.trace._render import storable, to_text
 from grace_kp.trace.redaction._commands import is_word
-from grace_kp.trace.redaction._groups import DESCRIBES
-from grace_kp.trace.redaction._harmless import is_harmless, looks_random
-from grace_kp.trace.redaction._named_rule import NO_SECRET_KEY
-from grace_kp.trace.redaction._names import is_plain_name, is_secret_name, is_short_word, names_number, plain_name
-from grace_kp.trace.redaction._rule import MARK
-from grace_kp.trace.redaction._tables import has_values, secret_cells, secret_columns, secret_parameters
-from grace_kp.trace.redaction._text import redact_text
+from grace_kp.trace.redaction._names import (
+    NO_SECRET_KEY,
+    PASSWORD_MARK,
+    is_harmless,
+    is_plain_name,
+    is_secret_name,
+    is_short_word,
+    looks_random,
+    names_number,
+    plain_name,
+)
+from grace_kp.trace.redaction._places import DESCRIBES, has_values, secret_cells, secret_columns, secret_parameters
+from grace_kp.trace.redaction._scan import redact_text, scanner
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Collection, Mapping, Set
 
-_PASSWORD = MARK.format("password")
+
 _NAME_KEYS = ("name", "key", "field", "header", "id", "label", "k", "param", "parameter", "variable", "property", "attribute", "column", "title", "Name", "Key", "Header", "ParameterKey", "setting", "option")  # fmt: skip
 _VALUE_KEYS = frozenset((
     "value", "val", "v", "content", "default", "text", "data", "secret", "Value", "currentValue", "defaultValue", "stringValue",
@@ -122,7 +132,7 @@ class _Walk:
         """Count a secret and return its replacement."""
         if self.counts is not None:
             self.counts["password"] += 1
-        return _PASSWORD
+        return PASSWORD_MARK
 
     def mapping(self, value: dict[Any, Any], secret: Any) -> dict[Any, Any]:
         """Return the object with redacted names; its items follow on the stack."""
@@ -140,7 +150,7 @@ class _Walk:
                     self.changed = True
             if name in cleaned:  # two names are equal after redaction
                 self.changed = True
-                name = _numbered(name, cleaned, numbers)
+                name = _free_name(name, cleaned, numbers)
             cleaned[name] = None
             under = below.get(key, secret)
             if secret is not None and type(key) is str and DESCRIBES.fullmatch(key):
@@ -157,7 +167,7 @@ class _Walk:
         """Return a list for the items, which follow on the stack."""
         row: list[Any] = [None] * len(value)
         if secret is None:
-            marked = _marked(value) or _rows(value)
+            marked = _mark_arguments(value) or _rows(value)
         else:
             marked = {} if type(secret) is str else _cells(value, secret)
             secret = secret if type(secret) is str else None
@@ -253,7 +263,7 @@ def _is_generated_key(key: object, value: object) -> bool:
     return _OTHER_KEY.fullmatch(key) is not None and NO_SECRET_KEY.search(key) is None and looks_random(value, 16)
 
 
-def _numbered(name: object, taken: dict[Any, Any], numbers: dict[Any, int]) -> str:
+def _free_name(name: object, taken: dict[Any, Any], numbers: dict[Any, int]) -> str:
     """Return a free name; the last number is kept, so that many equal names cost no more than different ones."""
     number = numbers.get(name, 1) + 1
     while (free := f"{name} ({number})") in taken:
@@ -308,7 +318,7 @@ _ATTACHED = re.compile(r"-p[^-].{2,}", re.DOTALL)
 _USER = re.compile(r"[^\s:/]{1,100}:[^\s/].*", re.DOTALL)
 
 
-def _marked(items: list[Any]) -> dict[int, str]:
+def _mark_arguments(items: list[Any]) -> dict[int, str]:
     """Return the places of secrets in a list, with their names: [name, value], and the arguments of a command."""
     if len(items) < 2 or type(items[0]) is not str or len(items) > 1_000:
         return {}
@@ -358,17 +368,73 @@ def redacted_arguments(arguments: Mapping[str, Any], *, identifiers: bool) -> tu
     """
     before = dict(arguments)
     after: dict[str, Any] = redact_value(before, identifiers=identifiers)
-    counts = {name: _removed(old, new) for (name, new), old in zip(after.items(), before.values(), strict=True)}
+    counts = {name: _count_removed(old, new) for (name, new), old in zip(after.items(), before.values(), strict=True)}
     return after, {name: count for name, count in counts.items() if count}
 
 
 _MARKS = re.compile(r"\[REDACTED:[^\[\]]*\]")
 
 
-def _removed(before: object, after: object) -> int:
+def _count_removed(before: object, after: object) -> int:
     """Number of characters of a JSON value that are not in its redacted form; for structures, of their JSON text."""
     if before is after or before == after:
         return 0
     text, clean = to_text(before), to_text(after)
     marks = sum(map(len, _MARKS.findall(clean))) - sum(map(len, _MARKS.findall(text)))
     return max(len(text) - len(clean) + marks, 1)
+
+
+class Redactor:
+    """Removes secrets, and identifiers if asked, from the texts and values of one document.
+
+    Attributes:
+        counts: places that were removed, by type.
+    """
+
+    __slots__ = ("_identifiers", "counts", "harmless")
+
+    def __init__(self, *, identifiers: bool) -> None:
+        self.counts: Counter[str] = Counter()
+        self._identifiers = identifiers
+        self.harmless: Set[str] = NONE
+        """Texts that no rule can match."""
+
+    def expect(self, texts: Collection[str]) -> None:
+        """Scan texts that are redacted next, alone or inside of values. This replaces the texts expected before."""
+        self.harmless = scanner(self._identifiers).expect(texts)
+
+    def forget(self) -> None:
+        """Expect no texts any more, so that none of them is kept."""
+        scanner(self._identifiers).forget()
+        self.harmless = NONE
+
+    def text(self, text: str) -> str:
+        """Return the text without what must not be stored, in a form that UTF-8 can hold."""
+        if text in self.harmless:
+            return text
+        return redact_text(storable(text), identifiers=self._identifiers, counts=self.counts)
+
+    def uncounted(self, text: str) -> str:
+        """Return what `text` returns, but count nothing: for a text that occurs more than once in the document."""
+        if text in self.harmless:
+            return text
+        return redact_text(storable(text), identifiers=self._identifiers)
+
+    def value(self, value: object) -> Any:
+        """Return a JSON value without what must not be stored; the same object where nothing was found."""
+        if type(value) is dict and is_plain(value, self.harmless):
+            return value
+        return redact_value(value, identifiers=self._identifiers, counts=self.counts, unaffected=self.harmless)
+
+
+def texts_in(value: object, texts: list[str]) -> None:
+    """Add the texts of a rendered value to the list, except for the names of fields."""
+    kind = type(value)
+    if kind is str:
+        texts.append(value)  # type: ignore[arg-type]
+    elif kind is dict:
+        for item in value.values():  # type: ignore[attr-defined]
+            texts_in(item, texts)
+    elif kind is list:
+        for item in value:  # type: ignore[attr-defined]
+            texts_in(item, texts)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from grace_kp.trace.redaction._harmless import looks_random
-from grace_kp.trace.redaction._rule import MARK, RUN_LENGTH, Rule
+from grace_kp.trace.redaction._names import looks_random
+from grace_kp.trace.redaction._rule import MARK, RUN_LENGTH, RedactionRule
 
 
 class Format(NamedTuple):
@@ -280,8 +280,8 @@ def _runs(row: Format) -> bool:
     )
 
 
-def _rule(row: Format) -> Rule:
-    return Rule(
+def _rule(row: Format) -> RedactionRule:
+    return RedactionRule(
         "api_key",
         row.vendor,
         f"{_START}(?:{_BEFORE.sub(_OR_ESCAPE, row.pattern)}){_REST}",
@@ -294,4 +294,6 @@ def _rule(row: Format) -> Rule:
     )
 
 
-VENDOR_RULES: tuple[Rule, ...] = tuple(_rule(row) for rows in (CLOUDS, DEVELOPMENT, MODELS, BUSINESS) for row in rows)
+VENDOR_RULES: tuple[RedactionRule, ...] = tuple(
+    _rule(row) for rows in (CLOUDS, DEVELOPMENT, MODELS, BUSINESS) for row in rows
+)

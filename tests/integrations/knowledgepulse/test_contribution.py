@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import grace_kp as gk
 from grace_kp.integrations.knowledgepulse import KnowledgePulse
 from tests.integrations.knowledgepulse.registry import URL, trace
-from tests.trace.redaction.forms import IDENTIFIER_FORMS, SECRET_FORMS
+from tests.trace.redaction.corpus import IDENTIFIER_FORMS, SECRET_FORMS
 
 FULL = {
     "@context": "https://openknowledgepulse.org/schema/v1",

@@ -8,10 +8,8 @@ import pytest
 
 from grace_kp.trace import Redaction, redact, redact_value
 from tests.trace.redaction.contexts import CONTEXTS
-from tests.trace.redaction.corpus import TOKENS
-from tests.trace.redaction.harmless import HARMLESS, HARMLESS_VALUES
+from tests.trace.redaction.corpus import HARMLESS, HARMLESS_VALUES, STRUCTURES, TOKENS
 from tests.trace.redaction.places import harmless, secrets
-from tests.trace.redaction.structures import STRUCTURES
 
 
 def test_keys_are_known_by_their_format():

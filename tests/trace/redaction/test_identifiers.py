@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from grace_kp.trace import Redaction, redact
-from grace_kp.trace.redaction._identifiers import iban, luhn
-from tests.trace.redaction.corpus import IDENTIFIERS
-from tests.trace.redaction.forms import IDENTIFIER_FORMS
+from grace_kp.trace.redaction._patterns import iban, luhn
+from tests.trace.redaction.corpus import IDENTIFIER_FORMS, IDENTIFIERS
 
 
 @pytest.mark.parametrize(("text", "kind"), IDENTIFIER_FORMS)

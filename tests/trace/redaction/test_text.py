@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.trace import Redaction, cut, redact, redact_text
-from grace_kp.trace.redaction._identifiers import IDENTIFIERS
-from grace_kp.trace.redaction._scan import SECRETS, Scan
-from grace_kp.trace.redaction._text import MAX_CHARACTERS, UNSCANNED_MARK
-from tests.trace.redaction.forms import FRAGMENTS, SECRET_FORMS
+from grace_kp.trace.redaction._patterns import IDENTIFIERS
+from grace_kp.trace.redaction._scan import MAX_CHARACTERS, SECRETS, UNSCANNED_MARK, Scan
+from tests.trace.redaction.corpus import FRAGMENTS, SECRET_FORMS
 
 VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "pii.jsonl.gz"
 
@@ -143,7 +142,7 @@ def test_a_mark_is_no_name_of_a_secret():
 
 def test_a_text_beyond_the_budget_loses_its_rest(monkeypatch):
     """The rest is removed as a whole, counted, and not scanned again."""
-    monkeypatch.setattr("grace_kp.trace.redaction._text.MAX_CHARACTERS", 40)
+    monkeypatch.setattr("grace_kp.trace.redaction._scan.MAX_CHARACTERS", 40)
     text = "first words and a password=hunter2secret " + "more words " * 20
     cleaned = redact(text, "private")
     assert f"first words and a {UNSCANNED_MARK}" == cleaned.text
@@ -160,7 +159,7 @@ def test_rules_that_never_settle_lose_the_rest(monkeypatch):
             return text.replace("x!", "xx!", 1) if len(text) < 500 else text
 
     monkeypatch.setattr(
-        "grace_kp.trace.redaction._text.candidates",
+        "grace_kp.trace.redaction._scan.candidates",
         lambda text, *, identifiers, after=None: [] if after else [Growing()],
     )
     assert f"some words {UNSCANNED_MARK}" == redact_text("some words ax! and others", identifiers=False)

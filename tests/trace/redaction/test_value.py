@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.trace import redact_value, redacted_arguments
-from tests.trace.redaction.forms import JSON
+from tests.trace.redaction.corpus import JSON
 
 
 @given(JSON)

@@ -1,22 +1,42 @@
-"""Secrets named by the header of their column or by the label of their row: CSV, Markdown, psql, HTML, SQL and other tables in a text.
+"""Secrets named by their place: the column or row of a table, the group below a name, a label, or a value that goes over several lines.
 
-Each format becomes rows of cells, and one law applies: a cell is redacted if the name of its column is the name of a secret, or if
-the label of its row is one and the cell holds its value. `_value` applies the same law to rows of JSON values.
+Tables first: CSV, Markdown, psql, HTML, SQL and others become rows of cells. A cell is redacted if the name of its column is the name
+of a secret, or if the label of its row is one and the cell holds its value. `_value` applies the same law to rows of JSON values.
+Groups and labels follow, and at the end the rule that joins all of these with the values right behind their names.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from grace_kp.trace.redaction._commands import is_word
-from grace_kp.trace.redaction._harmless import is_harmless
-from grace_kp.trace.redaction._named_rule import ASCII_NEEDLES as NAMED_NEEDLES
-from grace_kp.trace.redaction._named_rule import OTHER_NEEDLES
-from grace_kp.trace.redaction._names import PASSWORDS, PASSWORDS_ELSEWHERE, is_secret_name, names_number
+from grace_kp.trace.redaction._commands import is_word, sentence
+from grace_kp.trace.redaction._names import (
+    ANY_NAME,
+    NAMED_VALUE,
+    OTHER_NEEDLES,
+    PASSWORD_MARK,
+    PASSWORDS,
+    PASSWORDS_ELSEWHERE,
+    SECRETS_ELSEWHERE,
+    SHORT,
+    SUFFIX,
+    TOKENS,
+    is_harmless,
+    is_secret_name,
+    named_secrets,
+    names_number,
+)
+from grace_kp.trace.redaction._names import ASCII_NEEDLES as NAMED_NEEDLES
+from grace_kp.trace.redaction._rule import RedactionRule, lower, places_of
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterable, Iterator, Sequence
+
+    from grace_kp.trace.redaction._rule import Found
+
 
 Span = tuple[int, int]
 ASCII_NEEDLES = (*NAMED_NEEDLES, "cookie", "bearer", "signature", "ssn")
@@ -83,7 +103,7 @@ _MARKUP = re.compile(
 _ESCAPE = re.compile(r"(\\*)(\"|(?<=\\)[nrt']|(?<![^\s{\[(,:=])'|'(?=[\s,}\]):]|$))")
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     """Return the text, as long as before, with the line breaks, tabs and quotes that JSON or `repr` escaped.
 
     A quote that is escaped less often than the line breaks encloses them, and becomes a line break too.
@@ -93,10 +113,10 @@ def unescaped(text: str) -> str:
         text = _MARKUP.sub(lambda tag: "\n" + "- ".rjust(len(tag[0]) - 1) if tag["item"] else " " * len(tag[0]), text)
     if "\\" not in text:
         return text
-    return "\n".join(_unescaped(line) if "\\n" in line or '\\"' in line else line for line in text.split("\n"))
+    return "\n".join(_unescape_line(line) if "\\n" in line or '\\"' in line else line for line in text.split("\n"))
 
 
-def _unescaped(line: str) -> str:
+def _unescape_line(line: str) -> str:
     found = _ESCAPE.findall(line)
     depth = max((len(slashes) for slashes, letter in found if letter == "n"), default=0)
     depth = depth or max((len(slashes) for slashes, letter in found if letter in "\"'"), default=0)
@@ -194,12 +214,12 @@ def _block(text: str, start: int, size: int, floor: int, kind: str) -> tuple[lis
         else:
             ruled = border
             start = start if rows else place
-            rows.append(_fitted(text, cells, rows[0] if rows else cells, place - start, kind))
+            rows.append(_fit_cells(text, cells, rows[0] if rows else cells, place - start, kind))
         place = behind
     return rows, ruled, place
 
 
-def _fitted(text: str, cells: list[Span], head: list[Span], down: int, kind: str) -> list[Span]:
+def _fit_cells(text: str, cells: list[Span], head: list[Span], down: int, kind: str) -> list[Span]:
     """Return the cells of a row in the order of the columns: those below the header, without the sides of a box."""
     if kind is _GAP and len(cells) != len(head):
         if "[REDACTED:" in text[cells[0][0] : cells[-1][1]]:
@@ -336,3 +356,219 @@ def table_secrets(text: str, low: str, places: Sequence[int]) -> Iterable[Span]:
         *(_html(text) if "<" in text else ()),
         *(_sql(text) if "into" in low or "copy" in low or any(_heads_list(text, place) for place in places) else ()),
     ]
+
+
+_BEFORE = re.compile(r"((?:(?<!\w)[A-Za-z]{2,16} )?([\w.$-]{0,40}))\Z")
+_HEADING = re.compile(r"[ \t#*>-]*|[ \t]*#{1,6} [\w ]{0,40}")
+_OPEN = re.compile(
+    rf"(?P<rest>{NAME_REST})"
+    r"[\"'`*_)\]]{0,4}+\??(?:[ \t]?:[ \t]?[A-Za-z_][\w.\[\]|, ]{0,30}?(?= ?=))?[ \t]*+(?P<operator>=>|:=|(?<!\n)[:=](?![:=]))?[ \t]*(?:"
+    r"(?P<element>>\s*(?=<))|(?P<block>(?:!!?\w+[ \t]+)?[|>][+-]?\d?[+-]?[ \t\r]*(?:#[^\n]*)?\n)"
+    r"|(?:\$\(\s*cat\s*)?<<[<~-]?[ \t]*[\"']?(?P<tag>[A-Za-z_]\w*)[\"']?[^\n]*\n"
+    r"|(?P<fence>\s*```\w*[ \t\r]*\n)"
+    r"|(?P<lines>(?:#[^\n]*)?\r?\n)"
+    r"|(?P<bracket>(?:dict|set|list|tuple|frozenset|new \w+)?\s*[\[{(])"
+    r"|(?=(?:[brufL@$]{0,2}|string\.raw)[\"'`])"
+    r"|(?P<bare>(?:[^\s\"'`\[{(\\]|\\(?!\n)){1,400}+\\\n))"
+)
+_STRING = (
+    r"(?:[brufL@$]{0,2}|String\.raw)(?:\"{3}(?:[^\"]|\"(?!\"\"))*+\"{3}|'{3}(?:[^']|'(?!''))*+'{3}|`[^`]{0,4000}+`|\"(?:[^\"\\\n]|\\[\s\S])*+\"|'(?:[^'\\\n]|\\[\s\S])*+'"
+    r"|\"(?:[^\"\\\n]|\\[\s\S])++(?:\s*\n[ \t]*[^\s\"]++){1,20}\s*\"|'(?:[^'\\\n]|\\[\s\S])++(?:\s*\n[ \t]*[^\s']++){1,20}\s*')"
+)
+_CONTENT = re.compile(r">(?P<value>[^<>\n]{1,400})</")
+_CHAIN = re.compile(rf"{_STRING}(?:\s{{0,80}}(?:[+.&]|\|\|)?\s{{0,80}}(?:\\\n\s{{0,80}})?{_STRING}(?![\"']?\s*[:=]))*+")
+_CONTINUED = re.compile(r"(?:(?:[^\s\"'`\[{(\\]|\\(?!\n)){1,400}+\\\n[ \t]*){1,30}+[^\s\"']{1,400}+")
+_ITEM = re.compile(
+    r"(?P<quoted>[\"'])(?:\\.|(?!(?P=quoted))[^\\\n])*+(?P=quoted)(?P<key>\s*(?::|=>|=(?!=)))?|[^\s,;{}\[\]()\"':=][^\s,;{}\[\]()\"'=]*?(?P<bare_key>\s*[:=](?=[\s\"'\w]))|[^\s,;{}\[\]()\"']+|[\[{(]|[\]})]"
+)
+_LINE = re.compile(
+    r"(?P<indent>[ \t]*)(?P<item>(?:[-*•]|\d{1,3}[.)]) )?[ \t]*(?:(?P<key>[\"']?[\w.@ /-]{1,60}?[\"']?)[ \t]*(?:(?P<assigned>:(?!//)|=(?![=\s]*(?:\n|\Z)))|[ \t][-–—][ \t]|->|=>|[ \t]{2})[ \t]*)?(?P<value>[^\n]*)"
+)
+_SECTION = re.compile(r"[ \t]*\[{1,2}([^\[\]\n]{1,80})\]{1,2}[ \t\r]*(?:#[^\n]*)?\n")
+# Names in a group that describe it: they hold no secret.
+DESCRIBES = re.compile(
+    r"[\"'\s]*(?:(?:user_?name|user|login|e-?mail|host(?:name)?|port|type|kind|name|ur[il]|path|file|provider|backend|region|version|enabled|external|description|"
+    r"method|mode|policy|id|label|title|role|service|format|scopes?|algorithm|required|engine|namespace|source|mount|ttl|count|limit)|(?:min|max|expires?|created|updated|rotat|value_?from).*)[\"'\s]*",
+    re.IGNORECASE,
+)
+
+
+_LABEL = re.compile(
+    rf"(?P<key>{ANY_NAME}\\{{0,2}}[\"'*`]{{0,3}}(?:(?: \[[^\[\]\n]{{1,40}}\]){{1,4}}:\s|[ \t]{{1,4}}\[(?=[^\[\]\n]{{4,100}}\])|(?: [-–—]|[ \t]?->|::)[ \t]|"
+    r"\s?:?\s?</(?:label|b|strong|span|div|p|em|h\d|code|td|key|dt|name)>:?\s{0,8}(?:<[^<>/][^<>]{0,200}>\s{0,8}){0,4}|"
+    r"(?:\?|(?=\s{1,4}A(?:nswer)?\s?:)|(?=\n[^\n]{1,40}: [^\n]{0,20}(?:it|that)(?:'s|’s| is) ))\s{1,4}(?:\[[^\[\]\n]{1,20}\]\s)?(?:[\w.@-]{1,30}:\s(?:\w{1,10},\s)?)?(?:(?:A|R|Answer|Antwort|Réponse|Respuesta|Risposta|Resposta)\s?:\s{0,4}|[-–>]\s)?(?:(?:it|that|this)(?:'s|’s| is| was)\s|(?:es|das|il|c'est|él|è|é|het)(?: ist| est| is)? |(?:the|my|our)(?: \w{1,20}){1,2} is )?|(?P<shown>[}\"']{0,3}\n)))"
+    r"(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+'|`[^`\n]{1,200}+`|“[^”\n]{1,200}+”|[^\s,\"'`<>\[\]]{4,400}+|(?<=>)[^<>\n]{1,200}+(?=</))", re.IGNORECASE,
+)  # fmt: skip
+
+
+_SHOWS = re.compile(r"\b(?:echo|printenv|print|get|cat|show)\b[^\n]*\Z")
+
+
+def label_secrets(text: str, places: Sequence[int]) -> Iterator[Span]:
+    """Yield the places of the secrets behind labels: fields of forms, questions, and definitions."""
+    for place in places:
+        match = _LABEL.match(text, place)
+        if match is None or (match["shown"] and not _SHOWS.search(text, max(0, place - 100), place)):
+            continue
+        name, _, closed = match["key"].partition("</")  # a cell of a table names nothing here
+        value, start = match["value"], match.start("value")
+        if sentence(match) or (closed[:1] not in {"", "t"} and is_secret_cell(name, value, clear=True)):
+            yield start, start + len(value.rstrip(".,;:!?)"))
+
+
+def group_secrets(text: str, low: str, places: Sequence[int]) -> Iterator[Span]:
+    """Yield the places of the secrets below names, and of those that go over several lines."""
+    end = 0
+    for place in places:
+        if place < end or (match := _OPEN.match(low, place)) is None:
+            continue
+        start = text.rfind("\n", max(0, place - 200), place) + 1 or max(0, place - 200)
+        section = _SECTION.match(text, start)
+        if section:
+            parts = section[1].split(".")
+            name = next(filter(names_column, (section[1], parts[-1], parts[0])), "")
+            spans = _entries(text, name, section.end(), -1, clear=True)
+        else:
+            rest = text[place : match.end("rest")]
+            heads = reversed(_BEFORE.findall(text, max(end, start, place - 60), place)[0])
+            head = next((head for head in heads if names_column(head + rest)), "")
+            name = head + rest if names_column(head + rest) else ""
+            spans = _secrets_behind(text, name, match, text[start : place - len(head)])
+        if name:
+            for span in spans:  # the last one is empty: the end of the group
+                yield span
+                end = span[1]
+
+
+def _secrets_behind(text: str, name: str, match: re.Match[str], head: str) -> Iterator[Span]:
+    """Yield the secrets in whatever follows a name."""
+    if ")" in text[match.end("rest") : match.end()] and (match["lines"] or match["bracket"]):
+        return  # the body of a function
+    behind, indent = match.end(), len(head) - len(head.lstrip(" \t-*"))
+    if match["element"]:
+        if re.search(r"<[\w:.-]*\Z", head):
+            closed = max(behind, text.find(f"</{name}", behind, behind + 20_000))
+            for content in _CONTENT.finditer(text, behind, closed):
+                if is_secret_cell(name, content["value"], clear=True):
+                    yield content.span("value")
+            yield closed, closed
+    elif match["block"] or match["fence"] or match["tag"]:
+        end = behind
+        while end < len(text) and not _closes(text, end, match, indent):
+            end = line_end(text, end) + 1
+        if is_secret_cell(name, _join_lines(text[behind:end]), clear=True):
+            yield behind, end
+        if end >= len(text):
+            yield end, end
+    elif match["lines"]:
+        if match["operator"] or _HEADING.fullmatch(head):
+            yield from _entries(text, name, behind, indent, clear=bool(match["operator"]))
+    elif match["bracket"]:
+        if match["operator"] or match["bracket"][-1] == "{":
+            yield from _bracket(text, name, behind - 1)
+    else:
+        found = _CONTINUED.match(text, match.start("bare")) if match["bare"] else _CHAIN.match(text, behind)
+        if not found or not match["operator"] or ("\n" not in found[0] and found[0].count(found[0][-1]) < 3):
+            return
+        if is_secret_cell(name, _join_lines(found[0]), clear=True):
+            yield found.span()
+
+
+def _join_lines(value: str) -> str:
+    """Return the text of which each line holds one part; prose is left as it is."""
+    parts = [part.strip(" \t\r\"'`+&\\(){}") for part in re.split(r"\n|[\"'`]\s{0,80}[+.&]?\s{0,80}[\"'`]", value)]
+    return value if any(" " in part for part in parts) else "".join(parts)
+
+
+def _closes(text: str, place: int, match: re.Match[str], indent: int) -> bool:
+    line = text[place : line_end(text, place)]
+    if match["block"]:
+        return bool(line.strip()) and not line[: indent + 1].isspace()
+    return line.strip().lower().startswith(match["tag"] or "```")
+
+
+def _entries(text: str, name: str, place: int, indent: int, *, clear: bool) -> Iterator[Span]:
+    """Yield the values of the lines below a name, and the end: a list, names and values, or plain lines."""
+    seen = False
+    while place < len(text) and (match := _LINE.match(text, place)) is not None:
+        end = line_end(text, place)
+        start, deeper, listed = match.end("indent"), match.end("indent") - place > indent, match["item"]
+        if text[place:end].strip():
+            ends = not deeper and not listed and (match["assigned"] or (seen and not clear))
+            if ends or (text[start] == "[" and indent < 0) or match["value"].strip() in {"|", ">", "|-", ">-"}:
+                break
+            seen, key = True, match["key"] or ""
+            certain = clear and deeper and key != ""
+            if not DESCRIBES.fullmatch(key) and is_secret_cell(name, match["value"], clear=certain):
+                yield match.span("value")
+        elif seen and indent >= 0:
+            break
+        place = end + 1
+    yield place, place
+
+
+def _bracket(text: str, name: str, place: int) -> Iterator[Span]:
+    """Yield the values between brackets, and the end."""
+    depth, key = 0, ""
+    for match in _ITEM.finditer(text, place, place + 20_000):
+        item = match[0]
+        if item in "[{(":
+            depth += 1
+        elif item in "]})":
+            depth -= 1
+        elif match["key"] or match["bare_key"]:
+            key = item.rstrip(" :=>")
+        elif not DESCRIBES.fullmatch(key) and is_secret_cell(name, item, clear=bool(match["quoted"])):
+            yield match.span()
+        place = match.end()
+        if depth < 1:
+            break
+    yield place, place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlaceRule(RedactionRule):
+    """Values whose name is that of their column, their group, or the lines above, and then those right behind their names."""
+
+    def sub(self, text: str, counts: Counter[str] | None) -> str:
+        """Return the text without these values; the same object where there are none."""
+        low = lower(text)
+        places = places_of(ASCII_NEEDLES if low.isascii() else NEEDLES, low)
+        before = [place for place in places if _NEXT.match(low, place)]
+        clean = self.replaced(text, _placed_secrets(text, before), counts) if before else text
+        if clean is not text:
+            places = places_of(NEEDLES, lower(clean))
+        return self.replaced(clean, named_secrets(clean, places), counts)
+
+
+def _placed_secrets(text: str, places: list[int]) -> Iterator[Found]:
+    """Yield the secrets of tables, groups and labels, without the quotes and separators around them."""
+    plain = unescape(text)
+    low = lower(plain)
+    end = 0
+    for first, last in sorted(
+        [*table_secrets(plain, low, places), *group_secrets(plain, low, places), *label_secrets(plain, places)]
+    ):
+        part = plain[first:last]
+        core = part.strip("* \t\r\n").rstrip(",;")
+        start = first + part.find(core)
+        stop = start + len(core)
+        if not core or start < end or "[REDACTED:" in core:
+            continue
+        while start > end and text[start - 1] == "\\" != plain[start - 1]:  # the escape of the first quote
+            start -= 1
+        yield start, stop, PASSWORD_MARK
+        end = stop
+
+
+# Behind a name: the next cell, the end of a line, the beginning of a group, of a block or of a text.
+_NEXT = re.compile(
+    rf"(?:{PASSWORDS}|{PASSWORDS_ELSEWHERE}|{SECRETS_ELSEWHERE}|{TOKENS}|(?:{SHORT}|authorization|cookie|bearer|signature|ssn){SUFFIX}(?![a-z]))"
+    + NAME_REST
+    + AFTER_NAME
+    + r"(?:[,;|│┃║┆&\t\n\[{(=<!$?–—-]|\\|a(?:nswer)? ?:|(?<= ) |(?<=:)|\)\s{0,9}(?:values?|select|from|over)|[^\n=]{0,40}=)"
+)
+PLACES_AND_NAMES = PlaceRule(
+    "password", "names of secrets", NAMED_VALUE, needs=NEEDLES, flags=re.IGNORECASE,
+    also=("=", ":", "：", "＝", "%3", "||", "??", "\n", "\\n", "</", "into", "{", "[", "->", " -", "–", "—", "?"),
+)  # fmt: skip
