@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.background import DeadlineExceeded, await_within, begin, call_within, finish, in_thread, running_loop
 from grace_kp.gating._hidden import for_reviewer, without_secrets
-from grace_kp.gating._notice import deliver
 from grace_kp.gating._outcome import Raised, Returned
 from grace_kp.gating._request import InterventionResponse
-from grace_kp.gating._reviewer import as_response, is_async, name_of, review_function
+from grace_kp.gating._reviewer import as_response, deliver, is_async, name_of, review_function
 from grace_kp.gating._steps import Ask, AskBeside, Await, Failed, NoAnswer, Notify, Run, WaitTurn
 from grace_kp.record import HOST, OPERATIONS
 

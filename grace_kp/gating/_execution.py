@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import ApprovalError
 from grace_kp.gating._ledger import EarlierRun
-from grace_kp.gating._notice import record_notice
 from grace_kp.gating._outcome import CANCELLED, NotRun, NotStarted, Raised, RanBefore, Returned
+from grace_kp.gating._reviewer import record_notice
 from grace_kp.gating._steps import Await, Failed, Notify, Run, Work
 from grace_kp.record import HOST
 from grace_kp.trace import error_text

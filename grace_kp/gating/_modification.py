@@ -13,15 +13,15 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.gating._contents import closure_of
 from grace_kp.gating._digest import NotCheckable, digest_of
-from grace_kp.gating._instance import closure_of
 from grace_kp.gating._ledger import is_same
 from grace_kp.trace import render
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
-    from grace_kp.gating._call import Call
+    from grace_kp.gating._case import Call
 
 _POSITIONAL, _KEYWORDS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 _POSITIONAL_ONLY = inspect.Parameter.POSITIONAL_ONLY

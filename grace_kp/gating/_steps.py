@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from grace_kp.gating._case import Consent
+    from grace_kp.gating._case import Consent, Resumable
     from grace_kp.gating._ledger import Awaited
     from grace_kp.gating._request import InterventionRequest
-    from grace_kp.gating._resumable import Resumable
     from grace_kp.gating._reviewer import Reviewer
 
 

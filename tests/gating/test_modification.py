@@ -19,7 +19,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.gating import problem_with
-from grace_kp.gating._call import Call
+from grace_kp.gating._case import Call
 from grace_kp.gating._modification import declared_types, modified
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
 from grace_kp.trace import render
