@@ -35,7 +35,7 @@ _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 @dataclass(slots=True)
-class Call:
+class BoundCall:
     """One call of an action with its arguments."""
 
     action: str
@@ -155,7 +155,7 @@ class GateScope(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Case(Call):
+class Case(BoundCall):
     """One call of a gated action."""
 
     policy: Policy

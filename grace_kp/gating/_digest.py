@@ -104,7 +104,7 @@ class _Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
+class _Storage:
     """Where the instances of a class keep their contents."""
 
     reader: Reader
@@ -125,7 +125,7 @@ class _Digest:
         self._numbers: dict[int, int] = {}
         self._keep: list[object] = []  # so that no id is used again while this runs
         self._heads: dict[type, bytes] = {}
-        self._layouts: dict[type, _Layout] = {}
+        self._storages: dict[type, _Storage] = {}
         self._known: dict[type, Reader] | None = None
         self._of_enums: set[int] = set()
 
@@ -205,19 +205,19 @@ class _Digest:
 
     def _object(self, value: object, kind: type) -> Sequence[object]:
         self._budget.take_values(_OBJECT)
-        layout = self._layouts.get(kind)
-        if layout is None:
-            layout = self._layouts[kind] = self._layout(kind)
-        contents = self._contents(layout.reader, value)
+        storage = self._storages.get(kind)
+        if storage is None:
+            storage = self._storages[kind] = self._storage_of(kind)
+        contents = self._contents(storage.reader, value)
         if contents is not None and contents.data is IDENTITY:
             self._identity(value, named=True)
             return self._parts(contents)
-        attributes = dict(_dictionary(layout.dictionary, value))
+        attributes = dict(_dictionary(storage.dictionary, value))
         private: list[tuple[str, object]] = []
-        for name, found in _filled(layout.slots, value):
+        for name, found in _filled(storage.slots, value):
             if attributes.setdefault(name, found) is not found:
                 private.append((name, found))
-        private += [item for item in _filled(layout.private, value) if self._counts(*item)]
+        private += [item for item in _filled(storage.private, value) if self._counts(*item)]
         if contents is None:
             return self._attributes(value, attributes, private, b"o%d;")
         inside = self._attributes(value, attributes, private, b"+o%d;") if attributes or private else ()
@@ -277,7 +277,7 @@ class _Digest:
         if isinstance(name, str):
             self._put(f"{getattr(value, '__module__', '')}.{name};".encode())
 
-    def _layout(self, kind: type) -> _Layout:
+    def _storage_of(self, kind: type) -> _Storage:
         if self._known is None:
             self._known = known_types()
         base = next(found for found in kind.__mro__ if found in self._known or found is object)
@@ -289,7 +289,7 @@ class _Digest:
             for slot in slots_of(owner).items():
                 hides = slot[0].startswith(("__", f"_{owner.__name__.lstrip('_')}__"))
                 (private if hides else slots).append(slot)
-        return _Layout(self._known.get(base), dictionary_getter(kind), slots, private)
+        return _Storage(self._known.get(base), dictionary_getter(kind), slots, private)
 
 
 def _dictionary(read: Getter | None, value: object) -> dict[Any, object]:

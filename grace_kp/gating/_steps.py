@@ -65,7 +65,7 @@ class Notify:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunAction:
     """Run the action."""
 
     consent: Consent
@@ -73,7 +73,7 @@ class Run:
     """What the idempotency key is derived from: the same for each attempt under one approval or one entry in the ledger."""
 
 
-Step: TypeAlias = WaitTurn | Work | Ask | AskBeside | Await | Notify | Run
+Step: TypeAlias = WaitTurn | Work | Ask | AskBeside | Await | Notify | RunAction
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import pytest
 import grace_kp as gk
 from grace_kp.gating import _engine, attempt, drive, drive_async
 from grace_kp.gating._drivers import ask, ask_async
-from grace_kp.gating._steps import Ask, Failed, NoAnswer, Run, WaitTurn, Work
+from grace_kp.gating._steps import Ask, Failed, NoAnswer, RunAction, WaitTurn, Work
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
 
 R = gk.InterventionResponse
@@ -154,10 +154,10 @@ def test_the_wait_for_the_reviewer_is_recorded_in_milliseconds(monkeypatch):
 
 
 def test_steps_are_values():
-    assert Run(None) == Run(None)
+    assert RunAction(None) == RunAction(None)
     assert NoAnswer() == NoAnswer()
     with pytest.raises(dataclasses.FrozenInstanceError):
-        Run(None).consent = 1
+        RunAction(None).consent = 1
 
 
 @pytest.mark.parametrize("blocks", [False, True])

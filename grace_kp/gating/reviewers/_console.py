@@ -55,11 +55,11 @@ class TimeIsUp(Exception):
     """The deadline passed before a line was typed."""
 
 
-class Ended(Exception):
+class QuestionEnded(Exception):
     """The question was settled elsewhere before a line was typed; the message says how."""
 
 
-class Refused(Exception):
+class LineRefused(Exception):
     """The input is no answer; the message says why."""
 
 
@@ -82,9 +82,9 @@ class LineSource(Protocol):
         """Return the next line.
 
         Raises:
-            Refused: it came in a burst, or is too long.
+            LineRefused: it came in a burst, or is too long.
             TimeIsUp: the deadline passed.
-            Ended: the question was settled elsewhere.
+            QuestionEnded: the question was settled elsewhere.
             NoTerminal: the input has ended.
         """
         ...
@@ -104,10 +104,10 @@ class Limit:
 
         Raises:
             TimeIsUp: the deadline has passed.
-            Ended: the question was settled elsewhere.
+            QuestionEnded: the question was settled elsewhere.
         """
         if self.ended is not None and (how := self.ended()):
-            raise Ended(how)
+            raise QuestionEnded(how)
         left = None if self.deadline is None else self.deadline - time.monotonic()
         if left is not None and left <= 0:
             raise TimeIsUp
@@ -185,7 +185,7 @@ class Terminal:
 
         Raises:
             TimeIsUp: nobody answered in time.
-            Ended: the question was settled elsewhere.
+            QuestionEnded: the question was settled elsewhere.
             NoTerminal: the input has ended.
         """
         source = self._source if within is None else _source(self._in, self._limit.within(within))
@@ -194,7 +194,7 @@ class Terminal:
             self.write(prompt)
             try:
                 return source.line().strip()
-            except Refused as refusal:
+            except LineRefused as refusal:
                 self.write("\n".join(["", *textwrap.wrap(str(refusal), self.size[0]), ""]))
 
 
@@ -234,9 +234,9 @@ class PosixLines:
         line, _, rest = data.partition(b"\n")
         in_paste = line.rfind(_PASTE_BEGIN) > line.rfind(_PASTE_END)
         if self._drain(in_paste=in_paste) or rest or in_paste:
-            raise Refused(BURST)
+            raise LineRefused(BURST)
         if len(line) >= MAX_LINE:
-            raise Refused(TOO_LONG)
+            raise LineRefused(TOO_LONG)
         return line.replace(_PASTE_BEGIN, b"").replace(_PASTE_END, b"").decode("utf-8", "replace")
 
     def _drain(self, *, in_paste: bool) -> bool:
@@ -313,7 +313,7 @@ class WindowsLines:
         self._echo("\r\n")
         if self._arrives(QUIET):
             self.drop()
-            raise Refused(BURST)
+            raise LineRefused(BURST)
         return "".join(typed)
 
     def _key(self) -> str:
@@ -403,7 +403,7 @@ class ConsoleReviewer:
             while not is_free:
                 left = limit.seconds()
                 is_free = _ONE_AT_A_TIME.acquire(timeout=-1 if left is None else left)
-        except (Ended, TimeIsUp):
+        except (QuestionEnded, TimeIsUp):
             return self._timed_out()
         try:
             with Terminal(self._stdin or sys.stdin, self._stdout or _screen(), limit) as terminal:
@@ -411,7 +411,7 @@ class ConsoleReviewer:
                     return replace(_Dialogue(request, terminal).answer(), reviewer=self.name)
                 except TimeIsUp:
                     terminal.write("\nTime is up; nobody answered.\n")
-                except Ended as how:
+                except QuestionEnded as how:
                     terminal.write(
                         f"\nThis question has ended: {printable(str(how))}. Nothing more is asked about it.\n"
                     )
@@ -486,7 +486,7 @@ class _Dialogue:
         """Ask why the call is refused. The refusal holds, whatever happens here."""
         try:
             return self._terminal.ask("Why? A reason for the agent, or Enter > ", within=REASON_SECONDS) or None
-        except (Ended, TimeIsUp, NoTerminal, OSError):
+        except (QuestionEnded, TimeIsUp, NoTerminal, OSError):
             return None
 
     def _approval(self, *, confirmed: bool) -> InterventionResponse | None:

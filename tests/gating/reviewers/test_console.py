@@ -20,11 +20,11 @@ import pytest
 import grace_kp as gk
 from grace_kp.gating.reviewers import _console
 from grace_kp.gating.reviewers._console import (
-    Ended,
     Limit,
+    LineRefused,
     NoTerminal,
     PosixLines,
-    Refused,
+    QuestionEnded,
     Terminal,
     TimeIsUp,
     WindowsLines,
@@ -501,7 +501,7 @@ def test_keys_of_windows():
     keys = Keys("nx\b\xe0Ho\r")
     assert "no" == WindowsLines(keys, Limit()).line()
     keys = Keys("zzz\ry\r")
-    with pytest.raises(Refused):
+    with pytest.raises(LineRefused):
         WindowsLines(keys, Limit()).line()
     assert [] == keys.waiting
     keys = Keys("y\r")
@@ -549,7 +549,7 @@ def test_a_question_that_is_settled_elsewhere_ends():
             return "ana approved it" if len(looks) > 2 else ""
 
         for lines in (PosixLines(slave, Limit(deadline, ended)), WindowsLines(Keys(""), Limit(deadline, ended))):
-            with pytest.raises(Ended, match="ana approved it"):
+            with pytest.raises(QuestionEnded, match="ana approved it"):
                 lines.line()
     os.close(slave)
     os.close(master)
