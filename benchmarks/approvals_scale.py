@@ -343,15 +343,23 @@ def gates(folder: Path) -> dict[str, float]:
         spent[name] = median_seconds(agent, rounds=9) / 10 * 1e6
         grace.flush()
 
-    @grace.agent(objective="measure")
-    def long() -> float:
-        search("q")
-        for number in range(1_000):
-            subjects["recorded, not gated"](number)
-        subjects["gate, silent after a search"](0)
-        return median_seconds(lambda: subjects["gate, silent after a search"](1), rounds=31) * 1e6
+    many = grace.retriever(lambda n: [{"text": "t", "score": 0.97, "source": f"s{n}-{part}"} for part in range(9)])
+    gated = subjects["gate, silent after a search"]
 
-    spent["a later one in a run of 1,000 steps"] = long()
+    @grace.agent(objective="measure")
+    def long(steps: int) -> float:
+        for number in range(steps):
+            many(number)
+        gated(0)
+        return median_seconds(lambda: gated(1), rounds=31) * 1e6
+
+    @grace.agent(objective="measure around")
+    def nested(steps: int) -> float:
+        return long(steps)
+
+    for steps in (10, 1_000):
+        spent[f"a later one in a run of {steps:,} searches"] = long(steps)
+        spent[f"a later one in a nested run of {steps:,} searches"] = nested(steps)
     if inbox is not None:
         spent.update(inbox_gates(grace, inbox))
     grace.close()

@@ -6,8 +6,8 @@ It counts, and marks which figures were measured. It asks no model; `grace_kp.ju
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._evaluation import FALLBACK_SCORE
@@ -43,8 +43,9 @@ class Evidence:
     """
 
     __slots__ = (
-        "_best", "_empty", "_executed", "_found", "_has_scored_source", "_lost_failures", "_mean", "_scored", "_scoring", "_searches", "_source_count",
-        "_sources", "_spread", "_succeeded", "_tools", "_unread", "_unscored", "_unusable", "_words_at", "_worst",
+        "_best", "_beyond", "_counted", "_counted_ok", "_empty", "_executed", "_failing", "_found", "_has_scored_source", "_lost_failures",
+        "_mean", "_scored", "_scoring", "_searches", "_shares_tools", "_source_count", "_sources", "_spread", "_succeeded", "_tools", "_unread", "_unscored",
+        "_unusable", "_words_at", "_worst",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -57,15 +58,21 @@ class Evidence:
         self._mean = 0.0
         self._spread = 0.0
         self._sources: dict[str, None] = {}
-        """The sources so far; copies share it, and later ones add to its end."""
+        """The sources so far; in a snapshot, those of the original, which may have grown since."""
         self._source_count = 0
-        """How many of them are this one's."""
+        self._beyond: set[str] | None = None
+        """In a snapshot: the sources that it alone has."""
         self._unusable = 0
         self._unread = 0
         self._empty = 0
         self._unscored = 0
         self._tools: dict[str, list[int]] = {}
         """For each tool: the numbers of its calls and of those that succeeded, when the last one ended, and whether that succeeded."""
+        self._shares_tools = False
+        self._failing = 0
+        """Number of tools whose last call failed."""
+        self._counted = self._counted_ok = 0
+        """Calls, and those that succeeded, of the tools that failed at least once or whose results carry scores."""
         self._lost_failures = 0
         """Failures of tools without a name, for which no later call can make up."""
         self._worst: list[tuple[int, float, dict[str, Any]]] = []
@@ -74,7 +81,7 @@ class Evidence:
         Of those before the user's last words only the worst is kept. Of more than `MAX_WORST`, the oldest two after them are taken for one: the
         worse, at the end of the later. That can only make the reading stricter.
         """
-        self._scoring: set[str] = set()
+        self._scoring: frozenset[str] = frozenset()
         """Tools whose results carried scores."""
         self._has_scored_source = False
         self._words_at = BEFORE
@@ -117,14 +124,34 @@ class Evidence:
             self._tool_ended(name, count, count, at, True)
 
     def _tool_ended(self, name: str, executed: int, succeeded: int, at: int, ok: bool) -> None:
+        if self._shares_tools:
+            self._tools, self._shares_tools = {each: [*tool] for each, tool in self._tools.items()}, False
         tool = self._tools.get(name)
         if tool is None:
-            self._tools[name] = [executed, succeeded, at, ok]
-            return
+            tool = self._tools[name] = [0, 0, at, ok]
+            self._failing += not ok
+        was_counted = tool[0] > tool[1] or name in self._scoring
         tool[0] += executed
         tool[1] += succeeded
+        if was_counted:
+            self._counted += executed
+            self._counted_ok += succeeded
+        elif tool[0] > tool[1] or name in self._scoring:
+            self._counted += tool[0]
+            self._counted_ok += tool[1]
         if at > tool[2] or (at == tool[2] and not ok):  # parallel calls: the failure counts
+            self._failing += bool(tool[3]) - bool(ok)
             tool[2], tool[3] = at, ok
+
+    def _has_scores(self, name: str) -> None:
+        """Count the calls of a tool whose results carry scores."""
+        if name in self._scoring:
+            return
+        self._scoring |= {name}
+        executed, succeeded, *_ = self._tools.get(name, (0, 0))
+        if executed == succeeded:  # else they are counted already
+            self._counted += executed
+            self._counted_ok += succeeded
 
     def user_spoke(self, at: int) -> None:
         """Note that a person wrote something: the pessimistic reading then leaves out the searches that had ended before."""
@@ -140,7 +167,8 @@ class Evidence:
             at: when it ended, on the clock of `call_finished`.
         """
         if results.scores:
-            self._scoring.update(() if name is None else (name,))
+            if name is not None:
+                self._has_scores(name)
             self._has_scored_source |= bool(results.sources)
             alone = Evidence()
             alone._count_search(results)
@@ -199,7 +227,11 @@ class Evidence:
     @property
     def has_failed(self) -> bool:
         """Whether the last call of a tool failed, of any tool."""
-        return self._lost_failures > 0 or any(not tool[3] for tool in self._tools.values())
+        return self._lost_failures > 0 or self._failing > 0
+
+    def has_calls_of(self, name: str) -> bool:
+        """Return whether a call of this tool was counted."""
+        return name in self._tools
 
     @property
     def unusable_scores(self) -> int:
@@ -216,15 +248,23 @@ class Evidence:
         """Number of searches so far with results of which none carries a score, and that are not declared to have none."""
         return self._unscored
 
-    def copy(self) -> Evidence:
-        """Return evidence that is not changed with this."""
-        copied = Evidence()
-        copied._sources, copied._source_count = self._sources, self._source_count
-        copied.merge(self)
-        return copied
+    def snapshot(self) -> Evidence:
+        """Return the evidence as it is now, in constant time. More evidence may be added to the original afterwards, in any thread.
+
+        More may be added to the snapshot, too, as long as nothing was added to the original since. Calls without a name may be added later.
+        """
+        snapshot = copy(self)
+        snapshot._worst, snapshot._beyond, snapshot._shares_tools = [*self._worst], set(), True
+        return snapshot
 
     def merge(self, other: Evidence) -> None:
-        """Add the evidence of another run, such as a nested one."""
+        """Add the evidence of another run, such as a nested one.
+
+        Raises:
+            ValueError: it is a snapshot, whose original may be changing in another thread.
+        """
+        if other._beyond is not None:
+            raise ValueError("a snapshot cannot be merged into other evidence")
         self._executed += other._executed
         self._succeeded += other._succeeded
         self._searches += other._searches
@@ -240,12 +280,12 @@ class Evidence:
         self._unread += other._unread
         self._empty += other._empty
         self._unscored += other._unscored
-        if other._sources is not self._sources:
-            self._add_sources(islice(other._sources, other._source_count))
+        self._add_sources(other._sources)
         for name, (executed, succeeded, at, ok) in other._tools.items():
             self._tool_ended(name, executed, succeeded, at, bool(ok))
         self._lost_failures += other._lost_failures
-        self._scoring |= other._scoring
+        for name in other._scoring:
+            self._has_scores(name)
         self._has_scored_source |= other._has_scored_source
         self._words_at = max(self._words_at, other._words_at)
         if other._worst:
@@ -285,10 +325,7 @@ class Evidence:
         return replace(factors, **self._without_idle_calls())
 
     def _without_idle_calls(self) -> dict[str, Any]:
-        counted = [tool for name, tool in self._tools.items() if tool[0] > tool[1] or name in self._scoring]
-        executed = sum(tool[0] for tool in counted) + self._lost_failures
-        succeeded = sum(tool[1] for tool in counted)
-        return {**_NO_TOOLS, **_of_tools(executed, succeeded)}
+        return {**_NO_TOOLS, **_of_tools(self._counted + self._lost_failures, self._counted_ok)}
 
     def readings(self) -> dict[str, Any]:
         """Return all that gates take from this evidence, as JSON values; see `RecordedEvidence`."""
@@ -338,8 +375,11 @@ class Evidence:
     def _add_sources(self, sources: Iterable[str]) -> None:
         if self._source_count >= MAX_SOURCES:
             return
-        if self._source_count < len(self._sources):  # another copy has added to it
-            self._sources = dict.fromkeys(islice(self._sources, self._source_count))
+        if self._beyond is not None:
+            more = {source for source in sources if source not in self._sources} - self._beyond
+            self._beyond |= more
+            self._source_count += len(more)
+            return
         self._sources.update(dict.fromkeys(sources))
         self._source_count = len(self._sources)
 

@@ -7,12 +7,11 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import GateError
-from grace_kp.gating._case import Case
+from grace_kp.gating._case import Case, resumable
+from grace_kp.gating._digest import Coverage
 from grace_kp.gating._drivers import drive, drive_async
 from grace_kp.gating._engine import gated_call
-from grace_kp.gating._identity import Coverage
 from grace_kp.gating._outcome import GateEntry, raise_or_return
-from grace_kp.gating._resumable import resumable
 from grace_kp.gating._terms import Terms
 from grace_kp.gating.reviewers._inbox import InboxReviewer
 from grace_kp.record import HOST, argument_check, fitting, reseal
@@ -21,11 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from grace_kp.approvals import Approval, Inbox
-    from grace_kp.gating._case import Consent, GateScope
-    from grace_kp.gating._identity import Identifier
+    from grace_kp.gating._case import Consent, GateScope, Resumable
+    from grace_kp.gating._digest import Identifier
     from grace_kp.gating._outcome import Outcome
     from grace_kp.gating._policy import Policy
-    from grace_kp.gating._resumable import Resumable
     from grace_kp.gating._steps import Step
 
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.approvals import ENTITLING, ApprovalState, decode, opened_arguments, unopened
 from grace_kp.errors import ActionPending, AlreadyDecided, ApprovalError
 from grace_kp.gating._case import Consent
-from grace_kp.gating._digest import NotCheckable
+from grace_kp.gating._digest import OWN, NotCheckable
 from grace_kp.gating._execution import FunctionCall, execution
 from grace_kp.gating._filed import decided_response, state_approval
-from grace_kp.gating._identity import OWN
 from grace_kp.gating._inquiry import Inquiry
 from grace_kp.gating._modification import problem_with
 from grace_kp.gating.reviewers._inbox import InboxReviewer

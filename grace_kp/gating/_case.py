@@ -1,30 +1,72 @@
-"""One gated call on its way to a consent, the consent, and what a gate needs to know of the run around the call."""
+"""One gated call: its arguments, the run and the program around it, and the consent under which it runs.
+
+A framework whose programs may run again from an earlier point (as graphs do) registers with `grace_kp.record.HOST` and offers
+`resumable()`. A gate inside such a program asks by pausing it, and recognises its calls when they come again.
+"""
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from grace_kp.gating._call import Call
 from grace_kp.gating._decision import Rules
-from grace_kp.gating._digest import NotCheckable
+from grace_kp.gating._digest import NotCheckable, Unknown
+from grace_kp.gating._request import InterventionResponse
+from grace_kp.record import HOST
 
 if TYPE_CHECKING:
-    import inspect
     from collections.abc import Callable, Mapping
 
     from grace_kp.approvals import Approval, Inbox
     from grace_kp.confidence import Thresholds
     from grace_kp.gating._decision import Assessment
-    from grace_kp.gating._identity import Coverage
+    from grace_kp.gating._digest import Coverage
     from grace_kp.gating._ledger import AtMostOnce, Awaited, Ledger
     from grace_kp.gating._outcome import GateEntry
     from grace_kp.gating._policy import Policy
     from grace_kp.gating._request import InterventionRequest
-    from grace_kp.gating._resumable import Resumable
-    from grace_kp.gating._reviewer import Reviewer
+    from grace_kp.gating._reviewer import Reviewer, Reviews
     from grace_kp.gating._terms import Terms
     from grace_kp.levels import InterventionLevel
+
+
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+@dataclass(slots=True)
+class BoundCall:
+    """One call of an action with its arguments."""
+
+    action: str
+    """Name of the action."""
+    signature: inspect.Signature
+    bound: inspect.BoundArguments
+    hidden: str | None = None
+    """Name of the parameter that is the method's own object, and is not shown."""
+    types: Callable[[], Mapping[str, object]] = dict
+    """Resolves the declared type of each parameter that has one. Called when a reviewer changes arguments."""
+    check: Callable[[Mapping[str, object]], str] | None = None
+    """Returns what is wrong with arguments beyond the signature; empty where nothing is."""
+    injected: frozenset[str] = frozenset()
+    """Parameters that a framework fills in. They are no arguments of the call, and are not shown."""
+
+    def whole(self, bound: inspect.BoundArguments | None = None) -> inspect.BoundArguments:
+        """Return the arguments with defaults; of the call, or of other arguments in their place."""
+        whole = inspect.BoundArguments(self.signature, dict((bound or self.bound).arguments))
+        whole.apply_defaults()
+        return whole
+
+    def shown(self, bound: inspect.BoundArguments | None = None) -> dict[str, object]:
+        """Return the arguments that a reviewer sees and may change, defaults included; of the call, or of other arguments in their place."""
+        passed, parameters = (bound or self.bound).arguments, self.signature.parameters
+        return {
+            name: value
+            for name, value in self.whole(bound).arguments.items()
+            if name != self.hidden
+            and name not in self.injected
+            and (name in passed or not (parameters[name].kind in _VARIADIC or value is Unknown))
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +155,7 @@ class GateScope(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Case(Call):
+class Case(BoundCall):
     """One call of a gated action."""
 
     policy: Policy
@@ -190,3 +232,70 @@ class Consent:
     digest: str
     """Empty where the arguments cannot be checked, which is only so where nobody was asked."""
     modified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramAnswer(InterventionResponse):
+    """An answer to a program about a request that also waits in an inbox."""
+
+    looks: bool = False
+    """It is no decision, but asks to look into the inbox."""
+    problem: str = ""
+    """Why it cannot be used."""
+
+
+class Resumable(Protocol):
+    """One gated call in a program that may be run again."""
+
+    @property
+    def reviewer(self) -> Reviews:
+        """The reviewer that pauses the program to ask."""
+        ...
+
+    origin: str
+    """The framework, as approvals state it."""
+
+    def asking(self, approval: str) -> Reviews:
+        """Return the reviewer that pauses the program to ask about a request in the inbox. It returns a `ProgramAnswer`."""
+        ...
+
+    def whereabouts(self) -> Mapping[str, Any]:
+        """Return where the program waits, for people who look at the request."""
+        ...
+
+    def remember(self, inbox: Inbox) -> None:
+        """Keep how the program is found again when its requests are decided."""
+        ...
+
+    def begin(self) -> None:
+        """Number the call. Called in the order in which the program makes its calls."""
+        ...
+
+    def wait(self) -> None:
+        """Wait until the calls before this one have been decided on.
+
+        Raises:
+            ActionCancelled: that took too long.
+        """
+        ...
+
+    async def wait_async(self) -> None:
+        """`wait` without blocking the event loop."""
+        ...
+
+    def end(self) -> None:
+        """Let the next call be decided on."""
+        ...
+
+    def may_have_forgotten(self, ledger: Ledger) -> bool:
+        """Return whether this call may have been asked about by a process whose ledger is gone."""
+        ...
+
+    def ledger_key(self, action: str) -> str:
+        """Return the key of the call in the ledger: the same one each time the program is run."""
+        ...
+
+
+def resumable() -> Resumable | None:
+    """Return the resumable program that runs here; None elsewhere."""
+    return cast("Resumable | None", HOST.resumable())

@@ -1,4 +1,8 @@
-"""The decision about one call: its level, from the confidence, the policy and gaps in the evidence. Levels are computed here alone."""
+"""The decision about one call: its level, from the confidence, the policy and gaps in the evidence. Levels are computed here alone.
+
+Also the probability that a run is labelled. A gate that asks has each action looked at; of the actions that run unasked, a random share is
+selected for an audit, and the decision states the share and the draw under `audit`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from grace_kp.gating._policy import UNMEASURED, stricter_unmeasured, strictest_l
 from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from grace_kp.confidence import ConfidenceCalculator, Evidence, RecordedEvidence, Thresholds
     from grace_kp.gating._policy import Policy
@@ -313,3 +317,28 @@ def _is_drawn(rate: float) -> bool:
     from random import SystemRandom
 
     return SystemRandom().random() < rate
+
+
+_ASKING = frozenset(str(level) for level in InterventionLevel if level.asks)
+
+
+def audit_probability(decisions: Iterable[Mapping[str, Any]]) -> float | None:
+    """Return the probability that a run with these decisions is put up for an audit, or asked about anyway.
+
+    The draws for several actions are independent, so it is 1 − ∏(1 − rate). It is 1 where a person was asked about one of the actions.
+
+    Args:
+        decisions: the entries of `grace.decisions`.
+
+    Returns:
+        A number above 0 and at most 1; None if no decision asked and none states a rate above 0.
+    """
+    unselected = 1.0
+    for entry in decisions:
+        if entry.get("level") in _ASKING:
+            return 1.0
+        audit = entry.get("audit")
+        rate = audit.get("rate") if isinstance(audit, dict) else None
+        if is_unit(rate):
+            unselected *= 1.0 - rate
+    return 1.0 - unselected if unselected < 1 else None

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.background import DeadlineExceeded, await_within, begin, call_within, finish, in_thread, running_loop
 from grace_kp.gating._hidden import for_reviewer, without_secrets
-from grace_kp.gating._notice import deliver
 from grace_kp.gating._outcome import Raised, Returned
 from grace_kp.gating._request import InterventionResponse
-from grace_kp.gating._reviewer import as_response, is_async, name_of, review_function
-from grace_kp.gating._steps import Ask, AskBeside, Await, Failed, NoAnswer, Notify, Run, WaitTurn
+from grace_kp.gating._reviewer import as_response, deliver, is_async, name_of, review_function
+from grace_kp.gating._steps import Ask, AskBeside, Await, Failed, NoAnswer, Notify, RunAction, WaitTurn
 from grace_kp.record import HOST, OPERATIONS
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def drive(engine: Generator[Step, Any, T], run: Callable[[Consent], object] = _n
             return result
         advance = engine.send
         try:
-            if isinstance(step, Run):
+            if isinstance(step, RunAction):
                 answer = _run(step, run)
             elif isinstance(step, Ask):
                 answer = ask(step.reviewer, step.request)
@@ -94,7 +93,7 @@ async def drive_async(engine: Generator[Step, Any, T], run: Callable[[Consent], 
         try:
             if getattr(step, "blocks", isinstance(step, Ask | Await)) and not is_closing:
                 running_loop()
-            if isinstance(step, Run):
+            if isinstance(step, RunAction):
                 answer = await _run_async(step, run)
             elif isinstance(step, Ask):
                 answer = await ask_async(step.reviewer, step.request)
@@ -113,7 +112,7 @@ async def drive_async(engine: Generator[Step, Any, T], run: Callable[[Consent], 
                 answer = _perform(step)
         except GeneratorExit as error:
             is_closing = True
-            if isinstance(step, Run):
+            if isinstance(step, RunAction):
                 answer = Raised(error)
             else:
                 advance, answer = engine.throw, CoroutineClosed()
@@ -173,7 +172,7 @@ async def _perform_waiting_async(step: Await) -> object:
         return Failed(error)
 
 
-def _run(step: Run, run: Callable[[Consent], object]) -> Returned | Raised:
+def _run(step: RunAction, run: Callable[[Consent], object]) -> Returned | Raised:
     outer = OPERATIONS.get()
     OPERATIONS.set((*outer, step.operation))
     try:
@@ -184,7 +183,7 @@ def _run(step: Run, run: Callable[[Consent], object]) -> Returned | Raised:
         OPERATIONS.set(outer)
 
 
-async def _run_async(step: Run, run: Callable[[Consent], Awaitable[object]]) -> Returned | Raised:
+async def _run_async(step: RunAction, run: Callable[[Consent], Awaitable[object]]) -> Returned | Raised:
     outer = OPERATIONS.get()
     OPERATIONS.set((*outer, step.operation))
     try:

@@ -20,11 +20,9 @@ from grace_kp.gating._execution import FunctionCall, changed_message, execution
 from grace_kp.gating._hidden import for_reviewer, unseen_problem
 from grace_kp.gating._ledger import LedgerEntry
 from grace_kp.gating._modification import modified
-from grace_kp.gating._notice import record_notice
-from grace_kp.gating._outcome import CANCELLED, DENIED, SKIPPED, NotRun, Returned
-from grace_kp.gating._pending import PendingAnswer
+from grace_kp.gating._outcome import CANCELLED, DENIED, SKIPPED, NotRun, PendingAnswer, Returned
 from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen, new_request_id
-from grace_kp.gating._reviewer import name_of
+from grace_kp.gating._reviewer import name_of, record_notice
 from grace_kp.gating._steps import Ask, Failed, NoAnswer, Notify, Step, WaitTurn, Work
 from grace_kp.gating.reviewers._inbox import InboxReviewer
 from grace_kp.levels import InterventionAction, InterventionLevel
@@ -32,10 +30,9 @@ from grace_kp.record import SEALED
 from grace_kp.trace import error_text, redact_text, redacted_error, render_text
 
 if TYPE_CHECKING:
-    from grace_kp.gating._case import Case
+    from grace_kp.gating._case import Case, Resumable
     from grace_kp.gating._decision import Assessment, Rules
     from grace_kp.gating._outcome import Outcome
-    from grace_kp.gating._resumable import Resumable
     from grace_kp.gating._reviewer import Reviewer
     from grace_kp.gating._terms import Terms
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import ApprovalError
 from grace_kp.gating._ledger import EarlierRun
-from grace_kp.gating._notice import record_notice
 from grace_kp.gating._outcome import CANCELLED, NotRun, NotStarted, Raised, RanBefore, Returned
-from grace_kp.gating._steps import Await, Failed, Notify, Run, Work
+from grace_kp.gating._reviewer import record_notice
+from grace_kp.gating._steps import Await, Failed, Notify, RunAction, Work
 from grace_kp.record import HOST
 from grace_kp.trace import error_text
 
@@ -125,7 +125,7 @@ def execution(call: Execution) -> Generator[Step, Any, Outcome]:
         yield from _take_back(call)
         return _not_run(entry, changed_message(call.action))
     entry.running(call.replaced())
-    outcome: Returned | Raised = yield Run(call.consent, call.operation)
+    outcome: Returned | Raised = yield RunAction(call.consent, call.operation)
     if isinstance(outcome, Raised) and isinstance(outcome.error, NotStarted) and not call.has_started():
         yield from _take_back(call)
         return _not_run(entry, str(outcome.error))

@@ -12,8 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.gating._request import frozen
-from grace_kp.gating._tree import flat, plain
-from grace_kp.gating._view import view
+from grace_kp.gating._view import flat, plain, view
 from grace_kp.levels import InterventionAction
 from grace_kp.trace import MAX_TEXT, redact_text, redacted_arguments, render, to_text
 

@@ -17,8 +17,7 @@ from grace_kp.errors import ActionCancelled, AlreadyDecided, ApprovalError, Chan
 from grace_kp.gating._decision import Basis
 from grace_kp.gating._filing import Encoded, new_request, policy_now
 from grace_kp.gating._hidden import unseen_problem
-from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun, can_be_kept
-from grace_kp.gating._operation import running_operations
+from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun, can_be_kept, running_operations
 from grace_kp.gating.reviewers._console import ConsoleReviewer
 from grace_kp.levels import InterventionAction
 

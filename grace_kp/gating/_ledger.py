@@ -2,6 +2,7 @@
 
 It serves programs that run again from an earlier point, as graphs do after an interrupt, a crash or a second answer. A decision is
 looked up and not repeated. An action that has begun is not begun again; where nobody knows whether it ended, it counts as unknown.
+`idempotency_key` identifies the running action to the service that it calls.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from grace_kp.errors import ActionOutcomeUnknown, StoreError
+from grace_kp.errors import ActionOutcomeUnknown, GraceError, StoreError
+from grace_kp.record import OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grace_kp.gating._request import InterventionRequest, InterventionResponse
+
 
 DECIDED, RUNNING, DONE, FAILED = "decided", "running", "done", "failed"
 MAX_RESULT = 100_000
@@ -271,3 +274,30 @@ def is_same(first: Any, second: Any) -> bool:
 
 def _bytes(entry: dict[str, Any]) -> bytes:
     return json.dumps(entry).encode()
+
+
+def running_operations() -> tuple[str, ...]:
+    """Return what identifies the gated actions that run in this context, the innermost last."""
+    return OPERATIONS.get()
+
+
+def idempotency_key() -> str:
+    """Return a key for the gated action that runs here, to pass to the receiving service as its idempotency key.
+
+    It is a UUID. With an inbox it is the same for each attempt under one approval, in every process. Where the gate has a `key`, it is also the
+    same for a new request with the same key and arguments: after an execution that was reconciled as not done, and after a restored backup
+    that has lost the first request. After an attempt that raised, it is another. Without an inbox it is the same for each attempt of one call
+    in a program that runs again, such as a graph, and otherwise new for each call. A new thread inside of the action sees it where it was
+    started through `grace_kp.propagate`.
+
+    Raises:
+        GraceError: no gated action runs here.
+    """
+    operations = OPERATIONS.get()
+    if not operations:
+        raise GraceError(
+            "idempotency_key() is called outside of a gated action; call it inside of a function under @grace.gate"
+        )
+    from grace_kp.approvals import idempotency_key_of
+
+    return idempotency_key_of(operations[-1])

@@ -13,30 +13,30 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.gating._contents import closure_of
 from grace_kp.gating._digest import NotCheckable, digest_of
-from grace_kp.gating._instance import closure_of
 from grace_kp.gating._ledger import is_same
 from grace_kp.trace import render
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
-    from grace_kp.gating._call import Call
+    from grace_kp.gating._case import BoundCall
 
 _POSITIONAL, _KEYWORDS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 _POSITIONAL_ONLY = inspect.Parameter.POSITIONAL_ONLY
 
 
-class _Misfit(Exception):
+class _EditMisfit(Exception):
     """A value does not fit; the message says why."""
 
-    def within(self, name: str) -> _Misfit:
+    def within(self, name: str) -> _EditMisfit:
         """Return the same problem of the value that holds this one under `name`."""
         problem = str(self)
-        return _Misfit(f"{name}{problem}" if problem.startswith(".") else f"{name}: {problem}")
+        return _EditMisfit(f"{name}{problem}" if problem.startswith(".") else f"{name}: {problem}")
 
 
-def modified(call: Call, changes: Mapping[str, Any]) -> tuple[inspect.BoundArguments | None, str]:
+def modified(call: BoundCall, changes: Mapping[str, Any]) -> tuple[inspect.BoundArguments | None, str]:
     """Return the call with the reviewer's arguments; or None, and what is wrong with them."""
     parameters = call.signature.parameters
     rest = next((parameter.name for parameter in parameters.values() if parameter.kind is _KEYWORDS), None)
@@ -59,7 +59,7 @@ def modified(call: Call, changes: Mapping[str, Any]) -> tuple[inspect.BoundArgum
                 is_kept = _is_unchanged(value, original)
                 fitting = original if is_kept else _read_item(value, name, declared.get(extra))
                 arguments[extra] = {**arguments.get(extra, {}), name: fitting}
-        except _Misfit as problem:
+        except _EditMisfit as problem:
             return None, f"the arguments do not fit {call.action}: {problem}"
     changed = inspect.BoundArguments(call.signature, _without_gaps(call.signature, arguments))
     try:
@@ -74,7 +74,7 @@ def problem_with(value: object, declared: object) -> str:
     """Return what is wrong with a value for a type; empty where nothing is, or where the type cannot be checked."""
     try:
         _read(value, declared)
-    except _Misfit as problem:
+    except _EditMisfit as problem:
         return str(problem)
     return ""
 
@@ -119,11 +119,11 @@ def _read_argument(value: object, parameter: inspect.Parameter, declared: object
     name = parameter.name
     if parameter.kind is _POSITIONAL:
         if not isinstance(value, list | tuple):
-            raise _Misfit(f"{name}: must be a list, not {type(value).__name__}")
+            raise _EditMisfit(f"{name}: must be a list, not {type(value).__name__}")
         return tuple(_read_item(item, f"{name}[{number}]", declared) for number, item in enumerate(value))
     if parameter.kind is _KEYWORDS:
         if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-            raise _Misfit(f"{name}: must be an object, not {type(value).__name__}")
+            raise _EditMisfit(f"{name}: must be an object, not {type(value).__name__}")
         return {key: _read_item(item, key, declared) for key, item in value.items()}
     if value is None and parameter.default is None:
         return None  # `x: int = None`
@@ -137,7 +137,7 @@ def _read_item(value: object, name: str, declared: object) -> object:
         return value
     try:
         return _read(value, declared)
-    except _Misfit as problem:
+    except _EditMisfit as problem:
         raise problem.within(name) from None
 
 
@@ -167,27 +167,27 @@ def _read(value: object, declared: object) -> object:
             # Some types cannot be checked in JSON; then the message about the value itself is clearer.
             if all(item["type"] != "needs_python_object" for item in error.errors()):
                 problem = _first_problem(error)
-    raise _Misfit(problem)
+    raise _EditMisfit(problem)
 
 
 def _read_fields(value: object, declared: Any) -> dict[str, object]:
     """A dict with declared keys. Each is read by itself, because pydantic reads such a type only from Python 3.12 on."""
     if not isinstance(value, dict):
-        raise _Misfit("Input should be a valid dictionary")
+        raise _EditMisfit("Input should be a valid dictionary")
     types = typing.get_type_hints(declared, include_extras=True)
     missing = [name for name in types if name not in value and _is_required(name, types[name], declared)]
     if missing:
-        raise _Misfit(f".{min(missing)}: Field required")
+        raise _EditMisfit(f".{min(missing)}: Field required")
     read: dict[str, object] = {}
     for name, item in value.items():
         if name not in types:
-            raise _Misfit(f".{name}: Extra inputs are not permitted")
+            raise _EditMisfit(f".{name}: Extra inputs are not permitted")
         hint = types[name]
         while typing.get_origin(hint) in (typing.Required, typing.NotRequired):
             hint = typing.get_args(hint)[0]
         try:
             read[name] = _read(item, hint)
-        except _Misfit as problem:
+        except _EditMisfit as problem:
             raise problem.within(f".{name}") from None
     return read
 

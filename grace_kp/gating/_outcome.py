@@ -14,6 +14,7 @@ from grace_kp.trace import error_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from grace_kp.approvals import Approval
     from grace_kp.gating._decision import Decision
     from grace_kp.gating._ledger import EarlierRun
     from grace_kp.gating._request import InterventionRequest, InterventionResponse
@@ -81,6 +82,28 @@ def raise_or_return(outcome: Outcome, action: str) -> Any:
     if not outcome.problem:
         return None
     raise ActionCancelled(outcome.problem) from outcome.error
+
+
+class PendingAnswer(str):
+    """A text for the model in place of an action's result; the action did not run yet."""
+
+    approval: Approval
+    """The request as it was filed."""
+
+    __slots__ = ("approval",)
+
+    def __new__(cls, approval: Approval) -> PendingAnswer:
+        """Return the answer for a request."""
+        answer = super().__new__(
+            cls,
+            f"{approval.action} has not run yet: it waits for the approval {approval.id} by a person. If it is approved it will be carried out "
+            "later, without another call. Do not call it again for the same purpose, and do not report it as done.",
+        )
+        answer.approval = approval
+        return answer
+
+    def __reduce__(self) -> Any:
+        return PendingAnswer, (self.approval,)
 
 
 class GateEntry:

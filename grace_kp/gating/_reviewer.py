@@ -1,16 +1,34 @@
-"""Reviewers: any callable from request to response, sync or async, or an object with `review`."""
+"""Reviewers: any callable from request to response, sync or async, or an object with `review`; and notices, which ask nobody.
+
+A notice is no question and no consent. An action does not wait for its notice, nor fail with it.
+"""
 
 from __future__ import annotations
 
 import inspect
+import logging
+import sys
+import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
-from grace_kp.gating._request import InterventionResponse
+from grace_kp.gating._digest import digest_of
+from grace_kp.gating._request import InterventionResponse, frozen
 from grace_kp.levels import InterventionAction
+from grace_kp.pages import printable
+from grace_kp.trace import cut, redact_text, redact_value, render, to_text
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
     from grace_kp.gating._request import InterventionRequest
+
+    Rounds = Generator[InterventionRequest, object, InterventionResponse]
+
+LOGGER = "grace_kp.gate"
+MAX_ARGUMENT = 120
+MAX_LINE = 1_000
 
 
 class Reviews(Protocol):
@@ -79,3 +97,157 @@ def as_response(answer: object) -> InterventionResponse:
     raise UnusableAnswer(
         f"the answer has the type {type(answer).__name__}; a reviewer returns a response or one of {known}"
     )
+
+
+class CallbackReviewer(ForwardingReviewer):
+    """Asks a callable, sync or async. The record shows `name`, or the callable's own.
+
+    Raises:
+        TypeError: `callback` cannot be called.
+    """
+
+    def __init__(self, callback: Callable[[InterventionRequest], object], name: str | None = None) -> None:
+        if not callable(callback):
+            raise TypeError(f"callback must be a callable, not {type(callback).__name__}")
+        super().__init__(callback, name)
+        self._callback = callback
+
+    @property
+    def review(self) -> Callable[[InterventionRequest], object]:
+        """Ask the callable; a coroutine function where the callable is async."""
+        return self._review_async if is_async(self._callback) else self._callback
+
+    async def _review_async(self, request: InterventionRequest) -> object:
+        return await self._callback(request)  # type: ignore[misc]
+
+
+class ConfirmationFlow(ForwardingReviewer):
+    """Show changed arguments to the reviewer again until it confirms them; after `max_rounds` changes the action is cancelled.
+
+    Wrap a reviewer to use it: `reviewer=ConfirmationFlow(mine)`. The answer is PROCEED where nothing was changed, and MODIFY with all
+    changes otherwise. The flow is sync or async like its reviewer.
+
+    Raises:
+        TypeError: `reviewer` can neither be called nor has it `review`.
+        ValueError: `max_rounds` is less than 1.
+    """
+
+    def __init__(self, reviewer: Reviewer, *, max_rounds: int = 3) -> None:
+        if max_rounds < 1:
+            raise ValueError(f"max_rounds must be 1 or more, not {max_rounds!r}")
+        self._ask = review_function(reviewer)
+        self._max_rounds = max_rounds
+        super().__init__(reviewer)
+
+    @property
+    def review(self) -> Callable[[InterventionRequest], InterventionResponse | Awaitable[InterventionResponse]]:
+        """Ask until the reviewer confirms, or has changed the arguments `max_rounds` times; a coroutine function where it is async."""
+        return self._review_async if is_async(self._ask) else self._review
+
+    def _review(self, request: InterventionRequest) -> InterventionResponse | Awaitable[InterventionResponse]:
+        rounds = self._rounds(request)
+        shown = next(rounds)
+        try:
+            while True:
+                answer = self._ask(shown)
+                if hasattr(answer, "__await__"):  # a plain function that returns a coroutine
+                    return self._continue(rounds, answer)
+                shown = rounds.send(answer)
+        except StopIteration as end:
+            response: InterventionResponse = end.value
+            return response
+
+    async def _review_async(self, request: InterventionRequest) -> InterventionResponse:
+        rounds = self._rounds(request)
+        return await self._continue(rounds, self._ask(next(rounds)))
+
+    async def _continue(self, rounds: Rounds, answer: object) -> InterventionResponse:
+        try:
+            while True:
+                shown = rounds.send(await answer if hasattr(answer, "__await__") else answer)
+                answer = self._ask(shown)
+        except StopIteration as end:
+            response: InterventionResponse = end.value
+            return response
+
+    def _rounds(self, request: InterventionRequest) -> Rounds:
+        """Yield each request to show, receive the answer, and return the response."""
+        ends = None if request.timeout is None else time.monotonic() + request.timeout
+        changes: dict[str, object] = {}
+        shown = request
+        for _ in range(self._max_rounds + 1):
+            response = as_response((yield shown))
+            if response.timeout_reached:
+                return response
+            if response.action is InterventionAction.PROCEED and changes:
+                return replace(response, action=InterventionAction.MODIFY, modified=changes)
+            if response.action is not InterventionAction.MODIFY:
+                return response
+            if not response.modified:
+                # No arguments to run with, and the reviewer has not approved the original ones.
+                return replace(response, action=InterventionAction.CANCEL, user_input="modified without arguments")
+            changes = {**changes, **response.modified}
+            left = None if ends is None else ends - time.monotonic()
+            if left is not None and left <= 0:
+                return InterventionResponse(InterventionAction.CANCEL, timeout_reached=True, reviewer=self.name)
+            shown = _with_changes(request, changes, attempt=shown.attempt + 1, timeout=left)
+        return InterventionResponse(
+            InterventionAction.CANCEL, user_input=f"changed more than {self._max_rounds} times", reviewer=self.name
+        )
+
+
+def _with_changes(
+    request: InterventionRequest, changes: Mapping[str, object], *, attempt: int, timeout: float | None
+) -> InterventionRequest:
+    """Return the request with a reviewer's changes."""
+    return replace(
+        request,
+        arguments=frozen({**request.arguments, **changes}),
+        digest=digest_of({"request": request.digest, "changes": changes}),
+        attempt=attempt,
+        timeout=None if timeout is None else round(timeout, 1),
+        hidden={name: count for name, count in request.hidden.items() if name not in changes},
+    )
+
+
+def deliver(request: InterventionRequest) -> str:
+    """Log the notice, and print it where standard error is a terminal.
+
+    Returns:
+        Where it went: `terminal` or `log`.
+    """
+    line = notice_line(request.action, request.arguments, request.reason)
+    logging.getLogger(LOGGER).info("%s", line)
+    stream = sys.stderr
+    if stream is None or not stream.isatty():
+        return "log"
+    stream.write(f"grace-kp: {line}\n")
+    stream.flush()
+    return "terminal"
+
+
+def notice_line(action: str, arguments: Mapping[str, object], reason: str) -> str:
+    """Return action, arguments and reason on one line, without control characters and secrets; long values are visibly cut."""
+    # What would split a secret in two is removed before secrets are looked for.
+    shown = redact_value(_printable(render(dict(arguments))), identifiers=False)
+    called = ", ".join(f"{name}={cut(to_text(value), MAX_ARGUMENT)}" for name, value in shown.items())
+    why = redact_text(_printable(reason), identifiers=False)
+    return cut(_printable(f"{action or 'an action'}({called}) goes ahead with a notice: {why}"), MAX_LINE)
+
+
+def record_notice(entry: dict[str, Any], request: InterventionRequest, delivered: str | Exception) -> None:
+    """Add to a gate's entry the text of the notice and where it went, or why it could not be delivered."""
+    failed = isinstance(delivered, Exception)
+    text = notice_line(request.action, request.arguments, request.reason)
+    entry["notice"] = {"to": None if failed else delivered, "text": text}
+    if failed:
+        entry["notify_error"] = f"{type(delivered).__name__}: {delivered}"
+
+
+def _printable(value: Any) -> Any:
+    """A text or rendered value without control characters."""
+    if isinstance(value, str):
+        return printable(value, replace=lambda character: " " if character.isspace() else "")
+    if isinstance(value, dict):
+        return {_printable(name): _printable(item) for name, item in value.items()}
+    return [_printable(item) for item in value] if isinstance(value, list) else value

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from grace_kp.gating._tree import flat
-from grace_kp.gating._view import view
+from grace_kp.gating._view import flat, view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

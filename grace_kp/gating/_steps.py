@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from grace_kp.gating._case import Consent
+    from grace_kp.gating._case import Consent, Resumable
     from grace_kp.gating._ledger import Awaited
     from grace_kp.gating._request import InterventionRequest
-    from grace_kp.gating._resumable import Resumable
     from grace_kp.gating._reviewer import Reviewer
 
 
@@ -66,7 +65,7 @@ class Notify:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunAction:
     """Run the action."""
 
     consent: Consent
@@ -74,7 +73,7 @@ class Run:
     """What the idempotency key is derived from: the same for each attempt under one approval or one entry in the ledger."""
 
 
-Step: TypeAlias = WaitTurn | Work | Ask | AskBeside | Await | Notify | Run
+Step: TypeAlias = WaitTurn | Work | Ask | AskBeside | Await | Notify | RunAction
 
 
 @dataclass(frozen=True, slots=True)

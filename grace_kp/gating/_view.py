@@ -1,4 +1,4 @@
-"""The complete content of a value, for reviewers: a tree without cuts and without redaction.
+"""The complete content of a value, for reviewers: a tree without cuts and without redaction, as a line of text or as a JSON value.
 
 `trace.render` bounds a value so that it can be recorded cheaply. A reviewer needs the opposite: every character that will run, or the
 statement that a part cannot be shown. This module runs no code of the values that it reads.
@@ -7,18 +7,106 @@ statement that a part cannot be shown. This module runs no code of the values th
 from __future__ import annotations
 
 import enum
+import json
 import math
 import re
 import sys
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import Sealed
-from grace_kp.gating._instance import is_transparent
-from grace_kp.gating._tree import Node, flat
+from grace_kp.gating._contents import is_transparent
 from grace_kp.trace import SCALARS, dictionary_getter, slots_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+MAX_PLAIN_DEPTH = 60
+"""Nesting up to which a tree becomes nested JSON values; deeper values become text."""
+
+
+@dataclass(slots=True)
+class Node:
+    """One value of the tree: a leaf with `text`, or a container with `children`."""
+
+    text: str = ""
+    quoted: bool = False
+    """The leaf is a text, and stands in quotes."""
+    label: str = ""
+    """Name of the class, where JSON has no such kind of value."""
+    brackets: str = ""
+    """Opening and closing bracket of a container; empty for a leaf."""
+    children: list[tuple[Node | None, Node]] = field(default_factory=list)
+    """Key and value; the key is None in a sequence, and an unquoted name in an object."""
+    scalar: Any = None
+    """The JSON value of a leaf, where it has one."""
+
+    @property
+    def closing(self) -> str:
+        """The closing bracket; a tuple of one value has a comma before it."""
+        is_single = len(self.children) == 1 and self.brackets == "()" and not self.label
+        return ",)" if is_single else self.brackets[1]
+
+    @property
+    def separator(self) -> str:
+        """What stands between a key and its value: `: ` in a mapping, `=` in an object."""
+        return "=" if self.brackets == "()" else ": "
+
+
+def pieces(root: Node) -> Iterator[Node | str]:
+    """Yield a tree from left to right: leaves, keys and class names as leaf nodes, brackets and separators as texts."""
+    stack: list[Node | str] = [root]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str) or not item.brackets:
+            yield item
+            continue
+        yield Node(item.label)
+        yield item.brackets[0]
+        stack.append(item.closing)
+        for number in range(len(item.children) - 1, -1, -1):
+            key, child = item.children[number]
+            stack.append(child)
+            if key is not None:
+                stack += [item.separator, key]
+            if number:
+                stack.append(", ")
+
+
+def flat(root: Node) -> str:
+    """Return a tree on one line, with texts as JSON."""
+    return "".join(piece if isinstance(piece, str) else _leaf_text(piece) for piece in pieces(root))
+
+
+def _leaf_text(leaf: Node) -> str:
+    text = json.dumps(leaf.text, ensure_ascii=False) if leaf.quoted else leaf.text
+    return f"{leaf.label}({text})" if leaf.label else text
+
+
+def plain(root: Node, depth: int = 0) -> Any:
+    """Return a tree as a JSON value. Values that JSON does not have become text."""
+    if not root.brackets:
+        if root.scalar is not None or root.text == "null":
+            return root.scalar
+        return _leaf_text(root) if root.label and not root.quoted else root.text
+    if depth >= MAX_PLAIN_DEPTH:
+        return flat(root)
+    keyed = [key for key, _ in root.children if key is not None]
+    is_sequence = root.brackets == "[]" or (root.brackets == "()" and not root.label)
+    if len(keyed) < len(root.children) or is_sequence:
+        return flat(root) if keyed else [plain(child, depth + 1) for _, child in root.children]
+    out: dict[str, Any] = {"@class": root.label} if root.label else {}
+    for key, (_, child) in zip(keyed, root.children, strict=True):
+        name, number = key.text, 1
+        while name in out:
+            number += 1
+            name = f"{key.text} ({number})"
+        out[name] = plain(child, depth + 1)
+    return out
+
 
 MAX_VALUES = 100_000
 MAX_CHARACTERS = 2_000_000

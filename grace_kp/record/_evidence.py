@@ -1,6 +1,7 @@
 """Evidence and material of a live run, for gates, which cannot wait until it ends: for its confidence, and for a judge.
 
-Also the number of its steps, counted without building them.
+Evidence is kept up to date: each event is read once, however many gates there are. All runs of a tree (a run, those nested in it, those
+nested in them) add to the same evidence. Also the number of steps of a run, counted without building them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ MAX_MATERIAL = 20
 _LONGEST = 4_000
 NOT_FOUND = "what a nested run recorded before this run was suspended cannot be found"
 _NEVER = -(1 << 63)
+_FAILED = frozenset({"error", "cancelled", "exited"})
 
 
 class Proposed(Protocol):
@@ -55,7 +57,7 @@ def evidence_of(run: Run | None) -> Evidence:
 def survey_of(run: Run | None) -> Survey:
     """Gather evidence and count the steps of a run.
 
-    Evidence follows the work: of a run within others, all of them are surveyed. Each event is read once, however many gates there are.
+    Evidence follows the work: of a run within others, all of them are surveyed.
     """
     from grace_kp.confidence import Evidence
 
@@ -84,86 +86,90 @@ def keep_evidence(run: Run) -> None:
         if run.lacks_past:
             run.owner.recall(run)
     with outermost(run).owner.lock:
-        _tally_of(run).advance(run)
+        _reading_of(run).advance(run)
 
 
 def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
     """Return the survey of a run, and the resumed runs whose earlier part must be looked up for it first."""
-    from grace_kp.confidence import STILL_OPEN, Evidence
+    from grace_kp.confidence import STILL_OPEN
 
-    tally = _tally_of(run)
-    if root is run and not run.lacks_past:
-        tally.advance(run)
-        if not (tally.lost or tally.open_runs(run) or tally.open_searches(run)):
-            return Survey(tally.shared(), tally.steps, has_others=tally.has_others), []
-    survey, resumed, lost = Survey(Evidence()), [], dict[str, None]()
+    steps, has_others, resumed, lost = 0, False, [], dict[str, None]()
+    searches: list[tuple[Call, SearchResults]] = []
+    undecided: list[tuple[Call, int]] = []
     waiting = [root]
     while waiting:
         other = waiting.pop()
         if other.lacks_past:
             resumed.append(other)
-        tally = _tally_of(other)
-        tally.advance(other)
-        survey.evidence.merge(tally.evidence)
-        for call, found in tally.open_searches(other):
-            survey.evidence.search_finished(found, call.spec.name, STILL_OPEN)
-            survey.has_others = True  # the trace will have what it finds in the end
-        waiting += tally.open_runs(other)
-        lost.update(tally.lost)
+        reading = _reading_of(other)
+        reading.advance(other)
+        searches += reading.open_searches(other)
+        undecided += reading.undecided
+        waiting += reading.open_runs(other)
+        lost.update(reading.lost)
         if other is run:
-            survey.steps = tally.steps
-            survey.has_others |= tally.has_others
+            steps = reading.steps
+            has_others |= reading.has_others
         else:
-            survey.has_others |= bool(tally.evidence.call_count)
+            has_others |= bool(reading.calls.call_count or reading.undecided)
             lost.update(dict.fromkeys(lost_evidence(other, other.owner)))
-    survey.lost = tuple(lost)
-    return survey, resumed
+    evidence = _reading_of(root).evidence.snapshot()
+    for call, found in searches:  # the trace will have what they find in the end
+        evidence.search_finished(found, call.spec.name, STILL_OPEN)
+    for call, at in undecided:
+        evidence.call_finished(call.status, "", call.spec.name, at)
+    return Survey(evidence, steps, tuple(lost), has_others or bool(searches)), resumed
 
 
-def _tally_of(run: Run) -> Tally:
-    tally: Tally | None = run.tally
-    if tally is None:
-        tally = run.tally = Tally()
-    return tally
+def _reading_of(run: Run) -> Reading:
+    reading: Reading | None = run.reading
+    if reading is None:
+        reading = run.reading = Reading(None if run.via is None else _reading_of(outermost(run)).evidence)
+    return reading
 
 
-class Tally:
-    """The evidence of one run and of the runs nested in it that have ended, and how far its events have been read.
+class Reading:
+    """How far the events of one run have been read, and what they say.
 
     It does not hold its run, which would then wait for the garbage collector.
+
+    Args:
+        evidence: the evidence of all runs around and inside it, which it adds to; None for the outermost run, which has none yet.
     """
 
     __slots__ = (
-        "_at", "_begun", "_failures", "_is_shared", "_left", "_position", "evidence", "has_others", "last_error", "lost", "steps",
+        "_at", "_begun", "_failures", "_left", "_position", "calls", "evidence", "has_others", "last_error", "lost", "steps",
+        "undecided",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, evidence: Evidence | None) -> None:
         from grace_kp.confidence import Evidence
 
         self._position = 0
         self._at = _NEVER
         """The end of the last call, later than that of the one before."""
-        self._is_shared = False
         self._begun: dict[int, int] = {}
         """Calls that have not ended: their identity, and their place among the events."""
         self._left: list[Run] = []
         """Runs that go on after the call that opened them."""
         self._failures = Failures()
-        self.evidence = Evidence()
+        self.evidence = Evidence() if evidence is None else evidence
+        self.calls = Evidence()
+        """The calls of this run and of the runs nested in it that have ended, without what searches found."""
         self.last_error: tuple[str, str] | None = None
         """The last error that counts as a failure."""
         self.lost: dict[str, None] = {}
         """Why evidence of nested runs is missing."""
         self.has_others = False
         self.steps = 0
+        self.undecided: list[tuple[Call, int]] = []
+        """Calls of nested runs inside a call that has not ended, with their ends: failures, and successes that make up for them.
 
-    def shared(self) -> Evidence:
-        """Return the evidence for a gate to read, while others go on: from now on it is copied before it is changed."""
-        self._is_shared = True
-        return self.evidence
+        If the call around them fails, it counts in their place.
+        """
 
     def open_runs(self, run: Run) -> list[Run]:
-        """Return the runs nested in its run whose evidence is not part of it yet."""
+        """Return the runs nested in its run that have not ended, or whose end has not been read."""
         if not self._begun:
             return [*self._left]
         children = [getattr(run.events[place], "child", None) for place in self._begun.values()]
@@ -180,9 +186,6 @@ class Tally:
         """Take in the events of its run since the last time; none before the earlier part of a resumed run is known."""
         if run.lacks_past:
             return
-        goes_on = self._left or self._position < len(run.events) or (self._begun and not run.open)
-        if self._is_shared and goes_on:
-            self.evidence, self._is_shared = self.evidence.copy(), False
         if self._at == _NEVER:
             self._at = run.start
             if run.earlier is not None:
@@ -217,7 +220,7 @@ class Tally:
                         plain[name] = plain.get(name, 0) + 1
                         ends[name] = at
                     else:
-                        self._ended(event, at)
+                        self._ended(event, at, run)
                     continue
                 begun[id(event)] = place - 1
             elif type(event) is ModelCall:
@@ -233,6 +236,11 @@ class Tally:
                 failures.add(Failure("", event.error, None))
         for name, count in plain.items():
             self.evidence.calls_succeeded(count, name, ends[name])
+            self.calls.calls_succeeded(count, name, ends[name])
+        if self.undecided:
+            waiting, self.undecided = self.undecided, []
+            for call, end in waiting:
+                self._count(call, end, run)
         self._position, self._at = place, at
         self.steps += place - first + extra
         if begun and not run.open:  # its events may be released
@@ -241,40 +249,53 @@ class Tally:
             self._left = self.open_runs(run)
             begun.clear()
 
-    def _ended(self, call: Call, at: int) -> None:
-        from grace_kp.confidence import PARTLY_READ
-
-        child, name, evidence = call.child, call.spec.name, self.evidence
-        inside = None if child is None or call.parent is None else call.parent.status or ""
+    def _ended(self, call: Call, at: int, run: Run) -> None:
+        child = call.child
         if child is not None:
             self._take_run(child)
         # An error that left the nested run is counted where it began, unless that has been made up for.
-        inner = None if child is None else _tally_of(child)
+        inner = None if child is None else _reading_of(child)
         passed_on = (
-            inner is not None
-            and call.error is not None
-            and call.error == inner.last_error
-            and inner.evidence.has_failed
+            inner is not None and call.error is not None and call.error == inner.last_error and inner.calls.has_failed
         )
-        counts = not passed_on and (evidence.call_finished(call.status, inside, name, at) or call.status in PARTLY_READ)
-        if counts and (found := call.found()) is not None:
-            evidence.search_finished(found, name, at)
-        if call.error is not None and call.status in {"error", "cancelled", "exited"}:
+        if not passed_on:
+            self._count(call, at, run)
+        if call.error is not None and call.status in _FAILED:
             self.last_error = call.error
         if call.error is not None and call.status in {"error", "cancelled"}:
             self._failures.add(Failure("", call.error, None, call.parent), call)
+
+    def _count(self, call: Call, at: int, run: Run) -> None:
+        """Count a call of its run that ended; a nested run that failed, only once the call around it has ended."""
+        from grace_kp.confidence import PARTLY_READ
+
+        name, around = call.spec.name, None if call.child is None else call.parent
+        inside = None if around is None else around.status or ""
+        makes_up = inside is not None and call.status == "ok"
+        if makes_up:
+            waits = any(other.spec.name == name for other, _ in self.undecided)
+        else:
+            waits = inside == "" and run.open and call.status in _FAILED
+        if waits:
+            self.undecided.append((call, at))
+            return
+        if not makes_up or self.calls.has_calls_of(name):  # it makes up for its failures in this run alone
+            self.evidence.call_finished(call.status, inside, name, at)
+        counts = self.calls.call_finished(call.status, inside, name, at) or call.status in PARTLY_READ
+        if counts and (found := call.found()) is not None:
+            self.evidence.search_finished(found, name, at)
 
     def _take_run(self, run: Run) -> None:
         """Add the evidence of a nested run that has ended, or whose call has."""
         if run.open or run.lacks_past:
             self._left.append(run)
             return
-        tally = _tally_of(run)
-        tally.advance(run)
-        self.evidence.merge(tally.evidence)
-        self.has_others |= bool(tally.evidence.call_count)
-        self._left += tally.open_runs(run)
-        self.lost.update(tally.lost)
+        reading = _reading_of(run)
+        reading.advance(run)
+        self.calls.merge(reading.calls)
+        self.has_others |= bool(reading.calls.call_count)
+        self._left += reading.open_runs(run)
+        self.lost.update(reading.lost)
         self.lost.update(dict.fromkeys(run.missing))
         if run.dropped:
             self.lost[DROPPED.format(run.dropped)] = None
@@ -299,7 +320,7 @@ class Tally:
                     self.lost[NOT_FOUND] = None
                 elif calls:
                     self.has_others = True
-                    self.evidence.merge(evidence_of_calls(calls, since=at, per_step=1))
+                    self._merge(evidence_of_calls(calls, since=at, per_step=1))
             errors = [
                 item.get("error")
                 for found in inside[:1]
@@ -307,10 +328,14 @@ class Tally:
             ]
             if call.get("error") is None or call["error"] not in errors:  # else it is counted where it began
                 own.append(call)
-        self.evidence.merge(evidence_of_calls(own, since=BEFORE))
+        self._merge(evidence_of_calls(own, since=BEFORE))
         for step in earlier.steps:
             if is_outermost and step.get("role") == "user":
                 self.evidence.user_spoke(BEFORE + PER_STEP * step["step_id"])
+
+    def _merge(self, earlier: Evidence) -> None:
+        self.evidence.merge(earlier)
+        self.calls.merge(earlier)
 
 
 def material_of(run: Run | None, case: Proposed) -> tuple[str, str, list[str]]:

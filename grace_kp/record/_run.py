@@ -136,7 +136,7 @@ class Run:
         "__weakref__", "_id", "asked", "attributes", "began", "capture", "clock", "decisions", "document", "domain", "dropped",
         "earlier", "earlier_nested", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
         "name", "node", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "pending", "prepared",
-        "refusal", "result", "resumes", "sample", "sealed", "spec", "start", "status", "steps", "stored", "suspended", "tally", "troubles_before",
+        "reading", "refusal", "result", "resumes", "sample", "sealed", "spec", "start", "status", "steps", "stored", "suspended", "troubles_before",
         "usage", "via", "via_trace",
     )  # fmt: skip
 
@@ -195,7 +195,7 @@ class Run:
         """Tokens of this run and of the runs nested in it, once it has a document."""
         self.prepared: Any = None
         self.sample: float | None = None
-        self.tally: Any = None
+        self.reading: Any = None
         """How far gates have read its events."""
         self.sealed: list[dict[str, Any]] | None = None  # entries of gates, also of runs inside
         self._id: str | None = None

@@ -346,7 +346,7 @@ def test_the_worst_search_is_never_forgotten_though_few_are_kept(steps):
                 target.search_finished(SearchResults(count=1, scores=(score / 20,)), "search", at)
     merged = Evidence()
     for part in parts:
-        merged.merge(part.copy())
+        merged.merge(part)
     searches = [(at, score / 20) for kind, at, score in steps if kind == "search"]
     words = max([at for kind, at, _ in steps if kind == "words"], default=-1)
     since = [score for at, score in searches if at >= words] or [score for _, score in searches]
@@ -359,17 +359,56 @@ def test_the_worst_search_is_never_forgotten_though_few_are_kept(steps):
 
 
 def test_a_run_that_searches_and_is_gated_often_keeps_few_searches():
-    """Its evidence does not grow with searches that rise, and a copy shares the sources and has only those of its time."""
-    evidence = Evidence()
-    copies = []
+    """Its evidence does not grow with searches that rise, and a snapshot shares the sources and has only those of its time."""
+    evidence, snapshots = Evidence(), []
     for number in range(1_000):
         evidence.search_finished(
             SearchResults(count=1, scores=(number / 1_000,), sources=(f"s{number}",)), "search", number
         )
-        copies.append(evidence)
-        evidence = evidence.copy()
-        assert evidence._sources is copies[-1]._sources
+        snapshots.append(evidence.snapshot())
     assert len(evidence._worst) <= 16
-    assert [1, 500, 1_000] == [copies[number].factors().source_count for number in (0, 499, 999)]
-    copies[0].search_finished(SearchResults(count=1, scores=(0.5,), sources=("other",)), "search", 1)
-    assert (2, 1_000) == (copies[0].factors().source_count, evidence.factors().source_count)
+    assert {id(evidence._sources)} == {id(each._sources) for each in snapshots}
+    assert [1, 500, 1_000] == [snapshots[number].factors().source_count for number in (0, 499, 999)]
+
+
+actions = st.lists(
+    st.tuples(st.sampled_from(("succeed", "fail", "search", "words")), st.sampled_from("ab"), st.integers(0, 9)),
+    max_size=12,
+)
+
+
+def add(evidence, steps):
+    """Add these steps to evidence; each ends later than the one before."""
+    for at, (kind, name, score) in enumerate(steps):
+        if kind == "words":
+            evidence.user_spoke(at)
+            continue
+        evidence.call_finished("error" if kind == "fail" else "ok", None, name, at)
+        if kind == "search":
+            evidence.search_finished(SearchResults(count=1, scores=(score / 9,), sources=(f"s{score}",)), name, at)
+    return evidence
+
+
+@given(actions, actions)
+def test_a_snapshot_stays_as_it_is_while_its_original_goes_on(before, after):
+    evidence = add(Evidence(), before)
+    snapshot = evidence.snapshot()
+    add(evidence, after)
+    assert add(Evidence(), before).readings() == snapshot.readings()
+
+
+def test_what_is_added_to_a_snapshot_does_not_change_its_original():
+    """A source that the original has is no further one."""
+    evidence = add(Evidence(), [("search", "a", 3), ("succeed", "b", 0)])
+    snapshot = evidence.snapshot()
+    for source in ("s3", "s4", "s4"):
+        snapshot.search_finished(SearchResults(count=1, scores=(0.5,), sources=(source,)), "b")
+    assert (1, 2) == (evidence.factors().source_count, snapshot.factors().source_count)
+    counts = [each.without_idle_calls(each.factors()).tool_execution_count for each in (evidence, snapshot)]
+    assert [1, 2] == counts
+    snapshot.call_finished("error", None, "b", 9)
+    assert (False, True) == (evidence.has_failed, snapshot.has_failed)
+    assert (2, 3) == (evidence.call_count, snapshot.call_count)
+    evidence.call_finished("ok", None, "b", 10)
+    with pytest.raises(ValueError, match="a snapshot cannot be merged"):
+        evidence.merge(snapshot)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import math
 from types import SimpleNamespace
+from typing import Annotated, Any, Optional
 
+import numpy as np
 import pytest
+from langchain.agents import create_agent
+from langchain.tools import ToolRuntime
+from langchain_core.callbacks import CallbackManager, Callbacks
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import InjectedToolArg, InjectedToolCallId, tool
+from langgraph.prebuilt import InjectedState, InjectedStore
+from langgraph.store.memory import InMemoryStore
 
 import grace_kp as gk
 from grace_kp.record import HOST, Framework
 from grace_kp.testing import ScriptedReviewer, make_grace
+from tests.gating.inboxes import approving, deciding, runtime
+from tests.integrations.langchain.conftest import Script
 
 
 def test_methods_and_what_cannot_be_gated():
@@ -63,3 +77,427 @@ def test_a_call_that_does_not_fit_fails_before_anybody_is_asked(in_program, monk
         pay(math.sqrt)()
     assert [] == reviewer.requests
     assert (["begin", "end"] if in_program else []) == steps
+
+
+R = gk.InterventionResponse
+
+
+def variadic(a, b=1, *rest, **more):
+    return {"a": a, "b": b, "rest": rest, "more": more}
+
+
+def positional(a=1, b=2, /, **more):
+    return {"a": a, "b": b, "more": more}
+
+
+def run(action, changes, *args, is_async=False, **kwargs):
+    """What a call returns whose reviewer changes these arguments."""
+    grace = make_grace(reviewer=ScriptedReviewer(R("modify", modified=changes), "cancel"))
+
+    @functools.wraps(action)
+    async def action_async(*args, **kwargs):
+        return action(*args, **kwargs)
+
+    gated = grace.gate(floor="confirm")(action_async if is_async else action)
+    return asyncio.run(gated(*args, **kwargs)) if is_async else gated(*args, **kwargs)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"rest": [5]}, {"a": 0, "b": 1, "rest": (5,), "more": {}}),
+        ({"rest": [5], "x": 1}, {"a": 0, "b": 1, "rest": (5,), "more": {"x": 1}}),
+        ({"b": 7}, {"a": 0, "b": 7, "rest": (), "more": {}}),
+        ({"x": 1, "more": {"y": 2}}, {"a": 0, "b": 1, "rest": (), "more": {"x": 1, "y": 2}}),
+        ({"more": {"y": 2}, "x": 1}, {"a": 0, "b": 1, "rest": (), "more": {"x": 1, "y": 2}}),
+    ],
+)
+def test_changes_arrive_where_they_belong(changes, expected, is_async):
+    """A parameter in front that keeps its default moves nothing into `**more`; the order of the changes does not matter."""
+    assert expected == run(variadic, changes, 0, is_async=is_async)
+
+
+@pytest.mark.parametrize(
+    ("changes", "args", "kwargs", "expected"),
+    [
+        ({"b": 7}, (), {}, {"a": 1, "b": 7, "more": {}}),
+        ({"a": 7}, (5,), {"a": 9}, {"a": 7, "b": 2, "more": {"a": 9}}),
+        ({"more": {"b": 3}}, (5,), {}, {"a": 5, "b": 2, "more": {"b": 3}}),
+    ],
+)
+def test_positional_parameters_and_keywords_of_their_names(changes, args, kwargs, expected):
+    """A name means the parameter; a keyword of that name is changed as part of `**more`."""
+    assert expected == run(positional, changes, *args, **kwargs)
+
+
+@pytest.mark.parametrize("default", [{}, (), [], np.zeros(3), None, ""])
+def test_every_default_value_is_shown(default):
+    """The empty ones and those that cannot be compared, too."""
+    reviewer = ScriptedReviewer("proceed")
+
+    @make_grace(reviewer=reviewer).gate(floor="confirm")
+    def act(it, option=default, *rest, **more):
+        return option
+
+    assert act(1) is default
+    assert ["it", "option"] == list(reviewer.requests[0].arguments)
+    assert reviewer.requests[0].arguments["option"] is default
+
+
+class Yielding:
+    def __call__(self, it):
+        yield it
+
+
+class AsyncYielding:
+    async def __call__(self, it):
+        yield it
+
+
+@pytest.mark.parametrize("action", [Yielding(), AsyncYielding(), functools.partial(Yielding(), 1)])
+def test_a_callable_object_that_yields_cannot_be_gated(action):
+    """It acts after the gate has let it through, like a generator function."""
+    with pytest.raises(gk.GateError, match="is a generator"):
+        make_grace().gate(floor="confirm")(action)
+
+
+def transfer(account, euros, *, note=""):
+    return f"{euros} to {account}{note}"
+
+
+async def transfer_async(account, euros, *, note=""):
+    return transfer(account, euros, note=note)
+
+
+PARTIALS = pytest.mark.parametrize(
+    "action",
+    [
+        functools.partial(transfer, "ana"),
+        functools.partial(functools.partial(transfer, note="!"), "ana", note=""),
+        functools.partial(transfer_async, "ana"),
+    ],
+)
+
+
+def finished(result):
+    return asyncio.run(result) if asyncio.iscoroutine(result) else result
+
+
+@PARTIALS
+def test_the_arguments_of_a_partial_are_shown_and_can_be_changed(action):
+    """They are a part of what will run."""
+    reviewer = ScriptedReviewer("proceed", R("modify", modified={"account": "ben"}))
+    gated = make_grace(reviewer=reviewer).gate(floor="confirm")(action)
+    assert "50 to ana" == finished(gated(50))
+    assert {"account": "ana", "euros": 50, "note": ""} == dict(reviewer.requests[0].arguments)
+    assert "50 to ben" == finished(gated(50))
+
+
+@PARTIALS
+def test_a_policy_knows_a_partial_by_the_name_of_its_function(action):
+    """Otherwise a partial would evade it."""
+    gated = make_grace(reviewer=None, policies={"transfer*": "deny"}).gate(action)
+    with pytest.raises(gk.ActionDenied):
+        finished(gated(50))
+
+
+def test_a_change_within_an_argument_of_a_partial_is_found():
+    """Between consent and call."""
+    items, ran = [1], []
+
+    def change(request):
+        items.append(2)
+        return R("proceed")
+
+    gated = make_grace(reviewer=change).gate(floor="confirm")(functools.partial(ran.append, items))
+    with pytest.raises(gk.ActionCancelled):
+        gated()
+    assert [] == ran
+
+
+def account_class(grace, **gate):
+    """A class with a gated method."""
+
+    class Account:
+        def __init__(self, name):
+            self.name, self.paid = name, []
+
+        @grace.gate(floor="confirm", key="pay:{invoice}", **gate)
+        def pay(self, invoice: str) -> str:
+            self.paid.append(invoice)
+            return self.name
+
+    return Account
+
+
+def asked(grace):
+    """The one pending request."""
+    (approval,) = grace.approvals.pending()
+    return approval
+
+
+def test_an_approval_of_one_account_is_not_claimed_by_another(tmp_path):
+    """Key and arguments are the same; the account is not. The reviewer sees which one it is."""
+    grace = runtime(tmp_path, reviewer=gk.InboxReviewer(wait="raise"))
+    first, second = map(account_class(grace, identity="name"), ("A", "B"))
+    with pytest.raises(gk.ActionPending):
+        first.pay("r-1")
+    assert "A" == asked(grace).arguments["self"]["identity"]
+    grace.approvals.approve(asked(grace).id, by="ana")
+    with pytest.raises(gk.KeyReused, match="other arguments"):
+        second.pay("r-1")
+    assert [] == second.paid
+    assert "A" == account_class(runtime(tmp_path, reviewer=gk.InboxReviewer(wait="raise")), identity="name")("A").pay(
+        "r-1"
+    )
+
+
+def test_classes_that_share_a_method_are_told_apart(tmp_path):
+    """A savings account A is not a current account A."""
+    grace = runtime(tmp_path, reviewer=gk.InboxReviewer(wait="raise"))
+    base = account_class(grace, identity="name")
+    savings, current = type("Savings", (base,), {})("A"), type("Current", (base,), {})("A")
+    with pytest.raises(gk.ActionPending):
+        savings.pay("r-1")
+    grace.approvals.approve(asked(grace).id, by="ana")
+    with pytest.raises(gk.KeyReused, match="other arguments"):
+        current.pay("r-1")
+
+
+@pytest.mark.parametrize("wait", ["raise", "hand_over"])
+def test_an_object_that_nothing_identifies_needs_a_process_that_waits(wait, tmp_path):
+    """No other process could tell it from another object."""
+    grace = runtime(tmp_path, reviewer=gk.InboxReviewer(wait=wait))
+    with pytest.raises(gk.ActionCancelled, match=r"self: is the object whose method is called; .*identity="):
+        account_class(grace)("A").pay("r-1")
+    assert [] == grace.approvals.pending()
+
+
+def test_while_its_process_waits_it_needs_no_identity():
+    """It is the very object."""
+    grace = runtime(reviewer=gk.InboxReviewer())
+    ana = approving(grace)
+    assert "A" == account_class(grace)("A").pay("r-1")
+    (approval,) = ana.leaves()
+    assert (("self",), ()) == (approval.unencoded, approval.not_covered)
+
+
+def test_what_identifies_it_cannot_be_edited():
+    """An edit never makes it another action."""
+    grace = runtime(reviewer=gk.InboxReviewer())
+    problems = []
+
+    def decide(approvals, name):
+        try:
+            approvals.edit(name, {"self": {"type": "Account", "identity": "B"}}, by="ana")
+        except gk.ApprovalError as error:
+            problems.append(str(error))
+        approvals.approve(name, by="ana")
+
+    ana = deciding(grace, decide)
+    assert "A" == account_class(grace, identity="name")("A").pay("r-1")
+    ana.leaves()
+    assert "has no parameter 'self'" in problems[0]
+
+
+def test_an_account_that_became_another_while_it_waited_does_not_pay():
+    """What identifies it is read again for the claim."""
+    grace = runtime(reviewer=gk.InboxReviewer())
+    account = account_class(grace, identity="name")("A")
+
+    def decide(approvals, name):
+        account.name = "B"
+        approvals.approve(name, by="ana")
+
+    ana = deciding(grace, decide)
+    with pytest.raises(gk.ActionCancelled, match="changed"):
+        account.pay("r-1")
+    ana.leaves()
+    assert [] == account.paid
+
+
+def test_a_class_is_identified_by_its_name(tmp_path):
+    """The method of a class needs nothing else."""
+    grace = runtime(tmp_path, reviewer=gk.InboxReviewer(wait="raise"))
+
+    class Bank:
+        @classmethod
+        @grace.gate(floor="confirm", key="close:{branch}")
+        def close(cls, branch: str) -> str:
+            return cls.__name__
+
+    class Other(Bank):
+        pass
+
+    with pytest.raises(gk.ActionPending):
+        Bank.close("b-1")
+    grace.approvals.approve(asked(grace).id, by="ana")
+    with pytest.raises(gk.KeyReused, match="other arguments"):
+        Other.close("b-1")
+    assert "Bank" == Bank.close("b-1")
+
+
+def test_the_bound_methods_of_two_objects_are_told_apart(tmp_path):
+    """Also where an approved action is carried out later: the last one that was defined is not taken for the first."""
+    grace = runtime(tmp_path, reviewer=gk.InboxReviewer(wait="hand_over"))
+
+    class Account:
+        def __init__(self, name):
+            self.name, self.paid = name, []
+
+        def pay(self, invoice: str) -> None:
+            self.paid.append(invoice)
+
+    first, second = Account("A"), Account("B")
+    gates = [grace.gate(floor="confirm", identity="name")(account.pay) for account in (first, second)]
+    gates[0]("r-1")
+    grace.approvals.approve(asked(grace).id, by="ana")
+    with pytest.raises(gk.GraceError, match="not the one"):
+        grace.approvals.execute(grace.approvals.history()[0].id)
+    assert ([], []) == (first.paid, second.paid)
+
+
+def test_a_callable_object_is_carried_out_by_its_own_gate(tmp_path):
+    """What identifies it is the same in every process."""
+    grace = runtime(tmp_path, reviewer=gk.InboxReviewer(wait="hand_over"))
+
+    class Pay:
+        def __init__(self, name):
+            self.name = name
+
+        def __call__(self, invoice: str) -> str:
+            return f"{self.name} pays {invoice}"
+
+    pay = grace.gate(floor="confirm", name="pay", identity="name")(Pay("A"))
+    pay("r-1")
+    name = asked(grace).id
+    grace.approvals.approve(name, by="ana")
+    assert "A pays r-1" == grace.approvals.execute(name)
+
+
+pytest.importorskip("langchain", reason="needs the extra langchain")
+
+
+class Mark(InjectedToolArg):
+    """A way of a user's own to fill in a parameter."""
+
+
+Runtime = ToolRuntime[Any, Any]
+FILLED_IN = {
+    "runtime": ToolRuntime, "generic runtime": Runtime, "optional runtime": Optional["ToolRuntime"], "text": "ToolRuntime",
+    "union": ToolRuntime | None, "config": RunnableConfig, "annotated config": Annotated[RunnableConfig, "x"],
+    "state": Annotated[dict, InjectedState], "field": Annotated[list, InjectedState("messages")],
+    "store": Annotated[Any, InjectedStore()], "call id": Annotated[str, InjectedToolCallId], "own": Annotated[str, Mark],
+    "callbacks": Callbacks, "manager": CallbackManager,
+}  # fmt: skip
+OTHERS = {
+    "a dict": dict, "no type": None, "a text": str, "optional config": RunnableConfig | None, "annotated": Annotated[dict, "InjectedState"],
+    "text that cannot be resolved": "NoSuchType",
+}  # fmt: skip
+
+
+def action_with(declared, ran):
+    def act(x, config=None):
+        ran.append((x, config))
+        return "acted"
+
+    act.__annotations__ = {"x": int} if declared is None else {"x": int, "config": declared}
+    return act
+
+
+@pytest.fixture
+def asked_requests():
+    return []
+
+
+@pytest.fixture
+def grace(asked_requests):
+    def reviewer(request):
+        asked_requests.append(dict(request.arguments))
+        return "proceed"
+
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer) as made:
+        yield made
+
+
+@pytest.mark.parametrize("declared", FILLED_IN.values(), ids=FILLED_IN)
+def test_what_is_filled_in_is_left_out(grace, asked_requests, declared):
+    """Its value may change while somebody decides, and cannot be read at all."""
+    ran, value = [], (each for each in ())
+    with grace.run("go") as run:
+        grace.gate(action_with(declared, ran), floor="confirm")(1, value)
+    (entry,) = run.trace.decisions
+    assert ([{"x": 1}], {"x": 1}, [(1, value)]) == (asked_requests, entry.arguments, ran)
+
+
+@pytest.mark.parametrize("declared", OTHERS.values(), ids=OTHERS)
+def test_a_name_alone_hides_nothing(grace, asked_requests, declared):
+    """A caller who chooses the value of a parameter called `config` does not get past the reviewer with it."""
+    ran = []
+    grace.gate(action_with(declared, ran), floor="confirm")(1, {"to": "eve"})
+    assert [{"x": 1, "config": {"to": "eve"}}] == asked_requests
+
+
+def test_an_edit_cannot_fill_it_in(asked_requests):
+    with gk.Grace(
+        store="memory:",
+        evaluator=None,
+        embedder=None,
+        reviewer=lambda _: gk.InterventionResponse("modify", modified={"config": {"forged": 1}}),
+    ) as grace:
+        ran = []
+        with pytest.raises(gk.ActionCancelled, match="no parameter 'config'"):
+            grace.gate(action_with(RunnableConfig, ran), floor="confirm")(1, {})
+        assert [] == ran
+
+
+@pytest.mark.parametrize("declared", FILLED_IN.values(), ids=FILLED_IN)
+def test_recorded_tools_leave_it_out_too(grace, declared):
+    with grace.run("go") as run:
+        grace.tool(action_with(declared, []))(1, {"secret": "quiet plum"})
+        grace.tool(action_with(declared, []))(x=1, config={"secret": "quiet plum"})
+    assert [{"x": 1}] * 2 == [step.input for step in run.trace.steps if step.type == "tool_call"]
+    assert "quiet plum" not in run.trace.to_json()
+
+
+def test_gates_under_tools_of_langchain_run(grace, asked_requests):
+    """The agent fills everything in, and the reviewer sees the argument of the model."""
+    ran = []
+
+    @tool
+    @grace.gate(floor="confirm")
+    def act(
+        x: int,
+        runtime: ToolRuntime,
+        config: RunnableConfig,
+        state: Annotated[dict, InjectedState],
+        store: Annotated[Any, InjectedStore()],
+        call_id: Annotated[str, InjectedToolCallId],
+        callbacks: Callbacks = None,
+    ) -> str:
+        """Act."""
+        ran.append((x, runtime.tool_call_id, call_id, len(state["messages"]), store is not None, "metadata" in config))
+        return "acted"
+
+    script = [AIMessage("", tool_calls=[{"name": "act", "args": {"x": 1}, "id": "c"}]), AIMessage("done")]
+    agent = create_agent(Script(responses=script), [act], store=InMemoryStore())
+    agent.invoke({"messages": [("user", "go")]})
+    assert ([{"x": 1}], [(1, "c", "c", 2, True, True)]) == (asked_requests, ran)
+
+
+def test_an_inbox_keeps_none_of_it(asked_requests):
+    """Whoever carries the request out fills it in anew."""
+    with gk.Grace(
+        store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(deadline="1h", wait="raise")
+    ) as grace:
+        ran = []
+        gated = grace.gate(action_with(RunnableConfig, ran), floor="confirm", key="act:{x}")
+        with pytest.raises(gk.ActionPending):
+            gated(1, {"first": object()})
+        (waiting,) = grace.approvals.pending()
+        assert {"x"} == set(waiting.arguments)
+        grace.approvals.approve(waiting.id, by="ana")
+        other = {"second": object()}
+        gated(1, other)
+        assert [(1, other)] == ran

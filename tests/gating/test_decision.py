@@ -7,10 +7,12 @@ import json
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.confidence import ConfidenceFactors, ConfidenceScore
-from grace_kp.gating import FACTS, Assessment, Basis, Decision, Rules, ShadowAssessment
+from grace_kp.gating import FACTS, Assessment, Basis, Decision, Rules, ShadowAssessment, audit_probability
 
 THRESHOLDS = gk.Thresholds(0.9, 0.7, 0.4)
 LEVELS = ["silent", "notify", "confirm", "escalate"]
@@ -206,3 +208,34 @@ def test_a_kept_decision_is_never_made_milder():
     kept = {"digest": "d", "level": "escalate", "score": 0.2, "breakdown": {}, "penalties": [], "reason": "because"}
     decision = Decision.from_dict({**kept, "facts": {"measured": []}})
     assert "escalate" == Rules(gk.Policy(unmeasured="silent"), THRESHOLDS).apply_again(decision).level
+
+
+def silent(rate, level="silent"):
+    return {"level": level, "audit": {"rate": rate, "selected": False}}
+
+
+@pytest.mark.parametrize(
+    ("decisions", "expected"),
+    [
+        ([], None),
+        ([{"level": "silent"}], None),
+        ([silent(0.05)], 0.05),
+        ([silent(0.05, "notify")], 0.05),
+        ([{"level": "confirm"}], 1.0),
+        ([silent(0.05), {"level": "escalate"}], 1.0),
+        ([silent(1)], 1.0),
+        ([silent(0)], None),
+        ([silent(float("nan")), silent("0.5"), {"level": ["x"][0], "audit": 3}, {}], None),
+    ],
+)
+def test_of_single_decisions(decisions, expected):
+    """A question makes it certain; a rate that cannot be used is none."""
+    found = audit_probability(decisions)
+    assert expected == (found if found is None else round(found, 12))
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_of_several_actions(rates):
+    """One minus the probability that none of them is drawn."""
+    expected = 1 - math.prod(1 - rate for rate in rates)
+    assert (expected or None) == audit_probability([silent(rate) for rate in rates])

@@ -19,7 +19,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.gating import problem_with
-from grace_kp.gating._call import Call
+from grace_kp.gating._case import BoundCall
 from grace_kp.gating._modification import declared_types, modified
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
 from grace_kp.trace import render
@@ -402,7 +402,7 @@ print(json.dumps(seen))
 def call_of(action, *args, check=None, hidden=None, partial=False, **kwargs):
     signature = inspect.signature(action)
     bound = (signature.bind_partial if partial else signature.bind)(*args, **kwargs)
-    return Call("act", signature, bound, hidden, lambda: declared_types(action, signature), check)
+    return BoundCall("act", signature, bound, hidden, lambda: declared_types(action, signature), check)
 
 
 def changed_to(call, **changes):

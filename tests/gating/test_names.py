@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.gating import PolicySet
-from grace_kp.gating._names import distance, is_misspelt, looks_like, matches, nearest
+from grace_kp.gating._policy import distance, is_misspelt, looks_like, matches, nearest
 from grace_kp.settings import Settings, check_name
 from grace_kp.testing import make_grace
 

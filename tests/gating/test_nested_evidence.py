@@ -250,8 +250,8 @@ def test_many_nested_runs_cost_what_they_record():
         program.search(0.95)
         for _ in range(300):
             assert "silent" == program.helper(program.act)[0]
-        assert len(run.events) >= run.tally._position > 300
-        assert 0 == len(run.tally._left)
+        assert len(run.events) >= run.reading._position > 300
+        assert 0 == len(run.reading._left)
 
 
 def suspended(url, *steps):

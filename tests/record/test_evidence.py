@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
+import threading
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from grace_kp.confidence import ConfidenceFactors, factors_from_trace
-from grace_kp.record import Documents, ModelCall, current_run, evidence_of, material_of, survey_of
+from grace_kp.record import Documents, ModelCall, current_run, evidence_of, keep_evidence, material_of, survey_of
+from grace_kp.runtime._pipeline import Pipeline
 from grace_kp.testing import make_grace
 
 
@@ -149,3 +153,169 @@ def test_the_steps_so_far_are_those_of_the_trace(kinds):
 
 def test_outside_of_any_run_there_are_no_steps():
     assert 0 == survey_of(None).steps
+
+
+class Pause:
+    """Hands over to another branch when it is awaited."""
+
+    def __await__(self):
+        yield
+
+
+class Program:
+    """A program of tools, searches, streams, nested agents and branches side by side, whose gates compare two readings of the run.
+
+    Its branches are coroutines that hand over at `pause`; which goes on next is drawn.
+    """
+
+    def __init__(self, turns):
+        self.grace, self.turns, self.runs, self.gates = make_grace(), turns, [], 0
+
+        @self.grace.tool
+        def work(fails=False):
+            if fails:
+                raise LookupError("down")
+
+        @self.grace.retriever
+        def search(score):
+            return [{"text": "t", "source": f"s{score}", "score": score}]
+
+        @self.grace.retriever
+        def stream(score):
+            yield {"text": "t", "source": "first", "score": score}
+            yield {"text": "t", "source": "second", "score": 1.0}
+
+        async def inside(steps, fails):
+            self.runs.append(current_run())
+            await self.play(steps)
+            if fails:
+                raise LookupError("gone")
+
+        self.work, self.search, self.stream = work, search, stream
+        self.agent, self.tool = self.grace.agent(name="helper")(inside), self.grace.tool(name="outer tool")(inside)
+
+    async def play(self, steps):
+        """Do the steps in turn."""
+        for step in steps:
+            kind, inner = step if isinstance(step, tuple) else (step, [])
+            if kind == "parallel":
+                await self.side_by_side(inner)
+            elif kind.endswith(("agent", "tool")):
+                with contextlib.suppress(LookupError):
+                    await (self.agent if "agent" in kind else self.tool)(inner, kind.startswith("failing"))
+            elif kind.endswith("stream"):
+                found = self.stream(0.7)
+                next(found)
+                await self.play(inner)
+                _ = found.close() if "left" in kind else list(found)
+            elif kind == "pause":
+                await Pause()
+            else:
+                self.do(kind)
+
+    def do(self, kind):
+        """Do a step that holds no others."""
+        if kind == "gate":
+            self.compare(current_run())
+        elif kind == "thought":
+            self.grace.thought("hm")
+        elif kind == "words":
+            current_run().user_message("and now?")
+        elif kind == "release":
+            for run in self.runs:
+                if not run.open:
+                    keep_evidence(run)
+        elif kind.endswith("search"):
+            self.search(0.2 if "bad" in kind else 0.9)
+        else:
+            with contextlib.suppress(LookupError):
+                self.work(fails=kind == "fail")
+
+    async def side_by_side(self, branches):
+        """Do the steps of several branches, which take turns."""
+        open_branches = [(contextvars.copy_context(), self.play(steps)) for steps in branches]
+        while open_branches:
+            branch = open_branches[next(self.turns, 0) % len(open_branches)]
+            try:
+                branch[0].run(branch[1].send, None)
+            except StopIteration:
+                open_branches.remove(branch)
+            await Pause()
+
+    def compare(self, run):
+        """Compare the evidence that was kept up to date with evidence gathered anew from all events."""
+        self.gates += 1
+        with self.grace.recorder.lock:
+            kept, readings = survey_of(run), [each.reading for each in self.runs]
+            for each in self.runs:
+                each.reading = None
+            anew = survey_of(run)
+            for each, reading in zip(self.runs, readings, strict=True):
+                each.reading = reading
+        for seen, expected in zip(flat_readings(kept), flat_readings(anew), strict=True):
+            assert pytest.approx(expected, abs=1e-12) == seen
+        assert (anew.steps, anew.lost, anew.has_others) == (kept.steps, kept.lost, kept.has_others)
+
+    def run(self, steps):
+        """Run the program; nothing of its runs is released before its end."""
+        may_release, prepare = threading.Event(), Pipeline._prepare
+
+        def held(pipeline, run):
+            assert may_release.wait(20)
+            return prepare(pipeline, run)
+
+        with mock.patch.object(Pipeline, "_prepare", held):
+            try:
+                with self.grace.run("work") as run:
+                    self.runs.append(run)
+                    program = self.play([*steps, "gate"])
+                    with contextlib.suppress(StopIteration):
+                        while True:
+                            program.send(None)
+            finally:
+                may_release.set()
+                self.grace.close()
+
+
+def flat_readings(survey):
+    """The readings of the evidence of a survey, each as a flat dict."""
+    readings = survey.evidence.readings()
+    parts = [value for value in readings.values() if isinstance(value, dict)]
+    return [*parts, {name: value for name, value in readings.items() if not isinstance(value, dict)}]
+
+
+LEAVES = (
+    "succeed",
+    "fail",
+    "good search",
+    "bad search",
+    "words",
+    "thought",
+    "pause",
+    "pause",
+    "gate",
+    "gate",
+    "release",
+)
+AROUND = ("agent", "failing agent", "tool", "failing tool", "stream", "left stream")
+
+
+def steps_around(steps):
+    """Steps that hold others."""
+    several = st.lists(steps, max_size=5)
+    return st.tuples(st.sampled_from(AROUND), several) | st.tuples(
+        st.just("parallel"), st.lists(several, min_size=2, max_size=3)
+    )
+
+
+programs = st.lists(st.recursive(st.sampled_from(LEAVES), steps_around, max_leaves=20), max_size=8)
+
+
+@example([("tool", [("failing agent", []), "gate", ("agent", [])])], [])
+@example([("failing tool", [("failing agent", []), "gate"]), "succeed"], [])
+@given(programs, st.lists(st.integers(0, 2), max_size=30))
+def test_evidence_that_is_kept_up_to_date_equals_evidence_gathered_anew(steps, turns):
+    """At each gate, also with nested runs, tools side by side, open streams, and runs whose events are about to be released."""
+    program = Program(iter(turns))
+    program.run(steps)
+    assert program.gates > 0

@@ -19,10 +19,9 @@ from grace_kp.record import HOST
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
-    from grace_kp.gating._case import Case
+    from grace_kp.gating._case import Case, Resumable
     from grace_kp.gating._decision import Decision
     from grace_kp.gating._request import InterventionRequest
-    from grace_kp.gating._resumable import Resumable
     from grace_kp.gating._steps import Step
     from grace_kp.gating._terms import Terms
     from grace_kp.gating.reviewers._inbox import InboxReviewer

@@ -17,19 +17,17 @@ from grace_kp.gating._hidden import unseen_problem
 from grace_kp.gating._inquiry import FORBIDDEN, Inquiry
 from grace_kp.gating._ledger import DONE, FAILED, EarlierRun
 from grace_kp.gating._request import frozen
-from grace_kp.gating._tree import plain
-from grace_kp.gating._view import view
+from grace_kp.gating._view import plain, view
 from grace_kp.levels import InterventionAction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from grace_kp.approvals import Approval, NewRequest
-    from grace_kp.gating._case import Case
+    from grace_kp.gating._case import Case, ProgramAnswer, Resumable
     from grace_kp.gating._decision import Decision
     from grace_kp.gating._ledger import LedgerEntry
     from grace_kp.gating._request import InterventionRequest
-    from grace_kp.gating._resumable import ProgramAnswer, Resumable
     from grace_kp.gating._terms import Terms
     from grace_kp.gating.programs._questions import Questions
     from grace_kp.gating.reviewers._inbox import InboxReviewer

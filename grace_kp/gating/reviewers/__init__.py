@@ -1,11 +1,9 @@
 """Reviewers that come with the library: the console, any callable under a name, and the inbox; and how a question is laid out for a person."""
 
-from grace_kp.gating.reviewers._callback import CallbackReviewer
+from grace_kp.gating._reviewer import CallbackReviewer
 from grace_kp.gating.reviewers._console import UNSEEN, ConsoleReviewer
-from grace_kp.gating.reviewers._facts import Facts
 from grace_kp.gating.reviewers._inbox import InboxReviewer
-from grace_kp.gating.reviewers._layout import Page
-from grace_kp.gating.reviewers._question import Question, labelled
+from grace_kp.gating.reviewers._question import Facts, Page, Question, labelled
 
 __all__ = [
     "UNSEEN",

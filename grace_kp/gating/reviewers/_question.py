@@ -1,19 +1,284 @@
-"""A request as lines for a terminal: in full, or folded so that it fits on the screen."""
+"""A request as lines for a terminal: in full, or folded so that it fits on the screen.
+
+Questions at the console and stored requests for approval state the same facts in the same words. Rules that let a reader recover the exact
+text from what is shown:
+
+- Characters that cannot be seen, or that move others, are escaped (`\\x1b`, `\\u202e`). A backslash is doubled, so an escape in the text
+  itself never looks like a character of ours.
+- A line break in the text is `\\n`, followed by a new line.
+- A line that ends in a single backslash goes on without a space. Any other wrapped line ends at a single space of the text.
+- A line that continues the previous line begins with a bar, so no text looks like a line of the question.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import unicodedata
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.confidence import part_text, penalties_text
-from grace_kp.gating._view import view
-from grace_kp.gating.reviewers._facts import Facts
-from grace_kp.gating.reviewers._layout import STEP, Page, fold, prose, units, value_lines
+from grace_kp.gating._hidden import sizes_text
+from grace_kp.gating._view import Node, pieces, view
+from grace_kp.pages import hides, with_fallbacks
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from grace_kp.gating._request import InterventionRequest
     from grace_kp.gating._view import View
+
+
+Unit: TypeAlias = tuple[str, int]
+"""A character as it is shown, and how many columns that takes."""
+
+MAX_MARKS = 3
+"""Number of combining marks that are shown after a letter; more would cover their neighbours."""
+MAX_INDENT_SHARE = 3
+"""A nested value is indented by at most this share of the width: a third."""
+STEP = 2
+"""Columns by which a nested value, and the rest of a wrapped one, is indented: the width of `BAR`."""
+BAR = "| "
+"""The beginning of every line that continues the previous line."""
+CODE_POINTS = "in this order: "
+_SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
+_RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Width of the lines, and the encoding of the terminal."""
+
+    width: int
+    encoding: str = "utf-8"
+
+    def shows(self, text: str) -> bool:
+        """Whether the terminal can show all characters of a text."""
+        try:
+            return text.encode(self.encoding).decode(self.encoding) == text
+        except UnicodeError:
+            return False
+
+
+def escaped(character: str) -> str:
+    """A character as an escape."""
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _cells(character: str) -> int:
+    """Columns that a character beyond ASCII takes at most, because terminals differ.
+
+    A line that is wider on the screen than thought would be broken by the terminal, without our bar. So a mark counts as a column, and
+    symbols and characters of ambiguous width count as two.
+    """
+    category = unicodedata.category(character)[0]
+    is_narrow = category == "M" or (category == "L" and unicodedata.east_asian_width(character) in {"N", "Na", "H"})
+    return 1 if is_narrow else 2
+
+
+def units(text: str, page: Page, quote: str = "", *, ascii_only: bool = False) -> Iterator[Unit]:
+    """Yield the text character by character as it is shown.
+
+    Args:
+        text: any text.
+        page: characters that its encoding lacks are escaped.
+        quote: the quotation mark around the text, which is escaped in it.
+        ascii_only: escape every character beyond ASCII.
+    """
+    marks, after_letter = 0, False
+    for character in text:
+        if " " <= character <= "~":
+            shown = f"\\{character}" if character == quote else _SHORT.get(character, character)
+            marks, after_letter = 0, character.isalpha()
+            yield shown, len(shown)
+            continue
+        is_mark = unicodedata.category(character)[0] == "M"
+        marks = marks + 1 if is_mark else 0
+        is_visible = (
+            character.isprintable()
+            and not hides(character)
+            and not (is_mark and (not after_letter or marks > MAX_MARKS))
+            and not ascii_only
+            and page.shows(character)
+        )
+        after_letter = character.isalpha() or (is_mark and after_letter)
+        shown = character if is_visible else _SHORT.get(character) or escaped(character)
+        yield shown, _cells(character) if is_visible else len(shown)
+
+
+def quoted(text: str, page: Page, *, ascii_only: bool = False) -> Iterator[Unit]:
+    """Yield the text in double quotes, or in single ones where only double ones occur in it."""
+    quote = "'" if '"' in text and "'" not in text else '"'
+    yield quote, 1
+    yield from units(text, page, quote, ascii_only=ascii_only)
+    yield quote, 1
+
+
+def wrap(shown: Iterable[Unit], width: int, hanging: int = 0) -> list[str]:
+    """Break units into lines; see the module for where and how.
+
+    Args:
+        shown: what stands on the lines.
+        width: columns of the first line, 8 or more.
+        hanging: columns by which the other lines are shorter, because they will be indented.
+    """
+    limit = max(width, 8) - 1  # the last column is for the backslash of a broken word
+    later = max(width - hanging, 8) - 1
+    lines: list[str] = []
+    line: list[Unit] = []
+    # `space`: units of the line up to and including its last single space; `earlier`: the single space before that.
+    used = space = earlier = 0
+    for unit, size in shown:
+        if unit == " " and space == len(line):
+            space = earlier  # that space was the first of several
+        if line and line[-1][0] == "\\n":
+            lines.append(_joined(line))
+            line, used, space, earlier, limit = [], 0, 0, 0, later
+        while line and used + size > limit:
+            kept = space or len(line)
+            lines.append(_joined(line[:kept]) + ("" if space else "\\"))
+            line, limit = line[kept:], later
+            used, space, earlier = sum(columns for _, columns in line), 0, 0
+        line.append((unit, size))
+        used += size
+        if unit == " " and len(line) > 1 and line[-2][0] != " ":
+            space, earlier = len(line), space
+    return [*lines, _joined(line)]
+
+
+def _joined(line: list[Unit]) -> str:
+    return "".join(unit for unit, _ in line)
+
+
+def prose(label: str, text: str, page: Page, indent: int) -> list[str]:
+    """Lay out a labelled text without quotes; its lines after the first stand `indent` columns in, behind a bar."""
+    lines = wrap([*_plain_units(label), *units(text, page)], page.width, indent)
+    if _is_right_to_left(text):
+        lines += wrap([*_plain_units(CODE_POINTS), *units(text, page, ascii_only=True)], page.width - indent)
+    return [lines[0], *(f"{BAR:>{indent}}{line}" for line in lines[1:])]
+
+
+def value_lines(name: str, root: Node, page: Page, indent: int) -> list[str]:
+    """Lay out a named value on as many lines as it takes; nothing of it is left out."""
+    out: list[str] = []
+    start = [*(units(name, page) if name.isidentifier() else quoted(name, page)), *_plain_units(" = ")]
+    # What is still to be laid out, last first: its column, what stands before it, the value, and what follows it.
+    stack: list[tuple[int, list[Unit], Node | None, str]] = [(indent, start, root, "")]
+    while stack:
+        column, before, node, after = stack.pop()
+        pad = " " * min(column, page.width // MAX_INDENT_SHARE)
+        room = page.width - len(pad)
+        if node is None:
+            lines = [_joined(before) + after]
+        elif (line := _one_line(node, page, room - len(after) - sum(size for _, size in before))) is not None:
+            lines = [_joined([*before, *line]) + after]
+        elif not node.brackets:
+            lines = wrap([*before, *_leaf_units(node, page), *_plain_units(after)], room, STEP)
+            if _is_right_to_left(node.text):
+                lines += wrap([*_plain_units(CODE_POINTS), *_leaf_units(node, page, ascii_only=True)], room - STEP)
+        else:
+            lines = wrap([*before, *units(node.label, page), (node.brackets[0], 1)], room, STEP)
+            stack.append((column, _plain_units(node.brackets[1]), None, after))
+            for number in range(len(node.children) - 1, -1, -1):
+                key, child = node.children[number]
+                is_last = number == len(node.children) - 1
+                before = [] if key is None else [*_leaf_units(key, page), *_plain_units(node.separator)]
+                stack.append((column + STEP, before, child, "" if is_last else ","))
+        out += [pad + lines[0], *(pad + BAR + line for line in lines[1:])]
+    return out
+
+
+def _leaf_units(leaf: Node, page: Page, *, ascii_only: bool = False) -> Iterator[Unit]:
+    """Yield a leaf as it is shown, with the name of its class around it where it has one."""
+    if leaf.label:
+        yield from units(f"{leaf.label}(", page)
+    yield from (quoted if leaf.quoted else units)(leaf.text, page, ascii_only=ascii_only)
+    if leaf.label:
+        yield ")", 1
+
+
+def _one_line(root: Node, page: Page, room: int) -> list[Unit] | None:
+    """A value on a single line; None where it is wider than `room`, or where the terminal may reorder it."""
+    out: list[Unit] = []
+    left = room
+    for piece in pieces(root):
+        if isinstance(piece, str):
+            shown = _plain_units(piece)
+        elif len(piece.text) > left or "\n" in piece.text or _is_right_to_left(piece.text):
+            return None
+        else:
+            shown = list(_leaf_units(piece, page))
+        out += shown
+        left -= sum(size for _, size in shown)
+        if left < 0:
+            return None
+    return out
+
+
+def _plain_units(text: str) -> list[Unit]:
+    return [(character, 1) for character in text]
+
+
+def _is_right_to_left(text: str) -> bool:
+    """Whether a terminal may show the characters in another order than they have."""
+    return not text.isascii() and any(unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in text)
+
+
+def fold(lines: list[str], head: int, tail: int, page: Page, more: str = "v shows them") -> list[str]:
+    """Return the first and last lines with the number of those between them; all lines where that saves nothing."""
+    hidden = len(lines) - head - tail
+    marker = wrap(_plain_units(f" [… {hidden:,} lines folded; {more}]"), page.width)
+    return lines if hidden <= len(marker) else [*lines[:head], *marker, *lines[len(lines) - tail :]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """An action, its arguments, and why a person is asked."""
+
+    action: str
+    level: str
+    arguments: Mapping[str, Any]
+    """The values themselves, by parameter name."""
+    before: Mapping[str, Any] = field(default_factory=dict)
+    """What edited arguments were before the edit, by parameter name."""
+    remarks: Mapping[str, str] = field(default_factory=dict)
+    """What else is to be known of an argument, by parameter name: that it is sealed, or not covered by the decision."""
+    objective: str = ""
+    problem: str = ""
+    """What was wrong with the answer before."""
+    hidden: str = ""
+    """Which arguments are not shown in full, in words."""
+    score: float | None = None
+    """The confidence; None where it could not be computed."""
+    parts: Mapping[str, float | str | None] = field(default_factory=dict)
+    """The parts of the confidence; a text such as `fallback 0.5` or None for those that were not evaluated."""
+    penalties: tuple[str, ...] = ()
+    reason: str = ""
+    gaps: tuple[str, ...] = ()
+    """Why evidence is missing or cannot be used, where the reason does not say so already."""
+    earlier: tuple[str, ...] = ()
+    """What became of earlier requests for the same operation, in words."""
+    time: str = ""
+    """How long there is to decide, and what happens then."""
+
+    @classmethod
+    def of(cls, request: InterventionRequest) -> Facts:
+        """Return the facts of a request that a gate puts to a reviewer."""
+        confidence = request.confidence
+        return cls(
+            action=request.action,
+            level=request.level.value,
+            arguments=request.arguments,
+            objective=request.objective or "",
+            problem=request.problem,
+            hidden=sizes_text(request.hidden),
+            score=request.decision.confidence_score,
+            parts={} if confidence is None else with_fallbacks(confidence.evaluated, confidence.fallbacks),
+            penalties=() if confidence is None else tuple(confidence.penalties_applied),
+            reason=request.reason,
+            time="" if request.timeout is None else f"{request.timeout:g} s, then it does not run",
+        )
+
 
 LABEL = 13
 """Columns of a label with its colon."""

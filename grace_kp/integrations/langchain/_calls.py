@@ -16,7 +16,6 @@ from pydantic import SecretStr
 from pydantic_core import to_jsonable_python
 
 from grace_kp.approvals import decode, encode
-from grace_kp.confidence import Evidence
 from grace_kp.errors import ActionCancelled, ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut, brief
 from grace_kp.gating import (
     FACTS,
@@ -55,6 +54,7 @@ from grace_kp.runtime import GateSpec, Scope
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from grace_kp.confidence import Evidence
     from grace_kp.gating import HeldRefusal, Policy
     from grace_kp.runtime import Grace
 
@@ -529,13 +529,11 @@ class ToolScope(Scope):
             return recorded
         outcomes = [ok for message in messages_of(self._state) if (ok := _outcome_in(message)) is not None]
         counted = recorded.factors()
-        evidence = Evidence()
-        evidence.merge(recorded)
         for _ in range(outcomes.count(False) - (counted.tool_execution_count - counted.tool_success_count)):
-            evidence.tool_finished(False)
+            recorded.tool_finished(False)
         if self._run is None and all(outcomes):
-            evidence.calls_succeeded(len(outcomes))
-        return evidence
+            recorded.calls_succeeded(len(outcomes))
+        return recorded
 
     def gaps(self, evidence: Evidence) -> tuple[str, ...]:
         """Return why evidence is missing. A run that no handler records lacks none: nothing was measured in it."""

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+import grace_kp as gk
+from grace_kp.gating import InMemory, LedgerEntry, ProgramAnswer
+from grace_kp.gating.programs import Questions
+
 
 def asks(program, function):
     with pytest.raises(program.pause):
@@ -68,3 +72,87 @@ def test_a_standing_approval_asks_nobody(grace, program):
     assert "paid 5" == program.run(lambda: pay(5)) == program.run(lambda: pay(5))
     assert [] == program.asked
     assert 1 == grace.approvals.standing()[0].used
+
+
+def questions_in(ledger, key="call"):
+    return Questions(lambda: ledger, key)
+
+
+def test_the_first_approval_stays():
+    """Whoever files a second finds the first."""
+    ledger = InMemory()
+    assert None is questions_in(ledger).approval()
+    assert "ap-1" == questions_in(ledger).file("ap-1") == questions_in(ledger).file("ap-2")
+    assert None is questions_in(ledger, "another").approval()
+
+
+def test_a_question_is_kept_as_it_was_first_asked():
+    """With the digests that it showed; without any where its answer was void."""
+    ledger = InMemory()
+    first, again = questions_in(ledger), questions_in(ledger)
+    assert None is first.shown(0)
+    assert ["sha256:a"] == first.ask(0, ["sha256:a"]) == again.ask(0, [])
+    assert [] == again.ask(1, []) == first.ask(1, ["sha256:b"])
+    assert (["sha256:a"], [], None) == (first.shown(0), first.shown(1), first.shown(2))
+    first.file("ap-1")
+    assert (["sha256:a"], "ap-1") == (again.shown(0), again.approval())
+
+
+class Busy(InMemory):
+    """A ledger whose entry another process changes right before the first write."""
+
+    def put_action(self, key, data, *, only_if):
+        if self.others:
+            super().put_action(key, self.others.pop(), only_if=only_if)
+        return super().put_action(key, data, only_if=only_if)
+
+
+def test_two_processes_agree():
+    """The one whose write came second takes what is there."""
+    ledger = Busy()
+    ledger.others = [b'{"approval": "ap-other", "shown": [["sha256:other"]]}']
+    assert "ap-other" == questions_in(ledger).file("ap-1")
+    assert ["sha256:other"] == questions_in(ledger).ask(0, ["sha256:a"])
+
+
+LOOK = ProgramAnswer("retry", looks=True)
+
+
+def asked(program, function):
+    with pytest.raises(program.pause):
+        program.run(function)
+    return program.asked[-1][0]
+
+
+def test_the_request_states_where_the_program_waits(grace, program):
+    """Its key is the call in the program, so that the program finds it again."""
+    pay = grace.gate(floor="confirm", name="pay")(lambda euros: euros)
+    approval = grace.approvals.get(asked(program, lambda: pay(5)))
+    assert ("fake", "interrupt", "here") == (approval.origin, approval.waits, approval.note["place"])
+    assert "fake|1|pay" in approval.key
+
+
+def test_what_a_process_without_the_inbox_has_run_is_not_run_again(grace, program):
+    """The claim of the ledger stands beside that of the inbox, and its outcome is taken over."""
+    ran = []
+    pay = grace.gate(floor="confirm", name="pay")(ran.append)
+    approval = asked(program, lambda: pay(5))
+    grace.approvals.approve(approval, by="ana")
+    entry = LedgerEntry(lambda: grace.store, "fake|1|pay")
+    assert None is entry.claim()
+    entry.done("paid there", keep=True)
+    program.answers.append(LOOK)
+    assert "paid there" == program.run(lambda: pay(5))
+    assert ([], "done") == (ran, grace.approvals.get(approval).state)
+
+
+def test_what_it_has_begun_is_unknown(grace, program):
+    """Until somebody finds out what it did."""
+    pay = grace.gate(floor="confirm", name="pay")(lambda euros: euros)
+    approval = asked(program, lambda: pay(5))
+    grace.approvals.approve(approval, by="ana")
+    LedgerEntry(lambda: grace.store, "fake|1|pay").claim()
+    program.answers.append(LOOK)
+    with pytest.raises(gk.ActionOutcomeUnknown):
+        program.run(lambda: pay(5))
+    assert "unknown" == grace.approvals.get(approval).state

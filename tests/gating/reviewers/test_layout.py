@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.gating._view import view
-from grace_kp.gating.reviewers._layout import Page, fold, prose, quoted, units, value_lines, wrap
-from grace_kp.gating.reviewers._question import Question
+from grace_kp.gating.reviewers._question import Page, Question, fold, prose, quoted, units, value_lines, wrap
 from tests.exhaustive import examples
 
 FORGED = "   euros = 5"

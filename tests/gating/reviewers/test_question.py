@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.gating.reviewers._layout import Page
-from grace_kp.gating.reviewers._question import Question
+from grace_kp.gating.reviewers._question import Page, Question
 from tests.exhaustive import examples
 
 PROMPT = r"\[i\]nput > "
