@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._files import Unreadable, read_files, readable
+from grace_kp.cli._inputs import Unreadable, read_files, readable
 from grace_kp.cli._lookup import StoreOption, reading
 from grace_kp.cli._output import console, progress, put_json, say_error, visible
 from grace_kp.cli._page import put_text
