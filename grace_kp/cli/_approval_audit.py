@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from grace_kp.cli._approvals import seconds_since
-from grace_kp.cli._lookup import ByOption, StoreOption, actor, change_inbox, described, open_inbox
+from grace_kp.cli._lookup import ByOption, StoreOption, actor, change_inbox, describe_store, open_inbox
 from grace_kp.cli._output import clean, confirm, console, put_json, put_jsonl
 from grace_kp.cli._page import put_text
 from grace_kp.pages import count_text
@@ -74,7 +74,7 @@ def restored(
         if not yes:
             confirm(
                 "mark everything",
-                f"Mark everything approved or started in {described(store)} as unknown? Each then needs `reconcile`.",
+                f"Mark everything approved or started in {describe_store(store)} as unknown? Each then needs `reconcile`.",
             )
         count = inbox.verbs.restored(actor=person)
     if as_json:
@@ -103,7 +103,7 @@ def forget(
         if not yes:
             confirm(
                 "forget",
-                f"Delete the contents of approvals in {described(store)} that ended before {older_than}? This cannot be undone.",
+                f"Delete the contents of approvals in {describe_store(store)} that ended before {older_than}? This cannot be undone.",
             )
         count = forget_contents(inbox.tables, before=before or 0.0, at=time.time(), actor=person)
     if as_json:

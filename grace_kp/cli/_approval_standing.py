@@ -12,7 +12,7 @@ import typer
 
 from grace_kp.cli._approval_decisions import YesOption  # noqa: TC001 — Typer reads it
 from grace_kp.cli._approval_page import when_text
-from grace_kp.cli._lookup import ByOption, StoreOption, actor, change_inbox, described, open_inbox
+from grace_kp.cli._lookup import ByOption, StoreOption, actor, change_inbox, describe_store, open_inbox
 from grace_kp.cli._output import clean, confirm, console, put_json
 from grace_kp.cli._page import TableColumn, TextTable, put_field, put_text
 from grace_kp.pages import span_text
@@ -61,7 +61,7 @@ def list_standing(
     if not found:
         put_text(
             out,
-            f"no standing approvals in {described(store)}; `grace-kp approvals standing grant --help` shows how to grant one",
+            f"no standing approvals in {describe_store(store)}; `grace-kp approvals standing grant --help` shows how to grant one",
         )
         return
     rows, now = TextTable(*LIST), time.time()

@@ -17,7 +17,7 @@ from grace_kp.cli._approval_page import (
     process_word,
     time_left_text,
 )
-from grace_kp.cli._lookup import ByOption, CommandInbox, IdArgument, StoreOption, actor, described, open_inbox
+from grace_kp.cli._lookup import ByOption, CommandInbox, IdArgument, StoreOption, actor, describe_store, open_inbox
 from grace_kp.cli._output import clean, console, put_json, put_jsonl
 from grace_kp.cli._page import TableColumn, TextTable, put, put_text
 from grace_kp.pages import APPROVAL_STATES, span_text
@@ -157,9 +157,9 @@ def _put_footer(
     unknown = inbox.tables.count(RowQuery(states=("unknown",)))
     approved = inbox.tables.count(RowQuery(states=TO_BE_USED))
     if not found and restricted and count:
-        put_text(out, f"no pending requests match; the store has {count:,}: {described(store)}")
+        put_text(out, f"no pending requests match; the store has {count:,}: {describe_store(store)}")
     elif not found:
-        put_text(out, f"nothing is pending in {described(store)}")
+        put_text(out, f"nothing is pending in {describe_store(store)}")
         put_text(
             out,
             "`grace-kp approvals list --past` shows what was decided; `grace-kp approvals watch` waits for requests",
@@ -179,7 +179,7 @@ def _put_footer(
 
 def _put_past(out: Console, found: Sequence[Approval], store: str | None, limit: int) -> None:
     if not found:
-        put_text(out, f"no past approvals match in {described(store)}")
+        put_text(out, f"no past approvals match in {describe_store(store)}")
         return
     now, rows = time.time(), TextTable(*ENDED)
     for approval in found:

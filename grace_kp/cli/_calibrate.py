@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grace_kp.cli._inputs import Unreadable, read_files
-from grace_kp.cli._lookup import StoreOption, reading
+from grace_kp.cli._lookup import StoreOption, open_for_reading
 from grace_kp.cli._output import check_writable, clean, console, progress, put_json, say_error, working
 from grace_kp.cli._page import TableColumn, TextTable, put, put_field, put_text
 from grace_kp.errors import GraceError
@@ -149,7 +149,7 @@ def _labelled(
         return labels(runs, sources)
     if label is not None:
         raise ValueError("--label names a field of a file; the labels of a store are feedback, which --sources selects")
-    with reading(store) as opened:
+    with open_for_reading(store) as opened:
         return labels(_Watched(opened), sources)
 
 

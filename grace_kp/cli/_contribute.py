@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._lookup import StoreOption, find, reading, short_id
+from grace_kp.cli._lookup import StoreOption, find, open_for_reading, short_id
 from grace_kp.cli._output import console, plain, progress, put_json, say_error, visible_json
 from grace_kp.cli._page import TableColumn, TextTable
 from grace_kp.pages import count_text
@@ -57,7 +57,7 @@ def contribute(
 
     registry = KnowledgePulse(url, threshold=min_score, include_grace=include_grace)
     conditions = {name: value for name, value in (("domain", domain), ("since", since)) if value is not None}
-    with reading(store) as source:
+    with open_for_reading(store) as source:
         found = _named(source, ids) if ids else _newest(source, min_score=min_score, **conditions)
         leaving, staying = _chosen(progress(found, "looking"), registry, limit)
     if dry_run:

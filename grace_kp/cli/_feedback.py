@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grace_kp.cli._inputs import CountedFile, Position
-from grace_kp.cli._lookup import StoreOption, find, opened
+from grace_kp.cli._lookup import StoreOption, find, open_chosen_store
 from grace_kp.cli._output import clean, console, progress, put_json, say_error
 from grace_kp.cli._page import put_text
 from grace_kp.errors import GraceError, InvalidRecord
@@ -63,7 +63,7 @@ def feedback(
 
     if (file is None) == (id is None or correct is None) or (file is not None and id is not None):
         raise ValueError("feedback needs a trace id and a label, or --file")
-    target = opened(store, must_exist=True)
+    target = open_chosen_store(store, must_exist=True)
     stated = {"source": source, "by": by, "note": note, "probability": probability}
     stated["identifiers"] = PrivacyLevel(Settings.load().privacy_level).hides_identifiers
     try:

@@ -35,7 +35,7 @@ CANDIDATES = 5
 """Ids in a message about several matches."""
 
 
-def opened(url: str | None, *, must_exist: bool = False) -> Store:
+def open_chosen_store(url: str | None, *, must_exist: bool = False) -> Store:
     """Open the store of this URL, or of the settings.
 
     Raises:
@@ -43,11 +43,11 @@ def opened(url: str | None, *, must_exist: bool = False) -> Store:
     """
     from grace_kp.store import open_store
 
-    return open_store(existing(url) if must_exist else _chosen(url)[0])
+    return open_store(require_store(url) if must_exist else _chosen(url)[0])
 
 
 @contextmanager
-def reading(url: str | None) -> Iterator[Store]:
+def open_for_reading(url: str | None) -> Iterator[Store]:
     """Open the store of this URL, or of the settings, for reading; no file is created.
 
     Raises:
@@ -55,14 +55,14 @@ def reading(url: str | None) -> Iterator[Store]:
     """
     from grace_kp.store import open_store
 
-    store = open_store(existing(url), create=False)
+    store = open_store(require_store(url), create=False)
     try:
         yield store
     finally:
         store.close()
 
 
-def existing(url: str | None) -> str | None:
+def require_store(url: str | None) -> str | None:
     """Return the URL of a store that exists: this one, or that of the settings.
 
     Raises:
@@ -77,14 +77,14 @@ def existing(url: str | None) -> str | None:
     return wanted
 
 
-def reachable(url: str | None) -> str | None:
+def require_reachable_store(url: str | None) -> str | None:
     """Return the URL of a store that exists and that other processes can reach: this one, or that of the settings.
 
     Raises:
         ValueError: it is kept in memory.
         GraceError: it does not exist.
     """
-    wanted = existing(url)
+    wanted = require_store(url)
     if wanted is not None and wanted.startswith("memory:"):
         raise ValueError("pages need a store that other processes can reach: --store sqlite:///path.db")
     return wanted
@@ -101,7 +101,7 @@ def _chosen(url: str | None) -> tuple[str | None, str]:
     return settings.store, "the default" if source is None else f"from {source}"
 
 
-def described(url: str | None) -> str:
+def describe_store(url: str | None) -> str:
     """Describe the store and how to choose another."""
     from grace_kp.store import file_of
 
@@ -213,7 +213,7 @@ def open_inbox(url: str | None) -> Iterator[CommandInbox]:
     from grace_kp.approvals import Desk, Secret
     from grace_kp.settings import Settings
 
-    store = opened(url, must_exist=True)
+    store = open_chosen_store(url, must_exist=True)
     try:
         tables = getattr(store, "approvals", None)
         if tables is None:

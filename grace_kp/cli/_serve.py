@@ -15,7 +15,15 @@ import typer
 from typer.core import TyperGroup
 
 from grace_kp.cli._approval_page import moment_text
-from grace_kp.cli._lookup import CHOOSE, StoreOption, actor, described, open_inbox, opened, reachable
+from grace_kp.cli._lookup import (
+    CHOOSE,
+    StoreOption,
+    actor,
+    describe_store,
+    open_chosen_store,
+    open_inbox,
+    require_reachable_store,
+)
 from grace_kp.cli._output import clean, console, put_json, say_error
 from grace_kp.cli._page import TableColumn, TextTable, put, put_field, put_text
 
@@ -60,7 +68,7 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Also if it is the la
 def _accounts(store: str | None) -> Iterator[Accounts]:
     from grace_kp.web import Accounts
 
-    with open_inbox(reachable(store)) as inbox:
+    with open_inbox(require_reachable_store(store)) as inbox:
         yield Accounts(inbox.tables)
 
 
@@ -136,7 +144,7 @@ def list_users(
     if found:
         table.print(console())
     else:
-        put_text(console(), f"no accounts in {described(store)}")
+        put_text(console(), f"no accounts in {describe_store(store)}")
         put_text(console(), "`grace-kp serve users add NAME --role admin` adds the first")
 
 
@@ -209,8 +217,8 @@ def run(
     from grace_kp.runtime import Grace
     from grace_kp.web import serving
 
-    url = reachable(store)
-    opened(url).close()  # what cannot be opened is reported here, once
+    url = require_reachable_store(store)
+    open_chosen_store(url).close()  # what cannot be opened is reported here, once
     with Grace(store=url, evaluator=None, embedder=None) as grace:
         server = serving(
             grace, host=host, port=port, public_url=public_url, trusted_proxies=trusted_proxy or (), root=root_path
@@ -248,7 +256,7 @@ def _is_terminal() -> bool:
 
 def _put_beginning(server: Server, address: str, store: str | None) -> None:
     out = console()
-    put_field(out, "store", described(store).removesuffix(f"; {CHOOSE}"), label=LABEL)
+    put_field(out, "store", describe_store(store).removesuffix(f"; {CHOOSE}"), label=LABEL)
     put(out, "open")
     put(out, f"  {address}")  # at 80 columns a code fits into a line of its own
     how = (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grace_kp.cli._inputs import REPORTED, Unreadable, read_files
-from grace_kp.cli._lookup import StoreOption, described, find, opened, reading, short_id
+from grace_kp.cli._lookup import StoreOption, describe_store, find, open_chosen_store, open_for_reading, short_id
 from grace_kp.cli._output import clean, confirm, console, plain, progress, put_json, put_jsonl, say_error
 from grace_kp.cli._page import TableColumn, TextTable, put, put_text
 from grace_kp.cli._trace_page import Sheet
@@ -99,7 +99,7 @@ def list_traces(
     Example: grace-kp traces list --since 2h --min-score 0.6
     """
     conditions = _conditions(locals())
-    with reading(store) as source:
+    with open_for_reading(store) as source:
         found = source.query(limit=limit, **conditions)
         if as_json:
             put_json([trace.to_dict() for trace in found])
@@ -114,8 +114,8 @@ def list_traces(
 def _nothing(source: Store, url: str | None, conditions: dict[str, Any]) -> str:
     count = source.count() if conditions else 0
     if count:
-        return f"no traces match; the store has {count:,}: {described(url)}"
-    return f"no traces in {described(url)}"
+        return f"no traces match; the store has {count:,}: {describe_store(url)}"
+    return f"no traces in {describe_store(url)}"
 
 
 LIST = (
@@ -181,7 +181,7 @@ def show(
     """
     from grace_kp.runtime import with_outcomes
 
-    with reading(store) as source:
+    with open_for_reading(store) as source:
         trace = with_outcomes(find(source, id), getattr(source, "approvals", None))
         if html is not None:
             trace.to_html(html)
@@ -206,7 +206,7 @@ def import_traces(
     from grace_kp.cli._score import assessor
     from grace_kp.runtime import record_of
 
-    target, how, refused = opened(store), assessor("grace"), Unreadable()
+    target, how, refused = open_chosen_store(store), assessor("grace"), Unreadable()
     batch: dict[str, Record] = {}
     done = same = size = 0
     for run in read_files(files, "importing", refused, partial(_runs_in, domain=domain)):
@@ -332,7 +332,7 @@ def export(
     from grace_kp.trace import write_traces
 
     conditions = _conditions(locals())
-    with reading(store) as source:
+    with open_for_reading(store) as source:
         found = progress(source.iterate(**conditions), "exporting", total=source.count(**conditions))
         count = write_traces(file if file == "-" else Path(file), found)
         if file == "-":
@@ -361,7 +361,7 @@ def delete(
     """
     from grace_kp.store import Selection
 
-    target = opened(store, must_exist=True)
+    target = open_chosen_store(store, must_exist=True)
     conditions: dict[str, Any] = {"session": session, "user": user, "older_than": older_than}
     conditions = {name: value for name, value in conditions.items() if value is not None}
     if id is not None:
