@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grace_kp.cli._approval_audit import export, forget, restored, verify
-from grace_kp.cli._approval_edit import edit
+from grace_kp.cli._approval_decisions import approve, edit, reconcile, reject, respond, retry, skip, withdraw
 from grace_kp.cli._approval_standing import standing
-from grace_kp.cli._approval_verbs import approve, reconcile, reject, respond, retry, skip, withdraw
-from grace_kp.cli._approval_watch import watch
 from grace_kp.cli._approval_work import work
-from grace_kp.cli._approvals import approvals
+from grace_kp.cli._approvals import approvals, watch
 from grace_kp.cli._calibrate import calibrate
 from grace_kp.cli._contribute import contribute
-from grace_kp.cli._delete import delete
 from grace_kp.cli._demo import demo
 from grace_kp.cli._doctor import doctor
 from grace_kp.cli._evaluate import evaluate
@@ -31,7 +28,7 @@ from grace_kp.cli._replay import replay, reviewers
 from grace_kp.cli._rubric import rubric
 from grace_kp.cli._score import score
 from grace_kp.cli._serve import serve
-from grace_kp.cli._traces import traces
+from grace_kp.cli._traces import delete, traces
 from grace_kp.errors import GraceError
 
 if TYPE_CHECKING:

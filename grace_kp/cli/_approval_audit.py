@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from grace_kp.cli._approval_desk import ByOption, actor, deciding, office
 from grace_kp.cli._approvals import seconds_since
-from grace_kp.cli._lookup import StoreOption, described
-from grace_kp.cli._output import clean, console, put_json, put_jsonl
+from grace_kp.cli._lookup import ByOption, StoreOption, actor, change_inbox, describe_store, open_inbox
+from grace_kp.cli._output import clean, confirm, console, put_json, put_jsonl
 from grace_kp.cli._page import put_text
+from grace_kp.pages import count_text
 
 SHOWN = 20
 """Problems that are shown; --json lists more."""
@@ -40,11 +39,11 @@ def verify(
     from grace_kp.approvals import verify as verify_chain
     from grace_kp.approvals import write_checkpoint as write
 
-    with office(store) as place:
-        points = None if checkpoint is None else read_checkpoints(checkpoint, secret=place.secret)
-        found = verify_chain(place.tables, at=time.time(), checkpoint=points)
+    with open_inbox(store) as inbox:
+        points = None if checkpoint is None else read_checkpoints(checkpoint, secret=inbox.secret)
+        found = verify_chain(inbox.tables, at=time.time(), checkpoint=points)
         if found.ok and write_checkpoint is not None:
-            write(write_checkpoint, found.checkpoint, secret=place.secret)
+            write(write_checkpoint, found.checkpoint, secret=inbox.secret)
     if as_json:
         put_json(found.to_dict())
     else:
@@ -63,29 +62,6 @@ def verify(
         raise typer.Exit(1)
 
 
-def export(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Output file; - is standard output.")] = "-",
-    store: StoreOption = None,
-    after: Annotated[int, typer.Option(min=0, help="Number of the last entry that was exported before.")] = 0,
-    contents: Annotated[bool, typer.Option("--contents/--no-contents", help="With arguments, notes and results.")] = True,
-) -> None:  # fmt: skip
-    """Write the chain as JSON lines, which can be verified without this library.
-
-    Example: grace-kp approvals export chain.jsonl --no-contents
-    """
-    from grace_kp.approvals import export as export_chain
-    from grace_kp.trace import write_whole
-
-    with office(store) as place:
-        lines = export_chain(place.tables, after=after, with_contents=contents)
-        if file == "-":
-            put_jsonl(lines)
-            return
-        texts = [json.dumps(line, ensure_ascii=False) for line in lines]
-    write_whole(Path(file), "".join(f"{text}\n" for text in texts))
-    put_text(console(), f"exported {len(texts):,} entr{'y' if len(texts) == 1 else 'ies'} to {clean(file)}")
-
-
 def restored(
     store: StoreOption = None, by: ByOption = None, yes: YesOption = False, as_json: JsonOption = False
 ) -> None:
@@ -94,15 +70,17 @@ def restored(
     The backup may not know of actions that ran after it was taken. Settle each with `reconcile`.
     """
     person = actor(by)
-    with deciding(store) as place:
-        _confirm(
-            yes, f"Mark everything approved or started in {described(store)} as unknown? Each then needs `reconcile`."
-        )
-        count = place.desk.restored(actor=person)
+    with change_inbox(store) as inbox:
+        if not yes:
+            confirm(
+                "mark everything",
+                f"Mark everything approved or started in {describe_store(store)} as unknown? Each then needs `reconcile`.",
+            )
+        count = inbox.verbs.restored(actor=person)
     if as_json:
         put_json({"unknown": count})
         return
-    put_text(console(), f"marked {count:,} approval{'' if count == 1 else 's'} as unknown")
+    put_text(console(), f"marked {count_text(count, 'approval')} as unknown")
     if count:
         put_text(console(), "`grace-kp approvals list --state unknown` lists them; settle each with `reconcile`")
 
@@ -121,29 +99,37 @@ def forget(
     from grace_kp.approvals import forget as forget_contents
 
     person, before = actor(by), seconds_since(older_than, "--older-than")
-    with office(store) as place:
-        _confirm(
-            yes,
-            f"Delete the contents of approvals in {described(store)} that ended before {older_than}? This cannot be undone.",
-        )
-        count = forget_contents(place.tables, before=before or 0.0, at=time.time(), actor=person)
+    with open_inbox(store) as inbox:
+        if not yes:
+            confirm(
+                "forget",
+                f"Delete the contents of approvals in {describe_store(store)} that ended before {older_than}? This cannot be undone.",
+            )
+        count = forget_contents(inbox.tables, before=before or 0.0, at=time.time(), actor=person)
     if as_json:
         put_json({"deleted": count})
     else:
         put_text(console(), f"deleted the contents of {count:,} entr{'y' if count == 1 else 'ies'}")
 
 
-def _confirm(yes: bool, question: str) -> None:
-    """Ask before something that cannot be undone.
+def export(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Output file; - is standard output.")] = "-",
+    store: StoreOption = None,
+    after: Annotated[int, typer.Option(min=0, help="Number of the last entry that was exported before.")] = 0,
+    contents: Annotated[bool, typer.Option("--contents/--no-contents", help="With arguments, notes and results.")] = True,
+) -> None:  # fmt: skip
+    """Write the chain as JSON lines, which can be verified without this library.
 
-    Raises:
-        ValueError: there is no terminal to ask at.
-        typer.Abort: the person declines.
+    Example: grace-kp approvals export chain.jsonl --no-contents
     """
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise ValueError(
-            "this asks for a confirmation, and standard input is no terminal; use --yes to do it without asking"
-        )
-    typer.confirm(question, abort=True, err=True)
+    from grace_kp.approvals import export as export_chain
+    from grace_kp.trace import write_whole
+
+    with open_inbox(store) as inbox:
+        lines = export_chain(inbox.tables, after=after, with_contents=contents)
+        if file == "-":
+            put_jsonl(lines)
+            return
+        texts = [json.dumps(line, ensure_ascii=False) for line in lines]
+    write_whole(Path(file), "".join(f"{text}\n" for text in texts))
+    put_text(console(), f"exported {len(texts):,} entr{'y' if len(texts) == 1 else 'ies'} to {clean(file)}")

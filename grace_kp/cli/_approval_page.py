@@ -1,18 +1,20 @@
-"""A request for approval as a page: what would run, why a person is asked, who may decide and has decided, and what came of it.
+"""A request for approval for people at a terminal: as a page, and in a few words for lists and single lines.
 
-The first part is laid out by the code that asks at the console, so that both state the same facts in the same words.
+The page begins with the layout of the code that asks at the console, so that both state the same facts in the same words. Its strings may be
+hostile: characters that a terminal would obey or hide are escaped in everything returned or written here.
 """
 
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.cli import _approval_words as words
-from grace_kp.cli._figures import items, mapping
-from grace_kp.cli._output import clean, visible_json
+from grace_kp.cli._lookup import PREFIX
+from grace_kp.cli._output import clean, shorten, visible, visible_json
 from grace_kp.cli._page import put, put_field, put_text
-from grace_kp.pages import with_fallbacks
+from grace_kp.cli._trace_page import items, mapping
+from grace_kp.pages import APPROVAL_STATES, span_text, with_fallbacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from grace_kp.approvals import Approval, Earlier
-    from grace_kp.gating.reviewers import Facts, Question
+    from grace_kp.gating.reviewers import Question
 
 LABEL = 14
 """Columns of the names of facts."""
@@ -32,18 +34,19 @@ ENTRIES = 50
 """Entries of the chain that are shown without --full."""
 
 
-def facts_of(approval: Approval, now: float | None = None) -> Facts:
-    """Return what the console would show of this request."""
+def question_of(approval: Approval) -> Question:
+    """Return the request as the console lays it out."""
     from grace_kp.approvals import remarks_of, unheld_text
-    from grace_kp.gating.reviewers import Facts
+    from grace_kp.gating import changed_arguments
+    from grace_kp.gating.reviewers import Facts, Question
 
-    now = time.time() if now is None else now
+    now = time.time()
     asked = approval.asked or {}
-    return Facts(
+    facts = Facts(
         action=approval.action,
         level=approval.level,
         arguments=approval.arguments,
-        before={name: asked.get(name) for name in changed(approval)},
+        before={name: asked.get(name) for name in changed_arguments(approval)},
         remarks=remarks_of(approval),
         objective=approval.objective or "",
         hidden=unheld_text(approval),
@@ -55,34 +58,23 @@ def facts_of(approval: Approval, now: float | None = None) -> Facts:
         earlier=tuple(_earlier(before, now) for before in approval.earlier),
         time=_time(approval, now),
     )
-
-
-def changed(approval: Approval) -> list[str]:
-    """Return the parameters that an edit has changed, by comparing the values with those that were asked about."""
-    from grace_kp.gating import changed_arguments
-
-    return changed_arguments(approval)
+    return Question(facts)
 
 
 def _time(approval: Approval, now: float) -> str:
-    if approval.state != words.PENDING:
+    from grace_kp.approvals import deadline_text
+
+    if approval.state != "pending":
         return ""
     if approval.deadline is None:
         return "no deadline"
-    return f"{words.when(approval.deadline, now)}; then {words.at_deadline(approval)}"
+    return f"{when_text(approval.deadline, now)}; then {clean(deadline_text(approval))}"
 
 
 def _earlier(before: Earlier, now: float) -> str:
     by = f" by {before.by}" if before.by else ""
     note = f": {before.note}" if before.note else ""
-    return f"{words.in_state(before.state)}{by}, {words.when(before.at, now)} ({words.short_id(before.id)}){note}"
-
-
-def question_of(approval: Approval) -> Question:
-    """Return the request as the console lays it out."""
-    from grace_kp.gating.reviewers import Question
-
-    return Question(facts_of(approval))
+    return f"{APPROVAL_STATES[before.state]}{by}, {when_text(before.at, now)} ({id_text(before.id)}){note}"
 
 
 def opaque(approval: Approval) -> list[str]:
@@ -132,16 +124,18 @@ class ApprovalPage:
         self._next(approval)
 
     def _state(self, approval: Approval) -> None:
+        from grace_kp.approvals import process_text
+
         self._field("id", approval.id)
         same = f"; {approval.same:,} pending requests have this digest" if approval.same > 1 else ""
-        self._field("state", f"{words.in_state(approval.state)}, revision {approval.revision}{same}", "bold")
+        self._field("state", f"{APPROVAL_STATES[approval.state]}, revision {approval.revision}{same}", "bold")
         if approval.deleted:
             self._field("contents", "deleted by retention; the chain keeps commitments to them", "yellow")
-        self._field("asked", words.when(approval.created_at, self._now))
+        self._field("asked", when_text(approval.created_at, self._now))
         if approval.state.is_open:
-            self._field("process", words.process_sentence(approval))
-        if approval.use_by is not None and approval.state in words.TO_BE_USED:
-            self._field("use by", words.when(approval.use_by, self._now))
+            self._field("process", process_text(approval))
+        if approval.use_by is not None and approval.state in TO_BE_USED:
+            self._field("use by", when_text(approval.use_by, self._now))
         self._field("digest", approval.digest)
         if approval.asked_digest and approval.asked_digest != approval.digest:
             self._field("asked digest", approval.asked_digest)
@@ -158,7 +152,7 @@ class ApprovalPage:
             self._field("rests on", fact_text(name, value))
 
     def _people(self, approval: Approval) -> None:
-        from grace_kp.approvals import rule_text
+        from grace_kp.approvals import actor_text, rule_text
 
         self._field("may decide", rule_text(approval))
         if approval.standing:
@@ -167,24 +161,26 @@ class ApprovalPage:
             stale = "" if vote.digest == approval.digest else ", for the arguments before the edit"
             counts = "" if vote.counts else ", does not count: the name is only stated"
             note = f": {vote.note}" if vote.note else ""
-            self._field("vote", f"{words.person(vote.actor)}, {words.when(vote.at, self._now)}{counts}{stale}{note}")
+            self._field("vote", f"{actor_text(vote.actor)}, {when_text(vote.at, self._now)}{counts}{stale}{note}")
         decision = approval.decision
         if decision is not None:
             note = f": {decision.note}" if decision.note else ""
-            by = words.person(decision.actor)
+            by = actor_text(decision.actor)
             self._field(
-                "decision", f"{words.in_state(decision.state)} by {by}, {words.when(decision.at, self._now)}{note}"
+                "decision", f"{APPROVAL_STATES[decision.state]} by {by}, {when_text(decision.at, self._now)}{note}"
             )
 
     def _outcome(self, approval: Approval) -> None:
+        from grace_kp.approvals import actor_text
+
         claim, outcome = approval.claim, approval.outcome
         if claim is not None:
             self._field(
-                "started", f"{words.when(claim.at, self._now)}, by {words.person(claim.actor)}, process {claim.process}"
+                "started", f"{when_text(claim.at, self._now)}, by {actor_text(claim.actor)}, process {claim.process}"
             )
         if outcome is None:
             return
-        facts = [words.in_state(outcome.state), words.when(outcome.at, self._now), f"by {words.person(outcome.actor)}"]
+        facts = [APPROVAL_STATES[outcome.state], when_text(outcome.at, self._now), f"by {actor_text(outcome.actor)}"]
         facts += [f"raised {outcome.error}"] if outcome.error else []
         self._field("outcome", ", ".join(facts) + (f": {outcome.note}" if outcome.note else ""))
         if outcome.has_result:
@@ -216,6 +212,8 @@ class ApprovalPage:
             put_text(self._out, self._cut(clean(text)), indent=4)
 
     def _chain(self, entries: list[Mapping[str, Any]]) -> None:
+        from grace_kp.approvals import event_text
+
         if not entries:
             return
         put(self._out, "")
@@ -226,13 +224,13 @@ class ApprovalPage:
         for entry in entries[hidden:]:
             by = mapping(entry.get("actor")).get("name")
             at = entry.get("at")
-            moment = words.moment_text(at) if isinstance(at, int | float) else clean(str(at))
-            kind = words.event(entry).replace("_", " ")
+            moment = moment_text(at) if isinstance(at, int | float) else clean(str(at))
+            kind = event_text(entry).replace("_", " ")
             put_text(self._out, clean(f"{entry.get('seq', '-'):>6}  {moment}  {kind}{f' by {by}' if by else ''}"))
 
     def _next(self, approval: Approval) -> None:
         """Write what can be done now."""
-        name = words.short_id(approval.id)
+        name = id_text(approval.id)
         match str(approval.state):
             case "pending":
                 text = f"grace-kp approvals approve {name}   or reject, edit, respond, skip, retry"
@@ -255,3 +253,81 @@ class ApprovalPage:
         if self._full or len(text) <= limit:
             return text
         return f"{text[:limit]}… {len(text) - limit:,} more characters; --full or --json shows them"
+
+
+VALUE = 40
+"""Columns of one argument within a sentence."""
+SHORT = 8
+"""Characters of an id in lists."""
+_LATER = {"raise": "asks again", "hand_over": "handed over", "interrupt": "interrupted"}
+TO_BE_USED = ("approved", "edited")
+"""States in which the action may be started. Literals, because the room `approvals` is slow to import: only commands that need it do so."""
+
+
+def call_text(approval: Approval, value: int = VALUE) -> str:
+    """Return the call on one line: `refund(invoice="A-17", euros=40)`; key fields first, long values cut visibly.
+
+    Args:
+        approval: the request.
+        value: columns of one argument.
+    """
+    names = [*(name for name in approval.key_fields if name in approval.arguments)]
+    names += [name for name in approval.arguments if name not in names]
+    listed = [f"{clean(name)}={shorten(_flat(approval.arguments[name]), value)}" for name in names]
+    listed += [f"{clean(name)}=…" for name in approval.unencoded if name not in approval.arguments]
+    return f"{clean(approval.action)}({', '.join(listed)})"
+
+
+def _flat(value: object) -> str:
+    from grace_kp.gating import flat, view
+
+    return visible(flat(view(value, 1_000, 10_000).root)).replace("\n", "\\n")
+
+
+def id_text(name: str) -> str:
+    """Return the first characters of an id, without the common prefix."""
+    return clean(name.removeprefix(PREFIX)[:SHORT])
+
+
+def names_text(names: Iterable[str]) -> str:
+    """Return several names on one line."""
+    return ", ".join(clean(name) for name in names)
+
+
+def time_left_text(approval: Approval, now: float) -> str:
+    """Return how long the request can be decided, or the decision be used; `-` without a limit."""
+    until = approval.deadline if approval.state == "pending" else approval.use_by
+    if until is None or not approval.state.is_open or approval.state == "claimed":
+        return "-"
+    return span_text(until - now) if until > now else "over"
+
+
+def moment_text(at: float) -> str:
+    """Return a point in time for people, UTC to the second."""
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{at:g} seconds since 1970"
+
+
+def when_text(at: float, now: float) -> str:
+    """Return a point in time with its distance from now."""
+    distance = f"in {span_text(at - now)}" if at > now else f"{span_text(now - at)} ago"
+    return f"{moment_text(at)}, {distance}"
+
+
+def deciders_text(approval: Approval) -> str:
+    """Return who may decide, and how many of how many have consented."""
+    who = ", ".join(clean(group) for group in approval.groups) or "anybody"
+    if approval.quorum <= 1:
+        return who
+    from grace_kp.approvals import consents
+
+    return f"{who}: {consents(approval)} of {approval.quorum}"
+
+
+def process_word(approval: Approval) -> str:
+    """Return in a word or two whether a process waits for the decision."""
+    if approval.waits in _LATER:
+        return _LATER[approval.waits]
+    return {True: "waits", False: "gone", None: "unknown"}[approval.is_awaited]

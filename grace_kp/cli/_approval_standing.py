@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli import _approval_words as words
-from grace_kp.cli._approval_desk import ByOption, actor, deciding, office
-from grace_kp.cli._approval_verbs import YesOption  # noqa: TC001 — Typer reads it
-from grace_kp.cli._lookup import StoreOption, described
-from grace_kp.cli._output import clean, console, put_json
-from grace_kp.cli._page import put_field, put_text
-from grace_kp.cli._table import Column, Table
+from grace_kp.cli._approval_decisions import YesOption  # noqa: TC001 — Typer reads it
+from grace_kp.cli._approval_page import when_text
+from grace_kp.cli._lookup import ByOption, StoreOption, actor, change_inbox, describe_store, open_inbox
+from grace_kp.cli._output import clean, confirm, console, put_json
+from grace_kp.cli._page import TableColumn, TextTable, put_field, put_text
+from grace_kp.pages import span_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,12 +28,12 @@ standing = typer.Typer(no_args_is_help=True, help="Standing approvals: list, gra
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 LIST = (
-    Column("id", "word"),
-    Column("action", least=12),
-    Column("parameters", least=20, priority=2),
-    Column("left", "figure"),
-    Column("used", "figure"),
-    Column("by", priority=1, least=6),
+    TableColumn("id", "word"),
+    TableColumn("action", least=12),
+    TableColumn("parameters", least=20, priority=2),
+    TableColumn("left", "figure"),
+    TableColumn("used", "figure"),
+    TableColumn("by", priority=1, least=6),
 )
 _UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SPAN = re.compile(r"(\d+)([mhdw])")
@@ -51,10 +49,10 @@ def list_standing(
     """List the standing approvals that hold."""
     from grace_kp.approvals import reason_without_account
 
-    with office(store) as place:
-        found = place.desk.standing(ended=ended)
+    with open_inbox(store) as inbox:
+        found = inbox.verbs.standing(ended=ended)
         lapsed = {
-            each.id for each in found if each.granted_by and reason_without_account(place.tables, each.granted_by)
+            each.id for each in found if each.granted_by and reason_without_account(inbox.tables, each.granted_by)
         }
     if as_json:
         put_json([_document(entry) for entry in found])
@@ -63,12 +61,12 @@ def list_standing(
     if not found:
         put_text(
             out,
-            f"no standing approvals in {described(store)}; `grace-kp approvals standing grant --help` shows how to grant one",
+            f"no standing approvals in {describe_store(store)}; `grace-kp approvals standing grant --help` shows how to grant one",
         )
         return
-    rows, now = Table(*LIST), time.time()
+    rows, now = TextTable(*LIST), time.time()
     for entry in found:
-        left = words.duration(entry.until - now) if entry.until > now else "over"
+        left = span_text(entry.until - now) if entry.until > now else "over"
         left = "ended" if entry.ended else "not in force" if entry.id in lapsed else left
         by = "-" if entry.granted_by is None else entry.granted_by.name
         rows.add(
@@ -106,10 +104,11 @@ def grant(
         action=action, domain=domain or Settings.load().domain, parameters=_parameters(exact, listed, ranges, free),
         until=_until(until), uses=uses, version=version, note=note,
     )  # fmt: skip
-    with deciding(store) as place:
+    with change_inbox(store) as inbox:
         if not yes:
-            _confirm(wanted, person.name)
-        granted = place.desk.grant(wanted, actor=person)
+            question = f"Let these calls run without asking, granted by {clean(person.name)}?"
+            confirm("grant", question, show=lambda: _put_standing(console(stderr=True), wanted))
+        granted = inbox.verbs.grant(wanted, actor=person)
     if as_json:
         put_json(_document(granted))
     else:
@@ -128,8 +127,8 @@ def end(
 ) -> None:
     """End a standing approval at once. What it approved and nobody has started is cancelled."""
     person = actor(by)
-    with deciding(store) as place:
-        ended = place.desk.end_standing(id, actor=person, reason=reason)
+    with change_inbox(store) as inbox:
+        ended = inbox.verbs.end_standing(id, actor=person, reason=reason)
     if as_json:
         put_json(_document(ended))
     else:
@@ -211,25 +210,14 @@ def _constraints(entry: Standing) -> Iterator[str]:
         yield f"{clean(name)}: {clean(words_of)}"
 
 
-def _confirm(wanted: Standing, name: str) -> None:
-    """Show what will run without asking, and ask."""
-    if not sys.stdin.isatty():
-        raise ValueError(
-            "grant asks for a confirmation, and standard input is no terminal; use --yes to grant without asking"
-        )
-    out = console(stderr=True)
-    put_standing(out, wanted)
-    typer.confirm(f"Let these calls run without asking, granted by {clean(name)}?", abort=True, err=True)
-
-
-def put_standing(out: Console, wanted: Standing) -> None:
-    """Write what a standing approval covers."""
+def _put_standing(out: Console, wanted: Standing) -> None:
+    """Write what will run without asking."""
     put_field(out, "action", clean(wanted.action))
     put_field(out, "domain", clean(wanted.domain))
     for constraint in _constraints(wanted):
         put_field(out, "parameter", constraint)
     put_field(out, "version", clean(wanted.version or "every version"))
-    put_field(out, "until", words.when(wanted.until, time.time()))
+    put_field(out, "until", when_text(wanted.until, time.time()))
     put_field(out, "uses", f"{wanted.uses:,} at most")
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli import _approval_words as words
-from grace_kp.cli._module import imported
+from grace_kp.cli._approval_page import TO_BE_USED, call_text, id_text, moment_text
+from grace_kp.cli._inputs import load_module
 from grace_kp.cli._output import clean, put_jsonl, say_error
 from grace_kp.errors import ActionNotApproved, AlreadyDecided, ApprovalError, GraceError, StoreError
 from grace_kp.trace import describe_error
@@ -40,7 +40,7 @@ def work(
 
     Example: grace-kp approvals work shop.actions
     """
-    worker = Worker(_runtimes(imported(module, "work")), as_json=as_json)
+    worker = ApprovalWorker(_runtimes(load_module(module, "work")), as_json=as_json)
     with _stopping(worker):
         if not once and sys.stderr.isatty():
             sys.stderr.write(
@@ -59,7 +59,7 @@ def _runtimes(module: ModuleType) -> list[Grace]:
     return list(found.values()) or [default()]
 
 
-class Worker:
+class ApprovalWorker:
     """Carries out what is approved in the stores of some runtimes.
 
     Args:
@@ -129,9 +129,7 @@ class Worker:
                 [{"at": time.time(), "id": approval.id, "action": approval.action, "outcome": outcome, "note": note}]
             )
             return
-        text = (
-            f"{words.moment_text(time.time())}  {outcome:<8}  {words.short_id(approval.id)}  {words.sentence(approval)}"
-        )
+        text = f"{moment_text(time.time())}  {outcome:<8}  {id_text(approval.id)}  {call_text(approval)}"
         sys.stdout.write(f"{text}{f'  {clean(note)}' if note else ''}\n")
         sys.stdout.flush()
 
@@ -147,16 +145,16 @@ def _ready(grace: Grace) -> Iterator[Approval]:
     """Yield what is approved and nobody else will carry out, the most urgent first."""
     from grace_kp.approvals import RowQuery
 
-    query = RowQuery(states=words.TO_BE_USED, limit=None)
+    query = RowQuery(states=TO_BE_USED, limit=None)
     for row in _tables(grace).rows(query):
         approval = grace.approvals.get(row.id)
         is_left = approval.waits == "hand_over" or (approval.waits == "wait" and approval.is_awaited is False)
-        if approval.state in words.TO_BE_USED and is_left and not approval.unencoded:
+        if approval.state in TO_BE_USED and is_left and not approval.unencoded:
             yield approval
 
 
 @contextmanager
-def _stopping(worker: Worker) -> Iterator[None]:
+def _stopping(worker: ApprovalWorker) -> Iterator[None]:
     """End the work after the current action on SIGTERM and SIGINT; a second signal ends it at once."""
     kept: dict[int, Any] = {}
 

@@ -1,4 +1,4 @@
-"""`grace-kp approvals`: list and show requests for approval. The verbs on them are in modules beside this one."""
+"""`grace-kp approvals list | show | watch`: what waits for people, and what became of it. Nothing here decides anything."""
 
 from __future__ import annotations
 
@@ -7,43 +7,54 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grace_kp.cli import _approval_words as words
-from grace_kp.cli._approval_desk import ByOption, IdArgument, Office, actor, office
-from grace_kp.cli._approval_page import ApprovalPage
-from grace_kp.cli._lookup import StoreOption, described
+from grace_kp.cli._approval_page import (
+    TO_BE_USED,
+    ApprovalPage,
+    call_text,
+    deciders_text,
+    id_text,
+    moment_text,
+    process_word,
+    time_left_text,
+)
+from grace_kp.cli._lookup import ByOption, CommandInbox, IdArgument, StoreOption, actor, describe_store, open_inbox
 from grace_kp.cli._output import clean, console, put_json, put_jsonl
-from grace_kp.cli._page import put, put_text
-from grace_kp.cli._table import Column, Table
-from grace_kp.pages import APPROVAL_STATES
+from grace_kp.cli._page import TableColumn, TextTable, put, put_text
+from grace_kp.pages import APPROVAL_STATES, span_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
 
     from grace_kp.approvals import Approval
 
+
 approvals = typer.Typer(
     no_args_is_help=True, help="Requests for approval: list, show, decide, watch, carry out, verify."
 )
 
+TICK = 0.25
+"""Seconds between two looks at the store."""
+SHOWN = 200
+"""Pending requests that `watch` reads at a time."""
 LEVELS = {"escalate": "red", "confirm": "yellow"}
-DECIDERS = Column("may decide", priority=3, least=8)
+DECIDERS = TableColumn("may decide", priority=3, least=8)
 PENDING = (
-    Column("id", "word"),
-    Column("level", "word", priority=4, styles=LEVELS),
-    Column("action", least=30),
-    Column("age", "figure", priority=5),
-    Column("left", "figure"),
+    TableColumn("id", "word"),
+    TableColumn("level", "word", priority=4, styles=LEVELS),
+    TableColumn("action", least=30),
+    TableColumn("age", "figure", priority=5),
+    TableColumn("left", "figure"),
     DECIDERS,
-    Column("process", "word", priority=2, styles={"gone": "yellow", "unknown": "yellow"}),
+    TableColumn("process", "word", priority=2, styles={"gone": "yellow", "unknown": "yellow"}),
 )
 ENDED = (
-    Column("id", "word"),
-    Column("state", "word", styles={"failed": "red", "unknown": "red", "rejected": "yellow"}),
-    Column("action", least=22),
-    Column("by", priority=1, least=6),
-    Column("age", "figure", priority=2),
+    TableColumn("id", "word"),
+    TableColumn("state", "word", styles={"failed": "red", "unknown": "red", "rejected": "yellow"}),
+    TableColumn("action", least=22),
+    TableColumn("by", priority=1, least=6),
+    TableColumn("age", "figure", priority=2),
 )
 
 
@@ -66,13 +77,13 @@ def list_approvals(
     Example: grace-kp approvals list --action 'refund*'
     """
     is_past = bool(past or decided_by or since or state)
-    with office(store) as place:
+    with open_inbox(store) as inbox:
         if state:
-            found = _in_states(place, state, action, seconds_since(since), limit)
+            found = _in_states(inbox, state, action, seconds_since(since), limit)
         elif is_past:
-            found = place.desk.history(action=action, by=decided_by, since=seconds_since(since), limit=limit)
+            found = inbox.verbs.history(action=action, by=decided_by, since=seconds_since(since), limit=limit)
         else:
-            found = place.desk.pending(action, limit=limit, group=group)
+            found = inbox.verbs.pending(action, limit=limit, group=group)
         if as_json:
             put_json([approval.to_dict() for approval in found])
         elif as_jsonl:
@@ -80,8 +91,8 @@ def list_approvals(
         elif is_past:
             _put_past(console(), found, store, limit)
         else:
-            put_pending(console(), found, every=every)
-            _put_footer(console(), place, store, found, limit=limit, restricted=bool(action or group))
+            _put_pending(console(), found, every=every)
+            _put_footer(console(), inbox, store, found, limit=limit, restricted=bool(action or group))
 
 
 def seconds_since(since: str | None, option: str = "--since") -> float | None:
@@ -99,30 +110,23 @@ def seconds_since(since: str | None, option: str = "--since") -> float | None:
 
 
 def _in_states(
-    place: Office, states: Sequence[str], action: str | None, since: float | None, limit: int
+    inbox: CommandInbox, states: Sequence[str], action: str | None, since: float | None, limit: int
 ) -> list[Approval]:
     from grace_kp.approvals import RowQuery
 
     wrong = next((state for state in states if state not in APPROVAL_STATES), None)
     if wrong is not None:
         raise ValueError(f"--state must be one of {', '.join(APPROVAL_STATES)}, not {wrong!r:.40}")
-    place.desk.sweep()  # what a killed process left is no longer claimed
-    rows = place.tables.rows(RowQuery(states=tuple(states), action=action, since=since, order="newest", limit=limit))
-    return [place.desk.get(row.id) for row in rows]
+    inbox.verbs.sweep()  # what a killed process left is no longer claimed
+    rows = inbox.tables.rows(RowQuery(states=tuple(states), action=action, since=since, order="newest", limit=limit))
+    return [inbox.verbs.get(row.id) for row in rows]
 
 
-def put_pending(out: Console, found: Sequence[Approval], *, every: bool = False, now: float | None = None) -> None:
-    """Write pending requests as a table.
-
-    Args:
-        out: the console.
-        found: the requests.
-        every: show requests with the same digest one by one, not as one row with their number.
-        now: seconds since the epoch; the time of the clock when None.
-    """
-    now = time.time() if now is None else now
+def _put_pending(out: Console, found: Sequence[Approval], *, every: bool = False) -> None:
+    """Write pending requests as a table; those with the same digest as one row with their number, or with `every` one by one."""
+    now = time.time()
     restricted = any(approval.groups or approval.quorum > 1 for approval in found)
-    rows = Table(*(column for column in PENDING if restricted or column is not DECIDERS))
+    rows = TextTable(*(column for column in PENDING if restricted or column is not DECIDERS))
     shown: set[tuple[str, str]] = set()
     for approval in found:
         asks = approval.digest, approval.domain
@@ -131,31 +135,31 @@ def put_pending(out: Console, found: Sequence[Approval], *, every: bool = False,
         shown.add(asks)
         times = f"×{approval.same} " if approval.same > 1 and not every else ""
         rows.add(
-            words.short_id(approval.id),
+            id_text(approval.id),
             clean(approval.level, 12),
-            times + words.sentence(approval),
-            words.duration(now - approval.created_at),
-            words.time_left(approval, now),
-            *([words.deciders(approval)] if restricted else []),
-            words.process(approval),
+            times + call_text(approval),
+            span_text(now - approval.created_at),
+            time_left_text(approval, now),
+            *([deciders_text(approval)] if restricted else []),
+            process_word(approval),
         )
     if found:
         rows.print(out)
 
 
 def _put_footer(
-    out: Console, place: Office, store: str | None, found: Sequence[Approval], *, limit: int, restricted: bool
+    out: Console, inbox: CommandInbox, store: str | None, found: Sequence[Approval], *, limit: int, restricted: bool
 ) -> None:
     """Write how many there are, what else needs a person, and what to do next."""
     from grace_kp.approvals import RowQuery
 
-    count = place.tables.count(RowQuery(states=(words.PENDING,)))
-    unknown = place.tables.count(RowQuery(states=(words.UNKNOWN,)))
-    approved = place.tables.count(RowQuery(states=words.TO_BE_USED))
+    count = inbox.tables.count(RowQuery(states=("pending",)))
+    unknown = inbox.tables.count(RowQuery(states=("unknown",)))
+    approved = inbox.tables.count(RowQuery(states=TO_BE_USED))
     if not found and restricted and count:
-        put_text(out, f"no pending requests match; the store has {count:,}: {described(store)}")
+        put_text(out, f"no pending requests match; the store has {count:,}: {describe_store(store)}")
     elif not found:
-        put_text(out, f"nothing is pending in {described(store)}")
+        put_text(out, f"nothing is pending in {describe_store(store)}")
         put_text(
             out,
             "`grace-kp approvals list --past` shows what was decided; `grace-kp approvals watch` waits for requests",
@@ -175,31 +179,30 @@ def _put_footer(
 
 def _put_past(out: Console, found: Sequence[Approval], store: str | None, limit: int) -> None:
     if not found:
-        put_text(out, f"no past approvals match in {described(store)}")
+        put_text(out, f"no past approvals match in {describe_store(store)}")
         return
-    now, rows = time.time(), Table(*ENDED)
+    now, rows = time.time(), TextTable(*ENDED)
     for approval in found:
         rows.add(
-            words.short_id(approval.id),
+            id_text(approval.id),
             str(approval.state).replace("_", " "),
-            words.sentence(approval),
-            decided_by_text(approval) or "-",
-            words.duration(now - changed_at(approval)),
+            call_text(approval),
+            _decided_by(approval),
+            span_text(now - _changed_at(approval)),
         )
     rows.print(out)
     put(out, f"{len(found):,} shown{'; --limit shows more' if len(found) == limit else ''}")
 
 
-def decided_by_text(approval: Approval) -> str:
+def _decided_by(approval: Approval) -> str:
     """Return who decided, reconciled or closed an approval."""
     outcome, decision = approval.outcome, approval.decision
     if outcome is not None and outcome.state == "not_done":
-        return clean(outcome.actor.name)
-    return "" if decision is None else clean(decision.actor.name)
+        return outcome.actor.name
+    return "-" if decision is None else decision.actor.name
 
 
-def changed_at(approval: Approval) -> float:
-    """Return when an approval last changed, as far as its facts state it."""
+def _changed_at(approval: Approval) -> float:
     times = [fact.at for fact in (approval.decision, approval.claim, approval.outcome) if fact is not None]
     return max([approval.created_at, *times])
 
@@ -219,10 +222,69 @@ def show(
     from grace_kp.approvals import entry_of
 
     viewer = actor(by)
-    with office(store) as place:
-        approval = place.desk.get(place.find(id), viewer=viewer)
-        entries = [entry_of(link) for link in place.tables.links(approval=approval.id, limit=10_000)]
+    with open_inbox(store) as inbox:
+        approval = inbox.verbs.get(inbox.find(id), viewer=viewer)
+        entries = [entry_of(link) for link in inbox.tables.links(approval=approval.id, limit=10_000)]
         if as_json:
             put_json({**approval.to_dict(), "chain": entries})
         else:
             ApprovalPage(console(), full=full).print(approval, entries)
+
+
+def watch(
+    store: StoreOption = None,
+    action: Annotated[str | None, typer.Option(help="Only of this action, or of those that match a glob.")] = None,
+    group: Annotated[str | None, typer.Option(help="Only what members of this group may decide.")] = None,
+    bell: Annotated[bool, typer.Option("--bell", help="Ring when a request comes in.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line per request that comes, changes or ends.")] = False,
+) -> None:  # fmt: skip
+    """Show the list of pending requests, and show it anew when it changes. Ctrl-C ends it.
+
+    Example: grace-kp approvals watch --group finance --bell
+    """
+    known: dict[str, int] | None = None
+    try:
+        with open_inbox(store) as inbox:
+            for found in _pending_lists(inbox, action, group):
+                now = {approval.id: approval.revision for approval in found}
+                if as_json:
+                    put_jsonl(_changes(inbox, found, known or {}))
+                elif now != known:
+                    rings = bell and known is not None and now.keys() - known.keys()
+                    _put_list(found, beginning="" if rings else "")
+                known = now
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
+
+
+def _pending_lists(inbox: CommandInbox, action: str | None, group: str | None) -> Iterator[list[Approval]]:
+    """Yield what is pending whenever it may have changed, for ever.
+
+    Raises:
+        StoreError: the store cannot be read, or is no longer the one that was opened.
+    """
+    seen, found = None, []
+    while True:
+        now, at = inbox.tables.changes(), time.time()
+        if now != seen or any(approval.deadline is not None and approval.deadline <= at for approval in found):
+            seen, found = now, inbox.verbs.pending(action, limit=SHOWN, group=group)
+            yield found
+        time.sleep(TICK)
+
+
+def _changes(inbox: CommandInbox, found: list[Approval], known: Mapping[str, int]) -> Iterator[dict[str, object]]:
+    """Yield each approval whose revision is not the known one, then those that are no longer listed, as they are now."""
+    ended = known.keys() - {approval.id for approval in found}
+    changed = [approval for approval in found if known.get(approval.id) != approval.revision]
+    for approval in (*changed, *map(inbox.verbs.get, sorted(ended))):
+        yield {"event": str(approval.state), "approval": approval.to_dict()}
+
+
+def _put_list(found: list[Approval], beginning: str) -> None:
+    out = console()  # as wide as the terminal is now
+    out.file.write(beginning)
+    out.clear()  # at a terminal only
+    count = f"{len(found):,}{' or more' if len(found) == SHOWN else ''}" if found else "nothing is"
+    put(out, f"{count} pending  {moment_text(time.time())[11:]}")
+    _put_pending(out, found)
+    out.file.flush()

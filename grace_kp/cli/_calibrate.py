@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._files import Unreadable, read_files
-from grace_kp.cli._lookup import StoreOption, reading
-from grace_kp.cli._output import clean, console, progress, put_json, say_error, working
-from grace_kp.cli._page import put, put_field, put_text
-from grace_kp.cli._table import Column, Table
+from grace_kp.cli._inputs import Unreadable, read_files
+from grace_kp.cli._lookup import StoreOption, open_for_reading
+from grace_kp.cli._output import check_writable, clean, console, progress, put_json, say_error, working
+from grace_kp.cli._page import TableColumn, TextTable, put, put_field, put_text
 from grace_kp.errors import GraceError
 
 if TYPE_CHECKING:
@@ -79,10 +78,7 @@ def calibrate(
     from grace_kp.calibrate import Promise, calibrate_runs, lacking_labels
 
     wanted = Promise(risks=_risks(risk or RISKS), delta=delta, kind=promise, moment=moment)  # type: ignore[arg-type]
-    for path in (out, report):
-        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-            problem = "it is a folder" if path.is_dir() else f"there is no folder {path.absolute().parent}"
-            raise GraceError(f"{path} cannot be written: {problem}")
+    check_writable(out, report)
     unreadable = Unreadable()
     labelled = _labelled(files, store, label, _listed(sources), unreadable)
     if unreadable.count and not labelled.labels and not labelled.left_out:
@@ -153,7 +149,7 @@ def _labelled(
         return labels(runs, sources)
     if label is not None:
         raise ValueError("--label names a field of a file; the labels of a store are feedback, which --sources selects")
-    with reading(store) as opened:
+    with open_for_reading(store) as opened:
         return labels(_Watched(opened), sources)
 
 
@@ -203,19 +199,19 @@ def _title(files: list[str] | None) -> str:
 
 
 QUALITY = (
-    Column("confidence", "word"),
-    Column("AUROC", "figure"),
-    Column("calibration error", "figure", priority=2),
-    Column("Brier score", "figure", priority=1),
+    TableColumn("confidence", "word"),
+    TableColumn("AUROC", "figure"),
+    TableColumn("calibration error", "figure", priority=2),
+    TableColumn("Brier score", "figure", priority=1),
 )
 LEVELS = (
-    Column("level", "word"),
-    Column("risk", "figure"),
-    Column("confidence from", "figure"),
-    Column("coverage", "figure"),
-    Column("wrong", "figure"),
-    Column("bound", "figure"),
-    Column("needed", "figure", priority=1),
+    TableColumn("level", "word"),
+    TableColumn("risk", "figure"),
+    TableColumn("confidence from", "figure"),
+    TableColumn("coverage", "figure"),
+    TableColumn("wrong", "figure"),
+    TableColumn("bound", "figure"),
+    TableColumn("needed", "figure", priority=1),
 )
 
 
@@ -223,13 +219,13 @@ def _show(found: Calibration, unreadable: Unreadable) -> None:
     out = console()
     _put_sample(out, found, unreadable)
     put(out, "")
-    rows = Table(*QUALITY)
+    rows = TextTable(*QUALITY)
     for name, each in found.assessments.items():
         rows.add(name, *(_with_interval(each, figure) for figure in ("auroc", "ece", "brier")))
     rows.print(out)
     put_text(out, "95 % intervals; calibration error and Brier score: 0 is best.")
     put(out, "")
-    rows = Table(*LEVELS)
+    rows = TextTable(*LEVELS)
     for level in found.levels:
         threshold = "never" if level.threshold is None else f"{level.threshold:.3f}"
         bound = "-" if level.bound is None else f"{level.bound:.3f}"

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._lookup import StoreOption, find, reading, short_id
+from grace_kp.cli._lookup import StoreOption, find, open_for_reading, short_id
 from grace_kp.cli._output import console, plain, progress, put_json, say_error, visible_json
-from grace_kp.cli._table import Column, Table
+from grace_kp.cli._page import TableColumn, TextTable
+from grace_kp.pages import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -56,7 +57,7 @@ def contribute(
 
     registry = KnowledgePulse(url, threshold=min_score, include_grace=include_grace)
     conditions = {name: value for name, value in (("domain", domain), ("since", since)) if value is not None}
-    with reading(store) as source:
+    with open_for_reading(store) as source:
         found = _named(source, ids) if ids else _newest(source, min_score=min_score, **conditions)
         leaving, staying = _chosen(progress(found, "looking"), registry, limit)
     if dry_run:
@@ -135,8 +136,8 @@ def _ask(url: str, leaving: list[Contribution], staying: list[Contribution]) -> 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         say_error("nobody can be asked here: say --yes to send, or --dry-run to look")
         raise typer.Exit(2)
-    rows = Table(
-        Column("id", "word"), Column("objective"), Column("domain", priority=1, least=8), Column("score", "figure"), Column("bytes", "figure")
+    rows = TextTable(
+        TableColumn("id", "word"), TableColumn("objective"), TableColumn("domain", priority=1, least=8), TableColumn("score", "figure"), TableColumn("bytes", "figure")
     )  # fmt: skip
     for item in leaving:
         body = json.loads(item.body)
@@ -150,7 +151,7 @@ def _ask(url: str, leaving: list[Contribution], staying: list[Contribution]) -> 
     for line in _reasons(staying):
         out.print(plain(line))
     count = len(leaving)
-    out.print(f"Send {count:,} trace{'' if count == 1 else 's'} to {plain(url)}? Type yes: ", end="", soft_wrap=True)
+    out.print(f"Send {count_text(count, 'trace')} to {plain(url)}? Type yes: ", end="", soft_wrap=True)
     try:
         answer = input()
     except EOFError:

@@ -6,6 +6,7 @@ question; the confidence shows it, because the search finds little and the tool 
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import shutil
@@ -17,9 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._figures import put_figures
 from grace_kp.cli._output import clean, columns, console, plain, put_json, shorten, writes_unicode
 from grace_kp.cli._page import put, put_field, put_text
+from grace_kp.cli._trace_page import put_figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +98,7 @@ def _agent(
     grace: Grace, root: Path, say: Callable[[str | Text], None], answered: Callable[[str], None]
 ) -> Callable[[str], str | None]:
     """Return the agent: a run that calls another one for each question, and a gated action at its end."""
-    shown = _Shown(say)
+    step = functools.partial(_show_step, say)
 
     @grace.tool
     def list_files(pattern: str) -> list[str]:
@@ -125,15 +126,15 @@ def _agent(
 
     @grace.agent(objective="{question}")
     def researcher(question: str) -> str:
-        shown.question(question)
-        files = shown.step("list_files", "*.py", lambda: list_files("*.py"))
-        best, *_ = shown.step("search", question, lambda: search(question, files))
+        say(f"\n[bold]? {plain(question)}[/bold]")
+        files = step("list_files", "*.py", lambda: list_files("*.py"))
+        best, *_ = step("search", question, lambda: search(question, files))
         grace.thought(f"{best['source']} looks best")
         answer = f"{best['source']}: {best['text']}"
-        source = shown.step("read_file", best["source"], lambda: read_file(best["source"]))
-        shown.step("outline", f"{len(source):,} characters", lambda: outline(source))
+        source = step("read_file", best["source"], lambda: read_file(best["source"]))
+        step("outline", f"{len(source):,} characters", lambda: outline(source))
         try:
-            shown.step("check", best["text"], lambda: check(best["text"], question))
+            step("check", best["text"], lambda: check(best["text"], question))
         except LookupError:
             answer = f"perhaps {answer}"
         return answer
@@ -156,28 +157,20 @@ def _agent(
     return reporter
 
 
-class _Shown:
-    """Prints each step of the trace as it happens."""
+def _show_step(say: Callable[[str | Text], None], tool: str, argument: str, call: Callable[[], Any]) -> Any:
+    """Call a tool and print its step as it happens."""
+    import time
 
-    def __init__(self, say: Callable[[str | Text], None]) -> None:
-        self._say = say
-
-    def question(self, text: str) -> None:
-        self._say(f"\n[bold]? {plain(text)}[/bold]")
-
-    def step(self, tool: str, argument: str, call: Callable[[], Any]) -> Any:
-        import time
-
-        started = time.perf_counter()
-        try:
-            result = call()
-        except Exception as error:
-            self._say(_step_line(tool, argument, f"{type(error).__name__}, going on", failed=True))
-            raise
-        took = (time.perf_counter() - started) * 1e3
-        found = f"{len(result)} found" if isinstance(result, list) else clean(str(result))
-        self._say(_step_line(tool, argument, f"{took:7.1f} ms", found))
-        return result
+    started = time.perf_counter()
+    try:
+        result = call()
+    except Exception as error:
+        say(_step_line(tool, argument, f"{type(error).__name__}, going on", failed=True))
+        raise
+    took = (time.perf_counter() - started) * 1e3
+    found = f"{len(result)} found" if isinstance(result, list) else clean(str(result))
+    say(_step_line(tool, argument, f"{took:7.1f} ms", found))
+    return result
 
 
 def _step_line(tool: str, argument: str, outcome: str, found: str = "", *, failed: bool = False) -> Text:

@@ -1,4 +1,4 @@
-"""`grace-kp doctor`: installed packages, settings, models and the store, with the effect of each missing part."""
+"""`grace-kp doctor`: installed packages, settings, models, the profile, the store and its approvals, with the effect of each missing part."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._doctor_approvals import approvals_in, put_approvals
 from grace_kp.cli._output import clean, console, plain, put_json
-from grace_kp.cli._page import put, put_field, put_text
-from grace_kp.cli._profile import profile_report, put_profile
-from grace_kp.cli._table import Column, Table
+from grace_kp.cli._page import TableColumn, TextTable, put, put_field, put_text
 from grace_kp.errors import GraceError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from rich.console import Console
+
+    from grace_kp.settings import Settings
+
 
 CORE = ("pydantic", "numpy", "tenacity", "typer", "rich", "platformdirs")
 EXTRAS = {
@@ -68,16 +69,17 @@ def doctor(
 
 def examine() -> dict[str, Any]:
     """Return the whole report."""
+    import sqlite3
+
     from grace_kp import __version__
 
     problems: list[str] = []
-    settings, store = _settings(problems), None
-    if settings is not None:
-        store = _store(settings["store"]["value"], problems, settings["policies"]["value"])
-    profile = _profile(problems)
+    settings = _load_settings(problems)
+    stated = None if settings is None else _stated(settings, problems)
+    store = None if settings is None or stated is None else _store(settings.store, problems, settings.policies)
+    profile = None if settings is None else profile_report(settings, problems)
     milder = [] if profile is None else profile.pop("milder")
-    import sqlite3
-
+    models = {"evaluator": None, "embedder": None} if settings is None else _models(settings, problems)
     return {
         "grace_kp": __version__,
         "python": platform.python_version(),
@@ -89,11 +91,11 @@ def examine() -> dict[str, Any]:
             for extra, (name, lack) in EXTRAS.items()
         },
         "keys": {name: "set" if os.environ.get(name) else "not set" for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY")},
-        "settings": settings,
+        "settings": stated,
         "store": store,
         "profile": profile,
         "milder": milder,
-        **_models(problems),
+        **models,
         "reviewer": "the console"
         if _terminal()
         else "none: standard input is no terminal, so a gate that must ask cancels",
@@ -110,25 +112,10 @@ def _fetch() -> None:
     err.print(f"the embedding model is in {plain(str(folder))}")
 
 
-def _profile(problems: list[str]) -> dict[str, Any] | None:
-    """Return the confidence profile; None where it, or a setting, cannot be used."""
-    from grace_kp.settings import Settings
-
-    try:
-        return profile_report(Settings.load(), problems)
-    except GraceError:
-        return None  # the settings have reported it
-
-
-def _models(problems: list[str]) -> dict[str, Any]:
+def _models(settings: Settings, problems: list[str]) -> dict[str, Any]:
     """Return the judge and the embedder that `auto` selects, with the reasons; load the embedder to prove that it works."""
     from grace_kp.models import choose_embedder, choose_judge
-    from grace_kp.settings import Settings
 
-    try:
-        settings = Settings.load()
-    except GraceError:
-        return {"evaluator": None, "embedder": None}
     judge, embedder = choose_judge(settings), choose_embedder(settings)
     report: dict[str, dict[str, Any]] = {
         "evaluator": {"name": judge.name, "why": judge.why, "mode": settings.judge},
@@ -161,14 +148,23 @@ def _installed(name: str) -> str | None:
         return None
 
 
-def _settings(problems: list[str]) -> dict[str, Any] | None:
-    from dataclasses import fields
-
-    from grace_kp.gating import PolicySet
+def _load_settings(problems: list[str]) -> Settings | None:
     from grace_kp.settings import Settings
 
     try:
-        settings = Settings.load()
+        return Settings.load()
+    except ValueError as error:
+        problems.append(str(error))
+        return None
+
+
+def _stated(settings: Settings, problems: list[str]) -> dict[str, Any] | None:
+    """Return each setting with its source; None where the policies cannot be used."""
+    from dataclasses import fields
+
+    from grace_kp.gating import PolicySet
+
+    try:
         PolicySet(settings.policies)
     except ValueError as error:
         problems.append(str(error))
@@ -192,7 +188,7 @@ def _in_json(name: str, value: object, problems: list[str]) -> Any:
     return "never" if value == math.inf else value
 
 
-def _store(url: str | None, problems: list[str], policies: dict[str, str]) -> dict[str, Any] | None:
+def _store(url: str | None, problems: list[str], policies: Any) -> dict[str, Any] | None:
     from grace_kp.store import file_of, open_store
 
     try:
@@ -279,7 +275,7 @@ def _promises(store: object, problems: list[str]) -> dict[str, Any]:
     return {"promises": promises} if promises else {}
 
 
-def _unmatched(store: Any, policies: dict[str, str]) -> dict[str, Any]:
+def _unmatched(store: Any, policies: Any) -> dict[str, Any]:
     """Return the policies of the settings that match no action of the newest traces, each with the nearest one."""
     from grace_kp.gating import PolicySet
 
@@ -299,14 +295,14 @@ def _described(store: object) -> dict[str, Any]:
 
 
 PACKAGES = (
-    Column("package", "prose", least=24),
-    Column("version", "word", styles={"missing": "red"}),
-    Column("without it", "prose", priority=1, least=20),
+    TableColumn("package", "prose", least=24),
+    TableColumn("version", "word", styles={"missing": "red"}),
+    TableColumn("without it", "prose", priority=1, least=20),
 )
 SETTINGS = (
-    Column("setting", "word"),
-    Column("value", "prose", least=14),
-    Column("from", "prose", priority=1, least=10),
+    TableColumn("setting", "word"),
+    TableColumn("value", "prose", least=14),
+    TableColumn("from", "prose", priority=1, least=10),
 )
 NAMES = 16
 """Width of the names on the left."""
@@ -317,7 +313,7 @@ def _show(report: dict[str, Any]) -> None:
     versions = f"Python {report['python']} on {report['platform']}, SQLite {report['sqlite']}"
     put_text(out, f"grace_kp {report['grace_kp']}, {versions}")
     put(out, "")
-    rows = Table(*PACKAGES)
+    rows = TextTable(*PACKAGES)
     for name, version in report["core"].items():
         rows.add(name, version or "missing", "")
     for extra, entry in report["extras"].items():
@@ -326,7 +322,7 @@ def _show(report: dict[str, Any]) -> None:
     rows.print(out)
     put(out, "")
     if report["settings"] is not None:
-        rows = Table(*SETTINGS)
+        rows = TextTable(*SETTINGS)
         for name, entry in report["settings"].items():
             rows.add(name, entry["value"], entry["from"])
         rows.print(out)
@@ -389,3 +385,108 @@ def _show_store(out: Console, store: dict[str, Any]) -> None:
         put_text(out, f"{lost['lost_traces']:,} runs that could not be finished, or went with their file", indent=NAMES)
     for what, count in lost["troubles"].items():
         put_text(out, f"{count:,} × {clean(what)}", indent=NAMES)
+
+
+def approvals_in(store: object, problems: list[str]) -> dict[str, Any]:
+    """Return how many requests for approval wait for what, where their chain stands, and what became of notifications."""
+    from grace_kp.approvals import RowQuery
+
+    try:
+        tables = getattr(store, "approvals", None)
+        seq, digest = tables.head() if tables is not None else (0, "")
+        if tables is None or not seq:
+            return {}
+        counts = {
+            name: tables.count(RowQuery(states=states))
+            for name, states in (
+                ("pending", ("pending",)),
+                ("approved", ("approved", "edited")),
+                ("unknown", ("unknown",)),
+            )
+        }
+        cursors = [json.loads(data) for data in tables.documents("webhook").values()]
+    except (GraceError, ValueError) as error:
+        problems.append(f"approvals: {error}")
+        return {}
+    facts = ("receiver", "delivered", "lost", "problem")
+    receivers = [
+        {**{name: cursor.get(name) for name in facts}, "behind": seq - int(cursor.get("seq", 0))} for cursor in cursors
+    ]
+    return {"approvals": {**counts, "chain": {"seq": seq, "hash": digest}, "receivers": receivers}}
+
+
+def put_approvals(out: Console, found: dict[str, Any] | None, *, label: int) -> None:
+    """Write them; nothing for a store without any."""
+    if found is None:
+        return
+    chain = found["chain"]
+    put_field(
+        out,
+        "approvals",
+        f"{found['pending']:,} pending, {found['approved']:,} approved and not started, {found['unknown']:,} with an unknown outcome",
+        label=label,
+    )
+    put_text(out, f"newest entry of the chain: {chain['seq']:,}, {clean(chain['hash'])}", indent=label)
+    for each in found["receivers"]:
+        text = f"{each['receiver']}: {each['delivered']:,} delivered, {each['lost']:,} lost, {each['behind']:,} entries not looked at yet"
+        put_field(out, "notified", clean(text), label=label)
+        if each["problem"]:
+            put_text(out, clean(f"last problem: {each['problem']}"), indent=label)
+
+
+RECENT = 50
+"""Number of the latest runs that a learned profile is compared with."""
+
+
+def profile_report(settings: Settings, problems: list[str]) -> dict[str, Any] | None:
+    """Return the profile in force; None, and a problem, where it cannot be used."""
+    from grace_kp.runtime import ProfileSet
+
+    try:
+        profiles = ProfileSet.of_runtime(settings)
+    except GraceError as error:
+        problems.append(str(error))
+        return None
+    report = {**profiles.describe(), "milder": profiles.milder(settings)}
+    if profiles.main.learned is not None:
+        report["file"] = settings.profile
+        report["compared_runs"], report["mismatches"] = _differences(settings, profiles)
+    return report
+
+
+def _differences(settings: Settings, profiles: Any) -> tuple[int, list[str]]:
+    """Return the number of recent runs in the store, and how they differ from those that the profile was fitted on."""
+    from grace_kp.store import open_store
+
+    try:
+        store = open_store(settings.store, create=False)
+    except (GraceError, OSError):
+        return 0, []  # there is no store yet, or the store's own part of the report says what is wrong
+    try:
+        recent = store.query(limit=RECENT)
+    except GraceError:
+        return 0, []
+    finally:
+        store.close()
+    found = (sentence for trace in recent for sentence in profiles.main.mismatches(trace.to_dict()))
+    return len(recent), list(dict.fromkeys(found))
+
+
+def put_profile(out: Console, report: Mapping[str, Any], *, label: int) -> None:
+    """Write the profile; of a learned one what it was fitted on, what it promises, and why that may not hold."""
+    levels = ", ".join(f"{name} {value}" for name, value in report["thresholds"].items())
+    put_field(out, "profile", clean(f"{report['name']}; thresholds {levels}"), label=label)
+    if "fitted_on" not in report:
+        return
+    fitted, promise = report["fitted_on"] or {}, report["promise"]
+    put_text(out, clean(f"fitted on {fitted.get('runs', '?')} runs, at {fitted.get('fitted_at', '?')}"), indent=label)
+    if report["digest"]:
+        put_text(out, clean(f"digest {report['digest']}"), indent=label)
+    if promise:
+        risks = ", ".join(f"{name} {risk}" for name, risk in (promise.get("risks") or {}).items())
+        stated = f"promise: {promise.get('kind')}, risks {risks}, delta {promise.get('delta')}"
+        put_text(out, clean(stated), indent=label)
+    for sentence in report["mismatches"]:
+        put_text(out, clean(f"the promise does not hold: {sentence}"), indent=label, style="yellow")
+    if report["compared_runs"] and not report["mismatches"]:
+        put_text(out, f"it fits the latest {report['compared_runs']:,} runs", indent=label)

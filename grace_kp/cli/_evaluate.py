@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._module import imported
+from grace_kp.cli._inputs import load_module
 from grace_kp.cli._output import clean, console, progress, put_json, say_error
-from grace_kp.cli._page import put_text
-from grace_kp.cli._table import Column, Table
+from grace_kp.cli._page import TableColumn, TextTable, put_text
 from grace_kp.errors import GraceError, MissingExtra
 from grace_kp.trace import storable, write_whole
 
@@ -47,7 +46,7 @@ def evaluate(
 
     with _unreadable_is_2():
         for name in imports or ():
-            imported(name, "--import")
+            load_module(name, "--import")
         scorers = Suite.load(suite)
         rows = evaluate_cases(scorers, cases, jobs=jobs, details=as_json, progress=_progress)
     title = storable(f"{Path(suite).name} over {cases.name}")
@@ -83,11 +82,11 @@ def _unreadable_is_2() -> Iterator[None]:
 
 
 COLUMNS = (
-    Column("scorer", least=24),
-    Column("threshold", "figure", priority=2),
-    Column("mean", "figure"),
-    Column("least", "figure", priority=1),
-    Column("passes", "figure"),
+    TableColumn("scorer", least=24),
+    TableColumn("threshold", "figure", priority=2),
+    TableColumn("mean", "figure"),
+    TableColumn("least", "figure", priority=1),
+    TableColumn("passes", "figure"),
 )
 SHOWN = 20
 """Failed cases that are shown with their diagnosis."""
@@ -103,7 +102,7 @@ def _show(rows: list[Row]) -> None:
             put_text(out, clean(line), indent=7 + indent)
     if len(failed) > SHOWN:
         put_text(out, f"and {len(failed) - SHOWN:,} more; --html or --json shows all")
-    shown = Table(*COLUMNS)
+    shown = TextTable(*COLUMNS)
     for number, entry in enumerate(rows[0][1]["results"]):
         results = [report["results"][number] for _, report in rows]
         scores = [result["score"] for result in results]

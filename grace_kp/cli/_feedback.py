@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._files import Counted, Position
-from grace_kp.cli._lookup import StoreOption, find, opened
+from grace_kp.cli._inputs import CountedFile, Position
+from grace_kp.cli._lookup import StoreOption, find, open_chosen_store
 from grace_kp.cli._output import clean, console, progress, put_json, say_error
 from grace_kp.cli._page import put_text
 from grace_kp.errors import GraceError, InvalidRecord
+from grace_kp.pages import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +63,7 @@ def feedback(
 
     if (file is None) == (id is None or correct is None) or (file is not None and id is not None):
         raise ValueError("feedback needs a trace id and a label, or --file")
-    target = opened(store, must_exist=True)
+    target = open_chosen_store(store, must_exist=True)
     stated = {"source": source, "by": by, "note": note, "probability": probability}
     stated["identifiers"] = PrivacyLevel(Settings.load().privacy_level).hides_identifiers
     try:
@@ -110,7 +111,7 @@ def _label_all(store: Store, file: str, stated: dict[str, Any], *, as_json: bool
         put_json({"stored": stored, "problems": problems})
     else:
         more = f", {problems:,} could not be stored" if problems else ""
-        put_text(console(), f"stored {stored:,} label{'' if stored == 1 else 's'}{more}")
+        put_text(console(), f"stored {count_text(stored, 'label')}{more}")
     if problems:
         raise typer.Exit(1)
 
@@ -123,5 +124,5 @@ def _results(store: Store, file: str, stated: dict[str, Any]) -> Iterator[int | 
         return
     work = Position([file])
     with Path(file).open("rb") as opened_file:
-        results = store_feedback(store, Counted(opened_file, work), file, **stated)
+        results = store_feedback(store, CountedFile(opened_file, work), file, **stated)
         yield from progress(results, "storing labels", total=work.total, position=work.bytes_read)

@@ -1,25 +1,32 @@
-"""The store of a command, and the trace that an id or its first characters name."""
+"""The store of a command with its approvals, and the trace or approval that an id or its first characters name."""
 
 from __future__ import annotations
 
+import getpass
+import os
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grace_kp.cli._output import clean
-from grace_kp.errors import GraceError
+from grace_kp.cli._output import clean, say_error
+from grace_kp.errors import GraceError, UnknownApproval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from grace_kp.approvals import Actor, Desk, Secret, Tables
     from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
+
 
 StoreOption = Annotated[
     str | None, typer.Option("--store", help="memory: or sqlite:///path.db. Default: the setting `store`.")
 ]
 CHOOSE = "--store or GRACE_KP_STORE names another"
+PREFIX = "ap-"
+"""The beginning of the id of an approval."""
 LEAST = 3
 """Minimum of characters of an id."""
 PAGE = 20
@@ -28,7 +35,7 @@ CANDIDATES = 5
 """Ids in a message about several matches."""
 
 
-def opened(url: str | None, *, must_exist: bool = False) -> Store:
+def open_chosen_store(url: str | None, *, must_exist: bool = False) -> Store:
     """Open the store of this URL, or of the settings.
 
     Raises:
@@ -36,11 +43,11 @@ def opened(url: str | None, *, must_exist: bool = False) -> Store:
     """
     from grace_kp.store import open_store
 
-    return open_store(existing(url) if must_exist else _chosen(url)[0])
+    return open_store(require_store(url) if must_exist else _chosen(url)[0])
 
 
 @contextmanager
-def reading(url: str | None) -> Iterator[Store]:
+def open_for_reading(url: str | None) -> Iterator[Store]:
     """Open the store of this URL, or of the settings, for reading; no file is created.
 
     Raises:
@@ -48,14 +55,14 @@ def reading(url: str | None) -> Iterator[Store]:
     """
     from grace_kp.store import open_store
 
-    store = open_store(existing(url), create=False)
+    store = open_store(require_store(url), create=False)
     try:
         yield store
     finally:
         store.close()
 
 
-def existing(url: str | None) -> str | None:
+def require_store(url: str | None) -> str | None:
     """Return the URL of a store that exists: this one, or that of the settings.
 
     Raises:
@@ -70,14 +77,14 @@ def existing(url: str | None) -> str | None:
     return wanted
 
 
-def reachable(url: str | None) -> str | None:
+def require_reachable_store(url: str | None) -> str | None:
     """Return the URL of a store that exists and that other processes can reach: this one, or that of the settings.
 
     Raises:
         ValueError: it is kept in memory.
         GraceError: it does not exist.
     """
-    wanted = existing(url)
+    wanted = require_store(url)
     if wanted is not None and wanted.startswith("memory:"):
         raise ValueError("pages need a store that other processes can reach: --store sqlite:///path.db")
     return wanted
@@ -94,7 +101,7 @@ def _chosen(url: str | None) -> tuple[str | None, str]:
     return settings.store, "the default" if source is None else f"from {source}"
 
 
-def described(url: str | None) -> str:
+def describe_store(url: str | None) -> str:
     """Describe the store and how to choose another."""
     from grace_kp.store import file_of
 
@@ -153,3 +160,110 @@ def _beginning_with(store: Store, short: str) -> list[str]:
 def short_id(name: str) -> str:
     """Return the id without the common prefix."""
     return name.removeprefix("kp:trace:")
+
+
+ByOption = Annotated[
+    str | None,
+    typer.Option("--by", help="Who decides; recorded as stated. Default: the name of the operating-system user."),
+]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help=f"An id, or at least its first {LEAST} characters.")]
+NOTIFY_SECONDS = 3.0
+"""How long a command waits until what it has changed is delivered."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandInbox:
+    """The approvals of a store: its verbs, the tables that they write, and the key that they seal with."""
+
+    store: Store
+    tables: Tables
+    verbs: Desk
+    secret: Secret | None
+
+    def find(self, wanted: str) -> str:
+        """Return the id that is or begins with `wanted`.
+
+        Raises:
+            UnknownApproval: no approval matches, or several do.
+        """
+        if self.tables.row(wanted) is not None:
+            return wanted
+        short = wanted.removeprefix(PREFIX)
+        if len(short) < LEAST:
+            raise UnknownApproval(f"no approval {wanted!r:.80}; give at least the first {LEAST} characters of an id")
+        matching = self.tables.ids(PREFIX + short, limit=CANDIDATES + 1)
+        if not matching:
+            raise UnknownApproval(f"no approval {wanted!r:.80}; `grace-kp approvals list` shows ids, {CHOOSE}")
+        if len(matching) > 1:
+            shown = ", ".join(name.removeprefix(PREFIX) for name in matching[:CANDIDATES])
+            more = " and more" if len(matching) > CANDIDATES else ""
+            raise UnknownApproval(
+                f"several approval ids begin with {wanted!r:.80}: {shown}{more}; give more characters"
+            )
+        return matching[0]
+
+
+@contextmanager
+def open_inbox(url: str | None) -> Iterator[CommandInbox]:
+    """Open the approvals of the store of this URL, or of the settings.
+
+    Raises:
+        GraceError: the store does not exist, or keeps no approvals.
+    """
+    from grace_kp.approvals import Desk, Secret
+    from grace_kp.settings import Settings
+
+    store = open_chosen_store(url, must_exist=True)
+    try:
+        tables = getattr(store, "approvals", None)
+        if tables is None:
+            raise GraceError(f"this store keeps no approvals; use a SQLite store, {CHOOSE}")
+        secret = Secret.load()
+        yield CommandInbox(store, tables, Desk(tables, groups=Settings.load().reviewers, secret=secret), secret)
+    finally:
+        store.close()
+
+
+@contextmanager
+def change_inbox(url: str | None) -> Iterator[CommandInbox]:
+    """`open_inbox` for a command that changes something: the receiver that the settings name is notified at the end, as far as it answers soon.
+
+    What cannot be delivered is stated on standard error, and changes neither what was decided nor the exit code.
+    """
+    with open_inbox(url) as inbox:
+        before, _ = inbox.tables.head()
+        try:
+            yield inbox
+        finally:
+            if inbox.tables.head()[0] != before:
+                _notify(inbox.tables, before)
+
+
+def _notify(tables: Tables, after: int) -> None:
+    from grace_kp.approvals import Delivery, webhooks_of
+    from grace_kp.settings import Settings
+
+    try:
+        settings = Settings.load()
+        for receiver in webhooks_of(settings.webhook_url, settings.approval_link, os.environ):
+            Delivery(tables, receiver, after=after).close(NOTIFY_SECONDS)  # reports what it could not deliver
+    except GraceError as error:
+        say_error(f"what was changed stands; nobody is notified: {error}")
+
+
+def actor(by: str | None) -> Actor:
+    """Return the person at the command line, under the name that they state.
+
+    Raises:
+        ValueError: the name cannot be used, or there is none.
+    """
+    from grace_kp.approvals import Actor
+
+    return Actor.here(_os_user() if by is None else by, channel="cli")
+
+
+def _os_user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # no entry for the user id, as in some containers
+        raise ValueError("the operating system has no name for this user; state one with --by") from None

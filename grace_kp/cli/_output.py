@@ -10,10 +10,12 @@ import unicodedata
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from grace_kp.errors import GraceError
 from grace_kp.pages import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from rich.console import Console
     from rich.progress import ProgressColumn
@@ -27,17 +29,9 @@ LEAST = 20
 """Minimum of columns; a narrower terminal wraps the lines itself."""
 
 
-def console(*, stderr: bool = False, sized: bool = True) -> Console:
-    """Return a console as wide as the terminal.
-
-    Args:
-        stderr: it writes to standard error.
-        sized: its size is that of now; otherwise it follows the terminal, for what is drawn again and again.
-    """
+def console(*, stderr: bool = False) -> Console:
+    """Return a console as wide as the terminal is now, on standard output or standard error."""
     from rich.console import Console
-
-    if not sized:
-        return Console(stderr=stderr, highlight=False, emoji=False)
 
     # No emoji codes: `:smile:` in a text stays. The height is set because rich otherwise takes a dumb terminal for 80 columns wide.
     width = columns(sys.stderr if stderr else sys.stdout)
@@ -160,6 +154,42 @@ def _json(value: object, indent: int | None = None) -> str:
 def say_error(message: object) -> None:
     """Write one line to standard error."""
     sys.stderr.write(f"grace-kp: {printable(' '.join(str(message).split()), replace=_blank_or_escape)}\n")
+
+
+def check_writable(*paths: Path | None) -> None:
+    """Refuse files that cannot be written, before anything is computed for them.
+
+    Raises:
+        GraceError: the folder does not exist, or file or folder cannot be written.
+    """
+    for path in paths:
+        if path is None:
+            continue
+        folder = path.resolve().parent
+        if path.exists() and not os.access(path, os.W_OK):
+            raise GraceError(f"{path}: cannot be written: Permission denied")
+        if folder.is_dir() and not os.access(folder, os.W_OK):
+            raise GraceError(f"{folder}: cannot write into this folder: Permission denied")
+        if path.is_dir() or not folder.is_dir():
+            reason = "it is a folder" if path.is_dir() else f"there is no folder {folder}"
+            raise GraceError(f"{path}: cannot be written: {reason}")
+
+
+def confirm(command: str, question: str, show: Callable[[], None] = lambda: None) -> None:
+    """Ask at the terminal before a command goes on; `show` first writes what the question is about.
+
+    Raises:
+        ValueError: there is no terminal to ask at.
+        typer.Abort: the person declines.
+    """
+    import typer
+
+    if not sys.stdin.isatty():
+        raise ValueError(
+            f"{command} asks for a confirmation, and standard input is not a terminal; use --yes to {command} without asking"
+        )
+    show()
+    typer.confirm(question, abort=True, err=True)
 
 
 def progress(

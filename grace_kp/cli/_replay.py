@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._files import Unreadable, read_files, readable
-from grace_kp.cli._lookup import StoreOption, reading
+from grace_kp.cli._inputs import Unreadable, read_files, readable
+from grace_kp.cli._lookup import StoreOption, open_for_reading
 from grace_kp.cli._output import console, progress, put_json, say_error, visible
 from grace_kp.cli._page import put_text
 
@@ -150,7 +150,7 @@ def _traces(
             raise ValueError("name files or --store, not both")
         yield readable(files, what, unreadable)
         return
-    with reading(store) as source:
+    with open_for_reading(store) as source:
         yield progress(source.iterate(), what, total=source.count())
 
 

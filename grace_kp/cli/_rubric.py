@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._judging import By, check_writable, rate_file
-from grace_kp.cli._output import clean, console, put_json
-from grace_kp.cli._page import put_field, put_text
-from grace_kp.cli._table import Column, Table
+from grace_kp.cli._output import check_writable, clean, console, progress, put_json
+from grace_kp.cli._page import TableColumn, TextTable, put_field, put_text
 from grace_kp.errors import GraceError
+from grace_kp.pages import count_text
 from grace_kp.trace import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from grace_kp.rubric import History, Rated, Recommendation, TestSet, Variant
+    from grace_kp.rubric import History, Output, Rated, Rater, Recommendation, TestSet, Variant
+
+
+class By(StrEnum):
+    """Rater for outputs that have no judgements yet."""
+
+    TERMINAL = "terminal"
+    MODEL = "model"
+
 
 rubric = typer.Typer(
     no_args_is_help=True,
@@ -57,7 +66,7 @@ def check(
         for line in warnings:
             _warn(line)
         problems = sum(len(document.problems) for document in test_set.documents)
-        result = f"{len(warnings)} warning{'' if len(warnings) == 1 else 's'}" if warnings else "balanced"
+        result = count_text(len(warnings), "warning") if warnings else "balanced"
         counts = f"{len(test_set.documents)} documents, {problems} problems in {len(test_set.categories)} categories"
         put_text(console(), f"{counts}: {result}")
     if warnings and strict:
@@ -215,7 +224,7 @@ def history(
     if best is None:
         put_text(out, "no rounds yet")
         return
-    rows = Table(*ROUNDS)
+    rows = TextTable(*ROUNDS)
     for number, item in enumerate(read.rounds, 1):
         summary = item.variant.summary
         figures = f"{summary.mean:.2f}", f"{summary.sd:.2f}", summary.stability, f"{summary.cross_doc_gap:.2f}"
@@ -228,14 +237,14 @@ def history(
 
 
 ROUNDS = (
-    Column("round", "figure"), Column("variant", least=10), Column("mean", "figure"), Column("SD", "figure", priority=3),
-    Column("stability", "word", priority=5), Column("gap", "figure", priority=4), Column("difference", "figure", priority=2),
-    Column("decision", "word", priority=1),
+    TableColumn("round", "figure"), TableColumn("variant", least=10), TableColumn("mean", "figure"), TableColumn("SD", "figure", priority=3),
+    TableColumn("stability", "word", priority=5), TableColumn("gap", "figure", priority=4), TableColumn("difference", "figure", priority=2),
+    TableColumn("decision", "word", priority=1),
 )  # fmt: skip
 VARIANTS = (
-    Column("variant", least=10), Column("scores of the runs", "prose", priority=3, least=24), Column("mean", "figure"),
-    Column("SD", "figure", priority=1), Column("stability", "word", priority=5), Column("gap", "figure", priority=2),
-    Column("balance", "figure", priority=4),
+    TableColumn("variant", least=10), TableColumn("scores of the runs", "prose", priority=3, least=24), TableColumn("mean", "figure"),
+    TableColumn("SD", "figure", priority=1), TableColumn("stability", "word", priority=5), TableColumn("gap", "figure", priority=2),
+    TableColumn("balance", "figure", priority=4),
 )  # fmt: skip
 
 
@@ -269,7 +278,7 @@ def _rated_dict(rated: Rated) -> dict[str, Any]:
 
 def _show_variants(variants: Sequence[Variant]) -> None:
     out = console()
-    rows = Table(*VARIANTS)
+    rows = TextTable(*VARIANTS)
     for variant in variants:
         summary = variant.summary
         scores = " ".join(f"{value:g}" for value in variant.scores)
@@ -278,7 +287,9 @@ def _show_variants(variants: Sequence[Variant]) -> None:
     rows.print(out)
     put_text(out, "")
     # Variants side by side, and below each other where the window is too narrow.
-    rates = Table(Column("category", least=10), *(Column(clean(variant.name, 32), "figure") for variant in variants))
+    rates = TextTable(
+        TableColumn("category", least=10), *(TableColumn(clean(variant.name, 32), "figure") for variant in variants)
+    )
     for category in variants[0].test_set.categories:
         rates.add(category, *(_rate(variant, category) for variant in variants))
     rates.print(out)
@@ -323,5 +334,69 @@ def _show_verdict(best: Variant, variant: Variant, found: Recommendation) -> Non
     if interval is not None:
         put_text(out, f"95 % interval of the difference: {interval.low:+.2f} to {interval.high:+.2f}")
     p_value = "< 0.001" if evidence.p_value < 0.001 else f"= {evidence.p_value:.3f}"
-    count = f"{evidence.pairs:,} pair{'' if evidence.pairs == 1 else 's'}"
+    count = count_text(evidence.pairs, "pair")
     put_text(out, f"p {p_value} over {count}; further runs of each that would settle it: {evidence.further_runs_text}")
+
+
+def rate_file(path: Path, test_set: TestSet, by: Sequence[By] | None, out: Path | None = None) -> Rated:
+    """Return the variant in a file, after judging its outputs without judgements. `out` is written after each run.
+
+    Raises:
+        NotRated: there is no rater, or no rater judged a problem.
+        RubricFileError: the file cannot be read.
+    """
+    from grace_kp.rubric import NotRated, rate, read_variant, write_variant
+
+    name, outputs = read_variant(path, test_set)
+    waiting = sum(not output.ratings for output in outputs)
+    if waiting and not by:
+        raise NotRated(
+            f"{path}: {waiting} of {len(outputs)} runs have no judgements; add them with --by terminal or --by model"
+        )
+    raters = _raters(by or []) if waiting else []
+    done: list[Output] = []
+    shown = outputs if By.TERMINAL in (by or []) else progress(outputs, f"judging {name}", total=len(outputs))
+    for output in shown:
+        try:
+            done += rate(name, [output], test_set, raters).outputs
+        except NotRated as error:
+            message = str(error).replace("run 1", f"run {len(done) + 1}", 1)
+            raise NotRated(f"{path}: {message}") from None
+        if out is not None:
+            write_variant(out, name, [*done, *outputs[len(done) :]], test_set)
+    return rate(name, done, test_set)
+
+
+def _raters(by: Sequence[By]) -> list[Rater]:
+    from grace_kp.rubric import ModelRater, PersonRater
+
+    if len(by) > 2:
+        raise typer.BadParameter("--by can be used at most twice")
+    raters: list[Rater] = []
+    for rater in by:
+        if rater is By.TERMINAL:
+            if not sys.stdin.isatty():
+                raise GraceError("--by terminal needs a terminal as standard input")
+            raters.append(PersonRater(ask=_ask, tell=_show))
+        else:
+            from grace_kp.models import choose_judge
+            from grace_kp.settings import Settings
+
+            chosen = choose_judge(Settings.load())
+            if chosen.model is None:
+                raise GraceError(f"no model can judge: {chosen.why}")
+            raters += [ModelRater(chosen.model)] * (2 if list(by) == [By.MODEL] else 1)
+    return raters
+
+
+def _ask(question: str) -> str:
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    if not line:
+        raise GraceError("the input has ended; earlier judgements are in the file of --out, if there is one")
+    return line
+
+
+def _show(text: str) -> None:
+    sys.stderr.write(text + "\n")

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._files import Unreadable, readable
+from grace_kp.cli._inputs import Unreadable, readable
 from grace_kp.cli._lookup import short_id
 from grace_kp.cli._output import clean, console, put_json, put_jsonl
-from grace_kp.cli._page import put, put_field, put_text
-from grace_kp.cli._table import Column, Table
+from grace_kp.cli._page import TableColumn, TextTable, put, put_field, put_text
 from grace_kp.errors import SettingsError
 from grace_kp.levels import waits
 from grace_kp.pages import count_text, penalty_text
@@ -95,18 +94,18 @@ def _short(document: dict[str, Any]) -> dict[str, Any]:
 
 
 COLUMNS = (
-    Column("run", "word"),
-    Column("objective", priority=3),
-    Column("score", "figure"),
-    *(Column(name, "figure", priority=2) for name in "CNDO"),
-    Column("conf", "figure", priority=1),
-    Column("ok", "word", styles={"no": "red"}),
-    Column("rules", priority=4),
+    TableColumn("run", "word"),
+    TableColumn("objective", priority=3),
+    TableColumn("score", "figure"),
+    *(TableColumn(name, "figure", priority=2) for name in "CNDO"),
+    TableColumn("conf", "figure", priority=1),
+    TableColumn("ok", "word", styles={"no": "red"}),
+    TableColumn("rules", priority=4),
 )
 
 
 def _show(documents: list[dict[str, Any]], unreadable: Unreadable, *, summary: bool) -> None:
-    rows = Table(*COLUMNS)
+    rows = TextTable(*COLUMNS)
     for document in documents:
         value = document["grace"]["value"]
         rows.add(
@@ -150,7 +149,7 @@ def _summarise(documents: list[dict[str, Any]], unreadable: Unreadable) -> None:
     solved = [score for score, ok in ended if ok == "yes"]
     failed = [score for score, ok in ended if ok == "no"]
     waiting = len(documents) - len(solved) - len(failed)
-    count = f"{len(documents):,} run{'' if len(documents) == 1 else 's'}"
+    count = count_text(len(documents), "run")
     put(out, "")
     rate = f", {len(solved) / (len(documents) - waiting):.0%} successful" if solved or failed else ""
     left = f"{f', {waiting:,} waiting' if waiting else ''}{f'; {lost}' if lost else ''}"

@@ -1,4 +1,4 @@
-"""`grace-kp serve`: pages for people over a store, at an address that it prints."""
+"""`grace-kp serve`: pages for people over a store, at an address that it prints; `serve users`: the accounts that may log in."""
 
 from __future__ import annotations
 
@@ -9,20 +9,178 @@ import tempfile
 import webbrowser
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from grace_kp.cli._group import SuggestingGroup
-from grace_kp.cli._lookup import CHOOSE, StoreOption, described, opened, reachable
-from grace_kp.cli._output import clean, console, say_error
-from grace_kp.cli._page import put, put_field, put_text
-from grace_kp.cli._serve_users import users
+from grace_kp.cli._approval_page import moment_text
+from grace_kp.cli._lookup import (
+    CHOOSE,
+    StoreOption,
+    actor,
+    describe_store,
+    open_chosen_store,
+    open_inbox,
+    require_reachable_store,
+)
+from grace_kp.cli._output import clean, console, put_json, say_error
+from grace_kp.cli._page import TableColumn, TextTable, put, put_field, put_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from grace_kp.web import Server
+    from grace_kp.web import Accounts, Role, Server
+
+
+class SuggestingGroup(TyperGroup):
+    """Names its commands where one is unknown."""
+
+    usage = ""
+    """A hint for an argument that is not a command; empty for none."""
+
+    def resolve_command(self, ctx: Any, args: Sequence[str]) -> Any:
+        """Return the command that the first argument names, with the other arguments."""
+        name = str(args[0])
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            commands = ", ".join(self.list_commands(ctx))
+            more = f"; {self.usage}" if self.usage else ""
+            ctx.fail(f"no command {name!r:.80}; commands: {commands}{more}")
+        return super().resolve_command(ctx, list(args))
+
+
+users = typer.Typer(
+    cls=SuggestingGroup, no_args_is_help=True, help="Accounts of people and programs: add, list, remove, role, rotate."
+)
+
+ROLES = "viewer, approver, admin or agent"
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name, as it stands beside decisions.")]
+ByOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by", help="Who makes this change, for the audit trail. Default: the name of the operating-system user."
+    ),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Also if it is the last admin.")]
+
+
+@contextmanager
+def _accounts(store: str | None) -> Iterator[Accounts]:
+    from grace_kp.web import Accounts
+
+    with open_inbox(require_reachable_store(store)) as inbox:
+        yield Accounts(inbox.tables)
+
+
+def _role(name: str) -> Role:
+    from grace_kp.web import Role
+
+    if not name:
+        raise ValueError(f"state the role with --role: {ROLES}; begin with --role admin")
+    try:
+        return Role(name)
+    except ValueError:
+        raise ValueError(f"the role must be {ROLES}, not {name!r:.40}") from None
+
+
+def _put_token(token: str, name: str, role: Role) -> None:
+    put(console(), token)
+    use = (
+        "Programs send it to the API in the header"
+        if role.value == "agent"
+        else ("Enter it on the login page; programs send it to the API in the header")
+    )
+    put_text(
+        console(stderr=True),
+        f"Store this token now: it is shown once, and the store keeps only its hash. {use} `Authorization: Bearer TOKEN`. "
+        f"Whoever has it acts as {clean(name)}.",
+    )
+
+
+@users.command()
+def add(
+    name: NameArgument,
+    role: Annotated[
+        str, typer.Option(help=f"What this person may do: {ROLES}. It must be stated.", show_default=False)
+    ] = "",
+    store: StoreOption = None,
+    by: ByOption = None,
+) -> None:
+    """Add an account and print its token, once. The first account makes a login necessary.
+
+    Example: grace-kp serve users add ana --role admin
+    """
+    wanted, who = _role(role), actor(by)
+    with _accounts(store) as accounts:
+        _put_token(accounts.add(name, wanted, actor=who), name, wanted)
+
+
+@users.command("list")
+def list_users(
+    store: StoreOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
+) -> None:
+    """List the accounts with their roles."""
+    with _accounts(store) as accounts:
+        found, seen = accounts.all(), accounts.seen()
+    if as_json:
+        put_json(
+            [
+                {
+                    "name": account.name,
+                    "role": account.role.value,
+                    "created_at": account.created,
+                    "changed_at": account.changed,
+                    "last_use": seen.get(name),
+                }
+                for name, account in found.items()
+            ]
+        )
+        return
+    table = TextTable(TableColumn("name", least=20), TableColumn("role", "word"), TableColumn("last use", "word"))
+    for name, account in found.items():
+        last = moment_text(seen[name]) if name in seen else "never"
+        table.add(clean(account.name), account.role.value, last)
+    if found:
+        table.print(console())
+    else:
+        put_text(console(), f"no accounts in {describe_store(store)}")
+        put_text(console(), "`grace-kp serve users add NAME --role admin` adds the first")
+
+
+@users.command()
+def remove(name: NameArgument, store: StoreOption = None, by: ByOption = None, force: ForceOption = False) -> None:
+    """Remove an account. Its token, its sessions, its votes on pending requests and its standing approvals end at once."""
+    who = actor(by)
+    with _accounts(store) as accounts:
+        accounts.remove(name, actor=who, force=force)
+    put_text(console(), f"{clean(name)} has no account any more")
+
+
+@users.command("role")
+def set_role(
+    name: NameArgument,
+    role: Annotated[str, typer.Argument(metavar="ROLE", help=f"{ROLES}.")],
+    store: StoreOption = None,
+    by: ByOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Change what a person may do. The sessions of the person end at once.
+
+    Without a role that may decide, the votes of the person on pending requests and its standing approvals do not count.
+    """
+    wanted, who = _role(role), actor(by)
+    with _accounts(store) as accounts:
+        accounts.set_role(name, wanted, actor=who, force=force)
+    put_text(console(), f"{clean(name)} has the role {wanted.value}")
+
+
+@users.command()
+def rotate(name: NameArgument, store: StoreOption = None, by: ByOption = None) -> None:
+    """Print a new token of a person, once. The old one and all sessions of the person end at once."""
+    who = actor(by)
+    with _accounts(store) as accounts:
+        _put_token(accounts.rotate(name, actor=who), name, accounts.get(name).role)
 
 
 class _Group(SuggestingGroup):
@@ -59,8 +217,8 @@ def run(
     from grace_kp.runtime import Grace
     from grace_kp.web import serving
 
-    url = reachable(store)
-    opened(url).close()  # what cannot be opened is reported here, once
+    url = require_reachable_store(store)
+    open_chosen_store(url).close()  # what cannot be opened is reported here, once
     with Grace(store=url, evaluator=None, embedder=None) as grace:
         server = serving(
             grace, host=host, port=port, public_url=public_url, trusted_proxies=trusted_proxy or (), root=root_path
@@ -78,7 +236,7 @@ def run(
 def _browser(address: str) -> Iterator[None]:
     """Open a browser at the address, by way of a file that only this user can read: other users see the arguments of a process."""
     handle, name = tempfile.mkstemp(prefix="grace-kp-", suffix=".html")
-    place = Path(name)
+    page = Path(name)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             url = html.escape(address)
@@ -86,10 +244,10 @@ def _browser(address: str) -> Iterator[None]:
                 f'<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>grace-kp</title>'
                 f'<meta http-equiv="refresh" content="0; url={url}"><p><a href="{url}">Open the pages</a></p>\n'
             )
-        webbrowser.open(place.as_uri())
+        webbrowser.open(page.as_uri())
         yield
     finally:
-        place.unlink(missing_ok=True)
+        page.unlink(missing_ok=True)
 
 
 def _is_terminal() -> bool:
@@ -98,7 +256,7 @@ def _is_terminal() -> bool:
 
 def _put_beginning(server: Server, address: str, store: str | None) -> None:
     out = console()
-    put_field(out, "store", described(store).removesuffix(f"; {CHOOSE}"), label=LABEL)
+    put_field(out, "store", describe_store(store).removesuffix(f"; {CHOOSE}"), label=LABEL)
     put(out, "open")
     put(out, f"  {address}")  # at 80 columns a code fits into a line of its own
     how = (

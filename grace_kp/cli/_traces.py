@@ -1,4 +1,4 @@
-"""`grace-kp traces`: list, show, import and export stored traces."""
+"""`grace-kp traces list | show | import | export | delete`: stored traces."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._files import REPORTED, Unreadable, read_files
-from grace_kp.cli._lookup import StoreOption, described, find, opened, reading, short_id
-from grace_kp.cli._output import clean, console, progress, put_json, put_jsonl, say_error
-from grace_kp.cli._page import put, put_text
-from grace_kp.cli._show import Sheet
-from grace_kp.cli._table import Column, Table
+from grace_kp.cli._inputs import REPORTED, Unreadable, read_files
+from grace_kp.cli._lookup import StoreOption, describe_store, find, open_chosen_store, open_for_reading, short_id
+from grace_kp.cli._output import clean, confirm, console, plain, progress, put_json, put_jsonl, say_error
+from grace_kp.cli._page import TableColumn, TextTable, put, put_text
+from grace_kp.cli._trace_page import Sheet
 from grace_kp.errors import InvalidRecord
 from grace_kp.levels import RunStatus, waits
-from grace_kp.pages import printable
+from grace_kp.pages import count_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime import Assessor
     from grace_kp.store import Record, Store
     from grace_kp.trace import FileRun, ReasoningTrace
+
 
 traces = typer.Typer(no_args_is_help=True, help="List, show, import and export stored traces.")
 
@@ -99,7 +99,7 @@ def list_traces(
     Example: grace-kp traces list --since 2h --min-score 0.6
     """
     conditions = _conditions(locals())
-    with reading(store) as source:
+    with open_for_reading(store) as source:
         found = source.query(limit=limit, **conditions)
         if as_json:
             put_json([trace.to_dict() for trace in found])
@@ -114,25 +114,25 @@ def list_traces(
 def _nothing(source: Store, url: str | None, conditions: dict[str, Any]) -> str:
     count = source.count() if conditions else 0
     if count:
-        return f"no traces match; the store has {count:,}: {described(url)}"
-    return f"no traces in {described(url)}"
+        return f"no traces match; the store has {count:,}: {describe_store(url)}"
+    return f"no traces in {describe_store(url)}"
 
 
 LIST = (
-    Column("id", "word"),
-    Column("when (UTC)", "word", priority=3),
-    Column("objective", least=14),
-    Column("domain", priority=5, least=8),
-    Column("status", "word", priority=2),
-    Column("ok", "word", styles={"no": "red"}),
-    Column("steps", "figure", priority=4),
-    Column("conf", "figure", priority=1),
-    Column("score", "figure"),
+    TableColumn("id", "word"),
+    TableColumn("when (UTC)", "word", priority=3),
+    TableColumn("objective", least=14),
+    TableColumn("domain", priority=5, least=8),
+    TableColumn("status", "word", priority=2),
+    TableColumn("ok", "word", styles={"no": "red"}),
+    TableColumn("steps", "figure", priority=4),
+    TableColumn("conf", "figure", priority=1),
+    TableColumn("score", "figure"),
 )
 
 
 def _show_list(found: list[ReasoningTrace], count: int) -> None:
-    rows = Table(*LIST)
+    rows = TextTable(*LIST)
     for trace in found:
         status = clean(str((trace.grace or {}).get("status", "-")), 12)
         rows.add(
@@ -181,7 +181,7 @@ def show(
     """
     from grace_kp.runtime import with_outcomes
 
-    with reading(store) as source:
+    with open_for_reading(store) as source:
         trace = with_outcomes(find(source, id), getattr(source, "approvals", None))
         if html is not None:
             trace.to_html(html)
@@ -206,7 +206,7 @@ def import_traces(
     from grace_kp.cli._score import assessor
     from grace_kp.runtime import record_of
 
-    target, how, refused = opened(store), assessor("grace"), Unreadable()
+    target, how, refused = open_chosen_store(store), assessor("grace"), Unreadable()
     batch: dict[str, Record] = {}
     done = same = size = 0
     for run in read_files(files, "importing", refused, partial(_runs_in, domain=domain)):
@@ -231,7 +231,7 @@ def import_traces(
     else:
         skipped = f", skipped {same:,} already here" if same else ""
         problems = f", refused {refused.count:,}: {clean(str(refused.first))}" if refused.count else ""
-        put_text(console(), f"imported {done:,} trace{'' if done == 1 else 's'}{skipped}{problems}")
+        put_text(console(), f"imported {count_text(done, 'trace')}{skipped}{problems}")
     if refused.count:
         raise typer.Exit(1)
 
@@ -332,7 +332,7 @@ def export(
     from grace_kp.trace import write_traces
 
     conditions = _conditions(locals())
-    with reading(store) as source:
+    with open_for_reading(store) as source:
         found = progress(source.iterate(**conditions), "exporting", total=source.count(**conditions))
         count = write_traces(file if file == "-" else Path(file), found)
         if file == "-":
@@ -341,4 +341,71 @@ def export(
             put_json({"exported": count, "file": file})
             return
         empty = "" if count else f"; {_nothing(source, store, conditions)}"
-        put_text(console(), f"exported {count:,} trace{'' if count == 1 else 's'} to {clean(file)}{empty}")
+        put_text(console(), f"exported {count_text(count, 'trace')} to {clean(file)}{empty}")
+
+
+def delete(
+    id: Annotated[str | None, typer.Argument(metavar="[ID]", help="An id, or at least its first 3 characters.")] = None,  # noqa: A002
+    store: StoreOption = None,
+    session: Annotated[str | None, typer.Option(help="Runs of this session.")] = None,
+    user: Annotated[str | None, typer.Option(help="Runs of this user.")] = None,
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", help="Runs that began before this time: 30d (ago), 12h, 2026-01-31.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without a confirmation.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON; needs --yes.")] = False,
+) -> None:
+    """Delete runs and the runs nested in them, with all their contents in the store. A run must meet all conditions.
+
+    Example: grace-kp traces delete --user ana@example.com --older-than 30d
+    """
+    from grace_kp.store import Selection
+
+    target = open_chosen_store(store, must_exist=True)
+    conditions: dict[str, Any] = {"session": session, "user": user, "older_than": older_than}
+    conditions = {name: value for name, value in conditions.items() if value is not None}
+    if id is not None:
+        conditions["id"] = find(target, id).id
+    selection = Selection(**conditions)
+    if not yes:
+        count = 1 if "id" in conditions else target.count(session=session, user=user, until=selection.query.until)
+        what = ", ".join(f"{name.replace('_', ' ')} {plain(str(value))}" for name, value in conditions.items())
+        runs = count_text(count, "run")
+        confirm("delete", f"Delete {runs} ({what}) and the runs nested in them? This cannot be undone.")
+    report = target.delete(**conditions)
+    cache = _empty_judgements() if report else None
+    if as_json:
+        put_json({**report.to_dict(), **({} if cache is None else {"judge_cache": cache})})
+    else:
+        out = console()
+        out.print(f"deleted {count_text(int(report), 'run')}")
+        if report.actions:
+            out.print(
+                f"emptied {report.actions:,} entries of the ledger of actions; the ledger still knows that these actions ran"
+            )
+        if cache is not None:
+            out.print(f"emptied the judgement cache {plain(cache)}")
+        for run in report.open:
+            out.print(f"still open, not deleted: {plain(run)}")
+    if report.remains:
+        say_error(report.remains)
+    if report.remains or report.open:
+        raise typer.Exit(1)
+
+
+def _empty_judgements() -> str | None:
+    """Empty the judgement cache, whose reasons may quote a deleted run; return its path, None without a cache."""
+    from pathlib import Path
+
+    from grace_kp.judge import JudgementCache
+    from grace_kp.settings import Settings
+
+    path = Settings.load().judge_cache
+    if path is None or not Path(path).expanduser().exists():
+        return None
+    cache = JudgementCache(path)
+    try:
+        cache.clear()
+    finally:
+        cache.close()
+    return path

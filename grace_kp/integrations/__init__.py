@@ -33,8 +33,7 @@ def __getattr__(name: str) -> ModuleType:
 def __dir__() -> list[str]:
     import pkgutil
 
-    names = {module.name for module in pkgutil.iter_modules(__path__)}
-    return sorted(names - {"evals"})  # the folder that the modules of three evaluation frameworks share
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
 def _langchain() -> ModuleType:

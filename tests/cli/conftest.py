@@ -9,8 +9,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.cli import main
-from tests.cli.documents import LONG
-from tests.cli.program import CHAT
+from tests.cli.program import CHAT, LONG
 
 Ran = namedtuple("Ran", "returncode stdout stderr")
 

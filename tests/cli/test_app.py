@@ -45,3 +45,17 @@ def test_help_and_version():
         ran = run(*command)
         assert (0, "") == (ran.returncode, ran.stderr)
         assert "Usage" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("serve", "app.db"), "no command 'app.db'; commands: users; the store is an option: grace-kp serve --store sqlite:///app.db"),
+        (("serve", "users", "delete", "ana"), "no command 'delete'; commands: add, list, remove, role, rotate"),
+        (("serve", "users", "add", "ana"), "state the role with --role: viewer, approver, admin or agent; begin with --role admin"),
+    ],
+)  # fmt: skip
+def test_wrong_input_names_what_is_right(command, arguments, expected):
+    """The commands, the option of the store, the roles."""
+    ran = command(*arguments)
+    assert (2, f"grace-kp: {expected}\n") == (ran.returncode, ran.stderr)

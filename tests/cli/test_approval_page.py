@@ -1,4 +1,4 @@
-"""The page of a request for approval states what the console states, and everything else that a decision rests on."""
+"""The page of a request states what the console states, and everything else that a decision rests on; in lists it is a few words."""
 
 from __future__ import annotations
 
@@ -6,16 +6,32 @@ import dataclasses
 import datetime
 import decimal
 import io
+import subprocess
+import sys
 
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
 import grace_kp as gk
-from grace_kp.approvals import Actor, Approval, Claimed, Decided, Earlier, Ended, Vote
-from grace_kp.cli._approval_page import ApprovalPage, changed, opaque
+from grace_kp.approvals import (
+    ENTITLING,
+    Actor,
+    Approval,
+    ApprovalState,
+    Claimed,
+    Decided,
+    Earlier,
+    Ended,
+    Vote,
+    actor_text,
+)
+from grace_kp.cli._approval_page import TO_BE_USED, ApprovalPage, call_text, deciders_text, opaque, process_word
+from grace_kp.cli._output import clean
 from grace_kp.confidence import ActionDecision
+from grace_kp.gating import changed_arguments
 from grace_kp.gating.reviewers import Page, Question
+from grace_kp.pages import APPROVAL_STATES, span_text
 from tests.cli.approvals import ANA, HOSTILE, pending
 
 
@@ -43,13 +59,13 @@ def test_it_states_what_the_console_states():
 def test_an_edit_shows_what_was_asked():
     """Only the arguments that differ."""
     request = pending(arguments={"invoice": "A-17", "euros": 20}, asked={"invoice": "A-17", "euros": 40})
-    assert ["euros"] == changed(request)
+    assert ["euros"] == changed_arguments(request)
     assert " * euros = 20\n     was = 40\n" in page(request)
 
 
 def test_a_value_of_another_type_is_a_change():
     """1, 1.0 and true are equal for Python."""
-    assert ["a", "b"] == changed(pending(arguments={"a": 1, "b": True}, asked={"a": 1.0, "b": 1}))
+    assert ["a", "b"] == changed_arguments(pending(arguments={"a": 1, "b": True}, asked={"a": 1.0, "b": 1}))
 
 
 def test_it_marks_what_a_decision_does_not_cover_or_show():
@@ -112,3 +128,59 @@ def test_hostile_texts_in_every_field_stay_visible_and_within_the_width(width):
     )
     assert [] == [line for line in shown.split("\n") if not line.isprintable() or cell_len(line) > width]
     assert "\\u202e" in shown
+
+
+def test_the_sentence_begins_with_what_identifies_the_operation():
+    """Key fields first; a long value is cut visibly."""
+    request = pending(arguments={"memo": "word " * 40, "invoice": "A-17"})
+    assert call_text(request).startswith('refund(invoice="A-17", memo="word word')
+    assert "…" in call_text(request)
+
+
+def test_hostile_texts_are_visible():
+    """In names, values and people."""
+    request = pending(action=HOSTILE, arguments={HOSTILE: HOSTILE}, groups=(HOSTILE,))
+    for text in (call_text(request), deciders_text(request), clean(actor_text(ANA))):
+        assert text.isprintable()
+    assert r"\u202e" in call_text(request)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (59.9, "59 s"), (60, "1 m"), (3_600, "1 h"), (12_000, "3 h 20 m"), (86_400 * 12 + 7_200, "12 d")],
+)
+def test_durations_have_at_most_two_units(seconds, text):
+    """Enough to decide what is urgent."""
+    assert text == span_text(seconds)
+
+
+def test_only_votes_for_the_arguments_as_they_are_count():
+    """Not those that were cast before an edit, nor names that are only stated."""
+    request = pending(quorum=2, groups=("finance",))
+    votes = tuple(
+        Vote(actor=ANA, at=0.0, digest=digest, counts=counts)
+        for digest, counts in ((request.digest, True), ("sha256:old", True), (request.digest, False))
+    )
+    assert "finance: 1 of 2" == deciders_text(pending(quorum=2, groups=("finance",), votes=votes))
+
+
+@pytest.mark.parametrize(
+    ("waits", "is_awaited", "text"),
+    [("wait", True, "waits"), ("wait", False, "gone"), ("wait", None, "unknown"), ("raise", None, "asks again"), ("hand_over", None, "handed over")],
+)  # fmt: skip
+def test_it_says_whether_a_process_waits(waits, is_awaited, text):
+    """Or that none has to."""
+    assert text == process_word(pending(waits=waits, is_awaited=is_awaited))
+
+
+def test_every_state_has_its_words():
+    """Those in which an action may be started are known, too."""
+    assert {str(state) for state in ApprovalState} == set(APPROVAL_STATES)
+    assert set(ENTITLING) == set(TO_BE_USED)
+
+
+def test_the_library_of_approvals_is_not_imported_by_other_commands():
+    """`grace-kp --version` does not wait for it."""
+    code = "import sys, grace_kp.cli._app; print('grace_kp.approvals' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    assert "False\n" == ran.stdout

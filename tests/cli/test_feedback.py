@@ -8,8 +8,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.store import open_store
-from tests.cli.documents import document
-from tests.cli.program import run
+from tests.cli.program import document, run
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import grace_kp as gk
 from grace_kp.cli._lookup import find
 from grace_kp.errors import GraceError
 from grace_kp.store import open_store
-from tests.cli.documents import document
+from tests.cli.program import document
 
 READERS = [
     ["traces", "list"], ["traces", "list", "--json"], ["traces", "show", "last"], ["traces", "export", "out.jsonl"], ["traces", "contribute", "--dry-run", "--url", "http://127.0.0.1:9"], ["traces", "delete", "abc", "--yes"],

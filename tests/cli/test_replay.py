@@ -8,7 +8,7 @@ import pytest
 
 from grace_kp import calibrate as cal
 from tests.calibrate.examples import drawn_runs
-from tests.cli.documents import document
+from tests.cli.program import document
 
 
 def gated(number, score=0.8, **grace):

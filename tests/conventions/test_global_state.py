@@ -19,7 +19,7 @@ KNOWN = {
     "grace_kp/scorers/_evaluation.py:_SCORE": "what a forked worker scores with; set once in each, never in the command itself",
     "grace_kp/gating/_request.py:_numbers": "numbers the requests of the process, so that no two share an id",
     "grace_kp/gating/reviewers/_console.py:_ONE_AT_A_TIME": "a process has one terminal, and one question at a time on it",
-    "grace_kp/integrations/langchain/_pause.py:_NODES": "numbers the calls of each node that LangGraph runs, up to a bound",
+    "grace_kp/integrations/langchain/_node.py:_NODES": "numbers the calls of each node that LangGraph runs, up to a bound",
     "grace_kp/integrations/langchain/_tool_guard.py:_GUARD": "the context variable that LangChain reads the guard from",
     "grace_kp/integrations/langchain/_handler.py:_EVERYWHERE": "the context variable that LangChain reads its handlers from",
     "grace_kp/scorers/_entry.py:REGISTERED": "a public registry: scorers are registered for the whole process",

@@ -17,6 +17,7 @@ import os
 import re
 import sys
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -24,9 +25,7 @@ from tenacity import Retrying
 
 from grace_kp.background import to_thread
 from grace_kp.errors import MissingExtra, SettingsError, brief
-from grace_kp.integrations.knowledgepulse._contribution import Contributed, Contribution
-from grace_kp.integrations.knowledgepulse._outbox import Outbox
-from grace_kp.integrations.knowledgepulse._sending import Broken, Passing, post, waiting
+from grace_kp.integrations.knowledgepulse._outbox import BrokenResponse, Contributed, Outbox, Passing, post, waiting
 from grace_kp.levels import waits
 from grace_kp.trace import ReasoningTrace, redact_text, redact_value, refuse_what_json_cannot_hold
 
@@ -34,6 +33,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import httpx
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """The request that would send one trace, or why the trace may not leave."""
+
+    id: str
+    eligible: bool
+    reason: str = ""
+    """Why it may not leave; empty where it may."""
+    method: str = "POST"
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Without the key itself."""
+    body: bytes = b""
+    """The JSON document, to the byte."""
+    idempotency_key: str = ""
+    """SHA-256 of the body, hexadecimal."""
+
 
 KEY = "GRACE_KP_REGISTRY_KEY"
 """The environment variable that holds the key."""
@@ -211,7 +229,7 @@ class KnowledgePulse:
                     attempts += 1
                     left = min(self.timeout, max(0.01, ends - time.monotonic()))
                     status, text = post(client, prepared.url, headers, prepared.body, left)
-        except (Passing, Broken, httpx.HTTPError, httpx.InvalidURL) as error:
+        except (Passing, BrokenResponse, httpx.HTTPError, httpx.InvalidURL) as error:
             code = error.status if isinstance(error, Passing) else None
             return self._failed(prepared.id, str(error) or type(error).__name__, key, attempts, code)
         if status in {200, 201, 202, 204}:

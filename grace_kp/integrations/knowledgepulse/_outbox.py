@@ -8,24 +8,42 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import zlib
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.background import Lock, Resident, Worker, watch
+from tenacity import retry_if_exception_type, wait_exponential, wait_random
+
+from grace_kp.background import DeadlineExceeded, Lock, Resident, Worker, call_within, retry_after, watch
 from grace_kp.trace import redacted_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from grace_kp.integrations.knowledgepulse._contribution import Contributed
+    import httpx
+    from tenacity import RetryCallState
+
     from grace_kp.trace import ReasoningTrace
 
-    Send = Callable[[ReasoningTrace, float | None], Contributed]
+    Send = Callable[[ReasoningTrace, float | None], "Contributed"]
 
 EXIT_SECONDS = 2.0
 ENDED = "the program ended before all traces were sent"
 STATUSES = ("sent", "already_there", "not_eligible", "failed", "dropped")
 _log = logging.getLogger("grace_kp.registry")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contributed:
+    """How contributing one trace ended."""
+
+    id: str
+    status: str
+    """`sent`, `already_there`, `not_eligible` or `failed`."""
+    http_status: int | None = None
+    attempts: int = 0
+    reason: str = ""
 
 
 class Outbox(Resident):
@@ -162,3 +180,117 @@ class Outbox(Resident):
         with self._changed:
             waiting = len(self._waiting) + self._sending
             return {**self._counts, "waiting": waiting, "last_problem": self._last_problem}
+
+
+AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+MAX_ANSWER = 64 << 10
+TOO_LONG = f"the registry's answer is longer than {MAX_ANSWER:,} bytes"
+FIRST_WAIT, LONGEST_WAIT = 0.2, 5.0
+
+
+class Passing(Exception):
+    """The answer is temporary: another attempt may succeed."""
+
+    def __init__(self, status: int, text: str, retry_after: float | None) -> None:
+        self.status = status
+        self.retry_after = retry_after
+        super().__init__(f"HTTP {status}: {text}".rstrip(": "))
+
+
+class BrokenResponse(Exception):
+    """The answer did not end in time, or is too long."""
+
+
+def post(client: httpx.Client, url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> tuple[int, str]:
+    """Post, and return status and text of the answer.
+
+    Where the status settles it, as with 401, what is wrong with the rest of the answer does not matter.
+
+    Raises:
+        Passing: the answer asks for another attempt.
+        BrokenResponse: it took too long, or is too large.
+        httpx.HTTPError: no answer was had.
+    """
+    try:
+        # The client bounds each read, not the whole of an answer; this bounds everything.
+        return call_within(
+            seconds + 0.05,
+            lambda: _posted(client, url, headers, body, seconds),
+            name="registry request",
+            or_inline=True,
+        )
+    except DeadlineExceeded:
+        raise BrokenResponse(f"the registry did not answer within {seconds:g} s") from None
+
+
+def _posted(client: httpx.Client, url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> tuple[int, str]:
+    import httpx
+
+    ends = time.monotonic() + seconds
+    read = bytearray()
+    with client.stream(
+        "POST", url, headers=dict(headers), content=body, timeout=seconds, follow_redirects=False
+    ) as answer:
+        status = answer.status_code
+        try:
+            # As it came: httpx unpacks a chunk as a whole, and a small one may hold gigabytes.
+            for chunk in answer.iter_raw():
+                read += chunk
+                if time.monotonic() > ends:
+                    raise BrokenResponse(f"the registry did not answer within {seconds:g} s")
+                if len(read) > MAX_ANSWER:
+                    raise BrokenResponse(TOO_LONG)
+            read = _unpacked(read, answer.headers.get("content-encoding", "identity"))
+        except (BrokenResponse, httpx.HTTPError):
+            if 200 <= status < 300:
+                raise
+            if answer.headers.get("content-encoding", "identity") != "identity":
+                read = bytearray()
+        text = read[:MAX_ANSWER].decode("utf-8", errors="replace")
+        if status in AGAIN:
+            raise Passing(status, text, retry_after(answer.headers.get("retry-after")))
+        return status, text
+
+
+def _unpacked(data: bytearray, encoding: str) -> bytearray:
+    """Return the data of an answer that is compressed although the request asked for none.
+
+    Raises:
+        BrokenResponse: it is too long, or cannot be unpacked.
+    """
+    if encoding.strip().lower() in {"", "identity"} or not data:
+        return data
+    if encoding.strip().lower() not in {"gzip", "x-gzip", "deflate"}:
+        raise BrokenResponse(
+            f"the registry's answer is compressed with {encoding[:40]!r}; only gzip and deflate can be read"
+        )
+    try:
+        text = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(bytes(data), MAX_ANSWER + 1)
+    except zlib.error as error:
+        raise BrokenResponse(f"the registry's answer cannot be unpacked: {error}") from None
+    if len(text) > MAX_ANSWER:
+        raise BrokenResponse(TOO_LONG)
+    return bytearray(text)
+
+
+def waiting(ends: float) -> dict[str, Any]:
+    """Return tenacity's rules: exponential pauses with jitter, at least as long as Retry-After asks, and no attempt after `ends`."""
+    import httpx
+
+    grows = wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT)
+
+    def wait(state: RetryCallState) -> float:
+        failure = state.outcome.exception() if state.outcome is not None else None
+        asked = getattr(failure, "retry_after", None)
+        return max(float(grows(state)), asked or 0.0)
+
+    def stop(state: RetryCallState) -> bool:
+        return bool(time.monotonic() + state.upcoming_sleep >= ends)
+
+    network = (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError, httpx.ProxyError)
+    return {
+        "retry": retry_if_exception_type((Passing, BrokenResponse, httpx.DecodingError, *network)),
+        "wait": wait,
+        "stop": stop,
+        "reraise": True,
+    }

@@ -25,7 +25,7 @@ _MODULES = {
     "GraceMiddleware": "_middleware",
     "aresume_graph": "_resume",
     "gated_node": "_node",
-    "resumable": "_pause",
+    "resumable": "_node",
     "resume_graph": "_resume",
 }
 

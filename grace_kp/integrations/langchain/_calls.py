@@ -31,7 +31,7 @@ from grace_kp.gating import (
     plain,
     view,
 )
-from grace_kp.integrations.langchain._hitl import action_request
+from grace_kp.integrations.langchain._interrupts import action_request
 from grace_kp.integrations.langchain._messages import tool_result
 from grace_kp.integrations.langchain._tool_guard import call_digest
 from grace_kp.integrations.langchain._tool_schema import (
@@ -277,7 +277,7 @@ class ToolCase:
         """Whether another call of the turn has the same id, so that a message about one would answer both."""
         self._is_unknown = is_unknown
         self._keeps = True
-        self._edit: tuple[str, Edit] | None = None
+        self._edit: tuple[str, ToolEdit] | None = None
 
     def validate(self, *, keeps: bool) -> ToolDecision:
         """Let the tool validate the arguments, once, and return the decision so far.
@@ -313,7 +313,7 @@ class ToolCase:
         self.decision = decision
         self.arguments = restored_values(self.call["args"], decision.validated, argument_types(self.tool))
 
-    def edited(self, changed: Mapping[str, Any]) -> Edit:
+    def edited(self, changed: Mapping[str, Any]) -> ToolEdit:
         """Return what would run with the arguments that a reviewer put in place of those that were shown.
 
         They stand for what the function gets, as what was shown does. Where the tool would make other values of them, a person is asked
@@ -332,9 +332,9 @@ class ToolCase:
                 types = argument_types(self.tool)
                 as_json, _ = json_values(values)
                 kept = kept_values(as_json, values, types) if self._keeps else {"live": values}
-                edit = Edit(restored_values(as_json, kept, types), "", as_json, kept)
+                edit = ToolEdit(restored_values(as_json, kept, types), "", as_json, kept)
             except (InvalidCall, NotHeld, ValueError) as error:
-                edit = Edit(own, str(error))
+                edit = ToolEdit(own, str(error))
             self._edit = digest, edit
         return self._edit[1]
 
@@ -484,7 +484,7 @@ class _NotHeld(Coverage):
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class ToolEdit:
     """What would run with a reviewer's arguments, or what is wrong with them."""
 
     values: dict[str, Any]
@@ -645,7 +645,7 @@ def action_for(
 ) -> dict[str, Any]:
     """Return a call as the action of a question, with its arguments or those in their place."""
     shown, unseen = json_values(case.arguments if arguments is None else arguments)
-    return action_request(case.name, shown, case.decision.reasons(), "", unseen=unseen, approval=approval)
+    return action_request(case.name, shown, case.decision.reasons(), unseen=unseen, approval=approval)
 
 
 def entry_for(decision: ToolDecision, arguments: Mapping[str, Any], outcome: str = "undecided") -> GateEntry:

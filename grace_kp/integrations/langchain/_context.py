@@ -1,22 +1,30 @@
-"""The location of LangChain in this context, from the configuration that it carries through its own threads and tasks.
+"""The surroundings of an event in LangChain: its place and the attributes in its config, and the handlers beside ours.
 
-A context variable of ours, set in a callback, would leak: streams call back in one context and continue in another.
+The location comes from the configuration that LangChain carries through its own threads and tasks. A context variable of ours, set in a
+callback, would leak: streams call back in one context and continue in another.
+
+While any handler with `run_inline` is attached, langchain-core reports the start of text models (`on_llm_start` in its
+`AsyncCallbackManager`) to such handlers only. Other handlers would then receive the end of a run whose start they have not seen.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackHandler, BaseCallbackManager
 from langchain_core.runnables.config import var_child_runnable_config
 
 from grace_kp.record import HOST
+from grace_kp.trace import render_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import FrameType
 
     from grace_kp.integrations.langchain._frames import Frame
     from grace_kp.record import Call, Run
+
 
 PLACE = "langgraph_checkpoint_ns"
 """Entry of LangGraph's metadata: the node of a graph in which an event happens."""
@@ -56,3 +64,67 @@ def _place() -> str | None:
 def register() -> None:
     """Let calls that our decorators record inside LangChain belong to LangChain's event around them."""
     HOST.register_location(_find, _place)
+
+
+SESSION_KEYS = ("langfuse_session_id", "session_id", "conversation_id", "thread_id")
+USER_KEYS = ("langfuse_user_id", "user_id")
+TAG_KEY = "langfuse_tags"
+_INTERNAL_TAGS = ("seq:", "map:", "graph:", "langsmith:", "condition:", "branch:", "fallback:")
+_INTERNAL_KEYS = ("langgraph_", "langfuse_", "ls_", "lc_", "checkpoint_", "graph_id", "__pregel")
+
+
+def attributes_of_config(tags: list[str] | None, metadata: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the attributes in the tags and metadata of a root run, without the entries of the frameworks themselves."""
+    metadata = metadata or {}
+    more = metadata.get(TAG_KEY)
+    stated = [*(tags or ()), *(more if isinstance(more, list | tuple) else ())]
+    own = {
+        key: value
+        for key, value in metadata.items()
+        if key not in SESSION_KEYS and key not in USER_KEYS and not str(key).startswith(_INTERNAL_KEYS)
+    }
+    return {
+        "tags": [tag for tag in stated if isinstance(tag, str) and not tag.startswith(_INTERNAL_TAGS)] or None,
+        "user": _first(metadata, USER_KEYS),
+        "session": _first(metadata, SESSION_KEYS),
+        "metadata": own or None,
+    }
+
+
+def _first(metadata: dict[str, Any], keys: tuple[str, ...]) -> str | None:
+    for key in keys:
+        value = metadata.get(key)
+        if value is not None and value != "":
+            return render_text(value)
+    return None
+
+
+CALLERS = 8
+"""Functions of LangChain, and of a subclass, that may stand between its manager and a handler."""
+_TEXT_MODEL_START = getattr(AsyncCallbackManager.on_llm_start, "__code__", None)
+_frame_at = sys._getframe
+
+
+class InlineHandler(BaseCallbackHandler):
+    """A handler that LangChain calls inside its event loop, several times cheaper than a hop into a thread pool, and that never waits.
+
+    It calls `include_others` at the start of a text model.
+    """
+
+    run_inline = True
+
+
+def include_others() -> None:
+    """Let all handlers know of the text model that starts, unless an inline handler that is not ours keeps it from them anyway."""
+    frame: FrameType | None = _frame_at(1)
+    for _ in range(CALLERS):
+        if frame is None or frame.f_code is _TEXT_MODEL_START:
+            break
+        frame = frame.f_back
+    else:
+        return
+    found = frame.f_locals if frame is not None else {}
+    called, others = found.get("inline_handlers"), found.get("non_inline_handlers")
+    # LangChain calls the inline handlers in this list first, and then the others in it.
+    if called and others and all(isinstance(handler, InlineHandler) for handler in called):
+        called.extend(others)

@@ -1,20 +1,31 @@
-"""One open event of LangChain: its place among the others, and what its surroundings state about it."""
+"""Open events of LangChain: the place of each among the others, what its surroundings state about it, its task, and the runs that wait.
+
+A run that waits is stored as suspended before LangGraph hands out the question, so that a process that is killed right afterwards loses nothing.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import ref
 
 from grace_kp.confidence import UNKNOWN, checked_scores
 from grace_kp.integrations.langchain._messages import documents_in, question_of
-from grace_kp.record import CURRENT, RETRIEVER, Call, Run, Spec, call_alone, located
+from grace_kp.record import CURRENT, RETRIEVER, Call, Pause, Run, Spec, call_alone, located
 from grace_kp.trace import cut, render, to_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from grace_kp.confidence import Scores
-    from grace_kp.integrations.langchain._tasks import Watch
     from grace_kp.record import Recorder
+
+    Task: TypeAlias = asyncio.Task[object]
+    Watch: TypeAlias = tuple[ref[Task], Callable[[Task], None]]
 
 MAX_OBJECTIVE = 2_000
 EVERY = "*"
@@ -29,8 +40,42 @@ AGENTS = "langchain_create_agent"
 STREAMED = {"input": ""}
 """The input that LangChain reports for a streamed chain before it has read its input."""
 
+running_loop = asyncio._get_running_loop  # None outside of a loop, where `get_running_loop` would raise an exception
 
-class Failures:
+
+class Tasks:
+    """Watches root events in the tasks that they began in, each by a callback of its task until it ends.
+
+    LangChain reports nothing when a lone tool is cancelled, or when a sequence is cancelled while its handlers are called one after another.
+    Then only the end of the task shows it.
+    """
+
+    def __init__(self, ended: Callable[[int, BaseException], None]) -> None:
+        """Call `ended` with the key of every event that is still open when its task is done, and with the task's exception."""
+        self._ended = ended
+
+    def began(self, key: int) -> Watch | None:
+        """Watch an event that begins here. Return what `unwatch` takes when it ends; None outside of any task."""
+        loop = running_loop()
+        task = None if loop is None else asyncio.current_task(loop)
+        if task is None:
+            return None
+        done = partial(self._done, key)
+        task.add_done_callback(done)
+        return ref(task), done  # weak: a task that is dropped unfinished ends its events
+
+    def _done(self, key: int, task: Task) -> None:
+        self._ended(key, asyncio.CancelledError() if task.cancelled() else RuntimeError("not ended"))
+
+
+def unwatch(watch: Watch) -> None:
+    """Let the task of an event that has ended finish without a callback."""
+    task = watch[0]()
+    if task is not None:
+        task.remove_done_callback(watch[1])
+
+
+class RunFailures:
     """The failures of one run that no callback reports."""
 
     __slots__ = ("attempts", "names")
@@ -52,7 +97,7 @@ class Frame:
     __slots__ = ("here", "home", "keys", "leaf", "name", "own", "parent", "searched", "seen")
 
     checkpoint: str | None = None
-    failures: Failures | None = None
+    failures: RunFailures | None = None
     inputs: object = None
     interrupts: list[str] = _NONE
     is_agent_model: bool = False
@@ -283,3 +328,98 @@ def objective_of(recorder: Recorder, name: str, inputs: object) -> str:
     if inputs is None or streamed(inputs) or type(inputs).__name__ == "Command":
         return name
     return cut(f"{name}({to_text(render(inputs, 200))})", limit)
+
+
+MAX_SUSPENDED = 256
+MAX_INTERRUPTS = 100
+
+
+class Suspensions:
+    """The suspended runs of one recorder that this process still holds, by thread, checkpoint and place."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.runs: OrderedDict[tuple[str, str | None, str | None], Run] = OrderedDict()
+
+    def take(self, thread: str, checkpoint: str | None, place: str | None) -> Run | None:
+        """Return the run that stopped there and forget it; None if this process has none."""
+        run = self.runs.pop((thread, checkpoint, place), None)
+        # If the reader left at the question, the checkpoint was never reported.
+        return run if run is not None or checkpoint is None else self.runs.pop((thread, None, place), None)
+
+    def give_back(self, run: Run) -> None:
+        """Keep a run that was taken but not continued."""
+        if run.pause is not None:
+            self.runs[run.pause.thread, run.pause.checkpoint, run.pause.place] = run
+
+    def stopped(self, frame: Chain, checkpoint: str, interrupts: Iterable[Any]) -> None:
+        """Note the checkpoint at which a graph stopped, at a breakpoint or at a node's question, which is stored already."""
+        frame.checkpoint = str(checkpoint)
+        frame.interrupts = [str(interrupt.id) for interrupt in interrupts]
+        self.ask(frame, interrupts)
+
+    def ask(self, frame: Frame, interrupts: Iterable[Any]) -> None:
+        """Store the runs around an interrupted node as suspended, before anybody hears of the question."""
+        if not frame.thread:
+            return
+        waiting: list[tuple[Run, Pause]] = []
+        places: set[str] = set()
+        above: Frame | None = frame
+        while above is not None:
+            if isinstance(above.own, Run):
+                place = above.place if above.parent is not None else None
+                self._note(above, interrupts)
+                waiting.append(
+                    (
+                        above.own,
+                        Pause(frame.thread, above.checkpoint, place, frozenset(places | (above.places or set()))),
+                    )
+                )
+                places = set()
+            if above.place is not None:
+                places.add(above.place)
+            above = above.parent
+        for run, _ in waiting:
+            run.asked = True
+        self._recorder.asked(waiting)
+
+    def _note(self, frame: Frame, interrupts: Iterable[Any]) -> None:
+        run = frame.own
+        if not isinstance(run, Run):
+            return
+        run.facts = facts = run.facts if run.facts is not None else {}
+        ids = [str(interrupt.id) for interrupt in interrupts if hasattr(interrupt, "id")][:MAX_INTERRUPTS]
+        if ids:
+            facts["interrupts"] = ids
+        if frame.checkpoint is not None:
+            facts["checkpoint_id"] = frame.checkpoint
+        note_steps(frame)
+
+    def suspend(self, frame: Frame, run: Run) -> None:
+        """End a run that waits; its thread, checkpoint and place find it again."""
+        thread = frame.thread or ""
+        place = frame.place if frame.parent is not None else None
+        run.facts = facts = run.facts if run.facts is not None else {}
+        note_steps(frame)
+        if frame.checkpoint is not None:
+            facts["checkpoint_id"] = frame.checkpoint
+        if frame.interrupts:
+            facts["interrupts"] = frame.interrupts
+        if thread:
+            self.runs[thread, frame.checkpoint, place] = run
+            while len(self.runs) > MAX_SUSPENDED:
+                self.runs.popitem(last=False)
+        run.suspend(Pause(thread, frame.checkpoint, place, frozenset(frame.places or ())))
+
+
+def note_steps(frame: Frame) -> None:
+    """Add the steps of the thread that a run has covered to its trace, as [first, last]."""
+    run = frame.own
+    if frame.steps is not None and isinstance(run, Run) and run.facts is not None:
+        run.facts["steps"] = list(frame.steps)
+
+
+def interrupts_of(error: BaseException) -> tuple[Any, ...]:
+    """Return the interrupts that an exception carries."""
+    found = error.args[0] if error.args else ()
+    return tuple(found) if isinstance(found, list | tuple) else ()

@@ -29,8 +29,7 @@ try:
 except ImportError:
     _Handler = BaseCallbackHandler  # type: ignore[assignment,misc]
 
-from grace_kp.integrations.langchain._context import PLACE, register
-from grace_kp.integrations.langchain._inline import InlineHandler, include_others
+from grace_kp.integrations.langchain._context import PLACE, InlineHandler, include_others, register
 from grace_kp.integrations.langchain._tool_guard import GatedTools
 from grace_kp.integrations.langchain._tool_schema import is_injected
 from grace_kp.integrations.langchain._tracking import Tracker

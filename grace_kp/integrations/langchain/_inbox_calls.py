@@ -26,14 +26,16 @@ from grace_kp.gating import (
 )
 from grace_kp.gating.programs import Asking, PausedInquiry, Questions, state_approval
 from grace_kp.integrations.langchain._calls import CONSENTED, Refusal, action_for, is_shown_as
-from grace_kp.integrations.langchain._hitl import (
+from grace_kp.integrations.langchain._interrupts import (
+    LOOK,
     decisions_in,
     hitl_request,
     looks_into_inbox,
     other_approval,
+    performed,
+    program_answer,
+    unusable,
 )
-from grace_kp.integrations.langchain._inbox_question import LOOK, program_answer, unusable
-from grace_kp.integrations.langchain._interrupting import performed
 from grace_kp.integrations.langchain._tool_schema import argument_names
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import HOST
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from grace_kp.approvals import Approval
     from grace_kp.gating import EarlierRun, GateEntry, ProgramAnswer, Step
     from grace_kp.integrations.langchain._calls import Answer, ToolCase
-    from grace_kp.integrations.langchain._pause import RunningNode
+    from grace_kp.integrations.langchain._node import RunningNode
 
     Problem = Callable[[list[InterventionResponse], Any], str]
 

@@ -40,10 +40,10 @@ from grace_kp.integrations.langchain._calls import (
     field_of,
     messages_of,
 )
-from grace_kp.integrations.langchain._pause import number_of_send, resumable, tools_of_graph
+from grace_kp.integrations.langchain._node import number_of_send, resumable, tools_of_graph
 from grace_kp.integrations.langchain._tool_guard import GatedTools, ToolConsent, guarded
 from grace_kp.integrations.langchain._tool_run import ToolRun, message_for, refused_by_schema
-from grace_kp.integrations.langchain._turn import STATE, Turn
+from grace_kp.integrations.langchain._turn import STATE, GatedCalls
 from grace_kp.record import current_run
 from grace_kp.runtime import GateSpec
 
@@ -237,7 +237,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             turn.take(case, answer_of(case, asked, await drive_async(attempt(consent_to(asked)))), asked.entry)
         return turn.update()
 
-    def _turn(self, state: object) -> Turn | None:
+    def _turn(self, state: object) -> GatedCalls | None:
         answered: set[str] = set()  # in this turn: models use the same ids again
         for message in reversed(messages_of(state)):
             if isinstance(message, ToolMessage):
@@ -245,7 +245,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             elif isinstance(message, AIMessage):
                 calls = [effective_call(call, state) for call in message.tool_calls if call["id"] not in answered]
                 cases = self._cases(calls, state)
-                return Turn(message, cases, field_of(state, STATE) or {}) if cases else None
+                return GatedCalls(message, cases, field_of(state, STATE) or {}) if cases else None
         return None
 
     # Running: around each tool

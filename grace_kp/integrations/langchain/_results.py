@@ -1,21 +1,25 @@
-"""The records of LangChain's events that have ended: calls of models, results of tools, and searches by plain functions."""
+"""The records of events that have ended: calls of models, results of tools, searches by plain functions, and failures that no callback reports.
+
+Such failures are calls of unknown tools, output that does not fit a schema, and attempts of a node. They become failed calls in the trace. A
+success is recorded only after a failure of the same name in the same run, so that a successful retry counts as one failure and one success.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.integrations.langchain._frames import holds_documents, named
-from grace_kp.integrations.langchain._messages import answer_of, documents_in, reply_of, tool_result
-from grace_kp.record import CLOSED, FAILED, HOST, NOT_CAPTURED, RETRIEVER, ModelCall, call_in
+from grace_kp.integrations.langchain._frames import Chain, RunFailures, holds_documents, named
+from grace_kp.integrations.langchain._messages import answer_of, documents_in, fields_of, reply_of, text_of, tool_result
+from grace_kp.record import CLOSED, FAILED, HOST, NOT_CAPTURED, RETRIEVER, TOOL, Call, ModelCall, call_in
 from grace_kp.trace import render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from langchain_core.outputs import LLMResult
 
     from grace_kp.integrations.langchain._frames import Frame, Specs
-    from grace_kp.record import Call
 
 
 def record_search(frame: Frame, outputs: object, specs: Specs) -> None:
@@ -42,10 +46,15 @@ def close_tool(frame: Frame, call: Call, output: object) -> None:
     call.close(result)
 
 
-def record_model(frame: Frame, response: LLMResult | None) -> str:
-    """Record a finished call of a model; return its text."""
+def record_model(frame: Frame, response: LLMResult | None, error: BaseException | None = None) -> str:
+    """Record a call of a model that has ended, by itself or by an exception; return its text until then."""
     run = frame.run
-    text, usage, model = _read(frame, response)
+    text, usage, model = _read(frame, response, failed=error is not None)
+    status = None if error is None else HOST.status_after(error)
+    failure: dict[str, Any] = {}
+    if error is not None:
+        failure["status"] = "error" if status == FAILED else status
+        failure["error"] = None if status == CLOSED else run.owner.described(error)
     run.model_called(
         ModelCall(
             str(model or frame.name),
@@ -54,26 +63,7 @@ def record_model(frame: Frame, response: LLMResult | None) -> str:
             text=text,
             usage=usage or None,
             place=frame.place,
-        )
-    )
-    return text
-
-
-def record_failed_model(frame: Frame, error: BaseException, response: LLMResult | None) -> str:
-    """Record a call of a model that an exception left; return the text until then."""
-    run = frame.run
-    text, usage, model = _read(frame, response, error=True)
-    status = HOST.status_after(error)
-    run.model_called(
-        ModelCall(
-            str(model or frame.name),
-            start=frame.start,
-            end=run.clock(),
-            text=text,
-            status="error" if status == FAILED else status,
-            error=None if status == CLOSED else run.owner.described(error),
-            usage=usage or None,
-            place=frame.place,
+            **failure,
         )
     )
     return text
@@ -98,23 +88,275 @@ def streamed_so_far(frame: Frame, left: Sequence[Frame], outputs: object) -> Any
     text = ""
     for part in left:
         if part.tokens:
-            text = record_failed_model(part, GeneratorExit(), None)
+            text = record_model(part, None, GeneratorExit())
     streamed = answer_of(outputs) if outputs is not None else None
     if isinstance(streamed, str) and text.startswith(streamed):
         return text
     return streamed if streamed is not None else text or answer_of(frame.last)
 
 
-def _read(frame: Frame, response: LLMResult | None, *, error: bool = False) -> tuple[str, dict[str, int], str | None]:
+def _read(frame: Frame, response: LLMResult | None, *, failed: bool) -> tuple[str, dict[str, int], str | None]:
     run = frame.run
     usage: dict[str, int] = {}
     model: str | None = None
     text = ""
     if response is not None:
         text, usage, model = reply_of(response)
-    if error and frame.tokens and (pieces := "".join(frame.tokens)).startswith(text):
+    if failed and frame.tokens and (pieces := "".join(frame.tokens)).startswith(text):
         text = pieces  # the response of a failed stream lacks its last piece
     if text:
         text = render_text(text, run.max_text) if run.owner.capture_output else NOT_CAPTURED
         frame.home.last = text
     return text, usage, model
+
+
+MAX_MESSAGES = 1_000
+MAX_SEEN = 16
+MAX_CAUSES = 10
+_HOOKS = (".before_agent", ".before_model", ".after_model", ".after_agent")
+"""Nodes of an agent's middleware. If they answer a call, that is a decision that it does not run, such as a rejection."""
+
+
+def failures_of(frame: Frame) -> RunFailures:
+    """Return the failures of the run around a frame."""
+    home = frame.home
+    if home.failures is None:
+        home.failures = RunFailures()
+    return home.failures
+
+
+def recorded(frame: Frame, error: BaseException) -> None:
+    """Note that an exception is in the trace, so that the node that it leaves does not count it again."""
+    above: Frame | None = frame
+    while above is not None and not above.is_node:
+        above = None if above is above.home else above.parent
+    if isinstance(above, Chain):
+        above.raised = [*(above.raised or ())[-MAX_SEEN:], error]
+
+
+def _passes_through(frame: Frame, error: BaseException) -> bool:
+    """Return whether an exception that leaves a node, or a cause of it, is recorded already."""
+    found: BaseException | None = error
+    for _ in range(MAX_CAUSES):
+        if found is None or not frame.raised:
+            return False
+        if any(found is known for known in frame.raised):
+            return True
+        found = found.__cause__ or found.__context__
+    return False
+
+
+class Unreported:
+    """Records the failures that no callback reports."""
+
+    def __init__(self, specs: Specs) -> None:
+        self._specs = specs
+
+    # Attempts of a node
+
+    def node_started(self, frame: Frame) -> None:
+        """Record the failed attempt before if a node begins again at the same place."""
+        failures = frame.home.failures
+        if failures is None or not failures.attempts or frame.place is None:
+            return
+        before = failures.attempts.pop(frame.place, None)
+        if before is None:
+            return
+        earlier, error, end = before
+        self._failed_attempt(earlier, error, end)
+        failures.names.add(frame.place)
+
+    def node_failed(self, frame: Frame, error: BaseException) -> None:
+        """Record that a node raised. A first failed attempt is kept until the node is tried again."""
+        failures = failures_of(frame)
+        if frame.place is None or HOST.status_after(error) != FAILED or _passes_through(frame, error):
+            return
+        described, end = frame.run.owner.described(error), frame.run.clock()
+        if frame.place in failures.names:
+            self._failed_attempt(frame, described, end)
+        else:
+            failures.attempts[frame.place] = (frame, described, end)
+
+    def _failed_attempt(self, frame: Frame, error: tuple[str, str], end: int) -> None:
+        if (call := self._call(frame, frame.name, {"input": frame.inputs})) is not None:
+            call.refuse(*error)
+            call.end = end
+
+    # Messages
+
+    def node_ended(self, frame: Frame, outputs: object) -> None:
+        """Record the failed calls in what a node or chain returned."""
+        failures = frame.home.failures
+        if frame.is_node and failures is not None and frame.place in failures.names:
+            failures.names.discard(frame.place)
+            if (call := self._call(frame, frame.name, {"input": frame.inputs})) is not None:
+                call.close(outputs)
+        if type(outputs) is str:
+            return  # no update of a state, and no message
+        updates = _updates(outputs)
+        if frame.is_node and updates:
+            frame.home.last = updates[-1]
+        if frame.is_node and frame.name.endswith(_HOOKS):
+            return
+        messages = list(_new_messages(outputs, updates))
+        failed = [message for message in messages if _is_tool(message) and message.status == "error"]
+        if failed:
+            self._failed_calls(frame, messages, failed)
+        elif frame.is_agent_model and any(_is_tool(message) for message in messages):
+            self._structured(frame, messages, updates)
+
+    def _failed_calls(self, frame: Frame, messages: list[Any], failed: list[Any]) -> None:
+        if any(fields_of(message).get("type") == "ai" for message in messages) and _has_nested_run(frame):
+            return  # the node is an agent; its own trace has these calls
+        old = {message.tool_call_id for message in _messages_in(frame.inputs) if _is_tool(message)}
+        answered = _answered_in(frame.inputs)
+        proposed = {call.get("id"): call for call in _proposed_in(frame.inputs) if call.get("id") not in answered}
+        reported = _calls_since(frame)
+        for message in failed:
+            if message.tool_call_id in old and message.tool_call_id not in proposed:
+                continue
+            call = proposed.get(message.tool_call_id, {})
+            name = str(message.name or call.get("name") or "tool")
+            if name in reported:
+                reported.remove(name)
+            elif not _is_gated(frame, name):
+                arguments = call.get("args")
+                self._refused(frame, name, arguments, "ToolError", text_of(message) or "the tool reported an error")
+
+    def _structured(self, frame: Frame, messages: list[Any], updates: list[Mapping[str, Any]]) -> None:
+        """Record structured output. The model's node of an agent answers calls only to read that from them."""
+        proposed = {call["id"]: call for message in messages for call in fields_of(message).get("tool_calls") or ()}
+        answers = [message for message in messages if _is_tool(message) and message.tool_call_id in proposed]
+        failed = all(update.get("structured_response") is None for update in updates)
+        failures = failures_of(frame)
+        for message in answers:
+            call = proposed[message.tool_call_id]
+            name = str(call["name"])
+            if failed:
+                failures.names.add(f"schema:{name}")
+                self._refused(frame, name, call.get("args"), "StructuredOutputError", text_of(message))
+            elif f"schema:{name}" in failures.names:
+                self._succeeded(frame, name, call.get("args"), text_of(message))
+
+    # Parsers and models
+
+    def parser_ended(self, frame: Frame, outputs: object) -> None:
+        """Record that a parser returned, if it has failed before."""
+        failures = frame.home.failures
+        if failures is not None and f"parser:{frame.name}" in failures.names:
+            self._succeeded(frame, frame.name, {"input": frame.inputs}, outputs)
+
+    def parser_failed(self, frame: Frame, error: BaseException) -> None:
+        """Record that a parser could not read the output of a model."""
+        recorded(frame, error)
+        failures_of(frame).names.add(f"parser:{frame.name}")
+        if (call := self._call(frame, frame.name, {"input": frame.inputs})) is not None:
+            call.fail(error)
+
+    def model_ended(self, frame: Frame, response: object) -> None:
+        """Record proposed calls whose arguments cannot be read."""
+        for generations in getattr(response, "generations", None) or ():
+            for generation in generations[:1]:
+                message = getattr(generation, "message", None)
+                for call in getattr(message, "invalid_tool_calls", None) or ():
+                    text = str(call.get("error") or "the arguments cannot be read")
+                    arguments = {"arguments": call.get("args")}
+                    self._refused(frame, str(call.get("name") or "tool"), arguments, "InvalidToolCall", text)
+
+    # Calls
+
+    def _call(self, frame: Frame, name: str, arguments: object, *, now: bool = False) -> Call | None:
+        named = arguments if isinstance(arguments, dict) else {"input": arguments}
+        call = call_in(frame.here, self._specs(TOOL, name, None), named)
+        if call is not None:
+            call.place = frame.place
+            if not now:
+                call.start = frame.start
+        return call
+
+    def _refused(self, frame: Frame, name: str, arguments: object, kind: str, text: str) -> None:
+        if (call := self._call(frame, name, arguments or {}, now=True)) is not None:
+            call.refuse(kind, text)
+
+    def _succeeded(self, frame: Frame, name: str, arguments: object, result: object) -> None:
+        if (call := self._call(frame, name, arguments or {}, now=True)) is not None:
+            call.close(result)
+
+
+def _calls_since(frame: Frame) -> list[str]:
+    """Return the names of the calls that were recorded since this event began."""
+    seen: set[int] = set()
+    names = []
+    for event in frame.run.events:
+        if type(event) is Call and event.start >= frame.start and id(event) not in seen:
+            seen.add(id(event))
+            names.append(event.spec.name)
+    return names
+
+
+def _has_nested_run(frame: Frame) -> bool:
+    return any(
+        type(event) is Call and event.child is not None and event.start >= frame.start for event in frame.run.events
+    )
+
+
+def _is_gated(frame: Frame, name: str) -> bool:
+    """Return whether a gate of this run has decided on an action of this name; then its entry states the outcome of the call."""
+    return any(entry.get("action") == name for entry in frame.run.decisions)
+
+
+def _is_tool(message: object) -> bool:
+    fields = fields_of(message)
+    return fields.get("type") == "tool" and {"tool_call_id", "status"} <= fields.keys()
+
+
+def _updates(outputs: Any) -> list[Mapping[str, Any]]:
+    """Return the updates of the state in the result of a node: a mapping, or those that commands carry."""
+    parts = outputs if isinstance(outputs, list | tuple) else [outputs]
+    found = []
+    for part in parts[:MAX_MESSAGES]:
+        update = part.update if type(part).__name__ == "Command" and getattr(part, "graph", None) is None else part
+        if isinstance(update, Mapping):
+            found.append(update)
+    return found
+
+
+def _new_messages(outputs: object, updates: list[Mapping[str, Any]]) -> Iterator[Any]:
+    if isinstance(outputs, list | tuple):
+        yield from (part for part in outputs[:MAX_MESSAGES] if "type" in fields_of(part))
+    for update in updates:
+        messages = update.get("messages")
+        if isinstance(messages, list | tuple):
+            yield from messages[:MAX_MESSAGES]
+        elif "type" in fields_of(messages):
+            yield messages
+
+
+def _messages_in(inputs: object) -> list[Any]:
+    """Return the messages in the input of a node, whatever the form of its state."""
+    if isinstance(inputs, Mapping) and isinstance(inputs.get("state"), Mapping | list):
+        inputs = inputs["state"]
+    found = inputs.get("messages") if isinstance(inputs, Mapping) else fields_of(inputs).get("messages", inputs)
+    return list(found[:MAX_MESSAGES]) if isinstance(found, list | tuple) else []
+
+
+def _answered_in(inputs: object) -> set[str]:
+    """Return the ids of calls in the last message of a model that had been answered before a node began."""
+    answered: set[str] = set()
+    for message in reversed(_messages_in(inputs)):
+        if fields_of(message).get("tool_calls"):
+            return answered
+        if _is_tool(message):
+            answered.add(message.tool_call_id)
+    return set()
+
+
+def _proposed_in(inputs: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the calls that a node should carry out: those of the last message of a model, or a single call."""
+    if isinstance(inputs, Mapping) and isinstance(inputs.get("tool_call"), Mapping):
+        yield inputs["tool_call"]
+        return
+    messages = _messages_in(inputs)
+    yield from (part for part in messages if isinstance(part, Mapping) and part.get("type") == "tool_call")
+    proposed = next((calls for message in reversed(messages) if (calls := fields_of(message).get("tool_calls"))), ())
+    yield from (call for call in proposed if isinstance(call, Mapping))

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from grace_kp.gating import Outcome
     from grace_kp.integrations.langchain._calls import ToolCase, ToolDecision
     from grace_kp.integrations.langchain._inbox_calls import InboxCall
-    from grace_kp.integrations.langchain._pause import RunningNode
+    from grace_kp.integrations.langchain._node import RunningNode
     from grace_kp.integrations.langchain._tool_guard import GatesTools
     from grace_kp.runtime import Grace
 

@@ -9,30 +9,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from grace_kp.integrations.langchain._config import describe
-from grace_kp.integrations.langchain._context import PLACE, frame_here
-from grace_kp.integrations.langchain._failures import Unreported, recorded
+from grace_kp.integrations.langchain._context import PLACE, attributes_of_config, frame_here
 from grace_kp.integrations.langchain._frames import (
     Chain,
     Frame,
     Specs,
+    Suspensions,
+    Tasks,
+    interrupts_of,
     named,
+    note_steps,
     objective_of,
     open_alone,
     open_here,
+    running_loop,
     streamed,
+    unwatch,
 )
 from grace_kp.integrations.langchain._messages import answer_of, proposed_by
 from grace_kp.integrations.langchain._results import (
+    Unreported,
     close_tool,
     left_in,
-    record_failed_model,
     record_model,
     record_search,
+    recorded,
     streamed_so_far,
 )
-from grace_kp.integrations.langchain._suspension import Suspensions, interrupts_of, note_steps
-from grace_kp.integrations.langchain._tasks import Tasks, running_loop, unwatch
 from grace_kp.record import AGENT, CANCELLED, CLOSED, CURRENT, HOST, SUSPENDED, Call, Pause, Run, call_in, open_run
 
 if TYPE_CHECKING:
@@ -132,7 +135,7 @@ class Tracker:
         run.framework = "langchain"
         run.facts = {} if frame.thread is None else {"thread_id": frame.thread}
         if tags or metadata:
-            describe(run, tags, metadata)
+            run.update(**attributes_of_config(tags, metadata))
         if running_loop() is not None:
             frame.task = self.tasks.began(key)
         frame.keys.add(key)
@@ -381,7 +384,7 @@ class Tracker:
     def model_failed(self, error: BaseException, run_id: UUID, response: LLMResult | None = None) -> None:
         """Record that an exception left a model, with the part of its response until then, if any."""
         if frame := self._done(run_id):
-            text = record_failed_model(frame, error, response)
+            text = record_model(frame, response, error)
             recorded(frame, error)
             if frame.own is not frame.run:
                 return

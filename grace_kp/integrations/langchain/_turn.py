@@ -19,14 +19,15 @@ from grace_kp.integrations.langchain._calls import (
     json_values,
     settle,
 )
-from grace_kp.integrations.langchain._hitl import (
+from grace_kp.integrations.langchain._interrupts import (
+    MAX_QUESTIONS,
     decisions_in,
     edited_name,
     hitl_request,
+    performed,
     unseen_problem,
 )
-from grace_kp.integrations.langchain._interrupting import MAX_QUESTIONS, performed
-from grace_kp.integrations.langchain._pause import resumable
+from grace_kp.integrations.langchain._node import resumable
 from grace_kp.integrations.langchain._tool_run import ledger_key
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import HOST
@@ -45,7 +46,7 @@ STATE = "grace_gates"
 OTHER_CALLS = "the earlier answer belongs to other calls; decide about these"
 
 
-class Turn:
+class GatedCalls:
     """The gated calls of one message of the model, on their way to a decision each."""
 
     def __init__(self, message: AIMessage, cases: list[ToolCase], decided: Mapping[str, Any]) -> None:

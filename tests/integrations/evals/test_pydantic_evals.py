@@ -1,19 +1,22 @@
-"""Our suites inside of the real pydantic-evals."""
+"""Our suites inside of the real pydantic-evals, and what a case of another framework may state as expected."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
+from pydantic_evals import Case, Dataset
 
 import grace_kp as gk
 from grace_kp import scorers as sc
+from grace_kp.errors import brief
+from grace_kp.integrations._expected import as_expectation
+from grace_kp.integrations.pydantic_evals import SuiteEvaluator
+from grace_kp.scorers import EditExpectation
 
 pytest.importorskip("pydantic_evals", reason="needs the extra pydantic-evals")
 
-from pydantic_evals import Case, Dataset
-
-from grace_kp.integrations.pydantic_evals import SuiteEvaluator
 
 WANTED = sc.EditExpectation([sc.Operation("update", "a")], patterns={"Invoice": ["total"]})
 
@@ -126,3 +129,23 @@ def test_a_suite_in_a_dataset_s_file(tmp_path):
 def test_an_unknown_preset():
     with pytest.raises(sc.SuiteError, match="a preset must be one of"):
         SuiteEvaluator("harsh")
+
+
+def test_an_expectation_is_taken_as_it_is():
+    """An `EditExpectation` needs no reading."""
+    expectation = EditExpectation(patterns={"result": ["paid"]})
+    assert expectation is as_expectation(expectation, "expected_output")
+
+
+def test_an_object_with_its_fields_is_read():
+    """What a dataset's file can hold means the same."""
+    expected = EditExpectation(patterns={"result": ["paid"]})
+    assert expected == as_expectation({"patterns": {"result": ["paid"]}}, "expected_output")
+
+
+@pytest.mark.parametrize("value", [3, None, "paid", ["paid"]])
+def test_anything_else_is_refused_with_its_place(value):
+    """The error names the place in the case, what is allowed, and the value."""
+    message = re.escape(f"the place must be an EditExpectation or an object with its fields, not {brief(value)}")
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        as_expectation(value, "the place")

@@ -18,9 +18,9 @@ def registry():
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch):
     """Attempts follow each other at once, except where the server asks for time."""
-    from grace_kp.integrations.knowledgepulse import _sending
+    from grace_kp.integrations.knowledgepulse import _outbox
 
-    monkeypatch.setattr(_sending, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(_outbox, "FIRST_WAIT", 0.001)
 
 
 @pytest.fixture

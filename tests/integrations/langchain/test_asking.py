@@ -1,4 +1,4 @@
-"""A question to a person: what is stored before it is asked, and what becomes of a trace whose question is never answered."""
+"""A question to a person: what is stored before it is asked, which calls it is about, and a trace whose question is never answered."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ import signal
 import sys
 from typing import Annotated, TypedDict
 
-import pytest
-
-pytest.importorskip("langgraph", reason="needs the extra langchain")
-
 import langgraph.types
+import pytest
 from langchain.agents import create_agent
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
@@ -29,7 +26,9 @@ import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 from tests import warm
 
-from .conftest import says, steps
+from .conftest import Script, message_of, says, steps
+
+pytest.importorskip("langgraph", reason="needs the extra langchain")
 
 
 class State(TypedDict):
@@ -412,3 +411,40 @@ async def test_a_run_that_is_cancelled_between_two_handlers_ends(grace, handler,
     (trace,) = grace.store.query()
     assert "cancelled" == trace.grace["status"]
     assert {} == handler.tracker.frames
+
+
+pytest.importorskip("langchain.agents", reason="needs the extra langchain")
+
+
+@pytest.mark.parametrize("reviewer", [None, gk.InboxReviewer()])
+def test_only_what_needs_a_person_is_asked_about(reviewer):
+    """With and without an inbox, the other calls of the message have their decision already."""
+    ran = []
+
+    def named(name):
+        def run(x: int) -> str:
+            """Run."""
+            ran.append((name, x))
+            return name
+
+        return tool(name)(run)
+
+    calls = [("silent", {"x": 1}), ("asked", {"x": 2}), ("denied", {"x": 3}), ("free", {"x": 4})]
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="notify", reviewer=reviewer) as grace:
+        gates = {
+            "silent": gk.Policy(thresholds=gk.Thresholds(silent=0.0, notify=0.0, confirm=0.0)),
+            "asked": "confirm",
+            "denied": "deny",
+        }
+        script = Script(responses=[message_of(calls), message_of("done")])
+        agent = create_agent(
+            script,
+            [named(name) for name, _ in calls],
+            middleware=[GraceMiddleware(grace, gates=gates)],
+            checkpointer=InMemorySaver(),
+        )
+        config = {"configurable": {"thread_id": "1"}}
+        out = agent.invoke({"messages": [("user", "go")]}, config)
+        assert ["asked"] == [action["name"] for action in out["__interrupt__"][0].value["action_requests"]]
+        agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), config)
+    assert [("asked", 2), ("free", 4), ("silent", 1)] == sorted(ran)

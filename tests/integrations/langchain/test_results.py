@@ -1,28 +1,33 @@
-"""What runs cost and what is left of them: tokens of nested runs, agents as tools, streams that are dropped, models that only propose."""
+"""What is recorded of results: texts and questions in all forms, tokens, agents as tools, dropped streams, and nothing without capture."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Annotated
+import operator
+from typing import Annotated, TypedDict
 
 import pytest
-
-pytest.importorskip("langgraph", reason="needs the extra langchain")
-
 from langchain.agents import create_agent
+from langchain_core.caches import InMemoryCache
 from langchain_core.language_models import FakeListChatModel, FakeListLLM
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import GenerationChunk
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 
+import grace_kp as gk
 from grace_kp.confidence import factors_from_trace
+from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware, gated_node
+from grace_kp.testing import ScriptedReviewer
 
 from .conftest import message_of, says, statuses, steps
+
+pytest.importorskip("langgraph", reason="needs the extra langchain")
 
 
 class Pieces(FakeListLLM):
@@ -363,3 +368,189 @@ def test_a_text_that_only_looks_like_a_failure_is_none(grace, handler, text):
     agent = create_agent(says([("look", {"q": "x"})], "done"), [look])
     agent.invoke(question(), {"callbacks": [handler]})
     assert ["ok"] == [one.status for one in grace.store.query()[0].calls]
+
+
+@tool
+def search(query: str) -> str:
+    """Search."""
+    return f"found {query}"
+
+
+def only(grace):
+    (trace,) = grace.store.query()
+    return trace
+
+
+def test_tokens_and_models_are_kept_and_proposals_are_no_steps(grace, handler):
+    said = AIMessage(
+        [{"type": "text", "text": "hello"}],
+        tool_calls=[{"name": "search", "args": {"query": "x"}, "id": "1"}],
+        usage_metadata={"input_tokens": 7, "output_tokens": 5, "total_tokens": 12},
+        response_metadata={"model_name": "m-1"},
+    )
+    chain = RunnableLambda(lambda _: [says(said).invoke("a"), says(said).invoke("b")][0])
+    chain.invoke("q", {"callbacks": [handler]})
+    trace = only(grace)
+    assert [("thought", "hello"), ("thought", "hello")] == steps(trace)
+    assert {"input_tokens": 14, "output_tokens": 10, "total_tokens": 24} == trace.grace["usage"]
+    assert ["m-1", "m-1"] == [call["model"] for call in trace.grace["model_calls"]]
+    assert [0, 1] == [call["step"] for call in trace.grace["model_calls"]]
+
+
+def test_an_answer_from_the_cache_is_recorded_and_costs_no_tokens(grace, handler):
+    said = AIMessage("hello", usage_metadata={"input_tokens": 7, "output_tokens": 5, "total_tokens": 12})
+    model = says(said)
+    model.cache = InMemoryCache()
+    RunnableLambda(lambda _: [model.invoke("a") for _ in range(3)].pop()).invoke("q", {"callbacks": [handler]})
+    trace = only(grace)
+    assert [("thought", "hello")] * 3 == steps(trace)
+    assert {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12} == trace.grace["usage"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "objective"),
+    [
+        ("plain", "plain"),
+        ({"input": "in a dict"}, "in a dict"),
+        ({"count": 3, "topic": "named"}, "named"),
+        ({"messages": [HumanMessage("first"), AIMessage("said"), HumanMessage("last")]}, "last"),
+        ({"messages": [("user", "a pair")]}, "a pair"),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": "blocks"}]}]}, "blocks"),
+        ([HumanMessage("a list")], "a list"),
+        (HumanMessage("a message"), "a message"),
+        (3, "step(3)"),
+    ],
+)
+def test_the_objective_is_what_is_asked(grace, handler, inputs, objective):
+    RunnableLambda(lambda _: "x", name="step").invoke(inputs, {"callbacks": [handler]})
+    assert objective == only(grace).task.objective
+
+
+def test_no_property_of_a_result_runs(grace, handler):
+    """A lazy relation of a row would be loaded once per result."""
+    ran = []
+
+    class Row:
+        def __init__(self, number):
+            self.number = number
+
+        def load(self):
+            ran.append(self.number)
+            raise SystemExit
+
+        type = tool_call_id = status = update = page_content = metadata = artifact = property(load)
+
+    @tool
+    def rows(query: str) -> list:
+        """Search."""
+        return [Row(number) for number in range(3)]
+
+    chain = RunnableLambda(lambda _: rows.invoke("x"))
+    assert [0, 1, 2] == [row.number for row in chain.invoke("q", {"callbacks": [handler]})]
+    assert [] == ran
+    assert ["ok"] == [call.status for call in only(grace).calls]
+
+
+ORDER = "order 4711 in blue"
+R = gk.InterventionResponse
+QUESTION = {"messages": [("user", "Refund it.")]}
+DECISIONS = [
+    {"type": "approve"},
+    {"type": "edit", "edited_action": {"name": "refund", "args": {"order": f"{ORDER} twice"}}},
+    {"type": "reject", "message": f"not {ORDER}"},
+    {"type": "respond", "message": f"not {ORDER}"},
+]
+
+
+@tool
+def refund(order: str) -> str:
+    """Refund an order."""
+    return f"{order} is refunded"
+
+
+def quiet(reviewer=None):
+    return gk.Grace(
+        store="memory:",
+        evaluator=None,
+        embedder=None,
+        unmeasured="notify",
+        reviewer=reviewer,
+        capture_input=False,
+        capture_output=False,
+    )
+
+
+def agent_of(grace, saver=None, floor="confirm"):
+    model = says([("refund", {"order": ORDER})], "done")
+    return create_agent(model, [refund], middleware=[GraceMiddleware(grace, {"refund": floor})], checkpointer=saver)
+
+
+def config_of(grace):
+    return {"configurable": {"thread_id": "1"}, "callbacks": [GraceCallbackHandler(grace)]}
+
+
+def stored(grace):
+    grace.flush()
+    return str([trace.to_dict() for trace in grace.store.query()])
+
+
+@pytest.mark.parametrize("decision", DECISIONS, ids=lambda decision: decision["type"])
+def test_an_interrupt_shows_what_no_trace_stores(decision):
+    """Before and after the answer."""
+    grace = quiet()
+    app, config = agent_of(grace, InMemorySaver()), config_of(grace)
+    (question,) = app.invoke(QUESTION, config)["__interrupt__"]
+    assert {"order": ORDER} == question.value["action_requests"][0]["args"]
+    assert ORDER not in stored(grace)
+    app.invoke(Command(resume={"decisions": [decision]}), config)
+    assert ORDER not in stored(grace)
+    (trace,) = grace.store.query()
+    assert {"order": "[not captured]"} == trace.decisions[-1].arguments
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        R("proceed"),
+        R("modify", modified={"order": f"{ORDER} twice"}),
+        R("cancel", user_input=ORDER),
+        R("input", user_input=ORDER),
+    ],
+    ids=lambda answer: str(answer.action),
+)
+def test_a_reviewer_of_a_tool_sees_what_no_trace_stores(answer):
+    """Without a checkpointer."""
+    reviewer = ScriptedReviewer(answer)
+    grace = quiet(reviewer)
+    agent_of(grace).invoke(QUESTION, config_of(grace))
+    assert ORDER == reviewer.requests[0].arguments["order"]
+    assert ORDER not in stored(grace)
+
+
+def test_a_notice_of_a_tool_is_stored_without_arguments():
+    """It says where it went."""
+    grace = quiet()
+    agent_of(grace, InMemorySaver(), floor="notify").invoke(QUESTION, config_of(grace))
+    assert ORDER not in stored(grace)
+    (trace,) = grace.store.query()
+    assert {"to": "log", "text": "[not captured]"} == trace.grace["decisions"][0]["notice"]
+
+
+class State(TypedDict):
+    order: str
+    said: Annotated[list, operator.add]
+
+
+@pytest.mark.parametrize("decision", [DECISIONS[0], DECISIONS[2]], ids=lambda decision: decision["type"])
+def test_a_gated_node_stores_no_state(decision):
+    """The question has the state."""
+    grace = quiet()
+    graph = StateGraph(State)
+    graph.add_node("refund", gated_node(grace, lambda state: {"said": [state["order"]]}, floor="confirm"))
+    graph.add_edge(START, "refund")
+    app, config = graph.compile(checkpointer=InMemorySaver()), config_of(grace)
+    (question,) = app.invoke({"order": ORDER}, config)["__interrupt__"]
+    assert ORDER in str(question.value["action_requests"][0]["args"])
+    with contextlib.suppress(gk.ActionCancelled):
+        app.invoke(Command(resume={"decisions": [decision]}), config)
+    assert ORDER not in stored(grace)

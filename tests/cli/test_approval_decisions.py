@@ -1,7 +1,8 @@
-"""Decisions from the command line: confirmed at a terminal, with --yes elsewhere, bound to what was shown."""
+"""Decisions and edits from the command line: which person and store, confirmed at a terminal, with --yes elsewhere, bound to what was shown."""
 
 from __future__ import annotations
 
+import getpass
 import json
 import sys
 import time
@@ -10,8 +11,12 @@ import pexpect
 import pytest
 
 from grace_kp.approvals import Actor, Desk
+from grace_kp.cli import _lookup
+from grace_kp.cli._approval_decisions import changed_values, edited
+from grace_kp.errors import EditRefused
 from grace_kp.store import open_store
-from tests.cli.approvals import filed, state_of
+from tests.approvals.receivers import SECRET, receiver
+from tests.cli.approvals import SCHEMA, filed, pending, state_of
 from tests.cli.program import ROOT
 
 
@@ -210,3 +215,134 @@ def test_one_confirmation_is_for_all_that_ask_the_same(url, terminal):
     assert 0 == ended(child)
     assert ["approved"] * 2 == [state_of(url, each).state for each in alike]
     assert ["pending"] * 2 == [state_of(url, each).state for each in others]
+
+
+ENCODED = {
+    "invoice": "A-1", "euros": 40, "memo": None, "day": {"$date": "2026-01-31"}, "rate": {"$decimal": "1.10"}, "tags": ["a"], "big": {"$int": "9007199254740993"},
+}  # fmt: skip
+OPTIONAL = {"type": "object", "properties": {"memo": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}
+
+
+@pytest.mark.parametrize(
+    ("change", "schema", "value"),
+    [
+        ("euros=20", SCHEMA, 20),
+        ("euros=20", {}, 20),
+        ("invoice=20", SCHEMA, "20"),
+        ("invoice=20", {}, "20"),
+        ("invoice=a=b:c", {}, "a=b:c"),
+        ("invoice=", {}, ""),
+        ("memo=20", OPTIONAL, "20"),
+        ("memo:=null", OPTIONAL, None),
+        ('memo:="null"', OPTIONAL, "null"),
+        ("day=2026-02-01", {}, {"$date": "2026-02-01"}),
+        ("rate=2.50", {}, {"$decimal": "2.50"}),
+        ("big=9007199254740995", {}, {"$int": "9007199254740995"}),
+        ('tags=["b"]', {}, ["b"]),
+        ('invoice:={"a": 1}', {}, {"a": 1}),
+        ("euros=20", {"properties": []}, 20),
+        ("euros=20", {"properties": {"euros": {"type": {}, "anyOf": 5}}}, 20),
+        ("invoice=20", {"properties": {"invoice": {"type": [[], "string"], "anyOf": [5]}}}, "20"),
+    ],
+)
+def test_the_kind_of_a_value_is_that_of_its_parameter(change, schema, value):
+    """From the schema, else from the value that is there; `:=` is JSON whatever the parameter."""
+    name = change.partition("=")[0].rstrip(":")
+    assert {name: value} == changed_values(pending(encoded=ENCODED, schema=schema), [change])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["euros"], "must read NAME=VALUE"),
+        (["cents=1"], "no parameter 'cents'; known are invoice, euros"),
+        (["euros=1", "euros=2"], "stands twice"),
+        (["euros=x"], "must be JSON"),
+        (["euros=NaN"], "must be JSON"),
+        (["memo=null"], "null may be the text or no value"),
+        (["=1"], "must read NAME=VALUE"),
+    ],
+)
+def test_changes_that_cannot_be_read_are_refused(changes, message):
+    """With what to write instead."""
+    with pytest.raises(EditRefused, match=message):
+        changed_values(pending(encoded=ENCODED, schema=OPTIONAL), changes)
+
+
+def test_the_preview_shows_what_was_asked():
+    """Also where it was edited before."""
+    once = edited(pending(encoded=ENCODED), {"euros": 20})
+    assert (20, 40) == (once.arguments["euros"], once.asked["euros"])
+    assert (10, 40) == (edited(once, {"euros": 10}).arguments["euros"], edited(once, {"euros": 10}).asked["euros"])
+
+
+def test_a_damaged_encoding_is_refused():
+    """Nothing is shown that would not run."""
+    with pytest.raises(EditRefused):
+        edited(pending(), {"euros": {"$date": "tomorrow"}})
+
+
+def test_an_edit_is_a_decision(command, url):
+    """It needs --yes without a terminal; key fields stay as they are."""
+    approval = filed(url, "A-1")[0]
+    assert 2 == command("approvals", "edit", approval.id, "euros=20", "--store", url).returncode
+    assert 1 == command("approvals", "edit", approval.id, "invoice=A-2", "--yes", "--store", url).returncode
+    assert "pending" == state_of(url, approval).state
+    ran = command("approvals", "edit", approval.id, "euros=20", "memo=20", "--yes", "--store", url, columns=200)
+    now = state_of(url, approval)
+    assert (0, "edited", {"invoice": "A-1", "euros": 20, "memo": "20"}) == (ran.returncode, now.state, now.arguments)
+    assert now.digest in ran.stdout
+
+
+def test_the_person_is_the_user_of_the_operating_system_unless_stated(command, url):
+    """Recorded as stated, with the channel."""
+    first, second = filed(url, "A-1", "A-2")
+    command("approvals", "reject", first.id, "--yes", "--store", url)
+    command("approvals", "reject", second.id, "--yes", "--by", "ana", "--store", url)
+    actors = [state_of(url, approval).decision.actor for approval in (first, second)]
+    assert [(getpass.getuser(), "cli", False), ("ana", "cli", False)] == [
+        (who.name, who.channel, who.authenticated) for who in actors
+    ]
+
+
+def test_an_empty_name_is_wrong_usage(command, url):
+    """Nothing is decided."""
+    approval = filed(url, "A-1")[0]
+    assert 2 == command("approvals", "reject", approval.id, "--yes", "--by", " ", "--store", url).returncode
+    assert "pending" == state_of(url, approval).state
+
+
+def test_groups_come_from_the_settings(command, url, monkeypatch):
+    """A reviewer who is in no group of the request may not decide it."""
+    approval = filed(url, "A-1", groups=("finance",))[0]
+    monkeypatch.setenv("GRACE_KP_REVIEWERS", "ana=finance,bob=legal")
+    refused = command("approvals", "approve", approval.id, "--yes", "--by", "bob", "--store", url)
+    assert (1, 1) == (refused.returncode, refused.stderr.count("\n"))
+    assert "pending" == state_of(url, approval).state
+    assert 0 == command("approvals", "approve", approval.id, "--yes", "--by", "ana", "--store", url).returncode
+
+
+def test_a_decision_notifies_the_receiver_of_the_settings(command, url, monkeypatch):
+    """Also one that the store does not know yet, without another process."""
+    approval = filed(url, "A-1")[0]
+    with receiver() as hook:
+        monkeypatch.setenv("GRACE_KP_WEBHOOK_URL", hook.url)
+        monkeypatch.setenv("GRACE_KP_WEBHOOK_SECRET", SECRET)
+        ran = command("approvals", "approve", approval.id, "--yes", "--by", "ana", "--store", url)
+        assert (0, "") == (ran.returncode, ran.stderr)
+        assert ["approval.decided"] == [json.loads(body)["type"] for _, body, _ in hook.messages]
+
+
+@pytest.mark.parametrize(
+    ("secret", "stated"), [("", "nobody is notified"), (SECRET, "1 notifications were not delivered to http://")]
+)
+def test_a_receiver_that_fails_changes_no_decision(command, url, monkeypatch, secret, stated):
+    """It is stated, and bounded in time; the next process sends what is left."""
+    monkeypatch.setattr(_lookup, "NOTIFY_SECONDS", 0.3)
+    approval = filed(url, "A-1")[0]
+    with receiver() as hook:
+        hook.lasting_answer = 503
+        monkeypatch.setenv("GRACE_KP_WEBHOOK_URL", hook.url)
+        monkeypatch.setenv("GRACE_KP_WEBHOOK_SECRET", secret)
+        ran = command("approvals", "approve", approval.id, "--yes", "--by", "ana", "--store", url)
+    assert (0, "approved", True) == (ran.returncode, state_of(url, approval).state, stated in ran.stderr)

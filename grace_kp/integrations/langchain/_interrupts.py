@@ -1,16 +1,24 @@
-"""Requests and decisions in the form of LangChain's human-in-the-loop middleware, so that front ends made for it work.
+"""Questions by LangGraph's interrupt, in the form of LangChain's human-in-the-loop middleware, so that front ends made for it work.
 
 A request lists actions and the decisions that are allowed about each. An answer lists one decision for each action, in the same order.
+`Interrupting` asks in a node; `InboxQuestion` asks about a request that also waits in the inbox, where the first answer decides.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from grace_kp.gating import InterventionResponse
+from grace_kp.gating import Failed, InterventionResponse, ProgramAnswer, plain, view
 from grace_kp.levels import InterventionAction, InterventionLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from grace_kp.gating import InterventionRequest, Step, Work
+
 
 APPROVALS = "approvals"
 """Field of an answer with the ids of requests that are decided in the inbox."""
@@ -24,7 +32,6 @@ def action_request(
     name: str,
     arguments: Mapping[str, Any],
     reasons: Mapping[str, Any],
-    description: str,
     *,
     hidden: Mapping[str, int] | None = None,
     unseen: Sequence[str] = (),
@@ -36,7 +43,6 @@ def action_request(
         name: the action.
         arguments: the arguments of the call, as JSON values.
         reasons: the other fields.
-        description: a text for people; derived from the rest when empty.
         hidden: number of characters that `arguments` does not show, by argument. The action cannot be approved as it is.
         unseen: arguments that JSON cannot show in full. Approving needs their names.
         approval: the id of its request in the inbox.
@@ -44,7 +50,7 @@ def action_request(
     action = {
         "name": name,
         "args": dict(arguments),
-        "description": description or _description(name, arguments, reasons),
+        "description": _description(name, arguments, reasons),
         "level": reasons["level"],
         "score": reasons["score"],
         "breakdown": dict(reasons["breakdown"]),
@@ -176,3 +182,170 @@ def edited_name(answer: Any, number: int) -> str | None:
     edited = decisions[number].get("edited_action") if number < len(decisions) else None
     name = edited.get("name") if isinstance(edited, Mapping) else None
     return name if isinstance(name, str) else None
+
+
+ORIGIN = "langgraph"
+MAX_QUESTIONS = 4
+
+
+class Interrupting:
+    """A reviewer that raises LangGraph's interrupt. Its answer is the value that the graph is resumed with.
+
+    The checkpoint keeps the question, so the question holds no secret that the checkpoint does not hold already.
+    """
+
+    pauses = True
+    name = "interrupt"
+
+    def __init__(self, checkpointed: Callable[[], Iterator[str]] = lambda: iter(())) -> None:
+        """Ask in a node.
+
+        Args:
+            checkpointed: returns the texts of the state that the checkpoint holds.
+        """
+        self._checkpointed = checkpointed
+
+    def stores(self, text: str) -> bool:
+        """Return whether the checkpoint holds this text already, alone or inside another."""
+        return any(text in held for held in self._checkpointed())
+
+    def review(self, request: InterventionRequest) -> InterventionResponse:
+        """Ask, and return when the graph is resumed.
+
+        Raises:
+            GraphInterrupt: the graph stops here and waits.
+        """
+        from langgraph.types import interrupt
+
+        action, shown, unseen = action_of(request)
+        problem = request.problem
+        for _ in range(MAX_QUESTIONS):
+            answer = interrupt(hitl_request([action], problem))
+            responses, problem = decisions_in(answer, 1)
+            if not responses:
+                continue
+            response = with_own_values(responses[0], request, shown)
+            problem = problem_with_answer(request, answer, response, unseen)
+            if not problem:
+                return (
+                    replace(response, selected_option="run unseen") if unseen and response.should_continue else response
+                )
+        return InterventionResponse(InterventionAction.CANCEL, user_input=f"no usable answer: {problem}")
+
+
+def action_of(
+    request: InterventionRequest, approval: str | None = None
+) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """Return the action of a question, the arguments that it shows, and the names of those that it cannot show in full."""
+    views = {name: view(value) for name, value in request.arguments.items()}
+    shown = {name: plain(seen.root) for name, seen in views.items()}
+    unseen = [name for name, seen in views.items() if seen.opaque]
+    reasons = _reasons(request)
+    action = action_request(request.action, shown, reasons, hidden=request.hidden, unseen=unseen, approval=approval)
+    return action, shown, unseen
+
+
+def problem_with_answer(
+    request: InterventionRequest, answer: Any, response: InterventionResponse, unseen: list[str]
+) -> str:
+    """Return why a decision in an answer does not count; an empty text where it does."""
+    return _name_problem(request, answer, response) or unseen_problem(answer, 0, _kept(response, request, unseen))
+
+
+def _reasons(request: InterventionRequest) -> dict[str, Any]:
+    score = request.confidence
+    return {
+        "level": str(request.level),
+        "score": request.decision.confidence_score,
+        "breakdown": {} if score is None else score.evaluated,
+        "penalties": [] if score is None else score.penalties_applied,
+        "reason": request.reason,
+    }
+
+
+def with_own_values(
+    response: InterventionResponse, request: InterventionRequest, shown: dict[str, Any]
+) -> InterventionResponse:
+    """Return the response with the real objects in place of their JSON form, where the reviewer sent that back unchanged."""
+    if response.action is not InterventionAction.MODIFY:
+        return response
+    changes = {
+        name: request.arguments[name] if name in shown and value == shown[name] else value
+        for name, value in (response.modified or {}).items()
+    }
+    return replace(response, modified=changes)
+
+
+def _kept(response: InterventionResponse, request: InterventionRequest, names: list[str]) -> list[str]:
+    """Return those of these arguments that an action would run with unchanged."""
+    if response.action is InterventionAction.MODIFY:
+        changes = response.modified or {}
+        return [name for name in names if changes.get(name, request.arguments[name]) is request.arguments[name]]
+    return names if response.action is InterventionAction.PROCEED else []
+
+
+def _name_problem(request: InterventionRequest, answer: Any, response: InterventionResponse) -> str:
+    other = edited_name(answer, 0) if response.action is InterventionAction.MODIFY else None
+    if other in {None, request.action}:
+        return ""
+    return f"decision 0: the name cannot be changed (from {request.action} to {other}); reject it and say so"
+
+
+def performed(step: Work) -> Generator[Step, Any, Any]:
+    """Return what a step gave.
+
+    Raises:
+        Exception: it failed, or the graph pauses here. The node is run again.
+    """
+    answer = yield step
+    if isinstance(answer, Failed):
+        raise answer.error
+    return answer
+
+
+class InboxQuestion(Interrupting):
+    """A reviewer that raises LangGraph's interrupt once. Whoever asks decides whether the answer counts, and asks again."""
+
+    def __init__(self, approval: str, checkpointed: Callable[[], Iterator[str]]) -> None:
+        """Ask about a request.
+
+        Args:
+            approval: its id.
+            checkpointed: returns the texts of the state that the checkpoint holds.
+        """
+        super().__init__(checkpointed)
+        self._approval = approval
+
+    def review(self, request: InterventionRequest) -> ProgramAnswer:
+        """Ask, and return when the graph is resumed.
+
+        Raises:
+            GraphInterrupt: the graph stops here and waits.
+        """
+        from langgraph.types import interrupt
+
+        action, shown, unseen = action_of(request, self._approval)
+        answer = interrupt(hitl_request([action], request.problem))
+        if looks_into_inbox(answer):
+            return LOOK
+        responses, problem = decisions_in(answer, 1)
+        problem = problem or other_approval(answer, [self._approval])
+        if problem:
+            return unusable(problem)
+        response = with_own_values(responses[0], request, shown)
+        problem = problem_with_answer(request, answer, response, unseen)
+        return unusable(problem) if problem else program_answer(response)
+
+
+LOOK = ProgramAnswer(InterventionAction.RETRY, looks=True)
+
+
+def unusable(problem: str) -> ProgramAnswer:
+    """Return an answer that cannot be used."""
+    return ProgramAnswer(InterventionAction.CANCEL, problem=problem)
+
+
+def program_answer(response: InterventionResponse) -> ProgramAnswer:
+    """Return a decision in an answer. Where it does not state who decides, the graph does."""
+    fields: dict[str, Any] = {name: getattr(response, name) for name in response.__dataclass_fields__}
+    return replace(ProgramAnswer(**fields), reviewer=ORIGIN if response.reviewer == PERSON else response.reviewer)

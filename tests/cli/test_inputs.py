@@ -1,4 +1,4 @@
-"""Files that `grace-kp score` and `traces import` cannot read, in whole or in part: few lines, every count right."""
+"""What commands read: files that are unreadable in whole or in part are reported in few lines with every count right; modules of the user."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pexpect
 import pytest
+
+from grace_kp.cli._inputs import load_module
+from grace_kp.errors import GraceError
 
 RUN = {
     "task_id": 1,
@@ -100,3 +103,34 @@ def test_long_work_shows_its_share_and_what_remains_in_a_terminal(written):
     child.expect(pexpect.EOF)
     child.close()
     assert 0 == child.exitstatus
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch):
+    """Imported modules and folders are forgotten afterwards."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield
+    for name in ("mine_by_name", "mine_by_path", "grace_kp_import_json"):
+        sys.modules.pop(name, None)
+
+
+def test_by_name_and_by_path(tmp_path, monkeypatch):
+    """A file with the name of a loaded module does not replace it."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine_by_name", "mine_by_path", "json"):
+        (tmp_path / f"{name}.py").write_text("answer = 42\n")
+    assert 42 == load_module("mine_by_name", "work").answer
+    assert 42 == load_module(str(tmp_path / "mine_by_path.py"), "work").answer
+    loaded = sys.modules["json"]
+    assert 42 == load_module(str(tmp_path / "json.py"), "work").answer
+    assert loaded is sys.modules["json"]
+
+
+@pytest.mark.parametrize(
+    "text", ["raise ValueError('no')", "import sys; sys.exit(3)", "(", "import nothing_of_this_name"]
+)
+def test_whatever_a_module_raises_is_one_error(tmp_path, text):
+    """It names the argument."""
+    (tmp_path / "mine_by_path.py").write_text(text)
+    with pytest.raises(GraceError, match=r"^work .*mine_by_path\.py: "):
+        load_module(str(tmp_path / "mine_by_path.py"), "work")

@@ -1,18 +1,23 @@
-"""The traces of input files for commands that process them; unreadable parts are reported briefly and counted."""
+"""What commands read: the traces of files, whose unreadable parts are reported briefly and counted, and modules of the user."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.cli._output import progress, say_error
-from grace_kp.errors import InvalidRecord
-from grace_kp.trace import read_traces
+from grace_kp.errors import GraceError, InvalidRecord
+from grace_kp.trace import describe_error, read_traces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import ModuleType
 
     from grace_kp.trace import ReasoningTrace
+
 
 T = TypeVar("T")
 REPORTED = 5
@@ -113,7 +118,7 @@ def _items(
             yield from read(name, name)
             return
         with file:
-            yield from read(Counted(file, work), name)
+            yield from read(CountedFile(file, work), name)
     except InvalidRecord as error:
         yield error
 
@@ -132,7 +137,7 @@ class Position:
         return self.read
 
 
-class Counted:
+class CountedFile:
     """A file that adds the bytes read to a position."""
 
     def __init__(self, file: IO[bytes], work: Position) -> None:
@@ -149,3 +154,34 @@ class Counted:
     def fileno(self) -> int:
         """Return the number of the open file."""
         return self._file.fileno()
+
+
+def load_module(name: str, label: str) -> ModuleType:
+    """Import a module by its name, also from the working folder, or a file by its path.
+
+    Args:
+        name: name or path, which ends in `.py`.
+        label: what the message calls the argument.
+
+    Raises:
+        GraceError: it cannot be imported.
+    """
+    file = Path(name)
+    try:
+        if name.endswith(".py"):
+            sys.path.insert(0, str(file.resolve().parent))
+            # A file may have the name of a loaded module, and must not replace it.
+            module_name = f"grace_kp_import_{file.stem}" if file.stem in sys.modules else file.stem
+            spec = importlib.util.spec_from_file_location(module_name, file)
+            if spec is None or spec.loader is None:
+                raise ImportError("this is not a Python file")
+            sys.modules[module_name] = module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        else:
+            sys.path.insert(0, str(Path.cwd()))
+            module = importlib.import_module(name)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 — the user's module may raise anything, and may want to end the program
+        raise GraceError(f"{label} {name}: {': '.join(describe_error(error, 400))}") from None
+    return module
