@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from grace_kp.runtime._feedback import add_feedback, audit_problem, feedback_entry, program_problem, stated_correct
     from grace_kp.runtime._feedback_file import store_feedback
     from grace_kp.runtime._gates import GateSpec, Scope
+    from grace_kp.runtime._pipeline import record_of, with_outcomes
     from grace_kp.runtime._profile_set import ProfileSet
     from grace_kp.runtime._promise import promises_in
-    from grace_kp.runtime._records import record_of, with_outcomes
 
 __all__ = [
     "Assessor",
@@ -72,10 +72,10 @@ _MODULES = {
     "feedback_entry": "_feedback",
     "program_problem": "_feedback",
     "promises_in": "_promise",
-    "record_of": "_records",
+    "record_of": "_pipeline",
     "stated_correct": "_feedback",
     "store_feedback": "_feedback_file",
-    "with_outcomes": "_records",
+    "with_outcomes": "_pipeline",
 }
 
 

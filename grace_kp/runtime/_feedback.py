@@ -22,7 +22,8 @@ from grace_kp.trace import cut, label, redact_text, storable, verdict
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from grace_kp.store import Store, Writer
+    from grace_kp.runtime._writer import Writer
+    from grace_kp.store import Store
 
 MAX_NOTE = 2_000
 """Characters of a note."""

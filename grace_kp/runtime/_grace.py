@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from grace_kp.runtime._gates import Gates
     from grace_kp.runtime._pipeline import Hook, Pipeline
     from grace_kp.runtime._scoring import TraceScorers
-    from grace_kp.store import Store, Writer
+    from grace_kp.runtime._writer import Writer
+    from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
 
     Callback = Callable[[ReasoningTrace], Any]
@@ -154,7 +155,7 @@ class Grace(Front, Watched, Resident):
         self._policies = [policies or {}, *self.settings.policies.places]
         self._made_gates: Gates | None = None
         self._defined = Definitions()
-        self._wiring: tuple[Pipeline, Writer] | None = None
+        self._wiring: Writer | None = None
         listener = Listener(
             opened=self._run_opened,
             ended=self._run_ended,
@@ -212,13 +213,13 @@ class Grace(Front, Watched, Resident):
 
     @property
     def _pipeline(self) -> Pipeline:
-        return (self._wiring or self._wired())[0]
+        return self._writer.pipeline
 
     @property
     def _writer(self) -> Writer:
-        return (self._wiring or self._wired())[1]
+        return self._wiring or self._wired()
 
-    def _wired(self) -> tuple[Pipeline, Writer]:
+    def _wired(self) -> Writer:
         wiring = self._wiring
         if wiring is None:
             with self._lock:
@@ -228,13 +229,24 @@ class Grace(Front, Watched, Resident):
                 wiring = self._wiring
         return wiring
 
-    def _wire(self) -> tuple[Pipeline, Writer]:
+    def _wire(self) -> Writer:
         from grace_kp.record import Conversations
+        from grace_kp.runtime._backlog import WriterLimits
         from grace_kp.runtime._pipeline import Pipeline
-        from grace_kp.store import Writer, WriterLimits, open_store
+        from grace_kp.runtime._writer import Writer
+        from grace_kp.store import open_store
 
-        settings, store = self.settings, self._own_store
-        pipeline = Pipeline(settings, self.recorder, self._models, self._profiles.get, self._scorers)
+        settings, place = self.settings, self._store_url if self._own_store is None else self._own_store
+        pipeline = Pipeline(
+            settings,
+            self.recorder,
+            self._models,
+            self._profiles.get,
+            self._scorers,
+            Conversations(lambda: writer.store(), lambda: writer.write_now(), lambda: writer.write_pending()),
+            put_later=lambda record: writer.put_later(record),
+            write_settled=lambda: writer.write_pending(),
+        )
         patience = 0.0
         if self._models.may_judge or self._models.may_embed:
             patience = settings.judge_timeout
@@ -248,25 +260,22 @@ class Grace(Front, Watched, Resident):
             durability=settings.durability,
             overflow=settings.overflow,
         )
-        place = self._store_url if store is None else store
         writer = Writer(lambda: open_store(place, file_mode=settings.permissions), pipeline, limits)
-        pipeline.store_later, pipeline.store_now = writer.put_later, writer.write_pending
-        pipeline.conversations = Conversations(lambda: writer)
-        return pipeline, writer
+        return writer
 
     def _landed(self) -> None:
         if self._wiring is not None:
-            self._wiring[0].completer.landed()
+            self._wiring.pipeline.completer.landed()
 
     def _run_opened(self, _run: Run) -> None:
-        (self._wiring or self._wired())[1].opened()
+        self._writer.opened()
 
     def _run_ended(self, run: Run) -> None:
-        pipeline, writer = self._wiring or self._wired()
+        writer = self._wiring or self._wired()
         if self._scorers is not None:
             self._scorers.expect(run.id)
         run.stored = writer.submit(run, can_await=run.spec.can_await)
-        if run.capture is not None or pipeline.collectors:
+        if run.capture is not None or writer.pipeline.collectors:
             self._drain()
 
     def _run_asks(self, waiting: Sequence[tuple[Run, Pause]]) -> None:
@@ -275,9 +284,9 @@ class Grace(Front, Watched, Resident):
     def _drain(self) -> None:
         """Settle the runs that have ended, and wait until they are complete."""
         finish_late()
-        pipeline, writer = self._wiring or self._wired()
+        writer = self._writer
         writer.write_now()
-        pipeline.complete(time.monotonic() + self._patience)
+        writer.pipeline.complete(time.monotonic() + self._patience)
 
     @property
     def _patience(self) -> float:
@@ -362,17 +371,17 @@ class Grace(Front, Watched, Resident):
             seconds, if the store cannot write, and for good once a run was dropped or lost; see `status()`.
         """
         finish_late()
-        return True if self._wiring is None else self._wiring[1].flush(timeout)
+        return True if self._wiring is None else self._wiring.flush(timeout)
 
     def close(self) -> None:
         """Flush, and give back the thread and the store. Runs that end later are still stored, one by one."""
         finish_late()
         if self._wiring is not None:
-            self._wiring[1].close()
+            self._wiring.close()
 
     def status(self) -> dict[str, Any]:
         """What was written, what waits, what was dropped and why, and what makes gates milder; for `grace-kp doctor` and for monitoring."""
-        pipeline, writer = self._wiring or (None, None)
+        writer = self._wiring
         stats = writer.stats() if writer is not None else None
         fields = type(stats).__slots__ if stats is not None else ()
         return {
@@ -384,7 +393,7 @@ class Grace(Front, Watched, Resident):
                 self.settings, self._policies[0], is_watched=self._promise is not None
             ),
             "unmatched_policies": {} if self._made_gates is None else self._made_gates.unmatched(),
-            "sampled_out": pipeline.sampled_out if pipeline is not None else 0,
+            "sampled_out": writer.pipeline.sampled_out if writer is not None else 0,
             "models": self._models.get().describe() if self._models.are_chosen else None,
             "troubles": dict(TROUBLES.counts),
             "last_trouble": TROUBLES.last,

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from grace_kp.record import Recorder
     from grace_kp.runtime._profile_choice import ProfileChoice
     from grace_kp.runtime._promise import Promise
+    from grace_kp.runtime._writer import Writer
     from grace_kp.settings import Settings
-    from grace_kp.store import Writer
 
     Callback = TypeVar("Callback", bound=Callable[[Alarm], Any])
 

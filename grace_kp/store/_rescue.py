@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grace_kp.errors import GraceError, StoreError
+from grace_kp.errors import StoreError
 from grace_kp.levels import RunStatus
 from grace_kp.store._rescue_file import PART, Damaged, checked, finish_part, open_file, read_header, read_records, write
 from grace_kp.store._schema import insert_records, transaction
@@ -26,10 +26,6 @@ from grace_kp.trace import refuse_planted_link
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from grace_kp.store._backlog import Backlog
-    from grace_kp.store._outage import Outage
-    from grace_kp.store._pending import Pending
-    from grace_kp.store._pipeline import Pipeline
     from grace_kp.store._record import Record
 
     Report = tuple[str, bytes]
@@ -63,44 +59,6 @@ class Waiting:
     runs: int = 0
     unusable: tuple[str, ...] = ()
     """Files that cannot be taken in, with the reasons."""
-
-
-def rescue_pending(
-    keep: Callable[..., Path],
-    pending: Pending,
-    ended: list[str],
-    pipeline: Pipeline,
-    backlog: Backlog,
-    outage: Outage,
-) -> bool:
-    """Keep the records that wait, and take them off the list; return whether there were any and it worked.
-
-    Args:
-        keep: the method `rescue` of a store.
-        pending: the records.
-        ended: runs whose journals the store still has to delete.
-        pipeline: states what the process could not record.
-        backlog: counts and reports the rescued runs.
-        outage: reports why they cannot be rescued.
-    """
-    records, entries = pending.batch(None)
-    done = list(ended)
-    if not records and not done and backlog.unstored_report is None:
-        return False
-    try:
-        place = keep(records, done, report=backlog.take_report(pipeline))
-    except (OSError, sqlite3.Error, GraceError, ValueError, TypeError, AttributeError, RuntimeError) as error:
-        pending.failed()
-        outage.report(f"{outage.last_error}; and no file beside it can be written: {error}")
-        return False
-    backlog.rescue(
-        len({record.id for record in records}), place, outage.last_error
-    )  # before a flush that waits goes on
-    backlog.unstored_report = None
-    for mark in pending.written(entries)[1]:
-        mark.let_go()
-    del ended[: len(done)]
-    return True
 
 
 class RescueFiles:

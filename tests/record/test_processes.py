@@ -282,7 +282,7 @@ def test_a_fork_while_the_first_run_is_finished_in_the_background_does_not_hang(
     assert ["child", "parent"] == sorted(trace.task.objective for trace in stored_in(url))
 
 
-@pytest.mark.parametrize("module", ["grace_kp.store", "grace_kp.store._writer", "grace_kp.store._sqlite", "sqlite3"])
+@pytest.mark.parametrize("module", ["grace_kp.store", "grace_kp.runtime._writer", "grace_kp.store._sqlite", "sqlite3"])
 def test_a_fork_waits_for_a_thread_that_imports_and_then_asks_for_a_logger(tmp_path, module):
     """Logging holds its own lock during a fork; who waits for the importing thread must not hold that one meanwhile."""
     url = f"sqlite:///{tmp_path / 't.db'}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import grace_kp as gk
-from grace_kp.store import WriterStats
+from grace_kp.runtime._backlog import WriterStats
 
 
 def test_the_status_shows_every_count():

@@ -16,7 +16,9 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.runtime import record_of
-from grace_kp.store import JournalEntry, RescueFiles, Writer, WriterLimits, open_store
+from grace_kp.runtime._backlog import WriterLimits
+from grace_kp.runtime._writer import Writer
+from grace_kp.store import JournalEntry, RescueFiles, open_store
 from grace_kp.store._sqlite import SqliteStore
 from tests import warm
 from tests.store.samples import MARK, document, holding, ids, record

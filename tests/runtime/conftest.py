@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from grace_kp.store import Writer, open_store
-from tests.store.samples import Pipeline
+from grace_kp.runtime._writer import Writer
+from grace_kp.store import open_store
+from tests.runtime.scripted import Pipeline
 
 
 @pytest.fixture

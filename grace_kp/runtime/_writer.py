@@ -1,32 +1,44 @@
-"""The one background thread that finishes runs and stores them, so that the agent's own thread does neither.
+"""The writer: the one thread that settles ended runs and stores them, so that the agent's own thread does neither.
 
 A run is stored as soon as it has ended. What takes longer, such as its judgement, follows and is stored again. When the store cannot
-write, records wait in memory up to a bound. Whatever does not get into the store is counted and reported, except for what a kill takes.
+write, records wait in memory up to a bound. Every run that does not get into the store is counted and reported, except for what a kill
+takes. `_pipeline` turns a run into a record, `_backlog` bounds what waits, `_upkeep` looks after the store.
 """
 
 from __future__ import annotations
 
+import sqlite3
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
-from grace_kp.background import Latch, Lock, PoliteLock, Resident, Worker, may_wait, watch
-from grace_kp.store._backlog import PATIENCE_SECONDS, Backlog, Mark, runs_event_loop
-from grace_kp.store._journal import Journal
-from grace_kp.store._limits import WriterLimits, WriterStats
-from grace_kp.store._outage import Outage
-from grace_kp.store._pending import MAX_BATCH, Pending
-from grace_kp.store._rescue import rescue_pending
-from grace_kp.store._settler import Settler
-from grace_kp.store._upkeep import Upkeep
+from grace_kp.background import Latch, Lock, PoliteLock, Resident, Worker, haste, is_mine, may_wait, watch
+from grace_kp.errors import GraceError
+from grace_kp.runtime._backlog import (
+    MAX_BATCH,
+    PATIENCE_SECONDS,
+    Backlog,
+    Mark,
+    Pending,
+    WriterLimits,
+    WriterStats,
+    runs_event_loop,
+)
+from grace_kp.runtime._upkeep import Journal, Outage, Upkeep
+from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from pathlib import Path
 
-    from grace_kp.store._pipeline import Pipeline
-    from grace_kp.store._record import Record
-    from grace_kp.store._store import Store
+    from grace_kp.record import Run
+    from grace_kp.runtime._pipeline import Lost, Pipeline
+    from grace_kp.store import Record, Store
 
+POLITE_BACKLOG = 256
+"""Up to so many waiting runs, other threads may take the interpreter after each run that is settled."""
+MAX_INTERRUPTS = 10
+"""How often a run is settled again. What ends each settling of it is no interrupt."""
 GATHER_SECONDS = 0.01
 STOP_SECONDS = 1.0
 """How long closing waits for the thread, and for a store that is being used."""
@@ -39,7 +51,7 @@ class Writer(Resident):
 
     def __init__(self, opener: Callable[[], Store], pipeline: Pipeline, limits: WriterLimits | None = None) -> None:
         """Open nothing yet: `opener` opens the store when it is first used."""
-        self._opener, self._pipeline = opener, pipeline
+        self._opener, self.pipeline = opener, pipeline
         self._limits = limits or WriterLimits()
         self._store: Store | None = None
         self._upkeep: Upkeep
@@ -55,7 +67,7 @@ class Writer(Resident):
         self._pending = Pending()
         self._outage, self._journal = Outage(), Journal()
         self._settler = Settler(
-            self._pipeline, self._backlog, self._pending, self._outage, self._limits.max_pending_bytes
+            self.pipeline, self._backlog, self._pending, self._outage, self._limits.max_pending_bytes
         )
         self._settling, self._writing = self._settler.lock, PoliteLock()
         self._idle, self._urgent = True, Latch()
@@ -158,7 +170,7 @@ class Writer(Resident):
         if self._store is None and not self._outage.is_on:
             with suppress(Exception):  # whatever needs it fails again, and reports it
                 with self._settling:  # a fork waits, as a module that is half imported stays so in the child
-                    self._pipeline.prepare()
+                    self.pipeline.prepare()
                 self.store()
         self._urgent.wait(GATHER_SECONDS)
         self._write_journal()
@@ -171,7 +183,7 @@ class Writer(Resident):
         self._idle = True
         if self._queue and not self._settler.is_full:
             return 0.0
-        is_due = self._pipeline.has_open_runs or self._pipeline.is_completing or self._pending or self._queue
+        is_due = self.pipeline.has_open_runs or self.pipeline.is_completing or self._pending or self._queue
         return self._limits.journal_interval if is_due else None
 
     def put_now(self, records: Callable[[], Sequence[Record]], timeout: float = 1.0) -> bool:
@@ -202,17 +214,17 @@ class Writer(Resident):
                 if self._limits.durability == "every_run" and hasattr(store, "sync_writes"):
                     store.sync_writes()
                 days = self._limits.retention_days
-                self._upkeep = Upkeep(store, self._pipeline, days, self._wake, lambda: self._backlog)
+                self._upkeep = Upkeep(store, self.pipeline, days, self._wake, lambda: self._backlog)
                 self._store = store
                 self._upkeep.recover()
             return self._store
 
     def _write_journal(self) -> None:
-        if not self._pipeline.has_open_runs or self._outage.is_pausing:
+        if not self.pipeline.has_open_runs or self._outage.is_pausing:
             return
         try:
             if not self._journal.waits:
-                self._journal.collect(self._pipeline.journal(), self._settling)
+                self._journal.collect(self.pipeline.journal(), self._settling)
             with self._writing:
                 if self._journal.write(self.store()):
                     self._outage.end()
@@ -227,7 +239,7 @@ class Writer(Resident):
         deadline = time.monotonic() + PATIENCE_SECONDS
         self._settler.settle(deadline=deadline)
         self.write_pending(force=True, deadline=deadline)
-        self._pipeline.complete(0.0)
+        self.pipeline.complete(0.0)
         self.write_pending(force=True, deadline=deadline)
         if self._has_exited and self.waiting:
             self._leave()
@@ -285,7 +297,7 @@ class Writer(Resident):
         follows, marks = self._pending.written(entries)
         self._backlog.take_up(self._pending.bytes)
         if follows:
-            self._pipeline.follow(follows)
+            self.pipeline.follow(follows)
         for mark in marks:  # last, because whoever waits goes on to wait for what follows
             mark.let_go()
 
@@ -294,7 +306,7 @@ class Writer(Resident):
         with self._writing:
             follows = self._pending.detach()
         if follows:
-            self._pipeline.follow(follows)
+            self.pipeline.follow(follows)
 
     def flush(self, timeout: float | None = 30.0) -> bool:
         """Settle, write and complete all that was submitted, in this thread.
@@ -309,7 +321,7 @@ class Writer(Resident):
         try:
             if not self._write_through(deadline):
                 return False
-            is_complete = self._pipeline.complete(deadline)
+            is_complete = self.pipeline.complete(deadline)
             is_stored = not self._pending or self._write_through(deadline)
         except BaseException:
             for lock in (self._settling, self._writing):
@@ -333,7 +345,7 @@ class Writer(Resident):
     def close(self, timeout: float | None = 5.0) -> None:
         """Flush, end the thread, close the store. What is submitted later is settled and written at once."""
         self.flush(timeout)
-        self._pipeline.give_up()  # also for what ends later: nobody would be there to wait for it
+        self.pipeline.give_up()  # also for what ends later: nobody would be there to wait for it
         self._closed = True  # whoever ends a run now stores it, so that what waits only gets less
         ends = time.monotonic() + PATIENCE_SECONDS
         while True:
@@ -341,7 +353,7 @@ class Writer(Resident):
             self.flush(0.0 if self._outage.is_on else 1.0)
             if self.waiting in {0, waiting} or self._outage.is_on or time.monotonic() > ends:
                 break
-        if self._pipeline.has_open_runs and not self._outage.is_on and self._may_wait():
+        if self.pipeline.has_open_runs and not self._outage.is_on and self._may_wait():
             self._worker.finish_call(STOP_SECONDS)  # this writes what they have done so far
         self._worker.stop(STOP_SECONDS)
         if self.waiting:
@@ -373,13 +385,36 @@ class Writer(Resident):
                 break  # the store hangs
             try:
                 self._follow_unwritten()
-                if not rescue_pending(
-                    keep, self._pending, self._settler.ended, self._pipeline, self._backlog, self._outage
-                ):
+                if not self._rescue_pending(keep):
                     break
             finally:
                 self._writing.release()
         self._backlog.report_total(self.waiting, self._outage.last_error)
+
+    def _rescue_pending(self, keep: Callable[..., Path]) -> bool:
+        """Keep the records that wait, and take them off the list; return whether there were any and it worked.
+
+        Args:
+            keep: the method `rescue` of a store.
+        """
+        backlog, outage = self._backlog, self._outage
+        records, entries = self._pending.batch(None)
+        ended = list(self._settler.ended)
+        if not records and not ended and backlog.unstored_report is None:
+            return False
+        try:
+            place = keep(records, ended, report=backlog.take_report(self.pipeline))
+        except (OSError, sqlite3.Error, GraceError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+            self._pending.failed()
+            outage.report(f"{outage.last_error}; and no file beside it can be written: {error}")
+            return False
+        # Counted before a flush that waits goes on.
+        backlog.rescue(len({record.id for record in records}), place, outage.last_error)
+        backlog.unstored_report = None
+        for mark in self._pending.written(entries)[1]:
+            mark.let_go()
+        del self._settler.ended[: len(ended)]
+        return True
 
     @property
     def waiting(self) -> int:
@@ -391,3 +426,109 @@ class Writer(Resident):
         backlog, outage = self._backlog, self._outage
         counts = self._settler.settled, self._written, backlog.dropped, backlog.lost, backlog.rescued
         return WriterStats(*counts, self.waiting, self._pending.bytes, outage.errors, outage.last_error)
+
+
+class Settler:
+    """Settles ended runs: they become records that wait for the store, one at a time and in order.
+
+    An interrupt such as Ctrl-C may end a settling anywhere, because a thread that flushes settles runs itself. So a run leaves the queue
+    when nothing is left to do for it, and an interrupted run is settled again.
+    """
+
+    def __init__(self, pipeline: Pipeline, backlog: Backlog, pending: Pending, outage: Outage, max_bytes: int) -> None:
+        """Settle nothing yet.
+
+        Args:
+            pipeline: turns a run into a record.
+            backlog: the runs.
+            pending: takes the records.
+            outage: reports runs that cannot be settled.
+            max_bytes: how many bytes of records may wait for the store.
+        """
+        self.lock = PoliteLock()
+        self.settled = 0
+        self.ended: list[str] = []
+        """Runs whose journals are to be deleted when they are stored."""
+        self._pipeline, self._backlog, self._pending, self._outage = pipeline, backlog, pending, outage
+        self._queue = backlog.queue
+        self._max_bytes = max_bytes
+        self._interrupted: object = None
+        self._interrupts = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more records may wait for the store."""
+        return self._pending.bytes >= self._max_bytes
+
+    def may_wait(self, *held: object) -> bool:
+        """Return whether this thread may wait for the writer's, which needs these locks too.
+
+        A finalizer or a signal handler may have interrupted its own thread while that held one.
+        """
+        held = (self.lock, self._pending.lock, *held)
+        return may_wait() and not self._pipeline.is_mine and not any(map(is_mine, held))
+
+    def settle(self, most: int | None = None, *, until: Mark | None = None, deadline: float | None = None) -> None:
+        """Settle up to `most` runs, all by default, each on its own, so that a fork waits for one run at most.
+
+        Args:
+            most: how many runs and marks.
+            until: the mark to stop at.
+            deadline: the time of `time.monotonic` to stop at, after some runs.
+        """
+        if self.lock.is_mine:
+            return
+        # A writer that lags behind gets shorter turns of all threads: it releases the interpreter several times for each run.
+        with haste if len(self._queue) > POLITE_BACKLOG else nullcontext():
+            self._settle_each(most, until, deadline)
+
+    def _settle_each(self, most: int | None, until: Mark | None, deadline: float | None) -> None:
+        for number in range(most or len(self._queue)):
+            if deadline is not None and number >= MAX_BATCH and time.monotonic() > deadline:
+                return
+            with self.lock:
+                if self.is_full or not self._queue:
+                    return
+                item = self._queue[0]
+                if type(item) is Mark:
+                    self._pending.add_mark(item)
+                elif item is not self._pending.newest:
+                    self._settle_one(item)
+                self._queue.popleft()
+                self._pending.newest = None
+                if item is until:
+                    return
+                del item  # a run that is settled is not kept while other threads go first
+            self.lock.step_back()
+            if until is None and len(self._queue) < POLITE_BACKLOG:
+                time.sleep(0)
+
+    def _settle_one(self, item: Run | Lost) -> None:
+        events = len(getattr(item, "events", ()))
+        try:
+            record, follows = self._pipeline.settle(item)
+        except BaseException as error:
+            if not isinstance(error, Exception) and self._may_settle_again(item):
+                raise
+            message = redact_text(f"a run could not be finished: {type(error).__name__}: {error}", identifiers=False)
+            self._outage.report(message)
+            self._backlog.lose(1, message)
+            return
+        self.settled += 1
+        self.end_journal(item)
+        if record is not None:
+            self._pending.add(record, follows, item)
+            self._backlog.take_up(self._pending.bytes, len(record.data), events)
+        elif follows is not None:
+            self._pipeline.follow((follows,))
+
+    def _may_settle_again(self, item: object) -> bool:
+        self._interrupts = self._interrupts + 1 if self._interrupted is item else 1
+        self._interrupted = item
+        return self._interrupts <= MAX_INTERRUPTS
+
+    def end_journal(self, item: object) -> None:
+        """Have the journal of a run deleted, if it has one."""
+        run_id = getattr(item, "journaled_id", None)
+        if run_id is not None:
+            self.ended.append(run_id)
