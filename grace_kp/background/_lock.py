@@ -9,6 +9,8 @@ from contextlib import suppress
 from typing import Self
 
 STEP_BACK_SECONDS = 0.0005
+MAX_STEPS_BACK = 200
+"""How often a thread steps back at most. On a busy machine the thread that waits needs a while to wake up."""
 
 
 def is_mine(lock: object) -> bool:
@@ -77,7 +79,9 @@ class PoliteLock:
 
     def step_back(self) -> None:
         """Let those go first who wait. The caller has released the lock and is about to take it again."""
-        if self._waiting:
+        for _ in range(MAX_STEPS_BACK):
+            if not self._waiting:
+                return
             time.sleep(STEP_BACK_SECONDS)
 
     def __enter__(self) -> Self:

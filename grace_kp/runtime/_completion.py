@@ -90,7 +90,7 @@ class Completer(Resident):
         self._worker = Worker(self._round, name="completer")
         watch(self)
 
-    def fork_locks(self) -> Sequence[Lock]:
+    def import_locks(self) -> Sequence[Lock]:
         """Return what is held during a fork. Hooks and embedders run outside of it, so a fork does not wait for them."""
         return (self._completing,)
 

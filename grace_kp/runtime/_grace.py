@@ -411,7 +411,7 @@ class Grace(Front, Watched, Resident):
             kwargs = {**kwargs, "store": self._store_url}  # another process may run in another folder
         return _unpickled, (type(self), name, args, kwargs)
 
-    def fork_locks(self) -> Sequence[Lock]:
+    def import_locks(self) -> Sequence[Lock]:
         """Return what is held during a fork, so that nothing is half done then, an import least of all."""
         return (self._lock,)
 

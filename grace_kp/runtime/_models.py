@@ -66,7 +66,7 @@ class ModelChoice(Resident):
         self.after_fork()
         watch(self)
 
-    def fork_locks(self) -> Sequence[Lock]:
+    def import_locks(self) -> Sequence[Lock]:
         """Return the lock that is held while models are imported."""
         return (self._lock,)
 

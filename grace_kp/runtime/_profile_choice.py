@@ -50,7 +50,7 @@ class ProfileChoice(Resident):
         if own is not None or shadow is not None or settings.profile_digest or settings.profile not in PROFILES:
             self.get()
 
-    def fork_locks(self) -> Sequence[Lock]:
+    def import_locks(self) -> Sequence[Lock]:
         """Return the lock that is held while profiles are opened."""
         return (self._lock,)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from grace_kp.background import Latch, Lock, PoliteLock, Resident, Worker, haste, is_mine, may_wait, watch
+from grace_kp.background import Latch, Lock, PoliteLock, Resident, Worker, is_mine, let_forks_go_first, may_wait, watch
 from grace_kp.errors import GraceError
 from grace_kp.runtime._backlog import (
     MAX_BATCH,
@@ -73,9 +73,12 @@ class Writer(Resident):
         self._idle, self._urgent = True, Latch()
         self._written, self._is_writing = 0, False
 
+    def import_locks(self) -> Sequence[Lock]:
+        """Return the lock under which runs are settled."""
+        return (self._settling,)
+
     def fork_locks(self) -> Iterator[Lock]:
-        """Yield what is held during a fork, so that nothing is half settled or half written then."""
-        yield self._settling
+        """Yield what is held during a fork, so that nothing is half written then."""
         yield self._writing
         lock = getattr(self._store, "lock", None)
         if lock is not None:
@@ -107,6 +110,7 @@ class Writer(Resident):
             self._backlog.drop()
             return None
         queue.append(item)
+        let_forks_go_first()
         try:
             if self._idle:
                 self._wake()
@@ -478,11 +482,6 @@ class Settler:
         """
         if self.lock.is_mine:
             return
-        # A writer that lags behind gets shorter turns of all threads: it releases the interpreter several times for each run.
-        with haste if len(self._queue) > POLITE_BACKLOG else nullcontext():
-            self._settle_each(most, until, deadline)
-
-    def _settle_each(self, most: int | None, until: Mark | None, deadline: float | None) -> None:
         for number in range(most or len(self._queue)):
             if deadline is not None and number >= MAX_BATCH and time.monotonic() > deadline:
                 return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import logging
 import os
 import subprocess
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from grace_kp.background import Resident, Worker
-from grace_kp.background._process import Haste, Process
+from grace_kp.background._process import IMPORT_SECONDS, LOCK_SECONDS, Process
 
 
 class Probe(Resident):
@@ -124,166 +123,65 @@ def test_a_lock_that_stays_busy_does_not_hold_the_fork_up(process, monkeypatch):
     assert lock.locked()
 
 
-class BusyLock:
-    """Is busy at first, and notes the interval in which threads take turns while somebody waits for it."""
+def test_an_interrupt_while_a_lock_is_waited_for_leaves_the_others_to_be_released(process):
+    """It may come at any time."""
 
-    def __init__(self, error=None):
-        self.intervals, self._error = [], error
+    class Interrupted:
+        def acquire(self, *, timeout):
+            raise KeyboardInterrupt
 
-    def acquire(self, blocking=True, timeout=-1):
-        if not blocking:
-            return False
-        self.intervals.append(sys.getswitchinterval())
-        if self._error is not None:
-            raise self._error
-        return True
-
-    def release(self):
-        pass
-
-
-@pytest.fixture
-def usual():
-    """The usual interval, set to a value that can be told from the default; restored after the test."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(0.004)
-    yield sys.getswitchinterval()
-    sys.setswitchinterval(before)
-
-
-def test_threads_take_shorter_turns_while_a_fork_waits(process, usual):
-    """The holder of a lock gets the interpreter sooner; afterwards everything is as before."""
-    locks = [BusyLock(), BusyLock()]
-    probe = Probe("a", [], locks)
-    process.watch(probe)
-    process.before_fork()
-    assert usual == sys.getswitchinterval()
-    process.after_fork_in_parent()
-    assert [[pytest.approx(1e-4)], [pytest.approx(1e-4)]] == [lock.intervals for lock in locks]
-
-
-def test_a_shorter_turn_of_the_user_is_kept(process):
-    """A program may have chosen a shorter interval itself."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        lock = BusyLock()
-        probe = Probe("a", [], [lock])
-        process.watch(probe)
-        process.before_fork()
-        process.after_fork_in_parent()
-        assert [pytest.approx(1e-5)] == lock.intervals
-    finally:
-        sys.setswitchinterval(before)
-
-
-def test_turns_are_restored_when_waiting_fails(process, usual):
-    """An interrupt may come at any time; the locks taken until then are released, too."""
     lock = threading.Lock()
-    probe = Probe("a", [], [lock, BusyLock(KeyboardInterrupt())])
+    probe = Probe("a", [], [lock, Interrupted()])
     process.watch(probe)
     with pytest.raises(KeyboardInterrupt):
         process.before_fork()
-    assert (usual, True) == (sys.getswitchinterval(), lock.locked())
+    assert lock.locked()
     process.after_fork_in_parent()
     assert not lock.locked()
 
 
-def test_turns_are_restored_when_the_last_of_several_forks_need_not_wait_any_more(process, usual):
-    """The first to be done leaves them short for the other, and a child where another fork waited restores them."""
-    haste = Haste()
-    with haste:
-        with haste:
-            pass
-        assert pytest.approx(1e-4) == sys.getswitchinterval()
-    assert usual == sys.getswitchinterval()
-    haste.__enter__()
-    haste.after_fork()
-    assert usual == sys.getswitchinterval()
-    with haste:
-        assert pytest.approx(1e-4) == sys.getswitchinterval()
-    assert usual == sys.getswitchinterval()
-
-
-class CountingLock:
-    """Calls a function before each attempt to take it with a time limit."""
-
-    def __init__(self, attempt):
-        self.attempts, self._attempt, self._lock = 0, attempt, threading.Lock()
-        self.acquire_now, self.release = self._lock.acquire, self._lock.release
-
-    def acquire(self, blocking=True, timeout=-1):
-        if not blocking:
-            return self._lock.acquire(blocking=False)
-        self.attempts += 1
-        self._attempt(self.attempts)
-        return self._lock.acquire(blocking, timeout)
-
-
-@pytest.fixture
-def slow_import(tmp_path, monkeypatch):
-    """A worker that holds a lock while it imports a module that takes until `finish` is set."""
-    monkeypatch.setattr("grace_kp.background._process.LOCK_SECONDS", 0.01)
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "slow_module.py").write_text(
-        "import builtins\nbuiltins.slow_began.set()\nassert builtins.slow_finish.wait(60)\nis_complete = True\n"
-    )
-    began, finish, done = threading.Event(), threading.Event(), threading.Event()
-    monkeypatch.setattr("builtins.slow_began", began, raising=False)
-    monkeypatch.setattr("builtins.slow_finish", finish, raising=False)
-
-    class Owner:
-        def __init__(self):
-            self.lock = CountingLock(lambda number: finish.set() if number == 5 else None)
-            self.worker = Worker(self.work, name="probe")
-
-        def work(self):
-            self.lock.acquire_now()
-            try:
-                importlib.import_module("slow_module")
-            finally:
-                self.lock.release()
-                done.set()
-
-    owner = Owner()
-    owner.worker.wake()
-    assert began.wait(60)
-    yield owner.lock
-    finish.set()
-    assert done.wait(60)
-    owner.worker.stop(60)
-    sys.modules.pop("slow_module", None)
-
-
-def test_a_fork_waits_for_an_import_for_longer_than_for_a_lock(process, slow_import):
+def test_a_fork_waits_for_an_import_for_longer_than_for_a_lock(process):
     """In the child, nobody would finish the import, and whoever needs the module would wait for ever."""
-    probe = Probe("a", [], [slow_import])
+    waits = []
+
+    class Noting:
+        def acquire(self, *, timeout):
+            waits.append(timeout)
+            return True
+
+        def release(self):
+            pass
+
+    class Importing(Probe):
+        def import_locks(self):
+            return (Noting(),)
+
+    probe = Importing("a", [], [Noting()])
     process.watch(probe)
     process.before_fork()
-    assert (True, True) == (slow_import.attempts >= 5, sys.modules["slow_module"].is_complete)
     process.after_fork_in_parent()
+    assert [IMPORT_SECONDS, LOCK_SECONDS] == waits
 
 
-def test_a_fork_waits_for_an_import_for_a_bounded_time(process, slow_import, monkeypatch):
-    """An import that never ends does not stop the program."""
-    monkeypatch.setattr("grace_kp.background._process.IMPORT_SECONDS", 0.0)
-    probe = Probe("a", [], [slow_import])
+def test_threads_that_record_step_back_while_a_fork_waits_and_only_then(process, monkeypatch):
+    """The holder of the lock gets the interpreter sooner, also after a wait that was interrupted, and in a child."""
+    steps = []
+    monkeypatch.setattr("grace_kp.background._process.time.sleep", steps.append)
+
+    class Recording:
+        def acquire(self, *, timeout):
+            process.let_forks_go_first()
+            raise KeyboardInterrupt
+
+    probe = Probe("a", [], [Recording()])
     process.watch(probe)
-    process.before_fork()
-    process.after_fork_in_parent()
-    assert 1 == slow_import.attempts
-
-
-def test_a_fork_inside_an_import_does_not_wait_for_another(process, slow_import, tmp_path, monkeypatch):
-    """The other thread may wait for the module that this thread imports."""
-    probe = Probe("a", [], [slow_import])
-    process.watch(probe)
-    monkeypatch.setattr("builtins.fork_probe", process, raising=False)
-    (tmp_path / "forking_module.py").write_text("import builtins\nbuiltins.fork_probe.before_fork()\n")
-    importlib.import_module("forking_module")
-    monkeypatch.delitem(sys.modules, "forking_module")
-    process.after_fork_in_parent()
-    assert 1 == slow_import.attempts
+    process.let_forks_go_first()
+    assert [] == steps
+    with pytest.raises(KeyboardInterrupt):
+        process.before_fork()
+    assert 1 == len(steps)
+    process.let_forks_go_first()
+    assert 1 == len(steps)
 
 
 def test_a_child_forgets_the_work_of_its_parent(process):
