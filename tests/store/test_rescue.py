@@ -1,0 +1,340 @@
+"""Rescue files: their format, and whoever opens the store next takes in the runs that wait in them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import stat
+import tempfile
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import grace_kp as gk
+from grace_kp.runtime import record_of
+from grace_kp.store import JournalEntry, Record, RescueFiles, open_store
+from grace_kp.store._rescue import Damaged, checked, open_file, read_header, read_records, write
+from grace_kp.store._sqlite import SqliteStore
+from tests.store.samples import MARK, document, holding, ids, record
+
+TEXTS = st.text(st.characters(exclude_categories=()))  # with halves of surrogate pairs
+RECORDS = st.builds(
+    Record,
+    id=TEXTS,
+    created_at=TEXTS,
+    domain=TEXTS,
+    score=st.floats(allow_nan=False),
+    success=st.booleans(),
+    status=TEXTS,
+    text=TEXTS,
+    data=st.one_of(st.binary(), TEXTS.map(lambda text: text.encode(errors="replace"))),
+    scores=st.lists(st.tuples(TEXTS, st.none() | st.floats(0, 1), st.none() | st.booleans())).map(tuple),
+    attributes=st.lists(st.tuples(TEXTS, TEXTS, TEXTS)).map(tuple),
+    awaits=st.lists(TEXTS).map(tuple),
+    completes=st.booleans(),
+)
+
+
+def read(path):
+    with open_file(path) as file:
+        return list(read_records(file, read_header(file)))
+
+
+@given(st.lists(RECORDS, max_size=5))
+def test_every_column_comes_back_as_it_was(records):
+    """Bytes that are no text, too, in the same order."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file"
+        write(path, {"owner": None}, records, 0o600)
+        assert records == read(path)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A file with two records."""
+    file = tmp_path / "file"
+    write(file, {"ended": ["kp:trace:1"]}, [record(1), record(2)], 0o640)
+    return file
+
+
+def test_the_header_states_what_the_file_holds(written):
+    """With the fields of whoever wrote it, and nothing else lies beside it."""
+    with open_file(written) as file:
+        header = checked(file)
+    assert (2, 2, ["kp:trace:1"]) == (header["records"], header["runs"], header["ended"])
+    assert ([written], 0o640) == (list(written.parent.iterdir()), stat.S_IMODE(written.stat().st_mode))
+
+
+def test_a_file_that_was_cut_off_or_changed_is_damaged(written):
+    """At whatever place."""
+    data = written.read_bytes()
+    for cut in range(0, len(data), 7):
+        written.write_bytes(data[:cut])
+        with pytest.raises(Damaged):
+            read(written)
+    for place in range(0, len(data), 7):
+        written.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        with pytest.raises(Damaged):
+            read(written)
+    written.write_bytes(data + b"x")
+    with pytest.raises(Damaged, match="changed"):
+        read(written)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "cut off"),
+        (b"not JSON\n", "not that of a rescue file"),
+        (b"[" * 100_000 + b"\n", "not that of a rescue file"),
+        (b'{"a": 1}\n', "not that of a rescue file"),
+        (b'{"format": "grace_kp rescue", "version": 2}\n', "its version is 2, and this grace_kp knows 1"),
+        (b'{"format": "grace_kp rescue", "version": 1}\n', "header is incomplete"),
+        (b'{"format": "grace_kp rescue", "version": 1, "records": 1, "runs": 1}\n{}\n', "cannot be read: KeyError"),
+    ],
+)
+def test_foreign_content_is_refused_with_the_reason(tmp_path, content, reason):
+    """Another version, too."""
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(Damaged, match=reason):
+        read(tmp_path / "file")
+
+
+def test_links_and_devices_are_not_read(written, tmp_path):
+    """Nobody can have another file taken in, or make the reader wait."""
+    (tmp_path / "link").symlink_to(written)
+    with pytest.raises(OSError, match="link"):
+        read(tmp_path / "link")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Damaged, match="no regular file"):
+        read(tmp_path / "pipe")
+
+
+def test_a_file_of_another_user_in_a_shared_folder_is_not_read(written, monkeypatch):
+    """Anybody could have put it there."""
+    written.parent.chmod(0o1777)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert 2 == len(read(written))  # the owner of the folder may
+    found = os.stat_result([*written.parent.stat()[:4], os.getuid() + 2, *written.parent.stat()[5:]])
+    monkeypatch.setattr(Path, "stat", lambda self: found)
+    with pytest.raises(Damaged, match="shared folder"):
+        read(written)
+
+
+def test_nothing_is_left_of_a_file_that_cannot_be_written(tmp_path):
+    """For example on a full disk."""
+    broken = record(1, attributes=[("kind", "name", object())])
+    with pytest.raises(TypeError):
+        write(tmp_path / "file", {}, [record(0), broken], 0o600)
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A database with the run 0."""
+    file = tmp_path / "t.db"
+    store = SqliteStore(file)
+    store.put([record(0)])
+    store.close()
+    return file
+
+
+def rescue(path, *records, **options):
+    """Leave records beside the database, as a process does that ends."""
+    return RescueFiles(path).write(records, **options)
+
+
+def files(path):
+    return sorted(file.name for file in path.parent.iterdir() if ".rescue-" in file.name)
+
+
+def stored(path):
+    store = SqliteStore(path)
+    found = sorted(ids(store.query()))
+    store.close()
+    return found
+
+
+def test_the_file_is_as_private_as_the_database(path):
+    """Whatever the umask is."""
+    before = os.umask(0)
+    try:
+        modes = {stat.S_IMODE(RescueFiles(path, mode).write([record(1)]).stat().st_mode) for mode in (0o600, 0o660)}
+    finally:
+        os.umask(before)
+    assert {0o600, 0o660} == modes
+
+
+def test_a_database_behind_a_link_has_its_files_beside_the_target(path, tmp_path):
+    """So that all its names lead to them."""
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link.db"
+    link.symlink_to(path)
+    assert path.parent == rescue(link, record(1)).parent
+    assert [0, 1] == stored(path)
+
+
+def test_two_that_open_the_store_at_once_store_each_run_once(path):
+    """Each file is stored by one of them."""
+    for number in range(1, 13):
+        rescue(path, record(number), record(number + 20))
+    opened, failed = [], []
+
+    def work():
+        try:
+            opened.append(SqliteStore(path, busy_ms=60_000))
+        except gk.StoreError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for store in opened:
+        store.close()
+    assert ([], []) == (failed, files(path))
+    assert [0, *range(1, 13), *range(21, 33)] == stored(path)
+
+
+def test_a_run_that_was_deleted_after_it_had_been_stored_does_not_come_back(path):
+    """A process may die after it has stored the runs of a file, before it removes the file."""
+    file = rescue(path, record(1), record(2))
+    contents = file.read_bytes()
+    store = SqliteStore(path)
+    file.write_bytes(contents)  # as if it had not been removed
+    assert 1 == store.delete(id="kp:trace:1")
+    assert [] == files(path)
+    assert [2, 0] == ids(store.query())
+    store.close()
+
+
+@pytest.mark.parametrize("delete", ["delete", "clear"])
+def test_no_byte_of_a_deleted_run_is_left_beside_the_database(path, delete):
+    """Even if the file came while the store was open."""
+    store = SqliteStore(path)
+    rescue(path, record_of(document("victim", text=MARK, user="u")), record(5))
+    assert [] != holding(path.parent)
+    count = store.delete(user="u") if delete == "delete" else store.clear()
+    assert (1 if delete == "delete" else 3) == count
+    assert [] == holding(path.parent)
+    assert ([] if delete == "clear" else [0, 5]) == sorted(ids(store.query()))
+    store.close()
+
+
+def test_a_deletion_reports_a_file_that_may_hold_deleted_runs(path):
+    """It cannot be read, so it is left in place."""
+    file = rescue(path, record(1))
+    file.write_bytes(file.read_bytes()[:-5])
+    store = SqliteStore(path)
+    report = store.delete(id="kp:trace:0")
+    assert (1, False) == (report, report.clean)
+    assert f"the runs in {file} cannot be stored and removed from there: it is cut off" == report.remains
+    store.close()
+
+
+def test_a_damaged_file_is_reported_once_and_stays(path, caplog):
+    """The store opens all the same, and takes in the others."""
+    broken = rescue(path, record(1), record(2))
+    broken.write_bytes(broken.read_bytes()[:-5])
+    rescue(path, record(3))
+    with caplog.at_level(logging.WARNING, "grace_kp.store"):
+        store = SqliteStore(path)
+    assert [3, 0] == ids(store.query())
+    assert [f"the runs in {broken} cannot be stored and removed from there: it is cut off"] == caplog.messages
+    assert [broken.name] == files(path)
+    waiting = RescueFiles(path).waiting()
+    assert (0, 0, (f"{broken}: it is cut off",)) == (waiting.files, waiting.runs, waiting.unusable)
+    store.close()
+
+
+def test_a_reader_leaves_the_files_alone(path):
+    """Only somebody who writes stores what waits."""
+    rescue(path, record(1), record(1, score=0.9))
+    reader = open_store(f"sqlite:///{path}", create=False)
+    assert 1 == reader.count()
+    reader.close()
+    waiting = RescueFiles(path).waiting()
+    assert (1, 1, ()) == (waiting.files, waiting.runs, waiting.unusable)
+
+
+def of(version, status="completed", awaits=(), completes=False, text=""):
+    """A version of the run "r", told apart by its score."""
+    found = record_of(document("r", text=text), awaits=frozenset(awaits), completes=completes)
+    return replace(found, score=version, status=status)
+
+
+@pytest.mark.parametrize(
+    ("before", "waiting", "score"),
+    [
+        ([], [of(0.2)], 0.2),
+        ([of(0.1, "interrupted")], [of(0.2)], 0.2),
+        ([of(0.1, "interrupted", {"scores"})], [of(0.2)], 0.2),
+        ([of(0.1)], [of(0.2, "interrupted")], 0.1),
+        ([of(0.1)], [of(0.2, "suspended")], 0.1),
+        ([of(0.1, "suspended")], [of(0.2)], 0.2),
+        ([of(0.1, "suspended")], [of(0.2, "suspended", text="and on")], 0.2),
+        ([of(0.1, "suspended", text="and on")], [of(0.2, "suspended")], 0.1),
+        ([of(0.1)], [of(0.2, awaits={"scores"})], 0.1),
+        ([of(0.1, awaits={"scores"})], [of(0.2)], 0.2),
+        ([of(0.1, awaits={"scores"})], [of(0.2, completes=True)], 0.2),
+        ([of(0.1)], [of(0.2, completes=True)], 0.1),
+        ([], [of(0.2, awaits={"scores"}), of(0.3, completes=True)], 0.3),
+        ([], [of(0.2, completes=True)], None),
+    ],
+)
+def test_a_complete_or_newer_version_wins(path, before, waiting, score):
+    """A run that was deleted while a process completed it does not come back."""
+    store = SqliteStore(path)
+    store.put(before)
+    store.close()
+    rescue(path, *waiting)
+    store = SqliteStore(path)
+    rows = store._connection.execute("SELECT score FROM traces WHERE id = 'kp:trace:r'").fetchall()
+    assert ([] if score is None else [(score,)]) == rows
+    store.close()
+
+
+def test_what_a_kept_run_awaits_is_added_by_whoever_can(path):
+    """The process that would have done it has ended."""
+    rescue(path, of(0.2, awaits={"scores"}))
+    store = SqliteStore(path)
+    assert 1 == len(store.incomplete(frozenset({"scores"})))
+    store.put([of(0.3, completes=True)])
+    assert [] == store.incomplete(frozenset({"scores"}))
+    assert 1 == store.count(min_score=0.25, max_score=0.35)
+    store.close()
+
+
+def test_only_the_journals_of_the_process_itself_are_deleted(path):
+    """Another one may have resumed a run under the same id."""
+    store = SqliteStore(path)
+    store.journal([JournalEntry("kp:trace:1", 0, b"{}")])
+    rescue(path, record(1), ended=["kp:trace:1"], owner="somebody else")
+    SqliteStore(path).close()
+    assert (1,) == store._connection.execute("SELECT COUNT(*) FROM journal").fetchone()
+    rescue(path, ended=["kp:trace:1"], owner=store._owners.id)
+    SqliteStore(path).close()
+    assert (0,) == store._connection.execute("SELECT COUNT(*) FROM journal").fetchone()
+    store.close()
+
+
+def test_what_the_process_could_not_record_gets_into_the_store_with_its_runs(path):
+    """`grace-kp doctor` shows it."""
+    rescue(path, record(1), report=("a process", b'{"dropped": 3}'))
+    store = SqliteStore(path)
+    assert [b'{"dropped": 3}'] == store.reports()
+    store.close()
+
+
+def test_a_store_that_cannot_be_opened_can_be_sent_to_another_process(path):
+    """Its error is one of ours."""
+    path.write_text("not a database, but long enough to be looked at " * 10)
+    with pytest.raises(gk.StoreError, match="cannot be opened: file is not a database") as caught:
+        SqliteStore(path)
+    assert str(caught.value) == str(pickle.loads(pickle.dumps(caught.value)))
