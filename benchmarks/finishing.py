@@ -67,10 +67,10 @@ def parts() -> Callable[[Callable[[], str]], dict[str, float]]:
 
     from grace_kp.confidence import factors_from_trace
     from grace_kp.record import Conversations, Documents, Listener, Recorder, to_json
-    from grace_kp.runtime._assessor import Assessor
-    from grace_kp.runtime._models import ModelChoice
+    from grace_kp.runtime._assessment import Assessor
+    from grace_kp.runtime._choices import ModelChoice
     from grace_kp.runtime._pipeline import Pipeline, record_of
-    from grace_kp.runtime._profile_set import ProfileSet
+    from grace_kp.runtime._profiles import ProfileSet
     from grace_kp.settings import Settings
     from grace_kp.store import open_store
     from grace_kp.store._sqlite import SqliteStore

@@ -1,4 +1,7 @@
-"""What happens to background work when the process forks and when it exits. Both hooks are registered here and nowhere else."""
+"""What happens to background work when the process forks and when it exits, and how losses are reported there.
+
+Both hooks are registered here and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,15 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from multiprocessing.util import Finalize
+    from typing import TextIO
+
 
 LOCK_SECONDS = 5.0
 """How long a fork waits for a lock. A lock that is busy for longer is replaced in the child all the same."""
@@ -26,6 +32,7 @@ LOCK_ATTEMPTS = 100
 EXIT_PRIORITY = 100
 """When a child of multiprocessing leaves, among the finalizers of other libraries: early, while they still work."""
 _log = logging.getLogger("grace_kp.background")
+_loss_log = logging.getLogger("grace_kp")
 
 
 class Lock(Protocol):
@@ -181,6 +188,29 @@ def is_subinterpreter() -> bool:
     except ImportError:
         return False
     return bool(interpreters.get_current() != interpreters.get_main())
+
+
+def report_loss(message: str) -> None:
+    """Write `message` as one line to stderr, and to the handlers of logging where a program has any. This never raises.
+
+    Without a stderr (`pythonw`, a daemon that closed it), only logging gets the message.
+    """
+    line = f"grace_kp: {' '.join(message.split())}"
+    with suppress(Exception):
+        if sys.stderr is not None:
+            _write(sys.stderr, line + "\n")
+    with suppress(Exception):
+        if _loss_log.hasHandlers():
+            _loss_log.error(line.removeprefix("grace_kp: "))
+
+
+def _write(stream: TextIO, line: str) -> None:
+    if stream is sys.__stderr__:
+        # Past the buffer: a daemon thread that holds the buffer's lock aborts an interpreter that exits.
+        os.write(stream.fileno(), line.encode(stream.encoding, "backslashreplace"))
+    else:
+        stream.write(line)
+        stream.flush()
 
 
 PROCESS = Process()

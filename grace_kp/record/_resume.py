@@ -99,18 +99,8 @@ class Conversations:
     """The suspended runs of conversation threads: each is continued by at most one run, or closed when its thread leaves it behind."""
 
     def __init__(
-        self,
-        store: Callable[[], Store],
-        settle_ended: Callable[[], object],
-        write_settled: Callable[[], object],
+        self, store: Callable[[], Store], settle_ended: Callable[[], object], write_settled: Callable[[], object]
     ) -> None:
-        """Read nothing yet.
-
-        Args:
-            store: returns the store of the runs.
-            settle_ended: settles and stores the runs that have ended.
-            write_settled: stores the runs that are settled.
-        """
         self._store, self._settle_ended, self._write_settled = store, settle_ended, write_settled
         self._name = os.urandom(16).hex()
         self._continued: OrderedDict[str, int] = OrderedDict()

@@ -33,7 +33,7 @@ from grace_kp.record import (
     note,
     to_json,
 )
-from grace_kp.runtime._assessor import Assessor
+from grace_kp.runtime._assessment import Assessor
 from grace_kp.runtime._completion import JUDGEMENT, SCORES, VALUE, Completer, Completion
 from grace_kp.store import JournalEntry, Record, moment, scorer_name
 from grace_kp.trace import attributes_in, storable
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import Desk, Tables
     from grace_kp.record import Conversations, Pause
-    from grace_kp.runtime._judging import Judgement
-    from grace_kp.runtime._models import ModelChoice
-    from grace_kp.runtime._profile_set import ProfileSet
+    from grace_kp.runtime._assessment import Judgement
+    from grace_kp.runtime._choices import ModelChoice
+    from grace_kp.runtime._profiles import ProfileSet
     from grace_kp.runtime._scoring import TraceScorers
     from grace_kp.settings import Settings
     from grace_kp.trace import ReasoningTrace
@@ -188,7 +188,7 @@ class Pipeline(Resident):
         present = {JUDGEMENT: may_judge, VALUE: models.may_embed, SCORES: self.scorers is not None}
         return frozenset(part for part, is_present in present.items() if is_present)
 
-    def lost(self, rows: Sequence[JournalEntry]) -> Lost:
+    def lost_run(self, rows: Sequence[JournalEntry]) -> Lost:
         """Return the run whose process died and left this journal."""
         return Lost(rows)
 
@@ -328,7 +328,7 @@ class Pipeline(Resident):
             run.document = record.data
         self._put_later(record)
 
-    def asking(self, waiting: Sequence[tuple[Run, Pause]]) -> list[Record]:
+    def suspended_records(self, waiting: Sequence[tuple[Run, Pause]]) -> list[Record]:
         """Return open runs as they would be stored if they were suspended now."""
         records = []
         with self._lock:

@@ -42,15 +42,7 @@ class Upkeep:
         wake: Callable[[], object],
         backlog: Callable[[], Backlog],
     ) -> None:
-        """Do nothing yet.
-
-        Args:
-            store: the store.
-            pipeline: completes what dead processes have left.
-            retention_days: how long runs are kept; 0 for ever.
-            wake: has the backlog settled.
-            backlog: takes runs of dead processes, and counts runs that are not in the store any more; another one after a fork.
-        """
+        """Do nothing yet. `wake` has the backlog settled; `backlog` returns another one after a fork."""
         self._store: Any = store
         self._pipeline = pipeline
         self._retention_days, self._wake, self._backlog = retention_days, wake, backlog
@@ -70,7 +62,7 @@ class Upkeep:
         self._parts = self._pipeline.parts
         if self._offers("recover"):
             # Not settled here: the store's lock is held, and a hook that asks for the store would wait for it.
-            runs = [self._pipeline.lost(rows) for rows in self._store.recover()]
+            runs = [self._pipeline.lost_run(rows) for rows in self._store.recover()]
             if runs:
                 self._backlog().queue.extend(runs)
                 self._wake()

@@ -66,10 +66,11 @@ class Writer(Resident):
         self._queue = self._backlog.queue
         self._pending = Pending()
         self._outage, self._journal = Outage(), Journal()
-        self._settler = Settler(
-            self.pipeline, self._backlog, self._pending, self._outage, self._limits.max_pending_bytes
-        )
-        self._settling, self._writing = self._settler.lock, PoliteLock()
+        self._settling, self._writing = PoliteLock(), PoliteLock()
+        self._settled, self._interrupts = 0, 0
+        self._interrupted: object = None
+        self._ended: list[str] = []
+        """Runs whose journals are to be deleted when they are stored."""
         self._idle, self._urgent = True, Latch()
         self._written, self._is_writing = 0, False
 
@@ -106,7 +107,7 @@ class Writer(Resident):
             self._backlog.has_room()
             or (self._limits.overflow == "wait" and self._may_wait() and self._backlog.wait_for_room(self._wake))
         ):
-            self._settler.end_journal(item)
+            self._end_journal(item)
             self._backlog.drop()
             return None
         queue.append(item)
@@ -141,9 +142,20 @@ class Writer(Resident):
         return None
 
     def _may_wait(self) -> bool:
-        return self._settler.may_wait(self._writing, self._worker, getattr(self._store, "lock", None))
+        """Return whether this thread may wait for the writer's, which needs these locks too.
 
-    def opened(self) -> None:
+        A finalizer or a signal handler may have interrupted its own thread while that held one.
+        """
+        store_lock = getattr(self._store, "lock", None)
+        held = (self._settling, self._pending.lock, self._writing, self._worker, store_lock)
+        return may_wait() and not self.pipeline.is_mine and not any(map(is_mine, held))
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether no more records may wait for the store."""
+        return self._pending.bytes >= self._limits.max_pending_bytes
+
+    def start_journal(self) -> None:
         """Journal from now on: a run has begun."""
         if self._idle:
             self._wake()
@@ -178,17 +190,79 @@ class Writer(Resident):
                 self.store()
         self._urgent.wait(GATHER_SECONDS)
         self._write_journal()
-        self._settler.settle(MAX_BATCH)
+        self.settle(MAX_BATCH)
         self.write_pending()
-        while self._queue and not self._settler.is_full and not self._outage.is_on:
-            self._settler.settle(MAX_BATCH)
+        while self._queue and not self._is_full and not self._outage.is_on:
+            self.settle(MAX_BATCH)
             self.write_pending()
         # Idle is set first and the queue read afterwards, so that whatever comes meanwhile is seen here or wakes the worker.
         self._idle = True
-        if self._queue and not self._settler.is_full:
+        if self._queue and not self._is_full:
             return 0.0
         is_due = self.pipeline.has_open_runs or self.pipeline.is_completing or self._pending or self._queue
         return self._limits.journal_interval if is_due else None
+
+    def settle(self, most: int | None = None, *, until: Mark | None = None, deadline: float | None = None) -> None:
+        """Turn up to `most` ended runs into records that wait for the store, all by default, each on its own: a fork waits for one at most.
+
+        An interrupt such as Ctrl-C may end this anywhere, because a thread that flushes settles runs itself. So a run leaves the queue when
+        nothing is left to do for it, and an interrupted run is settled again.
+
+        Args:
+            most: how many runs and marks.
+            until: the mark to stop at.
+            deadline: the time of `time.monotonic` to stop at, after some runs.
+        """
+        if self._settling.is_mine:
+            return
+        for number in range(most or len(self._queue)):
+            if deadline is not None and number >= MAX_BATCH and time.monotonic() > deadline:
+                return
+            with self._settling:
+                if self._is_full or not self._queue:
+                    return
+                item = self._queue[0]
+                if type(item) is Mark:
+                    self._pending.add_mark(item)
+                elif item is not self._pending.newest:
+                    self._settle_one(item)
+                self._queue.popleft()
+                self._pending.newest = None
+                if item is until:
+                    return
+                del item  # a run that is settled is not kept while other threads go first
+            self._settling.step_back()
+            if until is None and len(self._queue) < POLITE_BACKLOG:
+                time.sleep(0)
+
+    def _settle_one(self, item: Run | Lost) -> None:
+        events = len(getattr(item, "events", ()))
+        try:
+            record, follows = self.pipeline.settle(item)
+        except BaseException as error:
+            if not isinstance(error, Exception) and self._may_settle_again(item):
+                raise
+            message = redact_text(f"a run could not be finished: {type(error).__name__}: {error}", identifiers=False)
+            self._outage.report(message)
+            self._backlog.lose(1, message)
+            return
+        self._settled += 1
+        self._end_journal(item)
+        if record is not None:
+            self._pending.add(record, follows, item)
+            self._backlog.take_up(self._pending.bytes, len(record.data), events)
+        elif follows is not None:
+            self.pipeline.follow((follows,))
+
+    def _may_settle_again(self, item: object) -> bool:
+        self._interrupts = self._interrupts + 1 if self._interrupted is item else 1
+        self._interrupted = item
+        return self._interrupts <= MAX_INTERRUPTS
+
+    def _end_journal(self, item: object) -> None:
+        run_id = getattr(item, "journaled_id", None)
+        if run_id is not None:
+            self._ended.append(run_id)
 
     def put_now(self, records: Callable[[], Sequence[Record]], timeout: float = 1.0) -> bool:
         """Store records before this returns, in place of their runs' journals; False where others are busy, or the store fails."""
@@ -241,7 +315,7 @@ class Writer(Resident):
         if self._settling.is_mine or self._writing.is_mine:
             return
         deadline = time.monotonic() + PATIENCE_SECONDS
-        self._settler.settle(deadline=deadline)
+        self.settle(deadline=deadline)
         self.write_pending(force=True, deadline=deadline)
         self.pipeline.complete(0.0)
         self.write_pending(force=True, deadline=deadline)
@@ -276,11 +350,11 @@ class Writer(Resident):
     def _write_some(self, *, force: bool) -> bool:
         """Write one batch; return whether nothing is left to write."""
         store, upkeep = self.store(), self._upkeep
-        if self._pending or self._settler.ended or force:
+        if self._pending or self._ended or force:
             upkeep.reopen_if_displaced()
             self._write_batch(store, upkeep)
             self._outage.end()
-        if self._pending or self._settler.ended:
+        if self._pending or self._ended:
             return False
         upkeep.report(self._backlog)
         upkeep.do_what_is_due()
@@ -288,13 +362,13 @@ class Writer(Resident):
 
     def _write_batch(self, store: Store, upkeep: Upkeep) -> None:
         records, entries = self._pending.batch()
-        ended = list(self._settler.ended)
+        ended = list(self._ended)
         if records or ended:
             store.put(records, ended=ended)
             if upkeep.reopen_if_displaced():
                 return  # the file went in the meantime, so they are written again
             self._journal.end(ended)
-            del self._settler.ended[: len(ended)]
+            del self._ended[: len(ended)]
         runs = sum(not record.completes for record in records)
         self._written += runs
         upkeep.written += runs
@@ -338,7 +412,7 @@ class Writer(Resident):
         mark = Mark()
         self._queue.append(mark)
         while True:
-            self._settler.settle(until=mark, deadline=deadline)
+            self.settle(until=mark, deadline=deadline)
             self.write_pending(force=True, deadline=deadline)
             if mark.is_passed:
                 return True
@@ -383,8 +457,8 @@ class Writer(Resident):
 
     def _leave(self) -> None:
         keep, ends = getattr(self._store, "rescue", self._outage.rescue), time.monotonic() + PATIENCE_SECONDS
-        while keep is not None and (self.waiting or self._settler.ended or self._backlog.unstored_report):
-            self._settler.settle(deadline=ends)
+        while keep is not None and (self.waiting or self._ended or self._backlog.unstored_report):
+            self.settle(deadline=ends)
             if not self._writing.acquire(timeout=STOP_SECONDS):
                 break  # the store hangs
             try:
@@ -403,7 +477,7 @@ class Writer(Resident):
         """
         backlog, outage = self._backlog, self._outage
         records, entries = self._pending.batch(None)
-        ended = list(self._settler.ended)
+        ended = list(self._ended)
         if not records and not ended and backlog.unstored_report is None:
             return False
         try:
@@ -417,7 +491,7 @@ class Writer(Resident):
         backlog.unstored_report = None
         for mark in self._pending.written(entries)[1]:
             mark.let_go()
-        del self._settler.ended[: len(ended)]
+        del self._ended[: len(ended)]
         return True
 
     @property
@@ -428,106 +502,5 @@ class Writer(Resident):
     def stats(self) -> WriterStats:
         """Counts since the beginning."""
         backlog, outage = self._backlog, self._outage
-        counts = self._settler.settled, self._written, backlog.dropped, backlog.lost, backlog.rescued
+        counts = self._settled, self._written, backlog.dropped, backlog.lost, backlog.rescued
         return WriterStats(*counts, self.waiting, self._pending.bytes, outage.errors, outage.last_error)
-
-
-class Settler:
-    """Settles ended runs: they become records that wait for the store, one at a time and in order.
-
-    An interrupt such as Ctrl-C may end a settling anywhere, because a thread that flushes settles runs itself. So a run leaves the queue
-    when nothing is left to do for it, and an interrupted run is settled again.
-    """
-
-    def __init__(self, pipeline: Pipeline, backlog: Backlog, pending: Pending, outage: Outage, max_bytes: int) -> None:
-        """Settle nothing yet.
-
-        Args:
-            pipeline: turns a run into a record.
-            backlog: the runs.
-            pending: takes the records.
-            outage: reports runs that cannot be settled.
-            max_bytes: how many bytes of records may wait for the store.
-        """
-        self.lock = PoliteLock()
-        self.settled = 0
-        self.ended: list[str] = []
-        """Runs whose journals are to be deleted when they are stored."""
-        self._pipeline, self._backlog, self._pending, self._outage = pipeline, backlog, pending, outage
-        self._queue = backlog.queue
-        self._max_bytes = max_bytes
-        self._interrupted: object = None
-        self._interrupts = 0
-
-    @property
-    def is_full(self) -> bool:
-        """Whether no more records may wait for the store."""
-        return self._pending.bytes >= self._max_bytes
-
-    def may_wait(self, *held: object) -> bool:
-        """Return whether this thread may wait for the writer's, which needs these locks too.
-
-        A finalizer or a signal handler may have interrupted its own thread while that held one.
-        """
-        held = (self.lock, self._pending.lock, *held)
-        return may_wait() and not self._pipeline.is_mine and not any(map(is_mine, held))
-
-    def settle(self, most: int | None = None, *, until: Mark | None = None, deadline: float | None = None) -> None:
-        """Settle up to `most` runs, all by default, each on its own, so that a fork waits for one run at most.
-
-        Args:
-            most: how many runs and marks.
-            until: the mark to stop at.
-            deadline: the time of `time.monotonic` to stop at, after some runs.
-        """
-        if self.lock.is_mine:
-            return
-        for number in range(most or len(self._queue)):
-            if deadline is not None and number >= MAX_BATCH and time.monotonic() > deadline:
-                return
-            with self.lock:
-                if self.is_full or not self._queue:
-                    return
-                item = self._queue[0]
-                if type(item) is Mark:
-                    self._pending.add_mark(item)
-                elif item is not self._pending.newest:
-                    self._settle_one(item)
-                self._queue.popleft()
-                self._pending.newest = None
-                if item is until:
-                    return
-                del item  # a run that is settled is not kept while other threads go first
-            self.lock.step_back()
-            if until is None and len(self._queue) < POLITE_BACKLOG:
-                time.sleep(0)
-
-    def _settle_one(self, item: Run | Lost) -> None:
-        events = len(getattr(item, "events", ()))
-        try:
-            record, follows = self._pipeline.settle(item)
-        except BaseException as error:
-            if not isinstance(error, Exception) and self._may_settle_again(item):
-                raise
-            message = redact_text(f"a run could not be finished: {type(error).__name__}: {error}", identifiers=False)
-            self._outage.report(message)
-            self._backlog.lose(1, message)
-            return
-        self.settled += 1
-        self.end_journal(item)
-        if record is not None:
-            self._pending.add(record, follows, item)
-            self._backlog.take_up(self._pending.bytes, len(record.data), events)
-        elif follows is not None:
-            self._pipeline.follow((follows,))
-
-    def _may_settle_again(self, item: object) -> bool:
-        self._interrupts = self._interrupts + 1 if self._interrupted is item else 1
-        self._interrupted = item
-        return self._interrupts <= MAX_INTERRUPTS
-
-    def end_journal(self, item: object) -> None:
-        """Have the journal of a run deleted, if it has one."""
-        run_id = getattr(item, "journaled_id", None)
-        if run_id is not None:
-            self.ended.append(run_id)

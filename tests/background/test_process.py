@@ -1,8 +1,9 @@
-"""Forks and exits: which locks are held, who is told, and in which order."""
+"""Forks and exits: which locks are held, who is told, in which order, and how losses are reported."""
 
 from __future__ import annotations
 
 import gc
+import io
 import logging
 import os
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from grace_kp.background import Resident, Worker
+from grace_kp.background import Resident, Worker, report_loss
 from grace_kp.background._process import IMPORT_SECONDS, LOCK_SECONDS, Process
 
 
@@ -324,3 +325,59 @@ def test_a_worker_begins_anew_in_a_child():
     release.set()
     _, status = os.waitpid(child, 0)
     assert 0 == os.waitstatus_to_exitcode(status)
+
+
+def run_program(code):
+    """Run a program and return its exit code and what it writes to stderr."""
+    command = [sys.executable, "-c", "import sys\nfrom grace_kp.background import report_loss\n" + code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, encoding="utf-8")
+    return done.returncode, done.stderr
+
+
+def test_a_loss_is_one_line_on_stderr(capsys):
+    """Line breaks of an error message do not break the line."""
+    report_loss("3 runs were dropped:\n  the store is full")
+    assert "grace_kp: 3 runs were dropped: the store is full\n" == capsys.readouterr().err
+
+
+def test_a_loss_is_reported_without_any_configuration_of_logging():
+    """A program without handlers sees the line once."""
+    assert (0, "grace_kp: 3 runs were dropped\n") == run_program("report_loss('3 runs were dropped')")
+
+
+def test_a_loss_is_reported_while_the_interpreter_exits():
+    """A finalizer that runs late may still report."""
+    code = "class Late:\n    def __del__(self): report_loss('late')\nlate = Late()\nlate.itself = late\n"
+    assert (0, "grace_kp: late\n") == run_program(code)
+
+
+def test_a_loss_reaches_the_handlers_of_logging(caplog):
+    """A server's log file has the message, too."""
+    with caplog.at_level(logging.ERROR, "grace_kp"):
+        report_loss("3 runs were dropped")
+    assert [("grace_kp", logging.ERROR, "3 runs were dropped")] == caplog.record_tuples
+
+
+def test_a_stderr_that_cannot_be_written_raises_nothing(monkeypatch):
+    """It may be missing, closed, or refuse what it gets."""
+
+    class Refusing(io.StringIO):
+        def write(self, text):
+            raise OSError("no space left on device")
+
+    closed = io.StringIO()
+    closed.close()
+    for stream in (None, closed, Refusing(), object()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        report_loss("lost")
+
+
+def test_a_closed_file_descriptor_raises_nothing():
+    """Daemons close theirs; another file may have its number, and is not written to."""
+    assert (0, "") == run_program("sys.stderr.close()\nreport_loss('lost')")
+
+
+def test_characters_that_stderr_cannot_encode_are_escaped():
+    """The line appears all the same."""
+    code = "sys.stderr.reconfigure(encoding='ascii', errors='strict')\nreport_loss('Größe')"
+    assert (0, "grace_kp: Gr\\xf6\\xdfe\n") == run_program(code)

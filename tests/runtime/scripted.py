@@ -39,7 +39,7 @@ class Pipeline:
     def give_up(self):
         self.given_up = True
 
-    def lost(self, rows):
+    def lost_run(self, rows):
         return 90 + len(rows)
 
     def journal(self):

@@ -1,21 +1,25 @@
-"""How many runs may wait, who waits for room, what a mark is, and how losses are reported.
-
-Records that are about to be written.
-
-Settling one run after the other, through interrupts.
-"""
+"""What waits for the writer: how many runs may wait, settling one after the other through interrupts, and records that are about to be written."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.runtime._backlog import LIVE_FACTOR, MAX_BATCH, MIN_WAITING, Backlog, Mark, Pending, runs_event_loop
-from grace_kp.runtime._upkeep import Outage
-from grace_kp.runtime._writer import MAX_INTERRUPTS, Settler
+from grace_kp.runtime._backlog import (
+    LIVE_FACTOR,
+    MAX_BATCH,
+    MIN_WAITING,
+    Backlog,
+    Mark,
+    Pending,
+    WriterLimits,
+    runs_event_loop,
+)
+from grace_kp.runtime._writer import MAX_INTERRUPTS, Writer
 from tests.store.samples import record
 
 
@@ -211,18 +215,22 @@ MB = 1 << 20
 
 
 @pytest.fixture
-def backlog():
-    return Backlog(MB)
+def settler(pipeline, store):
+    """A writer with a bound of a megabyte, which is not woken."""
+    writer = Writer(lambda: store, pipeline, WriterLimits(max_pending_bytes=MB))
+    yield writer
+    writer._queue.clear()
+    writer.close()
 
 
 @pytest.fixture
-def pending():
-    return Pending()
+def backlog(settler):
+    return settler._backlog
 
 
 @pytest.fixture
-def settler(pipeline, backlog, pending):
-    return Settler(pipeline, backlog, pending, Outage(), MB)
+def pending(settler):
+    return settler._pending
 
 
 def settled(pending):
@@ -252,13 +260,13 @@ def test_an_interrupted_run_is_settled_again(settler, backlog, pending, pipeline
         with pytest.raises(interrupt):
             settler.settle()
     settler.settle()
-    assert ([1, 2], 0, 2) == (settled(pending), backlog.lost, settler.settled)
+    assert ([1, 2], 0, 2) == (settled(pending), backlog.lost, settler.stats().settled)
 
 
 def test_a_run_that_was_interrupted_when_it_was_settled_is_stored_once(settler, backlog, pending, monkeypatch):
     """It leaves the queue a moment after its record was added."""
     run = object()
-    monkeypatch.setattr(settler._pipeline, "settle", lambda item: (record(1), None))
+    monkeypatch.setattr(settler.pipeline, "settle", lambda item: (record(1), None))
     take_up = backlog.take_up
     monkeypatch.setattr(backlog, "take_up", lambda *sizes: (_ for _ in ()).throw(KeyboardInterrupt))
     backlog.queue.append(run)
@@ -291,12 +299,12 @@ def test_a_run_whose_settling_never_gets_through_holds_up_no_other(settler, back
 def test_nothing_is_settled_inside_a_settling_or_beyond_the_bound(settler, backlog, pending):
     """A finalizer may end a run while its thread settles another."""
     backlog.queue.extend([1, 2])
-    with settler.lock:
+    with settler._settling:
         settler.settle()
     assert 2 == len(backlog.queue)
-    settler._max_bytes = 1
+    settler._limits = replace(settler._limits, max_pending_bytes=1)
     settler.settle()
-    assert ([1], [2], True) == (settled(pending), list(backlog.queue), settler.is_full)
+    assert ([1], [2], True) == (settled(pending), list(backlog.queue), settler._is_full)
 
 
 def test_settling_stops_at_a_deadline(settler, backlog):

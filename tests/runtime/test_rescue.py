@@ -80,7 +80,7 @@ def test_an_open_store_that_becomes_locked_is_the_same(path, pipeline):
     writer.store().journal([JournalEntry("kp:trace:1", 0, b"{}"), JournalEntry("kp:trace:9", 0, b"{}")])
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    writer._settler.ended.append("kp:trace:1")
+    writer._ended.append("kp:trace:1")
     writer.submit(1)
     writer.at_exit()
     other.execute("ROLLBACK")

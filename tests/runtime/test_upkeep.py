@@ -1,7 +1,4 @@
-"""What a store needs besides records. A store that offers none of it is left alone.
-
-A store that cannot write.
-"""
+"""What the writer does for its store: outages, leases, reports, and its file in its place. A store that offers none of it is left alone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The writer: order, bounds, failing stores, and what closing and exits leave behind. The pipeline is scripted.
-
-What the writer asks of its pipeline, and in which order. The pipeline is scripted.
-"""
+"""The writer: order, bounds, failing stores, and what closing and exits leave behind. Mostly with a scripted pipeline."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import threading
 import pytest
 
 import grace_kp as gk
-from grace_kp.runtime._backlog import Mark, WriterLimits
+from grace_kp.runtime._backlog import Mark, WriterLimits, WriterStats
 from grace_kp.runtime._writer import Writer
 from grace_kp.store import JournalEntry, open_store
 from tests.store.samples import ids, record
@@ -527,3 +524,43 @@ def test_stored_runs_of_dead_processes_are_completed(pipeline):
     pipeline.parts = frozenset({"judgement"})
     Writer(lambda: store, pipeline).store()
     assert ([{"judgement"}], [b"{}"]) == (asked, pipeline.adopted)
+
+
+def test_the_status_shows_every_count():
+    """A runtime that has recorded nothing has no writer and no counts."""
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as grace:
+        assert {} == grace.status()["writer"]
+        with grace.run("x"):
+            pass
+        assert grace.flush()
+        counts = grace.status()["writer"]
+    assert set(WriterStats.__slots__) == set(counts)
+    assert (1, 1, 0, 0, 0) == tuple(counts[name] for name in ("settled", "written", "dropped", "lost", "pending"))
+
+
+@pytest.mark.parametrize(("name", "value"), [("durability", "always"), ("overflow", "block")])
+def test_other_promises_are_refused(name, value):
+    """The message names the values that exist."""
+    with pytest.raises(gk.SettingsError, match=name):
+        gk.Grace(**{name: value})
+
+
+def test_rows_of_the_journal_survive_a_failed_write(tmp_path):
+    """What could not be journaled is written with the next attempt, and an ended run leaves no rows."""
+    with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, reviewer=None) as grace:
+        writer = grace._writer
+        with writer._settling, grace.run("x") as run:
+            store = writer.store()
+            real, store.journal = store.journal, fails
+            writer._write_journal()
+            store.journal = real
+            writer._outage._retry_at = 0.0
+            writer._write_journal()
+            rows = store._connection.execute("SELECT run_id, seq FROM journal ORDER BY seq").fetchall()
+            assert (run.id, 0) == rows[0]
+        assert grace.flush()
+        assert [] == store._connection.execute("SELECT * FROM journal").fetchall()
+
+
+def fails(entries):
+    raise gk.StoreError("the disk is full")

@@ -1,7 +1,7 @@
-"""Judgements of finished runs, and of runs that stand before a gate.
+"""The assessment of runs: judgements by a model, and the two figures of a finished run, its confidence and its value score.
 
 A finished run is judged by a worker while others go on; the writer stores it when its judgement is there. A run that cannot be
-judged (no answer, no judge, too many waiting, the process ends) has the reason in its trace.
+judged (no answer, no judge, too many waiting, the process ends) has the reason in its trace. A gate waits for its judgement.
 """
 
 from __future__ import annotations
@@ -9,18 +9,24 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.background import Resident, Worker, watch
 from grace_kp.confidence import ConfidenceFactors, Evaluation, factors_from_trace, with_agreement
+from grace_kp.levels import waits
+from grace_kp.record import SUSPENDED
 from grace_kp.trace import describe_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from grace_kp.confidence import ConfidenceCalculator
+    from grace_kp.confidence import ConfidenceCalculator, ConfidenceScore
     from grace_kp.judge import LLMSelfEvaluator, SourceAgreementCalculator, SpendingLimit
     from grace_kp.levels import InterventionLevel
+    from grace_kp.runtime._profiles import ProfileSet
+    from grace_kp.value import ValueScorer
+
 
 Material: TypeAlias = tuple[str, str, list[str]]
 """Objective, answer and sources of a run."""
@@ -44,21 +50,21 @@ class Judgement:
         """The factors of the run without the judgement."""
         self.request: Request | None = None
         """What is to be judged; None once it is started, or if there is nothing to ask."""
-        self._result: Result | None = None
+        self._result: JudgementResult | None = None
 
     @property
     def is_done(self) -> bool:
         """Whether judging has ended."""
         return self._result is not None
 
-    def end(self, result: Result) -> None:
+    def end(self, result: JudgementResult) -> None:
         """Set the result; only the first counts."""
         if self._result is None:
             self._result = result
 
     def skip(self, reason: str) -> None:
         """End it with a fallback that states the reason, whatever a model answers later."""
-        self.end(Result.failed(reason))
+        self.end(JudgementResult.failed(reason))
 
     def put_into(self, factors: ConfidenceFactors, *, cautious: bool) -> ConfidenceFactors:
         """Return the factors with what was judged and measured."""
@@ -75,12 +81,12 @@ class Judgement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the trace's record: what was evaluated, what was a fallback and why, and the cost."""
-        result = self._result or Result(skipped="not judged")
+        result = self._result or JudgementResult(skipped="not judged")
         return {"mode": self.mode, **result.to_dict()}
 
 
 @dataclass(slots=True)
-class Result:
+class JudgementResult:
     """Evaluations of a run, or the reason why there are none."""
 
     own: Evaluation | None = None
@@ -89,7 +95,7 @@ class Result:
     skipped: str | None = None
 
     @classmethod
-    def failed(cls, reason: str, agreement: Evaluation | None = None) -> Result:
+    def failed(cls, reason: str, agreement: Evaluation | None = None) -> JudgementResult:
         """Return the fallback for a run that could not be judged."""
         evaluation = Evaluation.failed(reason, attempts=0)
         return cls(evaluation, evaluation, agreement)
@@ -177,7 +183,7 @@ class RunJudge(Resident):
         measures = self._agreement is not None and factors.source_count > 1 and len(source_texts) > 1
         reason = self._reason_to_skip(document)
         if not measures and (reason is not None or (self.mode == "when_needed" and not self._could_change(factors))):
-            judgement.end(Result(skipped=reason or NOT_NEEDED))
+            judgement.end(JudgementResult(skipped=reason or NOT_NEEDED))
         else:
             texts = list(source_texts) if measures else []
             judgement.request = Request(document["id"], _material(document), texts, reason)
@@ -194,11 +200,11 @@ class RunJudge(Resident):
                 self._waiting[id(judgement)] = judgement
         if full or self._given_up:
             failure = ENDED if self._given_up else f"more than {MAX_WAITING} runs wait for a judgement"
-            judgement.end(Result.failed(failure))
+            judgement.end(JudgementResult.failed(failure))
             return
 
         def task() -> None:
-            result = Result.failed("the judge ended its thread")
+            result = JudgementResult.failed("the judge ended its thread")
             try:
                 result = self._judge(judgement.factors, request)
             finally:
@@ -219,7 +225,7 @@ class RunJudge(Resident):
         task()
         return 0.0
 
-    def _judge(self, factors: ConfidenceFactors, request: Request) -> Result:
+    def _judge(self, factors: ConfidenceFactors, request: Request) -> JudgementResult:
         agreement, reason_to_skip = None, request.reason_to_skip
         try:
             if request.texts and self._agreement is not None:
@@ -228,11 +234,11 @@ class RunJudge(Resident):
             if reason_to_skip is None and self.mode == "when_needed" and not self._could_change(factors):
                 reason_to_skip = NOT_NEEDED
             if reason_to_skip is not None or self.evaluator is None:
-                return Result(agreement=agreement, skipped=reason_to_skip)
+                return JudgementResult(agreement=agreement, skipped=reason_to_skip)
             own, coverage = self._ask(self.mode, factors, None, request.material, request.run_id)
-            return Result(own, coverage, agreement)
+            return JudgementResult(own, coverage, agreement)
         except BaseException as error:  # noqa: BLE001 — a judgement that fails is a fallback, even if it raises SystemExit
-            return Result.failed(": ".join(describe_error(error, 300)), agreement)
+            return JudgementResult.failed(": ".join(describe_error(error, 300)), agreement)
 
     def _ask(
         self,
@@ -280,7 +286,7 @@ class RunJudge(Resident):
             self._given_up = True
             waiting, self._waiting = list(self._waiting.values()), {}
         for judgement in waiting:
-            judgement.end(Result.failed(ENDED))
+            judgement.end(JudgementResult.failed(ENDED))
         self.on_end()
 
     def before_gate(
@@ -296,7 +302,7 @@ class RunJudge(Resident):
         `level_of` gives the level for factors. It takes into account whether they hold a judgement: one that succeeds is a measurement, and
         without any the level may be the same for every score.
         """
-        result = Result()
+        result = JudgementResult()
         if mode == "never":
             result.skipped = NEVER
         elif mode == "when_needed" and not self._could_change(factors, level_of):
@@ -329,3 +335,156 @@ def _material(document: dict[str, Any]) -> Material:
         document["outcome"]["result_summary"],
         (searched or sources)[:MAX_SOURCE_TEXTS],
     )
+
+
+MAX_KNOWN = 256
+"""Confidences in memory: most runs have one of a few sets of factors."""
+
+
+class Assessor:
+    """Fills in the confidence of a document, then its value score."""
+
+    def __init__(self, profiles: ProfileSet, make_scorer: Callable[[], ValueScorer]) -> None:
+        """Load no model yet.
+
+        Args:
+            profiles: compute confidences.
+            make_scorer: returns the scorer of values; called before the first value is computed.
+        """
+        self.profiles = profiles
+        self._make_scorer = make_scorer
+        self._known: dict[ConfidenceFactors, tuple[ConfidenceScore, dict[str, Any]]] = {}
+
+    @cached_property
+    def scorer(self) -> ValueScorer:
+        """Computes value scores."""
+        return self._make_scorer()
+
+    def assess(
+        self,
+        document: dict[str, Any],
+        *,
+        own_confidence: float | None = None,
+        factors: ConfidenceFactors | None = None,
+        judgement: Judgement | None = None,
+        has_value: bool = True,
+    ) -> None:
+        """Set `outcome.confidence` and `metadata.quality_score`, and record under `grace` how they were computed.
+
+        Args:
+            document: the trace.
+            own_confidence: what the run stated itself.
+            factors: the factors of the confidence; read from the trace when None.
+            judgement: the judgement of the run, if there is one.
+            has_value: False leaves the value score for later; the trace then says that it is unscored.
+        """
+        if factors is None:
+            from grace_kp.confidence import factors_from_trace
+
+            factors = factors_from_trace(document)
+        grace = document.setdefault("grace", {})
+        if judgement is not None:
+            factors = judgement.put_into(factors, cautious=self.profiles.main.name == "strict")
+            grace["evaluation"] = judgement.to_dict()
+        score, known_record = self._confidence(document, factors)
+        grace.pop("unscored", None)
+        grace["confidence"] = record = {**known_record}
+        shadow = self.profiles.shadow_of(document, factors)
+        if shadow is not None:
+            grace["shadow"] = shadow
+        failure = failure_of(document)
+        if failure:
+            record["run_failed"] = True
+            record["reason"] = f"{failure} {record['reason']}"
+        if own_confidence is not None:
+            record["own"] = own_confidence
+        document["outcome"]["confidence"] = score.score if own_confidence is None else own_confidence
+        if not has_value or grace.get("status") == SUSPENDED:
+            grace["unscored"] = True  # it is scored when it has ended; its novelty counts once
+        else:
+            self.value(document)
+
+    def _confidence(
+        self, document: dict[str, Any], factors: ConfidenceFactors
+    ) -> tuple[ConfidenceScore, dict[str, Any]]:
+        """Return the confidence of a run and its record, whose parts nobody changes; a profile of the user's is asked every time."""
+        main = self.profiles.main
+        if not main.is_formula:
+            measured, facts = self.profiles.finished(document, factors)
+            record = {**confidence_record(measured.score, measured.profile), **facts}
+            if measured.problem:
+                record["reason"] = (
+                    f"{_sentence(measured.problem)} This is the formula {measured.profile}. {record['reason']}"
+                )
+            return measured.score, record
+        known = self._known.get(factors)
+        if known is None:
+            score = main.calculator.calculate(factors)
+            known = score, confidence_record(score, main.name)
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            self._known[factors] = known
+        return known
+
+    def value(self, document: dict[str, Any]) -> None:
+        """Set `metadata.quality_score` from the document, its confidence included."""
+        value = self.scorer.score(document)
+        document["metadata"]["quality_score"] = value.score
+        document.setdefault("grace", {})["value"] = record = {
+            "score": value.score,
+            "complexity": value.complexity,
+            "novelty": value.novelty,
+            "tool_diversity": value.tool_diversity,
+            "outcome_confidence": value.outcome_confidence,
+            "profile": value.profile,
+            "overrides": list(value.overrides),
+        }
+        if value.novelty_fallback is not None:
+            record["novelty_fallback"] = value.novelty_fallback
+
+
+def confidence_record(score: ConfidenceScore, profile: str) -> dict[str, Any]:
+    """A confidence as it stands in a trace: the score, its parts (None where not evaluated), its penalties and its reason."""
+    record: dict[str, Any] = {
+        "score": score.score,
+        "level": score.level,
+        "profile": profile,
+        "reason": score.reason,
+        "breakdown": score.evaluated,
+        "penalties": list(score.penalties_applied),
+        "not_evaluated": list(score.not_evaluated),
+    }
+    if score.fallbacks:
+        record["fallbacks"] = dict(score.fallbacks)
+    if score.not_scored:
+        record["not_scored"] = list(score.not_scored)
+    if score.contributions:
+        record["contributions"] = dict(score.contributions)
+    return record
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+_FAILURES = {
+    "cancelled": "The run was cancelled.",
+    "closed": "The run was closed before its end.",
+    "exited": "The run ended with the program's exit.",
+    "interrupted": "The process ended before the end of this run was stored.",
+    "not_approved": "The run stopped because an action was not approved.",
+}
+
+
+def failure_of(document: Mapping[str, Any]) -> str:
+    """Return one sentence that says how an unsuccessful run ended; empty for a run that succeeded or waits for a person."""
+    grace = document.get("grace") or {}
+    status = grace.get("status", "completed")
+    if document["metadata"].get("success") is not False or waits(status):
+        return ""
+    if isinstance(status, str) and status in _FAILURES:
+        return _FAILURES[status]
+    error = grace.get("error")
+    if isinstance(error, dict) and isinstance(error.get("type"), str):
+        return f"The run failed with {error['type']}."
+    return "The run failed." if status == "failed" else "The run did not succeed."

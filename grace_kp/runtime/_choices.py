@@ -1,19 +1,25 @@
-"""The models of a runtime: which judge, which embedder, and the reason for each."""
+"""The models and profiles of a runtime, chosen when they are first needed, with the reason for each choice.
+
+A file or an object of the user's is opened at once instead, so that it fails early.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Lock, Resident, watch
+from grace_kp.settings import PROFILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from grace_kp.confidence import ConfidenceCalculator
+    from grace_kp.confidence import ConfidenceCalculator, Thresholds
     from grace_kp.judge import LLMSelfEvaluator
-    from grace_kp.runtime._judging import RunJudge
+    from grace_kp.runtime._assessment import RunJudge
+    from grace_kp.runtime._profiles import ProfileSet
     from grace_kp.settings import Settings
 
 
@@ -112,7 +118,7 @@ class ModelChoice(Resident):
         return models
 
     def _choose(self) -> Models:
-        from grace_kp.runtime._judging import RunJudge
+        from grace_kp.runtime._assessment import RunJudge
 
         settings = self._settings
         judge, judge_name, judge_reason = _choice(self._evaluator, "evaluator", settings)
@@ -170,3 +176,61 @@ def _choice(model: Any, kind: str, settings: Settings) -> tuple[Any, str, str]:
 
     choice = choose_judge(settings) if kind == "evaluator" else choose_embedder(settings)
     return choice.model, choice.name, choice.why
+
+
+def profile_name(profile: object) -> str | None:
+    """Return the name or the path of a profile; None for a profile itself."""
+    return os.fspath(profile) if isinstance(profile, str | os.PathLike) else None
+
+
+class ProfileChoice(Resident):
+    """The profiles of a runtime."""
+
+    def __init__(self, settings: Settings, profile: object, shadow: object, thresholds: Thresholds | None) -> None:
+        """Open what the user passed.
+
+        Args:
+            settings: name the profile and the thresholds where the other arguments do not.
+            profile: a profile, its name or its path; None for that of the settings.
+            shadow: see `Grace`.
+            thresholds: those of the gates; None for those of the settings or the profile.
+
+        Raises:
+            SettingsError: a profile or its file cannot be used, or the profile does not have the digest of the settings.
+            TypeError: the thresholds are not a `Thresholds`.
+        """
+        if thresholds is not None:
+            from grace_kp.confidence import check_thresholds
+
+            check_thresholds(thresholds)
+        own = profile if profile_name(profile) is None else None
+        self._arguments = (settings, own, shadow, thresholds)
+        self._profiles: ProfileSet | None = None
+        self.after_fork()
+        watch(self)
+        if own is not None or shadow is not None or settings.profile_digest or settings.profile not in PROFILES:
+            self.get()
+
+    def import_locks(self) -> Sequence[Lock]:
+        """Return the lock that is held while profiles are opened."""
+        return (self._lock,)
+
+    def after_fork(self) -> None:
+        """Replace the lock in the child."""
+        self._lock = threading.RLock()
+
+    def get(self) -> ProfileSet:
+        """Return the profiles."""
+        profiles = self._profiles
+        if profiles is None:
+            with self._lock:  # what is known against a profile must stand in one place
+                if self._profiles is None:
+                    from grace_kp.runtime._profiles import ProfileSet
+
+                    self._profiles = ProfileSet.of_runtime(*self._arguments)
+                profiles = self._profiles
+        return profiles
+
+    def describe(self) -> dict[str, Any] | None:
+        """Return what is known of the profiles, for `Grace.status()`; None before they were needed."""
+        return None if self._profiles is None else self._profiles.describe()

@@ -1,4 +1,4 @@
-"""A profile in use never raises, never changes a run, and marks what is only a fallback."""
+"""A profile as a runtime applies it: results that are checked, fallbacks, and reasons not to rely on it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import grace_kp as gk
 from grace_kp.confidence import PROFILES, ConfidenceFactors, ConfidenceScore
 from grace_kp.errors import GraceError, SettingsError
-from grace_kp.runtime._profile import ProfileInUse, copied, open_profile, thresholds_of
+from grace_kp.runtime._profiles import ProfileInUse, Trust, copy_json, mismatch_fields, open_profile, thresholds_of
 from tests.runtime.learned import Learned
 
 DOCUMENT = {"steps": [{"step_id": 0, "type": "thought"}], "grace": {"calls": []}}
@@ -101,7 +101,7 @@ def test_a_profile_gets_a_copy():
 
     measure(Learned(spoil))
     assert before == DOCUMENT
-    assert {"a": [1, {"b": None}], "c": (1,)} == copied({"a": [1, {"b": None}], "c": (1,)})
+    assert {"a": [1, {"b": None}], "c": (1,)} == copy_json({"a": [1, {"b": None}], "c": (1,)})
 
 
 def test_what_a_trace_could_not_hold_is_replaced():
@@ -192,3 +192,65 @@ class TestOpening:
         profile = Learned(thresholds=NEVER)
         assert ("strict", profile) == (open_profile("strict", "profile"), open_profile(profile, "profile"))
         assert (NEVER, None) == (thresholds_of(profile), thresholds_of("strict"))
+
+
+def refuted(action, level):
+    return (f"the promise of level silent was refuted for {action}",) if action == "pay" else ()
+
+
+@pytest.mark.parametrize("tightens", [False, True])
+def test_a_mismatch_is_a_gap_only_where_that_is_set(tightens):
+    gaps = Trust(tightens=tightens).gaps("pay", ["the model is now b"])
+    assert (("the profile was not fitted on runs like this: the model is now b",) if tightens else ()) == gaps
+
+
+def test_a_doubt_is_a_gap_whatever_is_set():
+    """It is asked about the action, each time."""
+    trust = Trust()
+    trust.checks.append(refuted)
+    assert ("the promise of level silent was refuted for pay",) == trust.gaps("pay", [])
+    assert () == trust.gaps("look", [])
+
+
+@pytest.mark.parametrize("failure", [ValueError("x"), SystemExit(1)])
+def test_a_doubt_that_fails_is_one(failure):
+    """A promise that cannot be checked is not relied on."""
+
+    def fails(action, level):
+        raise failure
+
+    trust = Trust()
+    trust.checks.append(fails)
+    kind = type(failure).__name__
+    assert (f"whether its promise still holds could not be checked ({kind})",) == trust.gaps("pay", [])
+    trust.checks[:] = [lambda *_: None]
+    assert ("whether its promise still holds could not be checked (TypeError)",) == trust.gaps("pay", [])
+
+
+def test_an_interrupt_while_a_promise_is_checked_stays_one():
+    def interrupted(action, level):
+        raise KeyboardInterrupt
+
+    trust = Trust()
+    trust.checks.append(interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        trust.gaps("pay", [])
+
+
+def test_each_mismatch_is_logged_once(caplog):
+    """The log names no secret; the status keeps every difference, up to a bound."""
+    trust = Trust()
+    for _ in range(3):
+        trust.add_mismatches(["the model is now b", "the tool is now 'password=hunter22'"])
+    messages = [record.getMessage() for record in caplog.records]
+    assert 2 == len(messages)
+    assert "the promise of the confidence profile does not hold: the model is now b" == messages[0]
+    assert "hunter22" not in messages[1]
+    for number in range(200):
+        trust.add_mismatches([f"the model is now {number}"])
+    described = trust.describe()
+    assert ("tighten", 50) == (described["on_mismatch"], len(described["mismatches"]))
+
+
+def test_no_mismatch_leaves_no_field():
+    assert ({}, {"mismatches": ["x"]}) == (mismatch_fields(()), mismatch_fields(("x",)))
