@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.background import Latch, report_loss
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator
 
+    from grace_kp.runtime._completion import Completion
     from grace_kp.runtime._pipeline import Pipeline
     from grace_kp.store import Record
 
@@ -257,7 +258,7 @@ class Pending:
     """Records in the order in which they are written, and marks between them. Runs are added while others are written."""
 
     def __init__(self) -> None:
-        self._entries: deque[tuple[Record, object] | Mark] = deque()
+        self._entries: deque[tuple[Record, Completion | None] | Mark] = deque()
         self.lock = threading.RLock()
         self._in_batch = 0
         """Entries that are being written."""
@@ -268,7 +269,7 @@ class Pending:
     def __bool__(self) -> bool:
         return bool(self._entries)
 
-    def add(self, record: Record, follows: object, run: object = None) -> None:
+    def add(self, record: Record, follows: Completion | None, run: object = None) -> None:
         """Add the record of a run, with what follows once it is stored."""
         with self.lock:
             self.bytes += len(record.data)
@@ -298,7 +299,7 @@ class Pending:
         records = [entry[0] for entry in entries if not isinstance(entry, Mark)]
         return records, len(entries)
 
-    def written(self, entries: int) -> tuple[list[object], list[Mark]]:
+    def written(self, entries: int) -> tuple[list[Completion], list[Mark]]:
         """Remove the batch that was written; return what follows, and the marks between them."""
         with self.lock:
             done = [self._entries.popleft() for _ in range(entries)]
@@ -311,7 +312,7 @@ class Pending:
         """Take note that the batch was not written."""
         self._in_batch = 0
 
-    def detach(self) -> Sequence[object]:
+    def detach(self) -> list[Completion]:
         """Return what follows for all records, although they are not stored; nothing follows for them later."""
         follows = []
         with self.lock:

@@ -120,6 +120,11 @@ class Completer(Resident):
         self._queue.extend(completions)
         self._worker.wake()
 
+    def adopt(self, documents: Sequence[bytes]) -> None:
+        """Complete stored runs of dead processes, as far as this runtime can. Their hooks were those of the process that died."""
+        if documents:
+            self.add([Completion(data, is_adopted=True) for data in documents])
+
     def resume(self) -> None:
         """Go on: a judgement or a score that a run waits for is there."""
         self._news.open()
@@ -144,6 +149,8 @@ class Completer(Resident):
 
         Inside a hook or an embedder it returns False at once, because these would wait for themselves.
         """
+        if not self.is_busy:
+            return True
         if threading.get_ident() in {self._handing_thread, self._completing_thread}:
             return False
         if not may_wait():

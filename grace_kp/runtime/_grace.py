@@ -299,7 +299,7 @@ class Grace(Front, Resident):
         finish_late()
         writer = self._writer
         writer.write_now()
-        writer.pipeline.complete(time.monotonic() + self._patience)
+        writer.pipeline.completer.complete(time.monotonic() + self._patience)
 
     @property
     def _patience(self) -> float:

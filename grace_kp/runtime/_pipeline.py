@@ -164,11 +164,6 @@ class Pipeline(Resident):
         return bool(self.recorder.open_runs)
 
     @property
-    def is_completing(self) -> bool:
-        """Whether stored runs wait for their judgement or scores."""
-        return self.completer.is_busy
-
-    @property
     def parts(self) -> frozenset[str]:
         """What this runtime can add to a stored run of a dead process. What it cannot add, it leaves to others."""
         models = self._models
@@ -202,10 +197,6 @@ class Pipeline(Resident):
 
         report = {"troubles": dict(TROUBLES.counts), "last_trouble": TROUBLES.last, "dropped": dropped, "lost": lost}
         return f"{os.getpid()}-{self._born}", to_json(redact_value(report, identifiers=False))
-
-    def give_up(self) -> None:
-        """Wait for no judgement and no score any longer."""
-        self.completer.give_up()
 
     def _prepare(self, run: Run) -> Prepared:
         with self._lock:
@@ -300,19 +291,6 @@ class Pipeline(Resident):
         elif scorers is not None and scorers.is_own(run.id):
             awaits.discard(SCORES)
         return judgement, frozenset(awaits)
-
-    def follow(self, stored: Sequence[object]) -> None:
-        """Complete runs that the store has taken, or could not take for now."""
-        self.completer.add([completion for completion in stored if isinstance(completion, Completion)])
-
-    def adopt(self, documents: Sequence[bytes]) -> None:
-        """Complete stored runs of dead processes, as far as this runtime can. Their hooks were those of the process that died."""
-        if documents:
-            self.completer.add([Completion(data, is_adopted=True) for data in documents])
-
-    def complete(self, deadline: float | None) -> bool:
-        """Wait until the stored runs are complete, at most until a time of `time.monotonic`; return whether they are."""
-        return self.completer.complete(deadline) if self.completer.is_busy else True
 
     def _finish(self, completion: Completion) -> None:
         """Store a run that is complete."""

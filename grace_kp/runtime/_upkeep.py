@@ -68,13 +68,13 @@ class Upkeep:
                 self._wake()
         if self._offers("incomplete") and self._parts:
             found = self._store.incomplete(self._parts)
-            self._pipeline.adopt(found)
+            self._pipeline.completer.adopt(found)
             if found:
                 self._recover_at = 0.0  # there may be more
 
     def do_what_is_due(self) -> None:
         """Renew the lease of this process, take over from dead ones, and delete what is too old, each when it is due."""
-        if self._offers("renew_lease") and (self._pipeline.has_open_runs or self._pipeline.is_completing):
+        if self._offers("renew_lease") and (self._pipeline.has_open_runs or self._pipeline.completer.is_busy):
             self._store.renew_lease()
         now = time.monotonic()
         if now >= self._recover_at or not self._pipeline.parts <= self._parts:

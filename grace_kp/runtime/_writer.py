@@ -199,7 +199,7 @@ class Writer(Resident):
         self._idle = True
         if self._queue and not self._is_full:
             return 0.0
-        is_due = self.pipeline.has_open_runs or self.pipeline.is_completing or self._pending or self._queue
+        is_due = self.pipeline.has_open_runs or self.pipeline.completer.is_busy or self._pending or self._queue
         return self._limits.journal_interval if is_due else None
 
     def settle(self, most: int | None = None, *, until: Mark | None = None, deadline: float | None = None) -> None:
@@ -252,7 +252,7 @@ class Writer(Resident):
             self._pending.add(record, follows, item)
             self._backlog.take_up(self._pending.bytes, len(record.data), events)
         elif follows is not None:
-            self.pipeline.follow((follows,))
+            self.pipeline.completer.add((follows,))
 
     def _may_settle_again(self, item: object) -> bool:
         self._interrupts = self._interrupts + 1 if self._interrupted is item else 1
@@ -317,7 +317,7 @@ class Writer(Resident):
         deadline = time.monotonic() + PATIENCE_SECONDS
         self.settle(deadline=deadline)
         self.write_pending(force=True, deadline=deadline)
-        self.pipeline.complete(0.0)
+        self.pipeline.completer.complete(0.0)
         self.write_pending(force=True, deadline=deadline)
         if self._has_exited and self.waiting:
             self._leave()
@@ -375,7 +375,7 @@ class Writer(Resident):
         follows, marks = self._pending.written(entries)
         self._backlog.take_up(self._pending.bytes)
         if follows:
-            self.pipeline.follow(follows)
+            self.pipeline.completer.add(follows)
         for mark in marks:  # last, because whoever waits goes on to wait for what follows
             mark.let_go()
 
@@ -384,7 +384,7 @@ class Writer(Resident):
         with self._writing:
             follows = self._pending.detach()
         if follows:
-            self.pipeline.follow(follows)
+            self.pipeline.completer.add(follows)
 
     def flush(self, timeout: float | None = 30.0) -> bool:
         """Settle, write and complete all that was submitted, in this thread.
@@ -399,7 +399,7 @@ class Writer(Resident):
         try:
             if not self._write_through(deadline):
                 return False
-            is_complete = self.pipeline.complete(deadline)
+            is_complete = self.pipeline.completer.complete(deadline)
             is_stored = not self._pending or self._write_through(deadline)
         except BaseException:
             for lock in (self._settling, self._writing):
@@ -423,7 +423,7 @@ class Writer(Resident):
     def close(self, timeout: float | None = 5.0) -> None:
         """Flush, end the thread, close the store. What is submitted later is settled and written at once."""
         self.flush(timeout)
-        self.pipeline.give_up()  # also for what ends later: nobody would be there to wait for it
+        self.pipeline.completer.give_up()  # also for what ends later: nobody would be there to wait for it
         self._closed = True  # whoever ends a run now stores it, so that what waits only gets less
         ends = time.monotonic() + PATIENCE_SECONDS
         while True:

@@ -6,16 +6,17 @@ from tests.store.samples import record
 
 
 class Pipeline:
-    """Settles numbers as records, and notes what follows once they are stored."""
+    """Settles numbers as records, and notes what follows once they are stored. It is its own completer."""
 
     has_open_runs = False
-    is_completing = False
+    is_busy = False
     is_mine = False
     parts = frozenset()
 
     def __init__(self):
         self.settled, self.followed, self.adopted, self.reports = [], [], [], []
         self.given_up = False
+        self.completer = self
         self.completes = True
 
     def prepare(self):
@@ -27,7 +28,7 @@ class Pipeline:
         self.settled.append(item)
         return (None, None) if item == "sampled out" else (record(item), f"after {item}")
 
-    def follow(self, stored):
+    def add(self, stored):
         self.followed += stored
 
     def adopt(self, documents):

@@ -53,7 +53,7 @@ def test_everything_is_done_when_it_is_due(lost):
     upkeep = upkeep_of(store, pipeline, lost, retention_days=3)
     upkeep.do_what_is_due()
     assert [("recover",), ("retain", 3)] == store.calls
-    pipeline.is_completing, pipeline.parts = True, frozenset({"scores"})
+    pipeline.is_busy, pipeline.parts = True, frozenset({"scores"})
     upkeep.do_what_is_due()
     assert [("renew_lease",), ("recover",), ("incomplete", {"scores"})] == store.calls[
         2:

@@ -261,7 +261,7 @@ def test_a_mark_is_passed_when_what_follows_is_under_way(writer, pipeline):
     """Whoever flushes waits for what follows next."""
     seen = []
     mark = Mark()
-    pipeline.follow = lambda stored: seen.append(mark.is_passed)
+    pipeline.add = lambda stored: seen.append(mark.is_passed)
     writer._queue.append(1)
     writer._queue.append(mark)
     assert writer.flush()
@@ -437,7 +437,7 @@ def test_nothing_happens_to_a_run_before_it_is_stored(pipeline, store):
     """When the pipeline goes on with a run, the store has it."""
     writer = Writer(lambda: store, pipeline)
     seen = []
-    pipeline.follow = lambda stored: seen.append((list(stored), ids(store.query())))
+    pipeline.add = lambda stored: seen.append((list(stored), ids(store.query())))
     writer.submit(1)
     assert writer.flush()
     assert [(["after 1"], [1])] == seen
