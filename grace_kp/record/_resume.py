@@ -98,10 +98,8 @@ def _renumbered(call: Document, number: dict[int, int], names: dict[str, str]) -
 class Conversations:
     """The suspended runs of conversation threads: each is continued by at most one run, or closed when its thread leaves it behind."""
 
-    def __init__(
-        self, store: Callable[[], Store], settle_ended: Callable[[], object], write_settled: Callable[[], object]
-    ) -> None:
-        self._store, self._settle_ended, self._write_settled = store, settle_ended, write_settled
+    def __init__(self, store: Callable[[], Store], settle: Callable[[], object], write: Callable[[], object]) -> None:
+        self._store, self._settle_ended, self._write_settled = store, settle, write
         self._name = os.urandom(16).hex()
         self._continued: OrderedDict[str, int] = OrderedDict()
         """Ids of traces that runs of this process continue, each with the number of resumes before."""
