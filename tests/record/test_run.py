@@ -217,7 +217,7 @@ def test_a_run_left_open_at_exit_is_found_with_what_it_had_done(tmp_path, closes
         """
         import sys, threading, time
         import grace_kp as gk
-        from grace_kp.store import _writer
+        from grace_kp.runtime import _writer
         _writer.STOP_SECONDS = 60.0  # one is too few where a machine is busy
         grace = gk.Grace(store=sys.argv[1], reviewer=None, embedder=None, journal_ms=60_000)
         @grace.tool
