@@ -66,13 +66,13 @@ def parts() -> Callable[[Callable[[], str]], dict[str, float]]:
     from pydantic_core import to_json as floor
 
     from grace_kp.confidence import factors_from_trace
-    from grace_kp.record import Documents, Listener, Recorder, to_json
-    from grace_kp.runtime._assessor import Assessor
-    from grace_kp.runtime._models import ModelChoice
-    from grace_kp.runtime._pipeline import Pipeline
-    from grace_kp.runtime._profile_set import ProfileSet
-    from grace_kp.runtime._records import record_of
+    from grace_kp.record import Conversations, Documents, Listener, Recorder, to_json
+    from grace_kp.runtime._assessment import Assessor
+    from grace_kp.runtime._choices import ModelChoice
+    from grace_kp.runtime._pipeline import Pipeline, record_of
+    from grace_kp.runtime._profiles import ProfileSet
     from grace_kp.settings import Settings
+    from grace_kp.store import open_store
     from grace_kp.store._sqlite import SqliteStore
     from grace_kp.value import ValueScorer
 
@@ -82,7 +82,16 @@ def parts() -> Callable[[Callable[[], str]], dict[str, float]]:
     models = ModelChoice(
         Settings(), evaluator=None, embedder=None, calculator=lambda: profiles.main.calculator, on_judged=lambda: None
     )
-    pipeline = Pipeline(Settings(), Recorder(Settings(), Listener()), models, lambda: profiles)
+    pipeline = Pipeline(
+        Settings(),
+        Recorder(Settings(), Listener()),
+        models,
+        lambda: profiles,
+        None,
+        Conversations(lambda: open_store("memory:"), list, list),
+        put_later=lambda record: None,
+        write_settled=list,
+    )
 
     def measure(text: Callable[[], str]) -> dict[str, float]:
         spent: dict[str, float] = {}

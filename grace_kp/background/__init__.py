@@ -1,12 +1,20 @@
 """Background work: the only room that starts threads, and the one place for forks and exits. It knows nothing about traces."""
 
-from grace_kp.background._calls import DeadlineExceeded, await_within, begin, call_within, finish, for_each, in_thread
-from grace_kp.background._lock import Latch, PoliteLock, is_mine
-from grace_kp.background._loss import report_loss
-from grace_kp.background._process import Lock, Resident, haste, is_subinterpreter, watch
-from grace_kp.background._retry import retry_after
-from grace_kp.background._thread import may_wait, running_loop, to_thread
-from grace_kp.background._worker import Worker
+from grace_kp.background._calls import (
+    DeadlineExceeded,
+    await_within,
+    begin,
+    call_within,
+    finish,
+    for_each,
+    in_thread,
+    may_wait,
+    retry_after,
+    running_loop,
+    to_thread,
+)
+from grace_kp.background._process import Lock, Resident, is_subinterpreter, let_forks_go_first, report_loss, watch
+from grace_kp.background._worker import Latch, PoliteLock, Worker, is_mine
 
 __all__ = [
     "DeadlineExceeded",
@@ -20,10 +28,10 @@ __all__ = [
     "call_within",
     "finish",
     "for_each",
-    "haste",
     "in_thread",
     "is_mine",
     "is_subinterpreter",
+    "let_forks_go_first",
     "may_wait",
     "report_loss",
     "retry_after",

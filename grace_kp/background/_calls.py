@@ -1,22 +1,64 @@
-"""Calls in a thread of their own: with a deadline, from a running event loop, or several at a time.
+"""Calls in threads of this library: with a deadline, from a running event loop, several at a time, or again after a while.
 
-Python cannot stop a thread. One that misses its deadline is abandoned: its result is dropped, and nothing waits for it.
+Every thread is a daemon, so none keeps the interpreter from exiting. Python cannot stop a thread. One that misses its deadline is abandoned:
+its result is dropped, and nothing waits for it.
 """
 
 from __future__ import annotations
 
 import contextvars
 import inspect
+import math
 import threading
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
-
-from grace_kp.background._thread import BackgroundThread, may_wait, running_loop
+import time
+from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar, cast
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable, Callable, Iterable
 
+
+P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+LONGEST_SECONDS = 1e9
+"""Stands for any longer time, so that it can be added to a clock."""
+
+
+class BackgroundThread(threading.Thread):
+    """A thread of this library. No event loop of the user's runs in it."""
+
+    def __init__(
+        self, work: Callable[[], object], *, name: str, context: contextvars.Context, may_wait: bool = True
+    ) -> None:
+        super().__init__(target=context.run, args=(work,), name=f"grace_kp {name}", daemon=True)
+        self.may_wait = may_wait
+
+
+def may_wait() -> bool:
+    """Whether the current thread may wait for background work: False where that work is waiting for the thread itself."""
+    return getattr(threading.current_thread(), "may_wait", True)
+
+
+def running_loop() -> asyncio.AbstractEventLoop:
+    """Return the running event loop of asyncio; raise a RuntimeError in a coroutine of another library, such as trio."""
+    import asyncio
+
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "async gates, judges and approvals need asyncio, and no event loop of asyncio runs here; run the program with asyncio "
+            '(anyio: backend="asyncio"), or call a plain function in a worker thread, as with trio.to_thread.run_sync'
+        ) from None
+
+
+async def to_thread(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call as `asyncio.to_thread` does; errors as for `running_loop`."""
+    import asyncio
+
+    running_loop()
+    return await asyncio.to_thread(call, *args, **kwargs)
 
 
 class DeadlineExceeded(Exception):
@@ -182,3 +224,21 @@ def for_each(work: Callable[[T], object], items: Iterable[T], *, threads: int, n
                 work(item)
     for future in futures:
         future.result()
+
+
+def retry_after(header: str | None) -> float | None:
+    """Return the seconds that a Retry-After header asks for, as a number or as a date; None where it holds neither."""
+    if not header:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        from datetime import UTC
+        from email.utils import parsedate_to_datetime
+
+        try:
+            moment = parsedate_to_datetime(header)
+            seconds = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - time.time()
+        except (TypeError, ValueError, OverflowError):
+            return None
+    return None if math.isnan(seconds) else min(LONGEST_SECONDS, max(0.0, seconds))

@@ -1,4 +1,7 @@
-"""What happens to background work when the process forks and when it exits. Both hooks are registered here and nowhere else."""
+"""What happens to background work when the process forks and when it exits, and how losses are reported there.
+
+Both hooks are registered here and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +12,27 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from multiprocessing.util import Finalize
-    from types import FrameType
+    from typing import TextIO
+
 
 LOCK_SECONDS = 5.0
 """How long a fork waits for a lock. A lock that is busy for longer is replaced in the child all the same."""
-IMPORT_SECONDS = 120.0
-"""How long a fork waits for a lock while our code imports a module in another thread."""
-HASTY_TURN_SECONDS = 1e-4
-"""How long a thread keeps the interpreter from the others while a fork waits for a lock; usually 5e-3."""
+IMPORT_SECONDS = 60.0
+"""How long a fork waits for a lock under which modules are imported. A module that is half imported stays so in the child."""
+STEP_BACK_SECONDS = 0.0005
 LOCK_ATTEMPTS = 100
 """How often a fork begins anew because another thread creates residents."""
 EXIT_PRIORITY = 100
 """When a child of multiprocessing leaves, among the finalizers of other libraries: early, while they still work."""
 _log = logging.getLogger("grace_kp.background")
+_loss_log = logging.getLogger("grace_kp")
 
 
 class Lock(Protocol):
@@ -47,6 +52,10 @@ class Resident:
 
     __slots__ = ("__weakref__",)
 
+    def import_locks(self) -> Iterable[Lock]:
+        """Return the locks under which modules are imported: a fork takes them first, and waits for them much longer."""
+        return ()
+
     def fork_locks(self) -> Iterable[Lock]:
         """Return the locks that the forking thread holds during a fork. Each is taken before the next is asked for."""
         return ()
@@ -56,70 +65,6 @@ class Resident:
 
     def at_exit(self) -> None:
         """Finish what can be finished in bounded time, as the interpreter exits."""
-
-
-def _is_importing(frame: FrameType | None, *, for_us: bool) -> bool:
-    """Return whether a thread with this innermost frame imports a module; with `for_us`, whether our code asked for it."""
-    imports = False
-    while frame is not None:
-        module = frame.f_globals.get("__name__", "")
-        if imports and (not for_us or module.startswith("grace_kp.")):
-            return True
-        imports = imports or module == "importlib._bootstrap"
-        frame = frame.f_back
-    return False
-
-
-def _import_is_under_way() -> bool:
-    """Return whether another thread imports a module for us; False inside an import, which that thread may be waiting for."""
-    frames = sys._current_frames()
-    own = frames.pop(threading.get_ident(), None)
-    return not _is_importing(own, for_us=False) and any(_is_importing(frame, for_us=True) for frame in frames.values())
-
-
-class Haste:
-    """Shorter turns of the threads while a fork waits for a lock, or background work lags behind.
-
-    The thread that is waited for gets the interpreter sooner among busy threads.
-    """
-
-    def __init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
-        self._lock = threading.Lock()
-        self._users, self._usual = 0, 0.0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._users:
-                self._usual = sys.getswitchinterval()
-                sys.setswitchinterval(min(self._usual, HASTY_TURN_SECONDS))
-            self._users += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._users -= 1
-            if not self._users:
-                sys.setswitchinterval(self._usual)
-
-    def after_fork(self) -> None:
-        """Return to the usual turns in the child, where nobody else is in haste."""
-        if self._users:
-            sys.setswitchinterval(self._usual)
-        self._begin()
-
-
-def _take(lock: Lock, haste: Haste) -> bool:
-    """Take a lock; False where it stays busy. A module that is half imported during a fork stays locked in the child for ever."""
-    if lock.acquire(blocking=False):
-        return True
-    ends = time.monotonic() + IMPORT_SECONDS
-    with haste:
-        while not lock.acquire(timeout=LOCK_SECONDS):
-            if time.monotonic() >= ends or not _import_is_under_way():
-                return False
-    return True
 
 
 def _is_child_of_multiprocessing() -> bool:
@@ -134,7 +79,7 @@ class Process:
         self._residents: WeakValueDictionary[tuple[bool, int], Resident] = WeakValueDictionary()
         self._numbers = itertools.count()
         self._held: dict[int, list[Lock]] = {}
-        self.haste = Haste()
+        self._forking = 0
         self._has_exited = False
         self._is_registered = False
         self._finalizer: Finalize | None = None
@@ -157,16 +102,32 @@ class Process:
 
     def before_fork(self) -> None:
         """Take all locks: what another thread holds during the fork would stay locked in the child for ever."""
+        self._forking += 1
+        try:
+            self._take_locks()
+        finally:
+            self._forking -= 1
+
+    def _take_locks(self) -> None:
         for _ in range(LOCK_ATTEMPTS):
             residents = self.residents()
             held = self._held[threading.get_ident()] = []
             for resident in residents:
                 # One by one: an interrupt may come while the next is waited for.
-                held.extend(lock for lock in resident.fork_locks() if _take(lock, self.haste))
+                held.extend(lock for lock in resident.import_locks() if lock.acquire(timeout=IMPORT_SECONDS))
+                held.extend(lock for lock in resident.fork_locks() if lock.acquire(timeout=LOCK_SECONDS))
             if {*map(id, self.residents())} <= {*map(id, residents)}:
                 return
             # Another thread has created a resident meanwhile, and may be using its locks.
             self.after_fork_in_parent()
+
+    def let_forks_go_first(self) -> None:
+        """Leave the interpreter to the holder of a lock that a fork waits for. Call it in threads that record.
+
+        A thread that computes keeps the interpreter for 5 ms whenever it gets it, and the holder asks for it many times.
+        """
+        if self._forking:
+            time.sleep(STEP_BACK_SECONDS)
 
     def after_fork_in_parent(self) -> None:
         """Release the locks."""
@@ -175,8 +136,7 @@ class Process:
 
     def after_fork(self) -> None:
         """Let every resident forget the parent's work, in the child."""
-        self._held = {}
-        self.haste.after_fork()
+        self._held, self._forking = {}, 0
         for resident in self.residents():
             resident.after_fork()
         self._finalizer = None
@@ -230,8 +190,31 @@ def is_subinterpreter() -> bool:
     return bool(interpreters.get_current() != interpreters.get_main())
 
 
+def report_loss(message: str) -> None:
+    """Write `message` as one line to stderr, and to the handlers of logging where a program has any. This never raises.
+
+    Without a stderr (`pythonw`, a daemon that closed it), only logging gets the message.
+    """
+    line = f"grace_kp: {' '.join(message.split())}"
+    with suppress(Exception):
+        if sys.stderr is not None:
+            _write(sys.stderr, line + "\n")
+    with suppress(Exception):
+        if _loss_log.hasHandlers():
+            _loss_log.error(line.removeprefix("grace_kp: "))
+
+
+def _write(stream: TextIO, line: str) -> None:
+    if stream is sys.__stderr__:
+        # Past the buffer: a daemon thread that holds the buffer's lock aborts an interpreter that exits.
+        os.write(stream.fileno(), line.encode(stream.encoding, "backslashreplace"))
+    else:
+        stream.write(line)
+        stream.flush()
+
+
 PROCESS = Process()
-watch, prepare_exit, haste = PROCESS.watch, PROCESS.prepare_exit, PROCESS.haste
+watch, prepare_exit, let_forks_go_first = PROCESS.watch, PROCESS.prepare_exit, PROCESS.let_forks_go_first
 
 # The hook registered last runs first before a fork. Logging takes its lock in such a hook. Imported later than this line,
 # it would hold that lock while we wait for a thread that is about to log, or to import a module that asks for a logger.

@@ -17,7 +17,7 @@ from grace_kp.record._host import CLOSED, SUSPENDED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from grace_kp.store import Record, Writer
+    from grace_kp.store import Record, Store
     from grace_kp.trace import ReasoningTrace
 
     Document = dict[str, Any]
@@ -98,8 +98,8 @@ def _renumbered(call: Document, number: dict[int, int], names: dict[str, str]) -
 class Conversations:
     """The suspended runs of conversation threads: each is continued by at most one run, or closed when its thread leaves it behind."""
 
-    def __init__(self, writer: Callable[[], Writer]) -> None:
-        self._writer = writer
+    def __init__(self, store: Callable[[], Store], settle: Callable[[], object], write: Callable[[], object]) -> None:
+        self._store, self._settle_ended, self._write_settled = store, settle, write
         self._name = os.urandom(16).hex()
         self._continued: OrderedDict[str, int] = OrderedDict()
         """Ids of traces that runs of this process continue, each with the number of resumes before."""
@@ -125,9 +125,9 @@ class Conversations:
         nested = {name: list(self._with_nested(name)) for name in _ended_inside(document)}
         for name, found in nested.items():
             if None in found:  # it may have ended a moment ago
-                attempt("resuming", self._writer().write_now)
+                attempt("resuming", self._settle_ended)
                 # While a run is settled, that does nothing; the runs nested in it are settled by then, but may not be written.
-                attempt("resuming", self._writer().write_pending)
+                attempt("resuming", self._write_settled)
                 nested[name] = list(self._with_nested(name))
         return nested
 
@@ -136,7 +136,7 @@ class Conversations:
         for _ in range(MAX_TRACES):
             if not waiting:
                 return
-            stored = attempt("resuming", functools.partial(self._writer().store().get, waiting.pop()))
+            stored = attempt("resuming", functools.partial(self._store().get, waiting.pop()))
             document = None if stored is None or (stored.grace or {}).get("imported") else stored.to_dict()
             yield document
             waiting += [] if document is None else _ended_inside(document)
@@ -160,7 +160,7 @@ class Conversations:
         return bool(attempt("resuming", lambda: self._is_taken(document)))
 
     def _is_taken(self, document: Document) -> bool:
-        store, times = self._writer().store(), times_resumed(document)
+        store, times = self._store(), times_resumed(document)
         stored = store.get(document["id"])
         if stored is not None and times_resumed(stored.to_dict()) >= times:
             return True
@@ -186,16 +186,16 @@ class Conversations:
         return closed or []
 
     def _close(self, document: Document, thread: str, record_of: Callable[[Document], Record]) -> list[Document]:
-        self._writer().write_pending()  # so that those settled just now are found
+        self._write_settled()  # so that those settled just now are found
         found = [trace.to_dict() for trace in self._query(SUSPENDED, thread)]
         waiting = [item for item in found if not (item["grace"].get("imported") or self._holds(item))]
         closed = left_without_answer(document, waiting)
         if closed:
-            self._writer().store().put([record_of(item) for item in closed])
+            self._store().put([record_of(item) for item in closed])
         return closed
 
     def _query(self, status: str, thread: str) -> Sequence[ReasoningTrace]:
-        return self._writer().store().query(status=status, text=thread, limit=MAX_TRACES)
+        return self._store().query(status=status, text=thread, limit=MAX_TRACES)
 
 
 def _ended_inside(document: Document) -> list[str]:

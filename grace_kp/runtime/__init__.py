@@ -25,13 +25,19 @@ from grace_kp.runtime._front import Front
 from grace_kp.runtime._grace import Grace
 
 if TYPE_CHECKING:
-    from grace_kp.runtime._assessor import Assessor
-    from grace_kp.runtime._feedback import add_feedback, audit_problem, feedback_entry, program_problem, stated_correct
-    from grace_kp.runtime._feedback_file import store_feedback
+    from grace_kp.runtime._assessment import Assessor
+    from grace_kp.runtime._feedback import (
+        add_feedback,
+        audit_problem,
+        feedback_entry,
+        program_problem,
+        stated_correct,
+        store_feedback,
+    )
     from grace_kp.runtime._gates import GateSpec, Scope
-    from grace_kp.runtime._profile_set import ProfileSet
+    from grace_kp.runtime._pipeline import record_of, with_outcomes
+    from grace_kp.runtime._profiles import ProfileSet
     from grace_kp.runtime._promise import promises_in
-    from grace_kp.runtime._records import record_of, with_outcomes
 
 __all__ = [
     "Assessor",
@@ -63,19 +69,19 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Assessor": "_assessor",
+    "Assessor": "_assessment",
     "GateSpec": "_gates",
-    "ProfileSet": "_profile_set",
+    "ProfileSet": "_profiles",
     "Scope": "_gates",
     "add_feedback": "_feedback",
     "audit_problem": "_feedback",
     "feedback_entry": "_feedback",
     "program_problem": "_feedback",
     "promises_in": "_promise",
-    "record_of": "_records",
+    "record_of": "_pipeline",
     "stated_correct": "_feedback",
-    "store_feedback": "_feedback_file",
-    "with_outcomes": "_records",
+    "store_feedback": "_feedback",
+    "with_outcomes": "_pipeline",
 }
 
 

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from grace_kp.record import Run
-    from grace_kp.runtime._assessor import Assessor
-    from grace_kp.runtime._judging import Judgement
-    from grace_kp.runtime._models import ModelChoice
+    from grace_kp.runtime._assessment import Assessor, Judgement
+    from grace_kp.runtime._choices import ModelChoice
     from grace_kp.runtime._scoring import Scoring, TraceScorers
 
 JUDGEMENT, VALUE, SCORES = "judgement", "value", "scores"
@@ -90,7 +89,7 @@ class Completer(Resident):
         self._worker = Worker(self._round, name="completer")
         watch(self)
 
-    def fork_locks(self) -> Sequence[Lock]:
+    def import_locks(self) -> Sequence[Lock]:
         """Return what is held during a fork. Hooks and embedders run outside of it, so a fork does not wait for them."""
         return (self._completing,)
 
@@ -101,7 +100,7 @@ class Completer(Resident):
         self._finished: deque[Completion] = deque()
         self._begun = self._warmed = 0
         """How many at the head of the queue are being judged, and are embedded."""
-        self._landed = Latch()
+        self._news = Latch()
         self._handing_thread: int | None = None
         self._completing_thread: int | None = None
         self._given_up = self._is_crowded = False
@@ -121,9 +120,14 @@ class Completer(Resident):
         self._queue.extend(completions)
         self._worker.wake()
 
-    def landed(self) -> None:
+    def adopt(self, documents: Sequence[bytes]) -> None:
+        """Complete stored runs of dead processes, as far as this runtime can. Their hooks were those of the process that died."""
+        if documents:
+            self.add([Completion(data, is_adopted=True) for data in documents])
+
+    def resume(self) -> None:
         """Go on: a judgement or a score that a run waits for is there."""
-        self._landed.open()
+        self._news.open()
         if self._queue:
             self._worker.wake()
 
@@ -134,7 +138,7 @@ class Completer(Resident):
             self._models.get().judge.give_up()
         if self._scorers is not None:
             self._scorers.give_up()
-        self.landed()
+        self.resume()
 
     def _round(self) -> float | None:
         self.complete(0.0, waits=False)
@@ -145,6 +149,8 @@ class Completer(Resident):
 
         Inside a hook or an embedder it returns False at once, because these would wait for themselves.
         """
+        if not self.is_busy:
+            return True
         if threading.get_ident() in {self._handing_thread, self._completing_thread}:
             return False
         if not may_wait():
@@ -158,7 +164,7 @@ class Completer(Resident):
 
     def _complete(self, deadline: float | None, *, waits: bool) -> bool:
         while True:
-            self._landed.wait(0.0)
+            self._news.wait(0.0)
             left = None if deadline is None else deadline - time.monotonic()
             timeout = -1.0 if left is None or not waits else max(0.0, left)
             for lock, step in ((self._turn, self._complete_ready), (self._handing, self._hand_out_finished)):
@@ -172,7 +178,7 @@ class Completer(Resident):
                 return True
             if not waits or (left is not None and left <= 0):
                 return False
-            self._landed.wait(POLL_SECONDS if left is None else min(left, POLL_SECONDS))
+            self._news.wait(POLL_SECONDS if left is None else min(left, POLL_SECONDS))
 
     def _hand_out_finished(self) -> None:
         self._handing_thread = threading.get_ident()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.runtime._definitions import Definitions
+from grace_kp.runtime._approvals import Definitions
 from grace_kp.runtime._front import Front
 from grace_kp.runtime._grace import Grace
 

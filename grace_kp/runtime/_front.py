@@ -6,10 +6,13 @@ type, because a skipped action returns None.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from abc import ABC, abstractmethod
 from inspect import iscoroutinefunction as is_async
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
+from grace_kp.errors import GateError
 from grace_kp.record import AGENT, RETRIEVER, SCOPE, TOOL, RunBlock, current_run, decorate, note
 
 if TYPE_CHECKING:
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from grace_kp.gating import Identifier, Policy, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder
-    from grace_kp.runtime._definitions import Definitions
+    from grace_kp.runtime._approvals import Definitions
     from grace_kp.runtime._gates import Gates
 
     Floor = InterventionLevel | Literal["silent", "notify", "confirm", "escalate", "deny"]
@@ -129,9 +132,8 @@ class Front(ABC):
         return record if function is None else record(function)
 
     def _gates_now(self, function: object, *, name: str | None) -> Any:
-        from grace_kp.runtime._release import released
 
-        return released(function, gates=self._gates, name=name)
+        return gate_release(function, gates=self._gates, name=name)
 
     @overload
     def tool(self, function: F, /) -> F: ...
@@ -423,3 +425,46 @@ def _around(target: object, wrapper: Callable[[Any], Any]) -> Any:
     if isinstance(target, staticmethod | classmethod):
         return type(target)(wrapper(target.__func__))
     return wrapper(target)
+
+
+def gate_release(function: Any, *, gates: Callable[[], Gates], name: str | None) -> Any:
+    """`function`, whose answer is handed on only when the gate lets it.
+
+    The action is called `<agent>.release` and has one argument, `answer`, which a reviewer may replace. A skipped release
+    returns None. It runs inside the agent's run, so that the confidence is that of the whole run.
+
+    Raises:
+        GateError: a generator function, whose answer is out piece by piece before it could be gated.
+    """
+    from grace_kp.runtime._gates import GateSpec, gated
+
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise GateError(
+            f"release=True on the generator {function.__qualname__}: what it yields is out before it could be gated; "
+            "return the answer, or gate the action that publishes it"
+        )
+    spec = GateSpec(name=f"{name or getattr(function, '__name__', type(function).__name__)}.release")
+
+    if inspect.iscoroutinefunction(function):
+
+        async def hand_over(answer: Any) -> Any:
+            return answer
+
+        release_async = gated(hand_over, gates, spec)
+
+        @functools.wraps(function)
+        async def answering(*args: Any, **kwargs: Any) -> Any:
+            return await release_async(await function(*args, **kwargs))
+
+        return answering
+
+    def hand_on(answer: Any) -> Any:
+        return answer
+
+    release = gated(hand_on, gates, spec)
+
+    @functools.wraps(function)
+    def answered(*args: Any, **kwargs: Any) -> Any:
+        return release(function(*args, **kwargs))
+
+    return answered

@@ -32,9 +32,9 @@ from grace_kp.record import (
     shielded,
     survey_of,
 )
-from grace_kp.runtime._judging import NOT_NEEDED
-from grace_kp.runtime._lazy_inbox import LazyInbox
-from grace_kp.runtime._profile import Known
+from grace_kp.runtime._approvals import LazyInbox
+from grace_kp.runtime._assessment import NOT_NEEDED
+from grace_kp.runtime._profiles import Known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from grace_kp.gating import Case, HeldRefusal, Identifier, InterventionRequest, Ledger, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder, Run
-    from grace_kp.runtime._judging import RunJudge
-    from grace_kp.runtime._profile_set import ProfileSet
-    from grace_kp.runtime._promise import Promise
+    from grace_kp.runtime._assessment import RunJudge
+    from grace_kp.runtime._profiles import ProfileSet
+    from grace_kp.runtime._promise import PromiseWatch
 
 
 NOT_JUDGED = "this gate asks for a judgement and got none"
@@ -65,7 +65,7 @@ class GateDefaults:
     reviewer: Reviewer | str | None
     """`auto` is the console, where there is a terminal to ask at."""
     on_notify: Callable[[InterventionRequest], object] | None
-    promise: Promise | None = None
+    promise: PromiseWatch | None = None
     """The promise that is watched; its alarms stand in the store."""
     domain: str = "default"
     """The domain of the runtime, which keys in an inbox begin with."""

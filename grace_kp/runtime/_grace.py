@@ -7,17 +7,16 @@ import threading
 import time
 from contextlib import contextmanager
 from time import perf_counter_ns, time_ns
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from uuid import uuid4
 
 from grace_kp.background import Lock, Resident, is_subinterpreter, watch
 from grace_kp.errors import GraceError, SettingsError
+from grace_kp.levels import PrivacyLevel
 from grace_kp.record import HOST, PICKLED, TROUBLES, Listener, Recorder, Run, finish_late, new_trace_id
-from grace_kp.runtime._definitions import Definitions
+from grace_kp.runtime._approvals import Definitions
+from grace_kp.runtime._choices import ModelChoice, ProfileChoice, profile_name
 from grace_kp.runtime._front import Front
-from grace_kp.runtime._models import ModelChoice
-from grace_kp.runtime._profile_choice import ProfileChoice, named
-from grace_kp.runtime._watched import Watched
 from grace_kp.settings import STORES, Settings, store_file
 
 if TYPE_CHECKING:
@@ -26,18 +25,20 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from grace_kp.approvals import Approvals, Webhook
-    from grace_kp.calibrate import Monitor
+    from grace_kp.calibrate import Alarm, Monitor
     from grace_kp.confidence import Profile, Thresholds
     from grace_kp.gating import Policy, Reviewer
     from grace_kp.protocols import Embedder, Judge
     from grace_kp.record import Pause
     from grace_kp.runtime._gates import Gates
     from grace_kp.runtime._pipeline import Hook, Pipeline
+    from grace_kp.runtime._promise import PromiseWatch
     from grace_kp.runtime._scoring import TraceScorers
-    from grace_kp.store import Store, Writer
+    from grace_kp.runtime._writer import Writer
+    from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
 
-    Callback = Callable[[ReasoningTrace], Any]
+    AlarmHook = TypeVar("AlarmHook", bound=Callable[[Alarm], Any])
 
 
 SUBINTERPRETER = (
@@ -46,7 +47,7 @@ SUBINTERPRETER = (
 )
 
 
-class Grace(Front, Watched, Resident):
+class Grace(Front, Resident):
     """Records the runs of your agents, scores them, computes a confidence, and gates actions on it.
 
     One object serves any number of agents, threads and event loops. It opens and starts nothing before the first run. Another process
@@ -125,7 +126,7 @@ class Grace(Front, Watched, Resident):
             raise GraceError(SUBINTERPRETER)
         url = store if isinstance(store, str) else None
         self.settings = Settings.load(
-            store=url, domain=domain, profile=named(profile), privacy_level=privacy_level, **settings
+            store=url, domain=domain, profile=profile_name(profile), privacy_level=privacy_level, **settings
         )
         for name, model, verb in (("evaluator", evaluator, "ask"), ("embedder", embedder, "embed")):
             if model not in (None, "auto") and not callable(model) and not callable(getattr(model, verb, None)):
@@ -141,20 +142,19 @@ class Grace(Front, Watched, Resident):
         self._profiles = ProfileChoice(self.settings, profile, shadow, thresholds)
         self._promise = self._watch(monitor)
         self._models = ModelChoice(
-            self.settings, evaluator, embedder, lambda: self._profiles.get().main.calculator, self._landed
+            self.settings, evaluator, embedder, lambda: self._profiles.get().main.calculator, self._resume_completing
         )
         self._reviewer = reviewer
         self._on_notify = on_notify
         self._scorers: TraceScorers | None = None
         if not (isinstance(scorers, tuple | list) and not scorers) and scorers is not None:
-            from grace_kp.runtime._scoring import TraceScorers
-            from grace_kp.runtime._trace_scorer import trace_scorers
+            from grace_kp.runtime._scoring import TraceScorers, trace_scorers
 
-            self._scorers = TraceScorers(trace_scorers(scorers), self.settings.scorer_timeout, self._landed)
+            self._scorers = TraceScorers(trace_scorers(scorers), self.settings.scorer_timeout, self._resume_completing)
         self._policies = [policies or {}, *self.settings.policies.places]
         self._made_gates: Gates | None = None
         self._defined = Definitions()
-        self._wiring: tuple[Pipeline, Writer] | None = None
+        self._wiring: Writer | None = None
         listener = Listener(
             opened=self._run_opened,
             ended=self._run_ended,
@@ -166,6 +166,20 @@ class Grace(Front, Watched, Resident):
         if any(self._policies):
             self._gates()  # a policy that cannot be used is an error now, not at the first call of an action
         watch(self)
+
+    def _watch(self, monitor: Monitor | bool | None) -> PromiseWatch | None:
+        """Return the promise to watch, and have gates consult it; None without a monitor."""
+        if monitor is None or monitor is False:
+            return None
+        from grace_kp.runtime._promise import PromiseWatch, monitor_of
+
+        profiles = self._profiles.get()
+        profile = profiles.main.learned or profiles.main.name
+        test = monitor_of(monitor, profile, self.settings.audit_rate)
+        promise = PromiseWatch(test, profile, lambda: self._writer.store(), asks=self.settings.on_alarm == "confirm")
+        if profiles.trust is not None:
+            profiles.trust.checks.append(promise.reasons_against)
+        return promise
 
     def _recorder(self) -> Recorder:
         return self.recorder
@@ -212,13 +226,13 @@ class Grace(Front, Watched, Resident):
 
     @property
     def _pipeline(self) -> Pipeline:
-        return (self._wiring or self._wired())[0]
+        return self._writer.pipeline
 
     @property
     def _writer(self) -> Writer:
-        return (self._wiring or self._wired())[1]
+        return self._wiring or self._wired()
 
-    def _wired(self) -> tuple[Pipeline, Writer]:
+    def _wired(self) -> Writer:
         wiring = self._wiring
         if wiring is None:
             with self._lock:
@@ -228,13 +242,24 @@ class Grace(Front, Watched, Resident):
                 wiring = self._wiring
         return wiring
 
-    def _wire(self) -> tuple[Pipeline, Writer]:
+    def _wire(self) -> Writer:
         from grace_kp.record import Conversations
+        from grace_kp.runtime._backlog import WriterLimits
         from grace_kp.runtime._pipeline import Pipeline
-        from grace_kp.store import Writer, WriterLimits, open_store
+        from grace_kp.runtime._writer import Writer
+        from grace_kp.store import open_store
 
-        settings, store = self.settings, self._own_store
-        pipeline = Pipeline(settings, self.recorder, self._models, self._profiles.get, self._scorers)
+        settings, place = self.settings, self._store_url if self._own_store is None else self._own_store
+        pipeline = Pipeline(
+            settings,
+            self.recorder,
+            self._models,
+            self._profiles.get,
+            self._scorers,
+            Conversations(lambda: writer.store(), lambda: writer.write_now(), lambda: writer.write_pending()),
+            put_later=lambda record: writer.put_later(record),
+            write_settled=lambda: writer.write_pending(),
+        )
         patience = 0.0
         if self._models.may_judge or self._models.may_embed:
             patience = settings.judge_timeout
@@ -248,36 +273,33 @@ class Grace(Front, Watched, Resident):
             durability=settings.durability,
             overflow=settings.overflow,
         )
-        place = self._store_url if store is None else store
         writer = Writer(lambda: open_store(place, file_mode=settings.permissions), pipeline, limits)
-        pipeline.store_later, pipeline.store_now = writer.put_later, writer.write_pending
-        pipeline.conversations = Conversations(lambda: writer)
-        return pipeline, writer
+        return writer
 
-    def _landed(self) -> None:
+    def _resume_completing(self) -> None:
         if self._wiring is not None:
-            self._wiring[0].completer.landed()
+            self._wiring.pipeline.completer.resume()
 
     def _run_opened(self, _run: Run) -> None:
-        (self._wiring or self._wired())[1].opened()
+        self._writer.start_journal()
 
     def _run_ended(self, run: Run) -> None:
-        pipeline, writer = self._wiring or self._wired()
+        writer = self._wiring or self._wired()
         if self._scorers is not None:
             self._scorers.expect(run.id)
         run.stored = writer.submit(run, can_await=run.spec.can_await)
-        if run.capture is not None or pipeline.collectors:
+        if run.capture is not None or writer.pipeline.collectors:
             self._drain()
 
     def _run_asks(self, waiting: Sequence[tuple[Run, Pause]]) -> None:
-        self._writer.put_now(lambda: self._pipeline.asking(waiting))
+        self._writer.put_now(lambda: self._pipeline.suspended_records(waiting))
 
     def _drain(self) -> None:
         """Settle the runs that have ended, and wait until they are complete."""
         finish_late()
-        pipeline, writer = self._wiring or self._wired()
+        writer = self._writer
         writer.write_now()
-        pipeline.complete(time.monotonic() + self._patience)
+        writer.pipeline.completer.complete(time.monotonic() + self._patience)
 
     @property
     def _patience(self) -> float:
@@ -304,11 +326,13 @@ class Grace(Front, Watched, Resident):
     @property
     def approvals(self) -> Approvals:
         """The requests for approval in the store: `grace.approvals.pending()`, `.approve(id, by="ana")`, `.watch()`, …"""
-        from grace_kp.approvals import Approvals
-        from grace_kp.runtime._carrier import Carrier
+        from grace_kp.approvals import Approvals, Inbox
+        from grace_kp.runtime._approvals import ApprovedActions
 
-        carrier = Carrier(self._definitions, self._gates, self._recorder)
-        return Approvals(lambda: self._gates().inbox, carrier)
+        def inbox() -> Inbox:
+            return self._gates().inbox
+
+        return Approvals(inbox, ApprovedActions(self._definitions, inbox, self._recorder))
 
     def on_complete(self, callback: Hook) -> Hook:
         """Call `callback` once with every trace that is finished, judged, scored and stored. Works as a decorator.
@@ -320,6 +344,90 @@ class Grace(Front, Watched, Resident):
             raise TypeError(f"on_complete takes a callable, not {type(callback).__name__}")
         self._pipeline.hooks.append(callback)
         return callback
+
+    def feedback(
+        self,
+        trace_id: str,
+        correct: bool | float,
+        source: str = "user",
+        *,
+        by: str | None = None,
+        note: str | None = None,
+        probability: float | None = None,
+        program: bool = False,
+    ) -> None:
+        """State whether a finished run was right. The label is stored with its trace: `trace.grace["feedback"]`, newest last.
+
+        Runs of other processes in the same store may be labelled, and any run repeatedly. A label with the name of a person counts before one
+        without a name, and that before one of a program; among equals, the newest counts. A label by the run's own `user` never counts. It
+        writes to the store before it returns. In an event loop call `await asyncio.to_thread(grace.feedback, trace_id, True)`.
+
+        Args:
+            trace_id: the id of the run or trace; a suspended run has one, too, an open run not yet.
+            correct: True or False, or a number from 0 (wrong) to 1 (right). Guarantees use only 0 and 1.
+            source: where the label comes from: `user`, `test`, `audit` (the run was drawn at random), `approval` (a person agreed to it,
+                which is no label of correctness and counts only where it is named), `outcome`, or a name of your own.
+            by: who stated it; at most 200 characters. Pass the name of the person whose judgement your program records.
+            note: a remark; at most 2,000 characters. Secrets are removed from `by` and `note`.
+            probability: the probability with which the run was chosen to be labelled, above 0 and at most 1. Labels are weighted by its
+                inverse. When None, it is 1, and for an `audit` what the gates have recorded.
+            program: True states that `by` is a program, such as an agent. Its label may have none of the sources that are reserved for
+                people (`approval`, `audit`, `person`, `reviewer`, `seeded`), and no probability below 1.
+
+        Raises:
+            ValueError: an argument cannot be used, or an audit has no probability.
+            UnknownTrace: the store holds no such trace, or its run is still open.
+            StoreError: the store cannot be opened or written, or keeps no feedback.
+        """
+        from grace_kp.runtime._feedback import feedback_entry, mark_program, state_feedback
+
+        entry = feedback_entry(
+            trace_id,
+            correct,
+            source,
+            by=by,
+            note=note,
+            probability=probability,
+            identifiers=PrivacyLevel(self.settings.privacy_level).hides_identifiers,
+            at_ns=self.recorder.wall_clock(),
+        )
+        entry = mark_program(entry) if program else entry
+        if self._promise is not None:
+            self._promise.states()  # from now on the store counts labels for it
+        state_feedback(self._writer, entry, {run.id for run in list(self.recorder.open_runs)})
+        if self._promise is not None:
+            self._promise.count_label(entry)
+
+    def on_alarm(self, callback: AlarmHook) -> AlarmHook:
+        """Call `callback` with the `calibrate.Alarm` when a promise is refuted, once per alarm and process. Works as a decorator.
+
+        It runs in the thread that finds the alarm, in `feedback`, `status` or before a gated action, so it must return quickly. Alarms that
+        other processes raise are found within five seconds of activity at gates. Exceptions in it are logged and have no other effect.
+
+        Raises:
+            SettingsError: this runtime watches no promise.
+            TypeError: it is not callable.
+        """
+        if not callable(callback):
+            raise TypeError(f"on_alarm takes a callable, not {type(callback).__name__}")
+        self._watched_promise().hooks.append(callback)
+        return callback
+
+    def reset_alarms(self) -> None:
+        """Forget the labels and alarms of the promise in all processes, for example once their cause is removed.
+
+        The test begins anew, with a new `delta`. Runs whose label was counted are not counted again.
+
+        Raises:
+            SettingsError: this runtime watches no promise.
+            StoreError: the store cannot be used.
+        """
+        self._watched_promise().reset()
+
+    def _watched_promise(self) -> PromiseWatch:
+        if self._promise is None:
+            raise SettingsError("this runtime watches no promise: pass monitor=True or a calibrate.Monitor to Grace")
+        return self._promise
 
     def langchain(self, *, domain: str | None = None, scores: object = None) -> AbstractContextManager[Any]:
         """`with grace.langchain():` records every call of the framework that is made inside, without a change to the program.
@@ -362,17 +470,17 @@ class Grace(Front, Watched, Resident):
             seconds, if the store cannot write, and for good once a run was dropped or lost; see `status()`.
         """
         finish_late()
-        return True if self._wiring is None else self._wiring[1].flush(timeout)
+        return True if self._wiring is None else self._wiring.flush(timeout)
 
     def close(self) -> None:
         """Flush, and give back the thread and the store. Runs that end later are still stored, one by one."""
         finish_late()
         if self._wiring is not None:
-            self._wiring[1].close()
+            self._wiring.close()
 
     def status(self) -> dict[str, Any]:
         """What was written, what waits, what was dropped and why, and what makes gates milder; for `grace-kp doctor` and for monitoring."""
-        pipeline, writer = self._wiring or (None, None)
+        writer = self._wiring
         stats = writer.stats() if writer is not None else None
         fields = type(stats).__slots__ if stats is not None else ()
         return {
@@ -384,7 +492,7 @@ class Grace(Front, Watched, Resident):
                 self.settings, self._policies[0], is_watched=self._promise is not None
             ),
             "unmatched_policies": {} if self._made_gates is None else self._made_gates.unmatched(),
-            "sampled_out": pipeline.sampled_out if pipeline is not None else 0,
+            "sampled_out": writer.pipeline.sampled_out if writer is not None else 0,
             "models": self._models.get().describe() if self._models.are_chosen else None,
             "troubles": dict(TROUBLES.counts),
             "last_trouble": TROUBLES.last,
@@ -402,7 +510,7 @@ class Grace(Front, Watched, Resident):
             kwargs = {**kwargs, "store": self._store_url}  # another process may run in another folder
         return _unpickled, (type(self), name, args, kwargs)
 
-    def fork_locks(self) -> Sequence[Lock]:
+    def import_locks(self) -> Sequence[Lock]:
         """Return what is held during a fork, so that nothing is half done then, an import least of all."""
         return (self._lock,)
 

@@ -8,33 +8,57 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import threading
 import weakref
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Resident, finish, is_mine, watch
-from grace_kp.record import SUSPENDED, TROUBLES, Documents, Recorder, Run, attempt, keep_evidence, note, to_json
-from grace_kp.runtime._assessor import Assessor
+from grace_kp.errors import GraceError, is_unit
+from grace_kp.levels import UNSETTLED
+from grace_kp.record import (
+    SUSPENDED,
+    TROUBLES,
+    Documents,
+    Recorder,
+    Run,
+    attempt,
+    facts_of,
+    keep_evidence,
+    node_of,
+    note,
+    to_json,
+)
+from grace_kp.runtime._assessment import Assessor
 from grace_kp.runtime._completion import JUDGEMENT, SCORES, VALUE, Completer, Completion
-from grace_kp.runtime._records import record_of
+from grace_kp.store import JournalEntry, Record, moment, scorer_name
+from grace_kp.trace import attributes_in, storable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
+    from grace_kp.approvals import Desk, Tables
     from grace_kp.record import Conversations, Pause
-    from grace_kp.runtime._judging import Judgement
-    from grace_kp.runtime._models import ModelChoice
-    from grace_kp.runtime._profile_set import ProfileSet
+    from grace_kp.runtime._assessment import Judgement
+    from grace_kp.runtime._choices import ModelChoice
+    from grace_kp.runtime._profiles import ProfileSet
     from grace_kp.runtime._scoring import TraceScorers
     from grace_kp.settings import Settings
-    from grace_kp.store import JournalEntry, Record
     from grace_kp.trace import ReasoningTrace
     from grace_kp.value import ValueScorer
 
     Hook = Callable[[ReasoningTrace], Any]
+
+MAX_SEARCH_TEXT = 20_000
+MAX_SCORES = 200
+_ATTRIBUTES = frozenset({"tags", "user", "session", "metadata", "parent"})
+"""Fields of `grace` that hold attributes."""
+_SORTABLE = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d\.\d{3}Z", re.ASCII)
+"""What `moment` leaves as it is."""
 
 
 class Lost:
@@ -71,22 +95,34 @@ class Pipeline(Resident):
         recorder: Recorder,
         models: ModelChoice,
         profiles: Callable[[], ProfileSet],
-        scorers: TraceScorers | None = None,
+        scorers: TraceScorers | None,
+        conversations: Conversations,
+        *,
+        put_later: Callable[[Record], object],
+        write_settled: Callable[[], object],
     ) -> None:
+        """Load nothing yet.
+
+        Args:
+            settings: those of the runtime.
+            recorder: has the open runs.
+            models: judge and embedder.
+            profiles: returns what computes confidences.
+            scorers: the user's scorers.
+            conversations: finds the suspended runs that others continue.
+            put_later: stores the record of a stored run that is complete now.
+            write_settled: writes such records before a hook sees their traces.
+        """
         self.documents = Documents(
             privacy_level=settings.privacy_level, visibility=settings.visibility, max_text=settings.max_text
         )
         self.recorder = recorder
         self.scorers = scorers
-        self.store_later: Callable[[Record], object] = lambda _record: None
-        """Stores the record of a run that is complete now."""
-        self.store_now: Callable[[], object] = lambda: None
-        """Writes such records before a hook sees their traces."""
         self.hooks: list[Hook] = []
         self.collectors: list[list[ReasoningTrace]] = []
         self.sampled_out = 0
-        self.conversations: Conversations | None = None
-        self._settings = settings
+        self._settings, self._conversations = settings, conversations
+        self._put_later, self._write_settled = put_later, write_settled
         self._models, self._profiles = models, profiles
         self._born, self._reported = time_ns(), (0, 0, 0)
         self.completer = Completer(
@@ -128,11 +164,6 @@ class Pipeline(Resident):
         return bool(self.recorder.open_runs)
 
     @property
-    def is_completing(self) -> bool:
-        """Whether stored runs wait for their judgement or scores."""
-        return self.completer.is_busy
-
-    @property
     def parts(self) -> frozenset[str]:
         """What this runtime can add to a stored run of a dead process. What it cannot add, it leaves to others."""
         models = self._models
@@ -152,7 +183,7 @@ class Pipeline(Resident):
         present = {JUDGEMENT: may_judge, VALUE: models.may_embed, SCORES: self.scorers is not None}
         return frozenset(part for part, is_present in present.items() if is_present)
 
-    def lost(self, rows: Sequence[JournalEntry]) -> Lost:
+    def lost_run(self, rows: Sequence[JournalEntry]) -> Lost:
         """Return the run whose process died and left this journal."""
         return Lost(rows)
 
@@ -166,10 +197,6 @@ class Pipeline(Resident):
 
         report = {"troubles": dict(TROUBLES.counts), "last_trouble": TROUBLES.last, "dropped": dropped, "lost": lost}
         return f"{os.getpid()}-{self._born}", to_json(redact_value(report, identifiers=False))
-
-    def give_up(self) -> None:
-        """Wait for no judgement and no score any longer."""
-        self.completer.give_up()
 
     def _prepare(self, run: Run) -> Prepared:
         with self._lock:
@@ -229,7 +256,7 @@ class Pipeline(Resident):
         else:
             document["grace"].pop("awaits", None)
         resumed = run is not None and run.earlier is not None and not run.asked
-        if resumed and self.conversations is not None and self.conversations.has_rival(document):
+        if resumed and self._conversations.has_rival(document):
             document["id"] = self.recorder.new_id()
         record = record_of(document, awaits=awaits)
         if run is not None:
@@ -265,19 +292,6 @@ class Pipeline(Resident):
             awaits.discard(SCORES)
         return judgement, frozenset(awaits)
 
-    def follow(self, stored: Sequence[object]) -> None:
-        """Complete runs that the store has taken, or could not take for now."""
-        self.completer.add([completion for completion in stored if isinstance(completion, Completion)])
-
-    def adopt(self, documents: Sequence[bytes]) -> None:
-        """Complete stored runs of dead processes, as far as this runtime can. Their hooks were those of the process that died."""
-        if documents:
-            self.completer.add([Completion(data, is_adopted=True) for data in documents])
-
-    def complete(self, deadline: float | None) -> bool:
-        """Wait until the stored runs are complete, at most until a time of `time.monotonic`; return whether they are."""
-        return self.completer.complete(deadline) if self.completer.is_busy else True
-
     def _finish(self, completion: Completion) -> None:
         """Store a run that is complete."""
         document = completion.document
@@ -290,9 +304,9 @@ class Pipeline(Resident):
         run = completion.run
         if run is not None and (run.keep or run.capture is not None):
             run.document = record.data
-        self.store_later(record)
+        self._put_later(record)
 
-    def asking(self, waiting: Sequence[tuple[Run, Pause]]) -> list[Record]:
+    def suspended_records(self, waiting: Sequence[tuple[Run, Pause]]) -> list[Record]:
         """Return open runs as they would be stored if they were suspended now."""
         records = []
         with self._lock:
@@ -310,7 +324,7 @@ class Pipeline(Resident):
             self.assessor.assess(item)
             return record_of(item)
 
-        closed = self.conversations.close_superseded(document, assessed) if self.conversations else ()
+        closed = self._conversations.close_superseded(document, assessed)
         if closed and (self.hooks or self.collectors):
             self.completer.add([Completion(to_json(item)) for item in closed])
 
@@ -319,9 +333,9 @@ class Pipeline(Resident):
 
         If it has that document, give it those of the runs nested in it.
         """
-        conversations = self.conversations
+        conversations = self._conversations
         if run.resumes is None and run.earlier is not None:
-            run.earlier_nested = {} if conversations is None else conversations.nested_in(run.earlier)
+            run.earlier_nested = conversations.nested_in(run.earlier)
             return
         with self._lock:
             pause = run.resumes
@@ -333,16 +347,14 @@ class Pipeline(Resident):
                 if previous.suspended is None:
                     self._prepare(previous)
                 earlier = previous.suspended
-            elif conversations is not None:
+            else:
                 earlier = conversations.find(pause, self.documents.clean(pause.thread))
-            if earlier is not None and conversations is not None and not conversations.claim(earlier):
+            if earlier is not None and not conversations.claim(earlier):
                 earlier = None  # another run answers the same question; each of the two has a trace of its own
             run.resume(earlier)
 
     def journal(self) -> Iterator[list[JournalEntry]]:
         """Yield for each open run what has happened in it since the last call."""
-        from grace_kp.store import JournalEntry
-
         for run in list(self.recorder.open_runs):
             with self._lock:
                 rows = self.documents.journal(run) if run.open and not run.asked else ()
@@ -369,7 +381,7 @@ class Pipeline(Resident):
         from grace_kp.trace import ReasoningTrace
 
         if completion.document is not None:
-            self.store_now()
+            self._write_settled()
         trace = ReasoningTrace.model_validate_json(completion.data)
         for hook in tuple(self.hooks):
             try:
@@ -384,3 +396,95 @@ class Pipeline(Resident):
                 note(f"hook {getattr(hook, '__name__', type(hook).__name__)}", error, theirs=True)
         for collector in tuple(self.collectors):
             collector.append(trace)
+
+
+def record_of(document: dict[str, Any], *, awaits: Collection[str] = (), completes: bool = False) -> Record:
+    """Return a finished document in the form of a store.
+
+    Args:
+        document: the trace.
+        awaits: the parts that are added to it later.
+        completes: whether it is a later version of a record that awaited something.
+    """
+    metadata = document["metadata"]
+    texts = [document["task"]["objective"], document["outcome"]["result_summary"]]
+    texts += [step["content"] for step in document["steps"] if "content" in step]
+    grace = document.get("grace") or {}
+    status = grace.get("status", "completed")
+    if thread := facts_of(document).get("thread_id") or node_of(document).get("thread_id"):
+        texts.insert(0, str(thread))  # first, because what is too long is cut
+    return Record(
+        id=storable(document["id"]),
+        created_at=_sortable(metadata["created_at"]),
+        domain=storable(metadata["task_domain"]),
+        score=metadata["quality_score"],
+        success=metadata["success"],
+        status=storable(status) if isinstance(status, str) else "unknown",
+        text=storable("\n".join(texts)[:MAX_SEARCH_TEXT]),
+        data=to_json(document),
+        scores=_scores_of(document),
+        attributes=() if _ATTRIBUTES.isdisjoint(grace) else tuple(attributes_in(document)),
+        awaits=tuple(sorted(awaits)),
+        completes=completes,
+    )
+
+
+def _sortable(created_at: str) -> str:
+    """Return when a run began, in the form in which stores compare times."""
+    if _SORTABLE.fullmatch(created_at):
+        return created_at
+    try:
+        return moment(created_at, "created_at") or created_at
+    except ValueError:  # the year 0
+        return created_at
+
+
+def _scores_of(document: dict[str, Any]) -> tuple[tuple[str, float | None, bool | None], ...]:
+    """Return the rows of scores. A document from elsewhere may hold anything under the name."""
+    entries = (document.get("grace") or {}).get("scores")
+    rows = []
+    for entry in entries[:MAX_SCORES] if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+            score, passed = entry.get("score"), entry.get("passed")
+            number = float(score) if is_unit(score) else None
+            rows.append((scorer_name(entry["name"]), number, passed if isinstance(passed, bool) else None))
+    return tuple(rows)
+
+
+def with_outcomes(trace: ReasoningTrace, tables: Tables | None) -> ReasoningTrace:
+    """Return a run that states under `now` of each `approval` what has become of the request since the run ended.
+
+    These are the approvals of its decisions, and of `pending`: the gate that ended the run, perhaps one of a nested run.
+
+    Args:
+        trace: the run.
+        tables: the approvals of its store; None for a store without.
+    """
+    grace = trace.grace or {}
+    asked = {name: grace[name] for name in ("decisions", "pending") if name in grace}
+    if tables is None or not asked:
+        return trace
+    from grace_kp.approvals import Desk  # only where there are gates
+
+    desk = Desk(tables)
+    found = {name: _with_outcome(value, desk) for name, value in asked.items()}
+    return trace if found == asked else type(trace).model_validate({**trace.to_dict(), "grace": {**grace, **found}})
+
+
+def _with_outcome(entry: Any, desk: Desk) -> Any:
+    if isinstance(entry, list):
+        return [_with_outcome(each, desk) for each in entry]
+    asked = entry.get("approval") if isinstance(entry, dict) and str(entry.get("outcome")) in UNSETTLED else None
+    if not isinstance(asked, dict):
+        return entry
+    try:
+        approval = desk.get(asked.get("id", ""))
+    except (GraceError, OSError):  # it belongs to another store, or this store cannot be read now
+        return entry
+    if approval.state == asked.get("state"):
+        return entry
+    now: dict[str, Any] = {"state": approval.state.value}
+    if (decision := approval.decision) is not None:
+        at = datetime.fromtimestamp((approval.outcome or approval.claim or decision).at, UTC)
+        now |= {"decision": decision.state.value, "by": decision.actor.name, "at": moment(at, "at")}
+    return {**entry, "approval": {**asked, "now": now}}

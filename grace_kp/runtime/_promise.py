@@ -1,4 +1,4 @@
-"""The promise of a runtime's profile, watched: labels are counted in the store, alarms are found there, reported, and doubted at gates.
+"""The promise of a runtime's profile, watched: labels are counted in the store, alarms are found there, reported, and checked at gates.
 
 The counts stand in the store under a name that follows from the profile, so that all processes count together, a restart changes nothing,
 and a profile that is fitted again begins anew. The test itself is `calibrate.Monitor`.
@@ -42,7 +42,7 @@ LEVELS = tuple(str(level) for level in InterventionLevel)
 _log = logging.getLogger("grace_kp")
 
 
-class Promise(Resident):
+class PromiseWatch(Resident):
     """The promise of one profile, as one runtime watches it."""
 
     def __init__(
@@ -109,10 +109,10 @@ class Promise(Resident):
 
     @property
     def is_due(self) -> bool:
-        """Whether the next doubt reads the store."""
+        """Whether the next check reads the store."""
         return self._read_at is None or self._clock() - self._read_at >= REFRESH_SECONDS
 
-    def labelled(self, entry: FeedbackEntry) -> None:
+    def count_label(self, entry: FeedbackEntry) -> None:
         """Report new alarms at once after a label was stored, and count it first where the store keeps no counts.
 
         Raises:
@@ -123,7 +123,7 @@ class Promise(Resident):
             count_labels(self._store(), [entry], states)
         self.refresh()
 
-    def doubts(self, action: str, level: InterventionLevel) -> Sequence[str]:
+    def reasons_against(self, action: str, level: InterventionLevel) -> Sequence[str]:
         """Return why the promise cannot be relied on for an action that was decided at a level; nothing where alarms are only reported.
 
         Raises:
@@ -273,9 +273,9 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
         rank = precedence(label, grace.get("user"))
         for name, value in monitors.items() if rank else ():
             watched = json.loads(value)
-            if not observed(grace, {"probability": 1.0}, watched)[0]:
+            if not levels_of(grace, {"probability": 1.0}, watched)[0]:
                 continue  # another profile decided the run
-            levels, weight = observed(grace, label, watched) if isinstance(label["correct"], bool) else ({}, 1.0)
+            levels, weight = levels_of(grace, label, watched) if isinstance(label["correct"], bool) else ({}, 1.0)
             if label.get(PROGRAM) and label["correct"]:
                 levels = {}  # an agent that praises its own runs must not keep an alarm from being raised
             max_weight = monitor_in(name, value).max_weight
@@ -292,7 +292,7 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
             states.change_states(partial(_count, name, mark_of(name, entry.trace), counted))
 
 
-def observed(
+def levels_of(
     grace: Mapping[str, Any], label: Mapping[str, Any], watched: Mapping[str, Any]
 ) -> tuple[dict[str, str], float]:
     """Return what a label says about the promise of a profile: the mildest level of each action class, and the label's weight.

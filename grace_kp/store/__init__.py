@@ -1,4 +1,4 @@
-"""Where finished traces go: memory or SQLite, and the writer thread that brings them there. A catalog makes them quick to find.
+"""Where finished traces go: memory or SQLite. A catalog makes them quick to find.
 
 The names of the catalog are resolved on first use: recording needs none of them.
 """
@@ -19,14 +19,12 @@ from grace_kp.store._feedback import (
     precedence,
     to_bytes,
 )
-from grace_kp.store._limits import WriterLimits, WriterStats
 from grace_kp.store._open import file_of, open_store
 from grace_kp.store._query import Query, moment
 from grace_kp.store._record import JournalEntry, Record, scorer_name
 from grace_kp.store._rescue import RescueFiles
 from grace_kp.store._state import mark_of
 from grace_kp.store._store import Store
-from grace_kp.store._writer import Writer
 
 if TYPE_CHECKING:
     from grace_kp.store._catalog import (
@@ -59,9 +57,6 @@ __all__ = [
     "RunRow",
     "Selection",
     "Store",
-    "Writer",
-    "WriterLimits",
-    "WriterStats",
     "by_precedence",
     "file_of",
     "is_imported",

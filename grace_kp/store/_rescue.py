@@ -1,43 +1,45 @@
-"""Rescue files: runs that a process could not write into a SQLite store before it ended, in private files beside the database.
+"""Rescue files: runs that a process could not store before it ended, as lines of JSON in private files beside the database.
 
-Whoever opens the store for writing next takes them in. A file is removed when its records are in the store.
+A file holds a header, a line for each record, and a digest. Whoever opens the store for writing next takes the files in and removes them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import glob
+import hashlib
+import json
 import logging
 import os
 import secrets
 import sqlite3
+import stat
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import GraceError, StoreError
+from grace_kp.errors import StoreError
 from grace_kp.levels import RunStatus
-from grace_kp.store._rescue_file import PART, Damaged, checked, finish_part, open_file, read_header, read_records, write
+from grace_kp.store._record import Record
 from grace_kp.store._schema import insert_records, transaction
 from grace_kp.store._unfinished import NOBODY
 from grace_kp.trace import refuse_planted_link
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from grace_kp.store._backlog import Backlog
-    from grace_kp.store._outage import Outage
-    from grace_kp.store._pending import Pending
-    from grace_kp.store._pipeline import Pipeline
-    from grace_kp.store._record import Record
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import IO
 
     Report = tuple[str, bytes]
     """The name of a process, and what it could not record."""
 
-TAKEN = "rescued "
-"""Beginning of the names of files in the table `state`: their records are in the store."""
+
+FORMAT, VERSION = "grace_kp rescue", 1
 _log = logging.getLogger("grace_kp.store")
+
+
+class Damaged(Exception):
+    """A rescue file cannot be used. The message is the reason."""
 
 
 class CannotOpen(StoreError):
@@ -63,44 +65,6 @@ class Waiting:
     runs: int = 0
     unusable: tuple[str, ...] = ()
     """Files that cannot be taken in, with the reasons."""
-
-
-def rescue_pending(
-    keep: Callable[..., Path],
-    pending: Pending,
-    ended: list[str],
-    pipeline: Pipeline,
-    backlog: Backlog,
-    outage: Outage,
-) -> bool:
-    """Keep the records that wait, and take them off the list; return whether there were any and it worked.
-
-    Args:
-        keep: the method `rescue` of a store.
-        pending: the records.
-        ended: runs whose journals the store still has to delete.
-        pipeline: states what the process could not record.
-        backlog: counts and reports the rescued runs.
-        outage: reports why they cannot be rescued.
-    """
-    records, entries = pending.batch(None)
-    done = list(ended)
-    if not records and not done and backlog.unstored_report is None:
-        return False
-    try:
-        place = keep(records, done, report=backlog.take_report(pipeline))
-    except (OSError, sqlite3.Error, GraceError, ValueError, TypeError, AttributeError, RuntimeError) as error:
-        pending.failed()
-        outage.report(f"{outage.last_error}; and no file beside it can be written: {error}")
-        return False
-    backlog.rescue(
-        len({record.id for record in records}), place, outage.last_error
-    )  # before a flush that waits goes on
-    backlog.unstored_report = None
-    for mark in pending.written(entries)[1]:
-        mark.let_go()
-    del ended[: len(done)]
-    return True
 
 
 class RescueFiles:
@@ -150,11 +114,8 @@ class RescueFiles:
         """Store what waits beside the database, each file in one transaction, and remove the files.
 
         Returns:
-            Which files stay, with the reasons; an empty text if none does. Each is reported once in the log.
+            Which files stay, with the reasons; empty if none does. Each is reported once in the log.
         """
-        for part in self._paths(parts=True):
-            with contextlib.suppress(OSError, Damaged):
-                finish_part(part)
         remaining: list[str] = []
         for path in self._paths():
             try:
@@ -185,24 +146,22 @@ class RescueFiles:
                 unusable.append(f"{path}: {error}")
         return Waiting(files, runs, tuple(unusable))
 
-    def _paths(self, *, parts: bool = False) -> list[Path]:
-        """Return the complete files, or the parts, the oldest first."""
+    def _paths(self) -> list[Path]:
+        """Return the files, the oldest first."""
         found: list[tuple[float, Path]] = []
         real = Path(os.path.realpath(self._database))
         for path in real.parent.glob(f"{glob.escape(real.name)}.rescue-*"):
             with contextlib.suppress(OSError):
-                if (path.suffix == PART) == parts:
-                    found.append((path.lstat().st_mtime, path))
+                found.append((path.lstat().st_mtime, path))
         return [path for _, path in sorted(found)]
 
 
 def _take_in(connection: sqlite3.Connection, path: Path) -> None:
-    """Store the records of a file, unless another process has done it, and note that, in the caller's transaction."""
-    for (name,) in connection.execute("SELECT name FROM state WHERE name GLOB ?", (f"{TAKEN}*",)).fetchall():
-        if not path.with_name(name.removeprefix(TAKEN)).exists():
-            connection.execute("DELETE FROM state WHERE name = ?", (name,))
-        elif name == TAKEN + path.name:
-            return
+    """Store the records of a file, in the caller's transaction.
+
+    A process may die before it removes the file. A later one reads it again, and finds all versions stored. A deletion begins by doing so:
+    otherwise the deleted run would come back.
+    """
     try:
         file = open_file(path)
     except FileNotFoundError:
@@ -221,7 +180,6 @@ def _take_in(connection: sqlite3.Connection, path: Path) -> None:
                 connection.execute("INSERT OR REPLACE INTO reports VALUES (?,?,?)", row)
         except (KeyError, TypeError, AttributeError, IndexError) as error:
             raise Damaged(f"its header is incomplete: {error!r}") from None
-    connection.execute("INSERT INTO state VALUES (?, '')", (TAKEN + path.name,))
 
 
 def _store(connection: sqlite3.Connection, record: Record) -> None:
@@ -254,3 +212,130 @@ def _is_better(record: Record, status: str, size: int, awaits: str | None) -> bo
     if status == RunStatus.SUSPENDED:  # a later version continues an earlier document
         return record.status not in {RunStatus.SUSPENDED, RunStatus.INTERRUPTED} or len(record.data) > size
     return awaits is not None and not record.awaits
+
+
+def write(path: Path, facts: dict[str, Any], records: Sequence[Record], mode: int) -> None:
+    """Write a file completely, or not at all.
+
+    Args:
+        path: the file, which does not exist.
+        facts: further fields of the header.
+        records: the records, in the order in which they would have been stored.
+        mode: permissions of the file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    runs = len({record.id for record in records})
+    header = {"format": FORMAT, "version": VERSION, "records": len(records), "runs": runs, **facts}
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if hasattr(os, "fchmod"):
+                os.fchmod(file.fileno(), mode)
+            digest = hashlib.sha256()
+            for line in (header, *map(_fields_of, records)):
+                data = _to_line(line)
+                digest.update(data)
+                file.write(data)
+            file.write(_to_line({"sha256": digest.hexdigest()}))
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
+
+
+def _fields_of(record: Record) -> dict[str, Any]:
+    values = {item.name: getattr(record, item.name) for item in fields(record)}
+    return {**values, "data": record.data.decode("utf-8", "surrogateescape")}  # whatever the bytes are, they come back
+
+
+def _record_of(values: dict[str, Any]) -> Record:
+    values["data"] = values["data"].encode("utf-8", "surrogateescape")
+    for name in ("scores", "attributes"):
+        values[name] = tuple(tuple(row) for row in values[name])
+    values["awaits"] = tuple(values["awaits"])
+    return Record(**values)
+
+
+def _to_line(values: dict[str, Any]) -> bytes:
+    # Half a surrogate pair passes, so that each text comes back as it was.
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _from_line(line: bytes) -> dict[str, Any]:
+    if not line.endswith(b"\n"):
+        raise Damaged("it is cut off")
+    try:
+        values = json.loads(line.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise Damaged("its content is not that of a rescue file")
+    return values
+
+
+def checked(file: IO[bytes]) -> dict[str, Any]:
+    """Read a whole file and return its header.
+
+    Raises:
+        Damaged: it cannot be taken in.
+    """
+    header = read_header(file)
+    for _ in read_records(file, header):
+        pass
+    return header
+
+
+def read_header(file: IO[bytes]) -> dict[str, Any]:
+    """Return the header at the beginning of a file.
+
+    Raises:
+        Damaged: the file cannot be used.
+    """
+    line = file.readline()
+    header = _from_line(line)
+    if header.get("format") != FORMAT:
+        raise Damaged("its content is not that of a rescue file")
+    if header.get("version") != VERSION:
+        raise Damaged(f"its version is {header.get('version')!r:.40}, and this grace_kp knows {VERSION}")
+    if not all(isinstance(header.get(name), int) for name in ("records", "runs")):
+        raise Damaged("its header is incomplete")
+    return {**header, "digest": hashlib.sha256(line)}
+
+
+def read_records(file: IO[bytes], header: dict[str, Any]) -> Iterator[Record]:
+    """Yield the records after the header.
+
+    Raises:
+        Damaged: the file ends early, or was changed. What was yielded before is of no use.
+    """
+    digest = header["digest"]
+    try:
+        for _ in range(header["records"]):
+            line = file.readline()
+            digest.update(line)
+            yield _record_of(_from_line(line))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Damaged(f"a record in it cannot be read: {error!r:.100}") from None
+    if _from_line(file.readline()).get("sha256") != digest.hexdigest() or file.read(1):
+        raise Damaged("its content was changed after it had been written")
+
+
+def open_file(path: Path) -> IO[bytes]:
+    """Open a rescue file for reading.
+
+    Raises:
+        Damaged: it is no regular file, or another user has put it into a shared folder.
+        OSError: it cannot be opened.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    file = os.fdopen(handle, "rb")
+    found, folder = os.fstat(handle), path.parent.stat()
+    is_shared = folder.st_mode & stat.S_IWOTH and folder.st_mode & stat.S_ISVTX
+    if stat.S_ISREG(found.st_mode) and not (is_shared and found.st_uid not in {os.geteuid(), folder.st_uid}):
+        return file
+    file.close()
+    raise Damaged("it is no regular file, or another user has put it into a shared folder")

@@ -267,9 +267,8 @@ class SqliteStore(ActionTable, Followed, StateTable):
         """Return the journals of runs whose process died. Each journal is returned to one caller only.
 
         A process on this machine is dead when it has ended, any other when its lease has expired. So a run may be found only by a later
-        call: call it every `lease_seconds`. It writes only if somebody has died, or has left a rescue file.
+        call: call it every `lease_seconds`. It writes only if a process has died.
         """
-        self._take_in_rescued()
         return self._take_over(self._unfinished.take_journals)
 
     def incomplete(self, parts: frozenset[str], limit: int = 500) -> list[bytes]:

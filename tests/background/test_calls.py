@@ -1,10 +1,12 @@
-"""Calls in threads of their own: deadlines, context, exceptions, event loops."""
+"""Calls in threads: deadlines, event loops, several at a time, and when a service wants to be asked again."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import threading
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 
@@ -16,8 +18,9 @@ from grace_kp.background import (
     for_each,
     in_thread,
     may_wait,
+    retry_after,
 )
-from grace_kp.background._thread import BackgroundThread
+from grace_kp.background._calls import BackgroundThread
 
 PLACE = contextvars.ContextVar("place", default="nowhere")
 
@@ -256,3 +259,53 @@ class TestForEach:
         done = []
         for_each(done.append, range(3), threads=2, name="probe")
         assert [0, 1, 2] == done
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_thread_knows_whether_it_may_wait(allowed):
+    """It is a daemon with a name that tells whose it is, and it runs in the context that it gets."""
+    place = contextvars.ContextVar("place")
+    context = contextvars.Context()
+    context.run(place.set, "here")
+    found = []
+
+    def work():
+        found.append((may_wait(), place.get(), threading.current_thread().name, threading.current_thread().daemon))
+
+    thread = BackgroundThread(work, name="probe", context=context, may_wait=allowed)
+    thread.start()
+    thread.join(60)
+    assert [(allowed, "here", "grace_kp probe", True)] == found
+
+
+def test_threads_of_others_may_wait():
+    """An agent's thread that wants its trace waits for it."""
+    assert may_wait()
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("0", 0),
+        ("7", 7),
+        ("0.25", 0.25),
+        ("-5", 0),
+        ("1e400", 1e9),
+        ("nan", None),
+        ("soon", None),
+        ("", None),
+        (None, None),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+        ("Thu, 01 Jan 1970 00:00:00 -0000", 0),
+        ("Thu, 99 Jan 1970 00:00:00 GMT", None),
+    ],
+)
+def test_seconds_of_a_header(header, seconds):
+    """A number or a date gives seconds that can be added to a clock; anything else gives None."""
+    assert seconds == retry_after(header)
+
+
+def test_a_date_is_seconds_from_now():
+    """A date an hour ahead is about an hour."""
+    asked = retry_after(format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True))
+    assert 3_500 < asked <= 3_600

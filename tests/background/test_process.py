@@ -1,9 +1,9 @@
-"""Forks and exits: which locks are held, who is told, and in which order."""
+"""Forks and exits: which locks are held, who is told, in which order, and how losses are reported."""
 
 from __future__ import annotations
 
 import gc
-import importlib
+import io
 import logging
 import os
 import subprocess
@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from grace_kp.background import Resident, Worker
-from grace_kp.background._process import Haste, Process
+from grace_kp.background import Resident, Worker, report_loss
+from grace_kp.background._process import IMPORT_SECONDS, LOCK_SECONDS, Process
 
 
 class Probe(Resident):
@@ -124,166 +124,65 @@ def test_a_lock_that_stays_busy_does_not_hold_the_fork_up(process, monkeypatch):
     assert lock.locked()
 
 
-class BusyLock:
-    """Is busy at first, and notes the interval in which threads take turns while somebody waits for it."""
+def test_an_interrupt_while_a_lock_is_waited_for_leaves_the_others_to_be_released(process):
+    """It may come at any time."""
 
-    def __init__(self, error=None):
-        self.intervals, self._error = [], error
+    class Interrupted:
+        def acquire(self, *, timeout):
+            raise KeyboardInterrupt
 
-    def acquire(self, blocking=True, timeout=-1):
-        if not blocking:
-            return False
-        self.intervals.append(sys.getswitchinterval())
-        if self._error is not None:
-            raise self._error
-        return True
-
-    def release(self):
-        pass
-
-
-@pytest.fixture
-def usual():
-    """The usual interval, set to a value that can be told from the default; restored after the test."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(0.004)
-    yield sys.getswitchinterval()
-    sys.setswitchinterval(before)
-
-
-def test_threads_take_shorter_turns_while_a_fork_waits(process, usual):
-    """The holder of a lock gets the interpreter sooner; afterwards everything is as before."""
-    locks = [BusyLock(), BusyLock()]
-    probe = Probe("a", [], locks)
-    process.watch(probe)
-    process.before_fork()
-    assert usual == sys.getswitchinterval()
-    process.after_fork_in_parent()
-    assert [[pytest.approx(1e-4)], [pytest.approx(1e-4)]] == [lock.intervals for lock in locks]
-
-
-def test_a_shorter_turn_of_the_user_is_kept(process):
-    """A program may have chosen a shorter interval itself."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        lock = BusyLock()
-        probe = Probe("a", [], [lock])
-        process.watch(probe)
-        process.before_fork()
-        process.after_fork_in_parent()
-        assert [pytest.approx(1e-5)] == lock.intervals
-    finally:
-        sys.setswitchinterval(before)
-
-
-def test_turns_are_restored_when_waiting_fails(process, usual):
-    """An interrupt may come at any time; the locks taken until then are released, too."""
     lock = threading.Lock()
-    probe = Probe("a", [], [lock, BusyLock(KeyboardInterrupt())])
+    probe = Probe("a", [], [lock, Interrupted()])
     process.watch(probe)
     with pytest.raises(KeyboardInterrupt):
         process.before_fork()
-    assert (usual, True) == (sys.getswitchinterval(), lock.locked())
+    assert lock.locked()
     process.after_fork_in_parent()
     assert not lock.locked()
 
 
-def test_turns_are_restored_when_the_last_of_several_forks_need_not_wait_any_more(process, usual):
-    """The first to be done leaves them short for the other, and a child where another fork waited restores them."""
-    haste = Haste()
-    with haste:
-        with haste:
-            pass
-        assert pytest.approx(1e-4) == sys.getswitchinterval()
-    assert usual == sys.getswitchinterval()
-    haste.__enter__()
-    haste.after_fork()
-    assert usual == sys.getswitchinterval()
-    with haste:
-        assert pytest.approx(1e-4) == sys.getswitchinterval()
-    assert usual == sys.getswitchinterval()
-
-
-class CountingLock:
-    """Calls a function before each attempt to take it with a time limit."""
-
-    def __init__(self, attempt):
-        self.attempts, self._attempt, self._lock = 0, attempt, threading.Lock()
-        self.acquire_now, self.release = self._lock.acquire, self._lock.release
-
-    def acquire(self, blocking=True, timeout=-1):
-        if not blocking:
-            return self._lock.acquire(blocking=False)
-        self.attempts += 1
-        self._attempt(self.attempts)
-        return self._lock.acquire(blocking, timeout)
-
-
-@pytest.fixture
-def slow_import(tmp_path, monkeypatch):
-    """A worker that holds a lock while it imports a module that takes until `finish` is set."""
-    monkeypatch.setattr("grace_kp.background._process.LOCK_SECONDS", 0.01)
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "slow_module.py").write_text(
-        "import builtins\nbuiltins.slow_began.set()\nassert builtins.slow_finish.wait(60)\nis_complete = True\n"
-    )
-    began, finish, done = threading.Event(), threading.Event(), threading.Event()
-    monkeypatch.setattr("builtins.slow_began", began, raising=False)
-    monkeypatch.setattr("builtins.slow_finish", finish, raising=False)
-
-    class Owner:
-        def __init__(self):
-            self.lock = CountingLock(lambda number: finish.set() if number == 5 else None)
-            self.worker = Worker(self.work, name="probe")
-
-        def work(self):
-            self.lock.acquire_now()
-            try:
-                importlib.import_module("slow_module")
-            finally:
-                self.lock.release()
-                done.set()
-
-    owner = Owner()
-    owner.worker.wake()
-    assert began.wait(60)
-    yield owner.lock
-    finish.set()
-    assert done.wait(60)
-    owner.worker.stop(60)
-    sys.modules.pop("slow_module", None)
-
-
-def test_a_fork_waits_for_an_import_for_longer_than_for_a_lock(process, slow_import):
+def test_a_fork_waits_for_an_import_for_longer_than_for_a_lock(process):
     """In the child, nobody would finish the import, and whoever needs the module would wait for ever."""
-    probe = Probe("a", [], [slow_import])
+    waits = []
+
+    class Noting:
+        def acquire(self, *, timeout):
+            waits.append(timeout)
+            return True
+
+        def release(self):
+            pass
+
+    class Importing(Probe):
+        def import_locks(self):
+            return (Noting(),)
+
+    probe = Importing("a", [], [Noting()])
     process.watch(probe)
     process.before_fork()
-    assert (True, True) == (slow_import.attempts >= 5, sys.modules["slow_module"].is_complete)
     process.after_fork_in_parent()
+    assert [IMPORT_SECONDS, LOCK_SECONDS] == waits
 
 
-def test_a_fork_waits_for_an_import_for_a_bounded_time(process, slow_import, monkeypatch):
-    """An import that never ends does not stop the program."""
-    monkeypatch.setattr("grace_kp.background._process.IMPORT_SECONDS", 0.0)
-    probe = Probe("a", [], [slow_import])
+def test_threads_that_record_step_back_while_a_fork_waits_and_only_then(process, monkeypatch):
+    """The holder of the lock gets the interpreter sooner, also after a wait that was interrupted, and in a child."""
+    steps = []
+    monkeypatch.setattr("grace_kp.background._process.time.sleep", steps.append)
+
+    class Recording:
+        def acquire(self, *, timeout):
+            process.let_forks_go_first()
+            raise KeyboardInterrupt
+
+    probe = Probe("a", [], [Recording()])
     process.watch(probe)
-    process.before_fork()
-    process.after_fork_in_parent()
-    assert 1 == slow_import.attempts
-
-
-def test_a_fork_inside_an_import_does_not_wait_for_another(process, slow_import, tmp_path, monkeypatch):
-    """The other thread may wait for the module that this thread imports."""
-    probe = Probe("a", [], [slow_import])
-    process.watch(probe)
-    monkeypatch.setattr("builtins.fork_probe", process, raising=False)
-    (tmp_path / "forking_module.py").write_text("import builtins\nbuiltins.fork_probe.before_fork()\n")
-    importlib.import_module("forking_module")
-    monkeypatch.delitem(sys.modules, "forking_module")
-    process.after_fork_in_parent()
-    assert 1 == slow_import.attempts
+    process.let_forks_go_first()
+    assert [] == steps
+    with pytest.raises(KeyboardInterrupt):
+        process.before_fork()
+    assert 1 == len(steps)
+    process.let_forks_go_first()
+    assert 1 == len(steps)
 
 
 def test_a_child_forgets_the_work_of_its_parent(process):
@@ -426,3 +325,59 @@ def test_a_worker_begins_anew_in_a_child():
     release.set()
     _, status = os.waitpid(child, 0)
     assert 0 == os.waitstatus_to_exitcode(status)
+
+
+def run_program(code):
+    """Run a program and return its exit code and what it writes to stderr."""
+    command = [sys.executable, "-c", "import sys\nfrom grace_kp.background import report_loss\n" + code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, encoding="utf-8")
+    return done.returncode, done.stderr
+
+
+def test_a_loss_is_one_line_on_stderr(capsys):
+    """Line breaks of an error message do not break the line."""
+    report_loss("3 runs were dropped:\n  the store is full")
+    assert "grace_kp: 3 runs were dropped: the store is full\n" == capsys.readouterr().err
+
+
+def test_a_loss_is_reported_without_any_configuration_of_logging():
+    """A program without handlers sees the line once."""
+    assert (0, "grace_kp: 3 runs were dropped\n") == run_program("report_loss('3 runs were dropped')")
+
+
+def test_a_loss_is_reported_while_the_interpreter_exits():
+    """A finalizer that runs late may still report."""
+    code = "class Late:\n    def __del__(self): report_loss('late')\nlate = Late()\nlate.itself = late\n"
+    assert (0, "grace_kp: late\n") == run_program(code)
+
+
+def test_a_loss_reaches_the_handlers_of_logging(caplog):
+    """A server's log file has the message, too."""
+    with caplog.at_level(logging.ERROR, "grace_kp"):
+        report_loss("3 runs were dropped")
+    assert [("grace_kp", logging.ERROR, "3 runs were dropped")] == caplog.record_tuples
+
+
+def test_a_stderr_that_cannot_be_written_raises_nothing(monkeypatch):
+    """It may be missing, closed, or refuse what it gets."""
+
+    class Refusing(io.StringIO):
+        def write(self, text):
+            raise OSError("no space left on device")
+
+    closed = io.StringIO()
+    closed.close()
+    for stream in (None, closed, Refusing(), object()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        report_loss("lost")
+
+
+def test_a_closed_file_descriptor_raises_nothing():
+    """Daemons close theirs; another file may have its number, and is not written to."""
+    assert (0, "") == run_program("sys.stderr.close()\nreport_loss('lost')")
+
+
+def test_characters_that_stderr_cannot_encode_are_escaped():
+    """The line appears all the same."""
+    code = "sys.stderr.reconfigure(encoding='ascii', errors='strict')\nreport_loss('Größe')"
+    assert (0, "grace_kp: Gr\\xf6\\xdfe\n") == run_program(code)

@@ -17,7 +17,7 @@ from grace_kp.cli._app import main
 from grace_kp.cli._score import assessed, assessor
 from grace_kp.cli._trace_page import Sheet
 from grace_kp.confidence import factors_from_trace
-from grace_kp.runtime._records import record_of
+from grace_kp.runtime._pipeline import record_of
 from grace_kp.scorers import html_report, junit_report, result_from_trace
 from grace_kp.store import open_store
 

@@ -161,7 +161,7 @@ def test_last_of_nested_runs_alone_is_the_newest():
                 pass
     nested = [trace for trace in grace.store.query() if trace.parent_id is not None]
     other = gk.Grace(store="memory:", evaluator=None, embedder=None)
-    from grace_kp.runtime._records import record_of
+    from grace_kp.runtime._pipeline import record_of
 
     other.store.put([record_of(trace.to_dict()) for trace in reversed(nested)])
     assert "b" == find(other.store, "last").task.objective

@@ -278,7 +278,7 @@ def test_a_fork_while_the_first_run_is_finished_in_the_background_does_not_hang(
     assert ["child", "parent"] == sorted(trace.task.objective for trace in stored_in(url))
 
 
-@pytest.mark.parametrize("module", ["grace_kp.store", "grace_kp.store._writer", "grace_kp.store._sqlite", "sqlite3"])
+@pytest.mark.parametrize("module", ["grace_kp.store", "grace_kp.runtime._writer", "grace_kp.store._sqlite", "sqlite3"])
 def test_a_fork_waits_for_a_thread_that_imports_and_then_asks_for_a_logger(tmp_path, module):
     """Logging holds its own lock during a fork; who waits for the importing thread must not hold that one meanwhile."""
     url = f"sqlite:///{tmp_path / 't.db'}"
@@ -413,7 +413,7 @@ def test_a_run_left_open_at_exit_is_found_with_what_it_had_done(tmp_path, closes
         """
         import sys, threading, time
         import grace_kp as gk
-        from grace_kp.store import _writer
+        from grace_kp.runtime import _writer
         _writer.STOP_SECONDS = 60.0  # one is too few where a machine is busy
         grace = gk.Grace(store=sys.argv[1], reviewer=None, embedder=None, journal_ms=60_000)
         @grace.tool

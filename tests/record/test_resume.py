@@ -36,9 +36,13 @@ def writer():
         yield grace._writer
 
 
+def conversations_of(writer):
+    return Conversations(writer.store, writer.write_now, writer.write_pending)
+
+
 @pytest.fixture
 def conversations(writer):
-    return Conversations(lambda: writer)
+    return conversations_of(writer)
 
 
 def put(writer, *documents):
@@ -97,7 +101,7 @@ def test_a_rival_of_another_process_is_seen_in_the_store(writer, conversations, 
 
 def test_of_two_processes_that_end_at_the_same_moment_one_keeps_the_trace(writer):
     """Neither has stored its trace when the other one looks; without this, one trace would replace the other."""
-    first, second = Conversations(lambda: writer), Conversations(lambda: writer)
+    first, second = conversations_of(writer), conversations_of(writer)
     put(writer, suspended())
     assert [False, True, False] == [process.has_rival(suspended(resumed=1)) for process in (first, second, first)]
     assert not second.has_rival(suspended(resumed=2))

@@ -1,4 +1,4 @@
-"""The runtime as a whole: what happens on completion and in which order, what survives, what is kept."""
+"""`Grace`: its wiring, its verbs, pickles, forks, and the release of final answers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 import grace_kp as gk
+from grace_kp import calibrate as cal
+from grace_kp.errors import SettingsError
 from grace_kp.store import open_store
-from grace_kp.testing import capture, make_grace
+from grace_kp.testing import ScriptedReviewer, capture, make_grace
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -438,3 +440,66 @@ def test_a_signal_handler_that_needs_the_wiring_while_it_is_under_way_gets_the_s
 
     monkeypatch.setattr(grace, "_wire", interrupted)
     assert grace._wired() is wirings[1] is grace._wiring
+
+
+@pytest.fixture
+def grace():
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as runtime:
+        yield runtime
+
+
+@pytest.mark.parametrize("scores", ["l2", "Distance", 3, ["distance"], ""])
+def test_unknown_kinds_are_refused(grace, scores):
+    """A kind that does not exist is refused when the retriever is decorated, with those that do."""
+    with pytest.raises(ValueError, match="scores must be one of similarity, cosine_similarity, distance"):
+        grace.retriever(scores=scores)
+
+
+def test_scores_belong_to_searches(grace):
+    """A plain tool has no search results whose scores could be declared."""
+    with pytest.raises(ValueError, match="scores belong to search results"):
+        grace.tool(scores="distance")
+
+
+R = gk.InterventionResponse
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_release_gates_the_final_answer(is_async):
+    """The answer is handed on, replaced, withheld."""
+    answers = ["proceed", R("modify", modified={"answer": "better"}), "skip", "cancel"]
+    grace = make_grace(reviewer=ScriptedReviewer(*answers), policies={"advisor.release": "confirm"})
+
+    def advisor(question):
+        return "buy"
+
+    async def advisor_async(question):
+        return "buy"
+
+    advisor_async.__name__ = "advisor"
+    agent = grace.agent(release=True)(advisor_async if is_async else advisor)
+    ask = (lambda q: asyncio.run(agent(q))) if is_async else agent
+    assert [ask("?"), ask("?"), ask("?")] == ["buy", "better", None]
+    with capture() as captured, pytest.raises(gk.ActionCancelled):
+        ask("?")
+    assert captured.only.grace["status"] == "not_approved"
+
+
+def test_alarms_need_a_monitor():
+    """Without one nothing is watched, and the status says so."""
+    grace = make_grace()
+    assert None is grace.status()["promise"]
+    with pytest.raises(SettingsError, match="watches no promise: pass monitor=True"):
+        grace.on_alarm(print)
+    with pytest.raises(SettingsError, match="watches no promise"):
+        grace.reset_alarms()
+    assert None is make_grace(monitor=False).status()["promise"]
+
+
+def test_a_callback_is_called_with_the_alarm():
+    """`on_alarm` returns the callback, as a decorator does, and refuses what cannot be called."""
+    grace = make_grace(monitor=cal.Monitor({"silent": 0.05}))
+    assert print is grace.on_alarm(print)
+    with pytest.raises(TypeError, match="on_alarm takes a callable, not int"):
+        grace.on_alarm(3)
+    assert [] == grace.status()["promise"]["alarms"]

@@ -1,4 +1,4 @@
-"""From an ended run to a stored record: the order of the stages, hooks, sampling, journals of open and of lost runs."""
+"""From an ended run to a stored record: the order of the stages, hooks, sampling, journals of open and of lost runs, columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import logging
 import pytest
 
 import grace_kp as gk
+from grace_kp.runtime import record_of
 from grace_kp.testing import make_grace
+from tests.store.samples import document
 
 
 def test_completion_goes_confidence_score_store_hooks():
@@ -95,7 +97,7 @@ def test_a_journal_holds_only_what_is_new():
         rows += next(grace._pipeline.journal())
         assert [*range(len(rows))] == [row.seq for row in rows]
         assert {run.id} == {row.run_id for row in rows}
-    record, _ = grace._pipeline.settle(grace._pipeline.lost(rows))
+    record, _ = grace._pipeline.settle(grace._pipeline.lost_run(rows))
     lost = gk.ReasoningTrace.model_validate_json(record.data)
     assert ("an objective", "interrupted") == (lost.task.objective, lost.status)
     assert ["first", "second"] == [step.content for step in lost.steps]
@@ -110,3 +112,44 @@ def test_what_could_not_be_recorded_is_reported_once_per_change(monkeypatch):
     assert {"troubles": {}, "last_trouble": None, "dropped": 2, "lost": 0} == json.loads(data)
     assert pipeline.report(2, 0) is None
     assert name == pipeline.report(2, 1)[0]
+
+
+def test_the_document_is_kept_whole():
+    """The columns repeat parts of it."""
+    source = document("a", text="an answer")
+    record = record_of(source)
+    assert source == json.loads(record.data)
+    assert ("kp:trace:a", "2026-01-01T00:00:00.000Z", "default", 0.5, True, "completed") == (
+        record.id, record.created_at, record.domain, record.score, record.success, record.status
+    )  # fmt: skip
+    assert "an answer" in record.text
+
+
+@pytest.mark.parametrize(
+    ("created_at", "column"),
+    [("2026-01-02T03:04:05+02:00", "2026-01-02T01:04:05.000Z"), ("0000-01-01T00:00:00Z", "0000-01-01T00:00:00Z")],
+)
+def test_times_are_compared_in_one_form(created_at, column):
+    """UTC with milliseconds, where the calendar knows the time."""
+    assert column == record_of(document("a", created_at=created_at)).created_at
+
+
+@pytest.mark.parametrize(
+    ("scores", "rows"),
+    [
+        ([{"name": "a", "score": 0.5, "passed": True}], (("a", 0.5, True),)),
+        ([{"name": "a", "score": 1}], (("a", 1.0, None),)),
+        ([{"name": "a", "score": 2, "passed": "yes"}], (("a", None, None),)),
+        ([{"name": 3}, "x", {"score": 1}], ()),
+        ("x", ()),
+        (None, ()),
+    ],
+)
+def test_scores_from_elsewhere_may_hold_anything(scores, rows):
+    """Only a name that is a text and a score from 0 to 1 become columns."""
+    assert rows == record_of(document("a", scores=scores)).scores
+
+
+def test_a_status_that_is_no_text_is_unknown():
+    """A column holds a text in any case."""
+    assert "unknown" == record_of({**document("a"), "grace": {"status": 3}}).status

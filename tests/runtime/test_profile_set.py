@@ -320,7 +320,7 @@ def test_gates_tighten_on_a_mismatch_unless_it_is_only_reported(mode):
 def test_a_refuted_promise_makes_the_gate_ask():
     """Whoever watches a promise adds a doubt."""
     grace = make_grace(profile=Learned(0.95), reviewer=ScriptedReviewer("proceed"))
-    grace._profiles.get().trust.doubts.append(lambda action, level: [f"the promise for {action} was refuted"])
+    grace._profiles.get().trust.checks.append(lambda action, level: [f"the promise for {action} was refuted"])
     (decision,) = run(grace, name="pay").decisions
     assert ("confirm", ("the promise for pay was refuted",)) == (decision.level, decision.evidence_gaps)
 

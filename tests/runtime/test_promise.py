@@ -18,7 +18,15 @@ from grace_kp.errors import SettingsError
 from grace_kp.levels import InterventionLevel
 from grace_kp.runtime import add_feedback, feedback_entry
 from grace_kp.runtime._feedback import mark_program
-from grace_kp.runtime._promise import COUNTED, REFRESH_SECONDS, Promise, count_labels, monitor_of, observed, watched_by
+from grace_kp.runtime._promise import (
+    COUNTED,
+    REFRESH_SECONDS,
+    PromiseWatch,
+    count_labels,
+    levels_of,
+    monitor_of,
+    watched_by,
+)
 from grace_kp.store import mark_of, open_store
 from grace_kp.testing import ScriptedReviewer, make_grace
 from tests import warm
@@ -121,16 +129,16 @@ def test_labels_from_elsewhere_count(tmp_path):
 )
 def test_the_mildest_level_of_each_action_counts(decisions, expected):
     """Of those decisions that this profile made; anything else in a document is skipped."""
-    assert (expected, 1.0) == observed({"decisions": decisions}, {"correct": True}, WATCHED)
+    assert (expected, 1.0) == levels_of({"decisions": decisions}, {"correct": True}, WATCHED)
 
 
 def test_a_promise_about_ended_runs_counts_their_confidence():
     """The level of the confidence of the run counts, whatever its actions were."""
     grace = {"confidence": {"score": 0.7, "level": "medium", "profile": "learned", **FITTED}, "decisions": [decision()]}
     ended = {**WATCHED, "moment": "end", "thresholds": {"silent": "never", "notify": 0.6, "confirm": 0.2}}
-    assert ({"*": "notify"}, 1.0) == observed(grace, {}, ended)
+    assert ({"*": "notify"}, 1.0) == levels_of(grace, {}, ended)
     grace["confidence"]["fallback"] = True
-    assert ({}, 1.0) == observed(grace, {}, ended)
+    assert ({}, 1.0) == levels_of(grace, {}, ended)
 
 
 def test_labels_of_runs_count_for_a_promise_about_ended_runs(tmp_path):
@@ -155,7 +163,7 @@ def test_labels_of_runs_count_for_a_promise_about_ended_runs(tmp_path):
 )
 def test_the_weight_is_the_inverse_of_the_probability_of_a_label(audits, label, expected):
     """A run that an audit passed over does not count: who labels it anyway did not choose it at random."""
-    levels, weight = observed(
+    levels, weight = levels_of(
         {"decisions": [decision(audit=audit) for audit in audits] or [decision()]}, label, WATCHED
     )
     assert (bool(levels), weight if levels else None) == (expected is not None, expected and pytest.approx(expected))
@@ -242,7 +250,7 @@ def watched_store(store, count=RUNS):
     """A store with runs of two actions in which a promise is watched, and the promise."""
     for run in range(count):
         put(store, document(run, decisions=[decision(action="pay" if run % 3 else "mail")], user="una"))
-    promise = Promise(cal.Monitor({"silent": 0.05, "notify": 0.2}, max_weight=4.0), profile(), lambda: store)
+    promise = PromiseWatch(cal.Monitor({"silent": 0.05, "notify": 0.2}, max_weight=4.0), profile(), lambda: store)
     promise.refresh()
     return promise
 
@@ -365,21 +373,21 @@ def test_gates_see_alarms_of_other_processes_in_time(tmp_path):
     """They read the store again after five seconds."""
     store, clock = open_store("memory:"), Clock()
     here, elsewhere = (
-        Promise(cal.Monitor({"silent": 0.05}), profile(), lambda: store, asks=True, clock=clock) for _ in range(2)
+        PromiseWatch(cal.Monitor({"silent": 0.05}), profile(), lambda: store, asks=True, clock=clock) for _ in range(2)
     )
     silent = InterventionLevel.SILENT
-    assert [] == list(here.doubts("pay", silent))
+    assert [] == list(here.reasons_against("pay", silent))
     (name,) = store.states("monitor:")
     state = json.loads(store.state(name))
     monitor = cal.Monitor.from_dict(state["monitor"])
     for _ in range(20):
         monitor.update("silent", False, action="pay")
     store.update_state(name, lambda known: json.dumps({**state, "monitor": monitor.to_dict()}))
-    assert [1, 2] == [len(elsewhere.doubts("mail", silent)), len(elsewhere.doubts("pay", silent))]
-    assert [] == list(here.doubts("pay", silent))
+    assert [1, 2] == [len(elsewhere.reasons_against("mail", silent)), len(elsewhere.reasons_against("pay", silent))]
+    assert [] == list(here.reasons_against("pay", silent))
     clock.now += REFRESH_SECONDS
-    assert 2 == len(here.doubts("pay", silent))
-    assert [] == list(here.doubts("pay", InterventionLevel.NOTIFY))
+    assert 2 == len(here.reasons_against("pay", silent))
+    assert [] == list(here.reasons_against("pay", InterventionLevel.NOTIFY))
 
 
 @pytest.mark.parametrize(("on_alarm", "level"), [("report", "silent"), ("confirm", "confirm")])
@@ -404,7 +412,7 @@ def test_a_file_that_is_replaced_loses_no_alarm():
     monitor = cal.Monitor({"silent": 0.05})
     for _ in range(20):
         monitor.update("silent", False)
-    promise = Promise(monitor, profile(), lambda: stores[0], asks=True)
+    promise = PromiseWatch(monitor, profile(), lambda: stores[0], asks=True)
     (alarm,) = promise.refresh()
     stores.pop(0)
     assert (alarm,) == promise.refresh()

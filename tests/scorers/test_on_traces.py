@@ -200,7 +200,7 @@ class TestGrace:
         said = {"score": 0.2}
         grace, edit = agent(lambda trace: {"mood": said["score"]})
         edit("a.md")
-        from grace_kp.runtime._records import record_of
+        from grace_kp.runtime._pipeline import record_of
 
         document = grace.store.query()[0].to_dict()
         document["grace"]["scores"][0]["score"] = 0.9
@@ -215,7 +215,7 @@ class TestGrace:
 
     @pytest.mark.parametrize("scores", [3, [3], [{"name": 3}], [{}], {"a": 1}])
     def test_a_document_from_elsewhere_may_hold_anything(self, agent, scores):
-        from grace_kp.runtime._records import record_of
+        from grace_kp.runtime._pipeline import record_of
 
         grace, edit = agent()
         edit("a.md")
@@ -486,7 +486,7 @@ for number in range(30):
         assert 0.0 == told(grace)[0]["score"]
 
     def test_the_same_trace_twice_at_once(self, agent):
-        from grace_kp.runtime._records import record_of
+        from grace_kp.runtime._pipeline import record_of
 
         grace, edit = agent(lambda trace: {"s": 0.5})
         edit("a.md")

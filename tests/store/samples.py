@@ -58,51 +58,6 @@ def holding(folder, mark=MARK):
     )
 
 
-class Pipeline:
-    """Settles numbers as records, and notes what follows once they are stored."""
-
-    has_open_runs = False
-    is_completing = False
-    is_mine = False
-    parts = frozenset()
-
-    def __init__(self):
-        self.settled, self.followed, self.adopted, self.reports = [], [], [], []
-        self.given_up = False
-        self.completes = True
-
-    def prepare(self):
-        pass
-
-    def settle(self, item):
-        if item == "broken":
-            raise ValueError("no")
-        self.settled.append(item)
-        return (None, None) if item == "sampled out" else (record(item), f"after {item}")
-
-    def follow(self, stored):
-        self.followed += stored
-
-    def adopt(self, documents):
-        self.adopted += documents
-
-    def complete(self, deadline):
-        return self.completes
-
-    def give_up(self):
-        self.given_up = True
-
-    def lost(self, rows):
-        return 90 + len(rows)
-
-    def journal(self):
-        return iter(())
-
-    def report(self, dropped, lost):
-        self.reports.append((dropped, lost))
-        return ("process", b"{}") if dropped or lost else None
-
-
 class Clock:
     """A clock in seconds that a test sets."""
 

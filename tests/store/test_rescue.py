@@ -1,27 +1,137 @@
-"""Runs that a process cannot store before it ends wait beside the database, and whoever opens it next stores them."""
+"""Rescue files: their format, and whoever opens the store next takes in the runs that wait in them."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import pickle
-import sqlite3
 import stat
-import sys
+import tempfile
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.runtime import record_of
-from grace_kp.store import JournalEntry, RescueFiles, Writer, WriterLimits, open_store
+from grace_kp.store import JournalEntry, Record, RescueFiles, open_store
+from grace_kp.store._rescue import Damaged, checked, open_file, read_header, read_records, write
 from grace_kp.store._sqlite import SqliteStore
-from tests import warm
 from tests.store.samples import MARK, document, holding, ids, record
 
-NO_PATIENCE = WriterLimits(exit_seconds=0.0, busy_exit_seconds=0.0)
+TEXTS = st.text(st.characters(exclude_categories=()))  # with halves of surrogate pairs
+RECORDS = st.builds(
+    Record,
+    id=TEXTS,
+    created_at=TEXTS,
+    domain=TEXTS,
+    score=st.floats(allow_nan=False),
+    success=st.booleans(),
+    status=TEXTS,
+    text=TEXTS,
+    data=st.one_of(st.binary(), TEXTS.map(lambda text: text.encode(errors="replace"))),
+    scores=st.lists(st.tuples(TEXTS, st.none() | st.floats(0, 1), st.none() | st.booleans())).map(tuple),
+    attributes=st.lists(st.tuples(TEXTS, TEXTS, TEXTS)).map(tuple),
+    awaits=st.lists(TEXTS).map(tuple),
+    completes=st.booleans(),
+)
+
+
+def read(path):
+    with open_file(path) as file:
+        return list(read_records(file, read_header(file)))
+
+
+@given(st.lists(RECORDS, max_size=5))
+def test_every_column_comes_back_as_it_was(records):
+    """Bytes that are no text, too, in the same order."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file"
+        write(path, {"owner": None}, records, 0o600)
+        assert records == read(path)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A file with two records."""
+    file = tmp_path / "file"
+    write(file, {"ended": ["kp:trace:1"]}, [record(1), record(2)], 0o640)
+    return file
+
+
+def test_the_header_states_what_the_file_holds(written):
+    """With the fields of whoever wrote it, and nothing else lies beside it."""
+    with open_file(written) as file:
+        header = checked(file)
+    assert (2, 2, ["kp:trace:1"]) == (header["records"], header["runs"], header["ended"])
+    assert ([written], 0o640) == (list(written.parent.iterdir()), stat.S_IMODE(written.stat().st_mode))
+
+
+def test_a_file_that_was_cut_off_or_changed_is_damaged(written):
+    """At whatever place."""
+    data = written.read_bytes()
+    for cut in range(0, len(data), 7):
+        written.write_bytes(data[:cut])
+        with pytest.raises(Damaged):
+            read(written)
+    for place in range(0, len(data), 7):
+        written.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        with pytest.raises(Damaged):
+            read(written)
+    written.write_bytes(data + b"x")
+    with pytest.raises(Damaged, match="changed"):
+        read(written)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "cut off"),
+        (b"not JSON\n", "not that of a rescue file"),
+        (b"[" * 100_000 + b"\n", "not that of a rescue file"),
+        (b'{"a": 1}\n', "not that of a rescue file"),
+        (b'{"format": "grace_kp rescue", "version": 2}\n', "its version is 2, and this grace_kp knows 1"),
+        (b'{"format": "grace_kp rescue", "version": 1}\n', "header is incomplete"),
+        (b'{"format": "grace_kp rescue", "version": 1, "records": 1, "runs": 1}\n{}\n', "cannot be read: KeyError"),
+    ],
+)
+def test_foreign_content_is_refused_with_the_reason(tmp_path, content, reason):
+    """Another version, too."""
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(Damaged, match=reason):
+        read(tmp_path / "file")
+
+
+def test_links_and_devices_are_not_read(written, tmp_path):
+    """Nobody can have another file taken in, or make the reader wait."""
+    (tmp_path / "link").symlink_to(written)
+    with pytest.raises(OSError, match="link"):
+        read(tmp_path / "link")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Damaged, match="no regular file"):
+        read(tmp_path / "pipe")
+
+
+def test_a_file_of_another_user_in_a_shared_folder_is_not_read(written, monkeypatch):
+    """Anybody could have put it there."""
+    written.parent.chmod(0o1777)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert 2 == len(read(written))  # the owner of the folder may
+    found = os.stat_result([*written.parent.stat()[:4], os.getuid() + 2, *written.parent.stat()[5:]])
+    monkeypatch.setattr(Path, "stat", lambda self: found)
+    with pytest.raises(Damaged, match="shared folder"):
+        read(written)
+
+
+def test_nothing_is_left_of_a_file_that_cannot_be_written(tmp_path):
+    """For example on a full disk."""
+    broken = record(1, attributes=[("kind", "name", object())])
+    with pytest.raises(TypeError):
+        write(tmp_path / "file", {}, [record(0), broken], 0o600)
+    assert [] == list(tmp_path.iterdir())
 
 
 @pytest.fixture
@@ -32,15 +142,6 @@ def path(tmp_path):
     store.put([record(0)])
     store.close()
     return file
-
-
-@pytest.fixture
-def locked(path):
-    """The database, which another process keeps locked until the test calls `locked.rollback()`."""
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    connection.execute("BEGIN IMMEDIATE")
-    yield connection
-    connection.close()
 
 
 def rescue(path, *records, **options):
@@ -57,131 +158,6 @@ def stored(path):
     found = sorted(ids(store.query()))
     store.close()
     return found
-
-
-def ended(path, pipeline, *runs, **options):
-    """A writer that cannot write and whose process has ended."""
-    writer = Writer(lambda: SqliteStore(path, busy_ms=1, **options), pipeline, NO_PATIENCE)
-    for run in runs:
-        writer.submit(run)
-    writer.at_exit()
-    return writer
-
-
-def test_runs_that_a_locked_database_does_not_take_are_stored_at_the_next_opening(path, locked, pipeline, capfd):
-    """They are settled before, stderr names the file, and no run counts as lost, but a flush was not possible."""
-    writer = ended(path, pipeline, 1, 2, 3)
-    (name,) = files(path)
-    assert (
-        f"grace_kp: 3 runs wait in {path.parent / name} and will be stored when the store is next opened; "
-        f"the store cannot write: store {path}: cannot be opened: database is locked\n"
-    ) in capfd.readouterr().err
-    stats = writer.stats()
-    assert (3, 0, 3, 0, 0) == (stats.settled, stats.written, stats.rescued, stats.lost, stats.pending)
-    assert not writer.flush(0.0)
-    locked.rollback()
-    assert [0, 1, 2, 3] == stored(path)
-    assert [] == files(path)
-
-
-def test_an_open_store_that_becomes_locked_is_the_same(path, pipeline):
-    """The journals of the runs are deleted, too."""
-    writer = Writer(lambda: SqliteStore(path, busy_ms=1), pipeline, NO_PATIENCE)
-    writer.store().journal([JournalEntry("kp:trace:1", 0, b"{}"), JournalEntry("kp:trace:9", 0, b"{}")])
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    writer._settler.ended.append("kp:trace:1")
-    writer.submit(1)
-    writer.at_exit()
-    other.execute("ROLLBACK")
-    assert [0, 1] == stored(path)
-    assert [("kp:trace:9",)] == other.execute("SELECT run_id FROM journal").fetchall()
-    other.close()
-
-
-def test_a_process_that_leaves_twice_keeps_its_runs_once(path, locked, pipeline, capfd):
-    """What ends after the exit is kept at once, in a file of its own."""
-    writer = ended(path, pipeline, 1)
-    writer.at_exit()
-    assert 1 == len(files(path))
-    capfd.readouterr()
-    writer.submit(2)
-    assert "grace_kp: 1 run waits in" in capfd.readouterr().err
-    assert 2 == len(files(path))
-    locked.rollback()
-    assert [0, 1, 2] == stored(path)
-
-
-def test_a_writer_that_was_closed_keeps_its_runs_at_the_exit(path, locked, pipeline):
-    """Closing may fail as the exit may."""
-    writer = Writer(lambda: SqliteStore(path, busy_ms=1), pipeline, NO_PATIENCE)
-    writer.submit(1)
-    writer.close(0.0)
-    assert [] == files(path)
-    writer.at_exit()
-    locked.rollback()
-    assert [0, 1] == stored(path)
-
-
-def test_a_forked_child_does_not_keep_the_runs_of_its_parent(path, locked, pipeline):
-    """The parent does."""
-    writer = Writer(lambda: SqliteStore(path, busy_ms=1), pipeline, NO_PATIENCE)
-    writer.submit(1)
-    assert not writer.flush(0.0)
-    writer.after_fork()
-    writer.at_exit()
-    assert [] == files(path)
-
-
-def test_what_cannot_be_kept_either_is_reported_as_never_written(path, locked, pipeline, monkeypatch, capfd):
-    """With the reason, and no part of a file is left."""
-
-    def fail(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fail)
-    writer = ended(path, pipeline, 1, 2)
-    last = capfd.readouterr().err.splitlines()[-1]
-    assert "grace_kp: runs of this process that are not in the store: 2 never written; " in last
-    assert "no file beside it can be written: [Errno 28] No space left on device" in last
-    assert (2, []) == (writer.stats().pending, files(path))
-
-
-def test_a_store_of_a_users_own_may_keep_runs(pipeline, capfd):
-    """If it has a method for that; otherwise they are reported as never written."""
-
-    class Full:
-        def put(self, records, *, ended=()):
-            raise OSError("full")
-
-    def leave(store):
-        writer = Writer(lambda: store, pipeline, NO_PATIENCE)
-        writer.submit(1)
-        writer.at_exit()
-        return capfd.readouterr().err
-
-    store, kept = Full(), []
-    assert "1 never written; the store cannot write: OSError: full" in leave(store)
-    store.rescue = lambda records, ended, report: kept.extend(records) or "the safe"
-    assert "grace_kp: 1 run waits in the safe" in leave(store)
-    assert [record(1)] == kept
-
-
-def test_a_store_that_cannot_be_closed_does_not_hide_what_was_lost(pipeline, capfd):
-    """The total is reported all the same."""
-
-    class Broken:
-        def put(self, records, *, ended=()):
-            raise OSError("full")
-
-        def close(self):
-            raise OSError("gone")
-
-    writer = Writer(Broken, pipeline, NO_PATIENCE)
-    writer.submit(1)
-    with pytest.raises(OSError, match="gone"):
-        writer.at_exit()
-    assert "1 never written; the store cannot write: OSError: full" in capfd.readouterr().err
 
 
 def test_the_file_is_as_private_as_the_database(path):
@@ -269,7 +245,6 @@ def test_a_damaged_file_is_reported_once_and_stays(path, caplog):
     rescue(path, record(3))
     with caplog.at_level(logging.WARNING, "grace_kp.store"):
         store = SqliteStore(path)
-        store.recover()
     assert [3, 0] == ids(store.query())
     assert [f"the runs in {broken} cannot be stored and removed from there: it is cut off"] == caplog.messages
     assert [broken.name] == files(path)
@@ -286,15 +261,6 @@ def test_a_reader_leaves_the_files_alone(path):
     reader.close()
     waiting = RescueFiles(path).waiting()
     assert (1, 1, ()) == (waiting.files, waiting.runs, waiting.unusable)
-
-
-def test_a_store_that_is_open_takes_in_what_comes_later(path):
-    """When it looks for what dead processes have left."""
-    store = SqliteStore(path)
-    rescue(path, record(1))
-    assert [] == store.recover()
-    assert [1, 0] == ids(store.query())
-    store.close()
 
 
 def of(version, status="completed", awaits=(), completes=False, text=""):
@@ -326,8 +292,9 @@ def test_a_complete_or_newer_version_wins(path, before, waiting, score):
     """A run that was deleted while a process completed it does not come back."""
     store = SqliteStore(path)
     store.put(before)
+    store.close()
     rescue(path, *waiting)
-    store.recover()
+    store = SqliteStore(path)
     rows = store._connection.execute("SELECT score FROM traces WHERE id = 'kp:trace:r'").fetchall()
     assert ([] if score is None else [(score,)]) == rows
     store.close()
@@ -349,10 +316,10 @@ def test_only_the_journals_of_the_process_itself_are_deleted(path):
     store = SqliteStore(path)
     store.journal([JournalEntry("kp:trace:1", 0, b"{}")])
     rescue(path, record(1), ended=["kp:trace:1"], owner="somebody else")
-    store.recover()
+    SqliteStore(path).close()
     assert (1,) == store._connection.execute("SELECT COUNT(*) FROM journal").fetchone()
     rescue(path, ended=["kp:trace:1"], owner=store._owners.id)
-    store.recover()
+    SqliteStore(path).close()
     assert (0,) == store._connection.execute("SELECT COUNT(*) FROM journal").fetchone()
     store.close()
 
@@ -365,71 +332,9 @@ def test_what_the_process_could_not_record_gets_into_the_store_with_its_runs(pat
     store.close()
 
 
-def test_a_report_of_losses_is_kept_without_runs(path, pipeline, capfd):
-    """Stderr states them at the exit, and nothing else waits."""
-    writer = Writer(lambda: SqliteStore(path, busy_ms=1), pipeline, NO_PATIENCE)
-    writer.store()
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    writer._backlog.lose(2, "a test says so")
-    writer.at_exit()
-    other.close()
-    assert 1 == len(files(path))
-    assert " wait" not in capfd.readouterr().err
-    store = SqliteStore(path)
-    assert [b"{}"] == store.reports()
-    store.close()
-
-
 def test_a_store_that_cannot_be_opened_can_be_sent_to_another_process(path):
     """Its error is one of ours."""
     path.write_text("not a database, but long enough to be looked at " * 10)
     with pytest.raises(gk.StoreError, match="cannot be opened: file is not a database") as caught:
         SqliteStore(path)
     assert str(caught.value) == str(pickle.loads(pickle.dumps(caught.value)))
-
-
-PROGRAM = """
-import sys
-from dataclasses import replace
-import grace_kp as gk
-from grace_kp.store._sqlite import SqliteStore
-
-grace = gk.Grace(store=SqliteStore(sys.argv[1], busy_ms=1), evaluator=None, embedder=None, reviewer=None, max_pending_mb=1)
-writer = grace._writer
-writer._limits = replace(writer._limits, exit_seconds=0.0, busy_exit_seconds=0.0)
-@grace.agent
-def agent(x): return x
-"""
-
-
-def test_a_process_that_ends_while_the_database_is_locked_loses_nothing(path):
-    """Nor do its children, and what was lost otherwise is known, too."""
-    program = (
-        PROGRAM
-        + """
-import os, sqlite3
-agent("first")
-assert grace.flush()
-other = sqlite3.connect(sys.argv[1], isolation_level=None)
-other.execute("BEGIN IMMEDIATE")
-for number in range(20):
-    agent(number)
-writer._backlog.lose(2, "a test says so")
-assert not grace.flush(0.1)
-if os.fork() == 0:
-    agent("of the child")
-else:
-    assert os.wait()[1] == 0
-"""
-    )
-    done = warm.run([sys.executable, "-c", program, path], capture_output=True, text=True)
-    assert 0 == done.returncode, done.stderr
-    assert "grace_kp: 20 runs wait in" in done.stderr
-    assert "grace_kp: 1 run waits in" in done.stderr
-    assert 2 == len(files(path))
-    store = SqliteStore(path)
-    assert 1 + 1 + 20 + 1 == store.count()
-    assert 2 == sum(json.loads(data)["lost"] for data in store.reports())
-    assert 0 == store.count(status="interrupted")
-    store.close()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.runtime._records import record_of
+from grace_kp.runtime._pipeline import record_of
 from grace_kp.store import open_store
 
 # The schema, written down from the description of the trace. Each rule says whether a value conforms.

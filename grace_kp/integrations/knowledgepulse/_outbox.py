@@ -74,7 +74,7 @@ class Outbox(Resident):
         self._logged: set[str] = set()
         self._last_problem: str | None = None
 
-    def fork_locks(self) -> Sequence[Lock]:
+    def import_locks(self) -> Sequence[Lock]:
         """Return the lock of imports."""
         return (self.importing,)
 

@@ -1,0 +1,248 @@
+"""Approvals in a runtime: its gated actions by name, its inbox, and carrying out approved actions where nobody waits for them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.background import Lock, Resident, finish, to_thread, watch
+from grace_kp.errors import ApprovalError, GraceError, StoreError
+from grace_kp.record import HOST, SCOPE, current_run, decorate, fitting
+from grace_kp.trace import SCALARS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from grace_kp.approvals import Approval, Inbox, Resumed, Webhook
+    from grace_kp.gating import GatedAction
+    from grace_kp.record import Recorder
+
+
+def _adapter_of(graph: object) -> Any:
+    """Return the adapter of the framework that a graph belongs to.
+
+    Raises:
+        GraceError: no framework knows it.
+    """
+    packages = {base.__module__.partition(".")[0] for base in type(graph).__mro__}
+    for framework in HOST.frameworks.values():
+        if framework.package in packages:
+            return framework.load()
+    raise GraceError(f"resume takes a compiled graph of a framework that pauses, not {type(graph).__name__}")
+
+
+class ApprovedActions:
+    """Finds the action of an approval among the gates of a runtime, and runs it as a run of its own.
+
+    Args:
+        definitions: returns the actions that the runtime gates.
+        inbox: returns its inbox.
+        recorder: returns its recorder.
+    """
+
+    def __init__(
+        self, definitions: Callable[[], Definitions], inbox: Callable[[], Inbox], recorder: Callable[[], Recorder]
+    ) -> None:
+        self._definitions, self._inbox, self._recorder = definitions, inbox, recorder
+
+    def execute(self, approval_id: str, arguments: Mapping[str, object]) -> Any:
+        """Carry out an approved action, and return its result."""
+        return finish(self._prepare_call(approval_id, arguments)())
+
+    async def aexecute(self, approval_id: str, arguments: Mapping[str, object]) -> Any:
+        """`execute` without blocking the event loop."""
+        begun = await to_thread(self._prepare_call, approval_id, arguments)
+        if inspect.iscoroutinefunction(begun.func):
+            return await begun()
+        return await to_thread(begun)
+
+    def resume(self, graph: Any, **chosen: Any) -> list[Resumed]:
+        """Carry on the threads of a graph whose requests are decided."""
+        resumed: list[Resumed] = _adapter_of(graph).resume_graph(self._inbox(), graph, **chosen)
+        return resumed
+
+    async def aresume(self, graph: Any, **chosen: Any) -> list[Resumed]:
+        """`resume` without blocking the event loop."""
+        inbox = await to_thread(self._inbox)
+        resumed: list[Resumed] = await _adapter_of(graph).aresume_graph(inbox, graph, **chosen)
+        return resumed
+
+    def _prepare_call(self, approval_id: str, arguments: Mapping[str, object]) -> functools.partial[Any]:
+        """Return the call that carries out the action."""
+        inbox = self._inbox()
+        approval = inbox.desk.get(approval_id)
+        action = self._definitions().find(approval)
+        bound = action.kept(approval, inbox, arguments)
+        carried = decorate(
+            self._around(action, approval, bound),
+            recorder=self._recorder,
+            kind=SCOPE,
+            name=action.name,
+            sealed=action.terms.sealed,
+        )
+        return functools.partial(carried, *bound.args, **bound.kwargs)
+
+    def _around(self, action: GatedAction, approval: Approval, bound: inspect.BoundArguments) -> Callable[..., Any]:
+        from grace_kp.gating import drive, drive_async, raise_or_return
+
+        def begin() -> Any:
+            run = current_run()
+            if run is not None:
+                run.update(metadata={"approval": approval.id, "requested_by_run": approval.run_id})
+            return action.carried_out(approval, bound)
+
+        if action.is_coroutine:
+
+            async def carried_async(_args: object, _kwargs: object) -> Any:
+                return raise_or_return(await drive_async(begin(), action.run), action.name)
+
+            return fitting(action.action, carried_async)
+
+        @functools.wraps(action.action)
+        def carried(*_args: object, **_kwargs: object) -> Any:
+            return raise_or_return(drive(begin(), action.run), action.name)
+
+        return carried
+
+
+class Definitions:
+    """Gated actions by name. They are forgotten with the functions that they gate."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_name: dict[str, list[weakref.ref[GatedAction]]] = {}
+
+    def add(self, action: GatedAction) -> None:
+        """Take note of an action."""
+        with self._lock:
+            known = self._by_name.setdefault(action.name, [])
+            known[:] = [*(reference for reference in known if reference() is not None), weakref.ref(action)]
+
+    def names(self) -> list[str]:
+        """Return the names of the actions that still exist."""
+        with self._lock:
+            return [
+                name for name, known in self._by_name.items() if any(reference() is not None for reference in known)
+            ]
+
+    def named(self, name: str) -> list[GatedAction]:
+        """Return the actions with this name, in the order in which they were defined."""
+        with self._lock:
+            return [action for reference in self._by_name.get(name, ()) if (action := reference()) is not None]
+
+    def find(self, approval: Approval) -> GatedAction:
+        """Return the action that an approval is about.
+
+        Raises:
+            ApprovalError: no gate of this runtime has the action in this version, or two different functions have.
+        """
+        named = self.named(approval.action)
+        if not named:
+            message = f"no gate of this runtime defines the action {approval.action!r}; import the module that defines it first"
+            raise ApprovalError(message, approval_id=approval.id)
+        fitting = [action for action in named if action.terms.version == approval.version]
+        if not fitting:
+            versions = ", ".join(sorted({action.terms.version for action in named}))
+            message = (
+                f"the approval {approval.id} is about version {approval.version} of {approval.action}, and this runtime defines {versions}; "
+                "run the version that was approved, or withdraw the approval and ask again"
+            )
+            raise ApprovalError(message, approval_id=approval.id)
+        places = {action.terms.place for action in fitting}
+        if len(places) > 1 and (place := approval.note.get("function")) in places:
+            fitting, places = [action for action in fitting if action.terms.place == place], {str(place)}
+        if len(places) > 1:
+            message = (
+                f"several functions are gated as {approval.action!r} in the same version: {', '.join(sorted(places))}; "
+                "give them different names with @grace.gate(name=…)"
+            )
+            raise ApprovalError(message, approval_id=approval.id)
+        if len({_closure(action) for action in fitting}) > 1:
+            message = (
+                f"{fitting[-1].terms.place} was defined several times with different values around it, and the approval {approval.id} does not say "
+                "which one is meant; give each a name of its own with @grace.gate(name=…)"
+            )
+            raise ApprovalError(message, approval_id=approval.id)
+        return fitting[-1]
+
+
+def _closure(action: GatedAction) -> tuple[tuple[str, object], ...]:
+    """Return what tells a function from others that the same code has defined: the values in its closure, plain ones by value."""
+    closure = (
+        inspect.getclosurevars(inspect.unwrap(action.action)).nonlocals if inspect.isfunction(action.action) else {}
+    )
+    return tuple((name, repr(value) if type(value) in SCALARS else id(value)) for name, value in closure.items())
+
+
+class LazyInbox(Resident):
+    """The one inbox of a runtime."""
+
+    def __init__(
+        self,
+        store: Callable[[], object],
+        *,
+        domain: str,
+        groups: Mapping[str, Sequence[str]],
+        receivers: Callable[[], Sequence[Webhook]],
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            store: returns the store of the runtime.
+            domain: its domain, which keys begin with.
+            groups: the groups of each person who decides, by name.
+            receivers: returns the receivers of notifications.
+        """
+        self._store, self._domain, self._groups, self._receivers = store, domain, groups, receivers
+        self._lock = threading.Lock()
+        self._opened: tuple[Any, Inbox] | None = None
+        watch(self)
+
+    def fork_locks(self) -> Sequence[Lock]:
+        """Return what is held during a fork."""
+        return (self._lock,)
+
+    def after_fork(self) -> None:
+        """Replace the lock in the child."""
+        self._lock = threading.Lock()
+
+    def get(self) -> Inbox:
+        """Return the inbox.
+
+        Raises:
+            StoreError: the store cannot be opened, or keeps no approvals.
+            SettingsError: the key that seals parameters cannot be used.
+        """
+        store = self._store()
+        opened = self._opened
+        if opened is None or opened[0] is not store:
+            opening = self._opening(store)
+            with self._lock:
+                if self._opened is None or self._opened[0] is not store:
+                    self._opened = store, opening()
+                opened = self._opened
+        return opened[1]
+
+    def _opening(self, store: object) -> Callable[[], Inbox]:
+        """Return what opens the inbox. The rest is done here, without the lock, which a fork waits for: a keyring starts processes."""
+        from grace_kp.approvals import Desk, Inbox, Notifier, Secret, Watcher
+
+        tables: Any = getattr(store, "approvals", None)
+        if tables is None:
+            raise StoreError(
+                f"the store {type(store).__name__} keeps no approvals, so an InboxReviewer cannot be used with it; use memory: or sqlite:///path.db"
+            )
+        secret, receivers = Secret.load(), self._receivers()
+
+        def opened() -> Inbox:
+            notifier = Notifier(tables)
+            notifier.add(receivers)
+            desk = Desk(tables, groups=self._groups, secret=secret, on_event=lambda *_: notifier.wake())
+            return Inbox(
+                desk=desk, tables=tables, watcher=Watcher(tables), notifier=notifier, domain=self._domain, secret=secret
+            )
+
+        return opened

@@ -1,0 +1,236 @@
+"""The models and profiles of a runtime, chosen when they are first needed, with the reason for each choice.
+
+A file or an object of the user's is opened at once instead, so that it fails early.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.background import Lock, Resident, watch
+from grace_kp.settings import PROFILES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from grace_kp.confidence import ConfidenceCalculator, Thresholds
+    from grace_kp.judge import LLMSelfEvaluator
+    from grace_kp.runtime._assessment import RunJudge
+    from grace_kp.runtime._profiles import ProfileSet
+    from grace_kp.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Judge and embedder of a runtime."""
+
+    judge: RunJudge
+    embedder: Any
+    judge_name: str
+    judge_reason: str
+    embedder_name: str
+    embedder_reason: str
+
+    def describe(self) -> dict[str, Any]:
+        """Return which models these are, why, and what judging has cost so far."""
+        spent = self.judge.limit.spent if self.judge.limit is not None else None
+        return {
+            "evaluator": {"name": self.judge_name, "why": self.judge_reason},
+            "embedder": {"name": self.embedder_name, "why": self.embedder_reason},
+            "judging": None
+            if spent is None or self.judge.evaluator is None
+            else {"calls": spent.calls, "tokens": spent.tokens, "refused": spent.refused},
+        }
+
+
+class ModelChoice(Resident):
+    """The models of a runtime, chosen when they are first needed."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        evaluator: object,
+        embedder: object,
+        calculator: Callable[[], ConfidenceCalculator],
+        on_judged: Callable[[], object],
+    ) -> None:
+        """Choose nothing yet.
+
+        Args:
+            settings: name the models, and bound what judging may cost.
+            evaluator: a judge, None, or "auto".
+            embedder: an embedder, None, or "auto".
+            calculator: returns what computes confidences.
+            on_judged: called when the judgement of a run is there.
+        """
+        self._settings, self._evaluator, self._embedder = settings, evaluator, embedder
+        self._calculator, self._on_judged = calculator, on_judged
+        self._models: Models | None = None
+        self.after_fork()
+        watch(self)
+
+    def import_locks(self) -> Sequence[Lock]:
+        """Return the lock that is held while models are imported."""
+        return (self._lock,)
+
+    def after_fork(self) -> None:
+        """Replace the lock in the child."""
+        self._lock = threading.RLock()
+
+    @property
+    def are_chosen(self) -> bool:
+        """Whether the models were needed before."""
+        return self._models is not None
+
+    @property
+    def may_judge(self) -> bool:
+        """Whether there may be a judge."""
+        return self._evaluator is not None
+
+    @property
+    def may_embed(self) -> bool:
+        """Whether there may be an embedder."""
+        return self._embedder is not None
+
+    @property
+    def has_judge(self) -> bool:
+        """Whether there is a judge for certain: "auto" finds out when the models are needed."""
+        if self._models is not None:
+            return self._models.judge.asks_models
+        return self._evaluator not in (None, "auto") and self._settings.judge != "never"
+
+    @property
+    def has_embedder(self) -> bool:
+        """Whether there is an embedder for certain."""
+        return self._models.embedder is not None if self._models else self._embedder not in (None, "auto")
+
+    def get(self) -> Models:
+        """Return the models."""
+        models = self._models
+        if models is None:
+            with self._lock:
+                if self._models is None:
+                    self._models = self._choose()
+                models = self._models
+        return models
+
+    def _choose(self) -> Models:
+        from grace_kp.runtime._assessment import RunJudge
+
+        settings = self._settings
+        judge, judge_name, judge_reason = _choice(self._evaluator, "evaluator", settings)
+        embedder, embedder_name, embedder_reason = _choice(self._embedder, "embedder", settings)
+        evaluator = agreement = None
+        if embedder is not None:
+            from grace_kp.judge import SourceAgreementCalculator
+
+            agreement = SourceAgreementCalculator(embedder)
+        if judge is not None:
+            evaluator = _evaluator(judge, settings)
+        run_judge = RunJudge(
+            evaluator=evaluator,
+            missing=f"no judge: {judge_reason}",
+            mode=settings.judge,
+            calculator=self._calculator(),
+            agreement=agreement,
+            workers=settings.judge_workers,
+            limit=None if evaluator is None else evaluator.limit,
+        )
+        run_judge.on_end = self._on_judged
+        return Models(run_judge, embedder, judge_name, judge_reason, embedder_name, embedder_reason)
+
+
+def _evaluator(judge: Any, settings: Settings) -> LLMSelfEvaluator:
+    from grace_kp.judge import JudgementCache, LLMSelfEvaluator, SpendingLimit
+
+    limit = SpendingLimit(
+        calls_per_minute=settings.judge_calls_per_minute or None,
+        tokens_per_minute=settings.judge_tokens_per_minute or None,
+        calls_per_run=settings.judge_calls_per_run or None,
+        tokens_per_run=settings.judge_tokens_per_run or None,
+    )
+    return LLMSelfEvaluator(
+        judge,
+        combined=settings.judge_combined,
+        samples=settings.judge_samples,
+        language=settings.judge_language,
+        cache=JudgementCache(settings.judge_cache),
+        limit=limit,
+        timeout=settings.judge_timeout + 0.5,
+    )
+
+
+def _choice(model: Any, kind: str, settings: Settings) -> tuple[Any, str, str]:
+    """Return the model, its name and the reason for it."""
+    if model is None:
+        return None, "none", f"{kind} is None"
+    if model != "auto":
+        from grace_kp.trace import redact_text
+
+        name = redact_text(str(getattr(model, "__name__", type(model).__name__)), identifiers=False)
+        return model, name, f"{kind} was given"
+    from grace_kp.models import choose_embedder, choose_judge
+
+    choice = choose_judge(settings) if kind == "evaluator" else choose_embedder(settings)
+    return choice.model, choice.name, choice.why
+
+
+def profile_name(profile: object) -> str | None:
+    """Return the name or the path of a profile; None for a profile itself."""
+    return os.fspath(profile) if isinstance(profile, str | os.PathLike) else None
+
+
+class ProfileChoice(Resident):
+    """The profiles of a runtime."""
+
+    def __init__(self, settings: Settings, profile: object, shadow: object, thresholds: Thresholds | None) -> None:
+        """Open what the user passed.
+
+        Args:
+            settings: name the profile and the thresholds where the other arguments do not.
+            profile: a profile, its name or its path; None for that of the settings.
+            shadow: see `Grace`.
+            thresholds: those of the gates; None for those of the settings or the profile.
+
+        Raises:
+            SettingsError: a profile or its file cannot be used, or the profile does not have the digest of the settings.
+            TypeError: the thresholds are not a `Thresholds`.
+        """
+        if thresholds is not None:
+            from grace_kp.confidence import check_thresholds
+
+            check_thresholds(thresholds)
+        own = profile if profile_name(profile) is None else None
+        self._arguments = (settings, own, shadow, thresholds)
+        self._profiles: ProfileSet | None = None
+        self.after_fork()
+        watch(self)
+        if own is not None or shadow is not None or settings.profile_digest or settings.profile not in PROFILES:
+            self.get()
+
+    def import_locks(self) -> Sequence[Lock]:
+        """Return the lock that is held while profiles are opened."""
+        return (self._lock,)
+
+    def after_fork(self) -> None:
+        """Replace the lock in the child."""
+        self._lock = threading.RLock()
+
+    def get(self) -> ProfileSet:
+        """Return the profiles."""
+        profiles = self._profiles
+        if profiles is None:
+            with self._lock:  # what is known against a profile must stand in one place
+                if self._profiles is None:
+                    from grace_kp.runtime._profiles import ProfileSet
+
+                    self._profiles = ProfileSet.of_runtime(*self._arguments)
+                profiles = self._profiles
+        return profiles
+
+    def describe(self) -> dict[str, Any] | None:
+        """Return what is known of the profiles, for `Grace.status()`; None before they were needed."""
+        return None if self._profiles is None else self._profiles.describe()

@@ -1,0 +1,622 @@
+"""Judgements of runs, and the confidence and value score of a finished run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.protocols import JudgeReply
+from grace_kp.runtime import ProfileSet
+from grace_kp.runtime._assessment import Assessor
+from grace_kp.testing import ScriptedJudge
+from grace_kp.value import ValueScorer
+
+BOTH = '{"score": 0.9, "reason": "right", "coverage": 0.8, "coverage_reason": "nearly all"}'
+
+
+def judge_of(reply=BOTH, *, seconds=0.0):
+    """A judge that replies the same after a while, and keeps its prompts."""
+    prompts = []
+
+    def judge(prompt):
+        prompts.append(prompt)
+        if seconds:
+            time.sleep(seconds)
+        return reply
+
+    judge.prompts = prompts
+    return judge
+
+
+def runtime(model=None, **settings):
+    settings.setdefault("store", "memory:")
+    settings.setdefault("embedder", None)
+    return gk.Grace(evaluator=model, reviewer=None, **settings)
+
+
+def asked(grace, question="What is the capital of France?", answer="Paris"):
+    """One run with a search in it; its trace."""
+
+    @grace.retriever
+    def search(query):
+        return [{"text": "Paris is the capital of France.", "score": 0.9, "source": "a"}]
+
+    @grace.agent
+    def agent(question):
+        search(question)
+        return answer
+
+    with grace.collect() as traces:
+        agent(question)
+    return traces[0]
+
+
+def test_a_run_is_judged_with_its_question_answer_and_sources():
+    """What was evaluated and what it cost stands in the trace."""
+    judge = judge_of(JudgeReply(BOTH, model="m-1", tokens_in=200, tokens_out=30))
+    trace = asked(runtime(judge))
+    (prompt,) = judge.prompts
+    for text in ("What is the capital of France?", "Paris is the capital of France.", "ANSWER"):
+        assert text in prompt
+    told = trace.grace["evaluation"]
+    assert ("always", 1, 230) == (told["mode"], told["calls"], told["tokens"])
+    assert (0.9, "right", "m-1") == tuple(told["self_evaluation"][name] for name in ("score", "reason", "model"))
+    assert 0.8 == told["coverage"]["score"]
+    assert told["latency_ms"] >= 0
+    confidence = trace.grace["confidence"]
+    assert (0.9, 0.8) == (confidence["breakdown"]["llm_self_eval"], confidence["breakdown"]["query_coverage"])
+    assert not {"llm_self_eval", "query_coverage"} & set(confidence["not_evaluated"])
+
+
+def test_two_calls_where_they_are_not_combined():
+    """Both are counted."""
+    judge = judge_of(JudgeReply('{"score": 0.7}', tokens_in=100, tokens_out=10))
+    told = asked(runtime(judge, judge_combined=False)).grace["evaluation"]
+    assert 2 == len(judge.prompts)
+    assert (2, 220) == (told["calls"], told["tokens"])
+
+
+@pytest.mark.parametrize("reply", ["no idea", "", None, "0.1 or 0.9"])
+def test_a_judgement_that_fails_is_marked(reply):
+    """0.5, not evaluated, and why."""
+    trace = asked(runtime(judge_of(reply)))
+    told = trace.grace["evaluation"]
+    assert (0.5, True) == (told["self_evaluation"]["score"], told["self_evaluation"]["fallback"])
+    assert told["self_evaluation"]["error"]
+    assert {"llm_self_eval", "query_coverage"} <= set(trace.grace["confidence"]["not_evaluated"])
+
+
+def test_without_a_judge_everything_works_and_says_so():
+    """No key, no network, no extra."""
+    for evaluator in (None, "auto"):
+        grace = gk.Grace(store="memory:", evaluator=evaluator, embedder="auto", reviewer=None)
+        trace = asked(grace)
+        assert trace.grace["evaluation"]["skipped"].startswith("no judge: ")
+        assert {"llm_self_eval", "query_coverage"} <= set(trace.grace["confidence"]["not_evaluated"])
+        assert 0.5 == trace.grace["value"]["novelty"]
+        assert trace.grace["value"]["novelty_fallback"]
+        grace.close()
+
+
+def test_runs_that_have_nothing_to_judge_say_so():
+    """A run that failed, and one without an answer."""
+    judge = judge_of()
+    grace = runtime(judge)
+    with pytest.raises(ValueError, match="x"), grace.run("fails") as run:
+        raise ValueError("x")
+    assert "the run did not complete" == run.trace.grace["evaluation"]["skipped"]
+    with grace.run("silent") as run:
+        pass
+    assert "the run gave no answer to judge" == run.trace.grace["evaluation"]["skipped"]
+    assert "not asked for" == asked(runtime(judge, judge="never")).grace["evaluation"]["skipped"]
+    assert [] == judge.prompts
+
+
+def test_when_needed_asks_only_where_it_could_matter():
+    """The same level as with `always`, for less."""
+    for tools_fail, needed in ((False, True), (True, False)):
+        levels = {}
+        for mode in ("always", "when_needed"):
+            judge = judge_of()
+            grace = runtime(judge, judge=mode, thresholds=gk.Thresholds(0.9, 0.85, 0.8))
+
+            @grace.tool
+            def look(grace=grace, tools_fail=tools_fail):
+                if tools_fail:
+                    raise OSError("down")
+
+            with grace.run("objective") as run:
+                for _ in range(4):
+                    with contextlib.suppress(OSError):
+                        look()
+                run.outcome(result="an answer")
+            trace = run.trace
+            levels[mode] = (
+                gk.ConfidenceCalculator(thresholds=gk.Thresholds(0.9, 0.85, 0.8))
+                .decide_action(trace.grace["confidence"]["score"])
+                .level
+            )
+            if mode == "when_needed":
+                assert needed == bool(judge.prompts)
+                assert needed != ("not needed" in trace.grace["evaluation"].get("skipped", ""))
+        assert levels["always"] == levels["when_needed"]
+
+
+def test_when_needed_leaves_out_the_second_call_where_it_cannot_matter():
+    """With one call for each judgement."""
+    judge = judge_of('{"score": 0.2}')
+    trace = asked(runtime(judge, judge="when_needed", judge_combined=False, thresholds=gk.Thresholds(0.95, 0.3, 0.1)))
+    assert 1 == len(judge.prompts)
+    told = trace.grace["evaluation"]
+    assert (1, True, False) == (told["calls"], "not needed" in told["coverage_skipped"], "coverage" in told)
+    assert "query_coverage" in trace.grace["confidence"]["not_evaluated"]
+
+
+def test_the_agent_does_not_wait_for_the_judge():
+    """Runs are judged side by side, and stored in the order in which they ended."""
+    gate, judged = threading.Event(), []
+
+    def stuck(prompt):
+        gate.wait()
+        judged.append(prompt)
+        return BOTH
+
+    grace = runtime(stuck, judge_workers=4, judge_timeout=600)
+
+    @grace.agent
+    def agent(number):
+        return f"answer {number}"
+
+    for number in range(5):
+        agent(number)
+    assert [] == judged
+    gate.set()
+    assert grace.flush(60)
+    results = [trace.outcome.result_summary for trace in reversed(grace.store.query())]
+    assert [f"answer {number}" for number in range(5)] == results
+    assert all(trace.grace["evaluation"]["calls"] == 1 for trace in grace.store.query())
+
+
+def test_an_agent_that_outruns_its_judge_is_not_slowed():
+    """Beyond a bound runs are stored with a fallback that says so; none is lost."""
+    gate, judged, handed_out = threading.Event(), [], threading.Event()
+
+    def stuck(prompt):
+        gate.wait()
+        judged.append(prompt)
+        return BOTH
+
+    grace = runtime(stuck, judge_calls_per_minute=0, judge_timeout=600)
+    grace.on_complete(lambda trace: handed_out.set())
+
+    @grace.agent
+    def agent(number):
+        return f"answer {number}"
+
+    for number in range(2_100):
+        agent(number)
+    assert [] == judged
+    # Runs are handed out in order, so the first comes only when too many wait behind it: the judge has long been full then.
+    assert handed_out.wait(120)
+    gate.set()
+    assert grace.flush(120)
+    traces = grace.store.query(limit=None)
+    assert 2_100 == len(traces)
+    late = [trace for trace in traces if "wait for a judgement" in str(trace.grace["evaluation"])]
+    assert late
+    assert all(trace.grace["evaluation"]["self_evaluation"]["fallback"] for trace in late)
+    assert 0 == grace.status()["writer"]["dropped"]
+
+
+def test_a_judge_that_hangs_costs_its_timeout_and_no_more():
+    """flush ends, and the trace says what happened."""
+    gate = threading.Event()
+    grace = runtime(lambda prompt: gate.wait(60), judge_timeout=0.2)
+    with grace.run("objective") as run:
+        run.outcome(result="answer")
+    assert "did not answer within" in run.trace.grace["evaluation"]["self_evaluation"]["error"]
+    gate.set()
+
+
+def test_closing_waits_no_longer_than_asked():
+    """What is not judged then says so, and is stored."""
+    gate = threading.Event()
+    grace = runtime(lambda prompt: gate.wait(60), judge_timeout=30)
+    with grace.run("objective") as run:
+        run.outcome(result="answer")
+    grace._writer.close(timeout=0.3)
+    gate.set()
+    assert "the process ended first" == run.trace.grace["evaluation"]["self_evaluation"]["error"]
+
+
+SCRIPT = """
+import sys, time
+import grace_kp as gk
+
+def judge(prompt):
+    time.sleep(float(sys.argv[2]))
+    return '{"score": 0.9, "reason": "right", "coverage": 0.8}'
+
+grace = gk.Grace(store=sys.argv[1], evaluator=judge, embedder=None, reviewer=None, judge_timeout=float(sys.argv[3]))
+
+@grace.agent
+def agent(question):
+    return "answer"
+
+agent("question")
+"""
+
+
+@pytest.mark.parametrize(("seconds", "patience", "judged"), [("0.5", "20", True), ("60", "0.3", False)])
+def test_a_script_that_ends_gets_its_judgement(tmp_path, seconds, patience, judged):
+    """The interpreter waits for it at its end, as long as a judgement may take."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    ran = subprocess.run(
+        [sys.executable, "-c", SCRIPT, url, seconds, patience], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (0, "") == (ran.returncode, ran.stderr)
+    (trace,) = gk.Grace(store=url, evaluator=None, embedder=None).store.query()
+    # Python 3.12.0 and 3.12.1 start no thread while the interpreter exits, so nobody can be asked.
+    judged = judged and sys.version_info[:3] not in {(3, 12, 0), (3, 12, 1)}
+    assert judged != trace.grace["evaluation"]["self_evaluation"].get("fallback", False)
+
+
+def test_a_forked_child_judges_its_own_runs(tmp_path):
+    """The threads of the parent are not there."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    code = SCRIPT + textwrap.dedent("""
+    import os, signal
+    child = os.fork()
+    if child == 0:
+        signal.alarm(120)
+        agent("of the child")
+        os._exit(0 if grace.flush(60) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert grace.flush(60)  # Python 3.12.0 and 3.12.1 start no thread while the interpreter exits
+    """)
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, url, "0.05", "20"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (0, "") == (ran.returncode, ran.stderr)
+    traces = gk.Grace(store=url, evaluator=None, embedder=None).store.query()
+    assert ["of the child", "question"] == sorted(trace.task.objective for trace in traces)
+    assert all(trace.grace["evaluation"]["self_evaluation"]["score"] == 0.9 for trace in traces)
+
+
+def test_secrets_never_reach_the_judge():
+    """Nor do identifiers: it may be another company's."""
+    judge = judge_of()
+    grace = runtime(judge)
+
+    @grace.tool
+    def login(password):
+        return "logged in as ann@example.com with sk-proj-abcdefghijklmnop1234567890"
+
+    with grace.run("log in with password=hunter2secret") as run:
+        login("hunter2secret")
+        run.outcome(result="done, call 090-1234-5678")
+    assert run.trace
+    for text in ("hunter2secret", "ann@example.com", "sk-proj-abcdef", "1234-5678"):
+        assert text not in judge.prompts[0]
+
+
+def test_the_agreement_of_sources_is_measured():
+    """By the embedder, over the texts that searches found; without one it is a fallback, as before."""
+    texts = {"Paris is the capital.": [1.0, 0.0], "The capital is Paris.": [0.8, 0.6]}
+
+    def found(grace):
+        @grace.retriever
+        def search(query):
+            return [{"text": text, "source": f"s{n}", "score": 0.9} for n, text in enumerate(texts)]
+
+        with grace.run("objective") as run:
+            search("q")
+            run.outcome(result="Paris")
+        return run.trace.grace
+
+    grace = runtime(embedder=lambda text: texts.get(text, [1.0, 1.0]))
+    told = found(grace)
+    assert 0.8 == pytest.approx(told["confidence"]["breakdown"]["source_agreement"], abs=1e-6)
+    assert 0.8 == pytest.approx(told["evaluation"]["source_agreement"]["score"], abs=1e-6)
+    assert "source_agreement" not in told["confidence"]["not_evaluated"]
+    told = found(runtime())
+    assert told["confidence"]["breakdown"]["source_agreement"] is None
+    assert "source_agreement" in told["confidence"]["not_evaluated"]
+
+
+# Before a gate.
+
+
+def sent(grace, *, judge, **gate):
+    """A gated action inside a run; what it did and the run."""
+    done = []
+
+    @grace.gate(judge=judge, **gate)
+    def send(to, text):
+        done.append((to, text))
+        return "sent"
+
+    with grace.run("tell Ann") as run:
+        try:
+            send("Ann", "hello")
+        except gk.ActionCancelled:
+            done.append("cancelled")
+        run.outcome(result="told")
+    return done, run.trace.grace["decisions"][0]
+
+
+def test_a_gate_that_asks_for_a_judgement_gets_it():
+    """The judge sees the action that is proposed, and its answer decides."""
+    good, bad = judge_of(), judge_of('{"score": 0.61, "coverage": 0.2}')
+    done, entry = sent(runtime(good, judge="never", thresholds=gk.Thresholds(0.9, 0.8, 0.3)), judge="always")
+    assert [("Ann", "hello")] == done
+    assert "send(to=Ann, text=hello)" in good.prompts[0]
+    assert (0.9, 1) == (entry["evaluation"]["self_evaluation"]["score"], entry["evaluation"]["calls"])
+    done, entry = sent(runtime(bad, judge="never", thresholds=gk.Thresholds(0.9, 0.8, 0.3)), judge="always")
+    assert ["cancelled"] == done
+    assert "confirm" == entry["level"]
+
+
+def test_a_gate_does_not_ask_by_default():
+    """A judgement takes seconds."""
+    judge = judge_of()
+    _, entry = sent(runtime(judge, judge="never"), judge="never")
+    assert [] == judge.prompts
+    assert "evaluation" not in entry
+
+
+def test_a_gate_asks_only_when_needed():
+    """Where the floor asks for a person in any case, no judgement is paid for."""
+    judge = judge_of()
+    done, entry = sent(runtime(judge, judge="never"), judge="when_needed", floor="escalate")
+    assert (["cancelled"], []) == (done, judge.prompts)
+    assert "not needed" in entry["evaluation"]["skipped"]
+    done, entry = sent(runtime(judge, judge="never"), judge="when_needed")
+    assert 1 == len(judge.prompts)
+
+
+def test_a_gate_whose_judge_fails_decides_on_a_half():
+    """And says so; the action is not run unasked where that asks for a person."""
+
+    def broken(prompt):
+        raise OSError("no route")
+
+    _, entry = sent(runtime(broken, judge="never"), judge="always")
+    assert entry["evaluation"]["self_evaluation"]["fallback"]
+    assert "no route" in entry["evaluation"]["self_evaluation"]["error"]
+    _, entry = sent(runtime(None), judge="always")
+    assert entry["evaluation"]["skipped"].startswith("no judge")
+
+
+def test_a_mode_that_is_none_is_refused():
+    """When it is decorated."""
+    with pytest.raises(ValueError, match="judge must be one of"):
+        runtime().gate(judge="sometimes")
+
+
+async def test_an_async_gate_does_not_block_the_loop_while_it_is_judged():
+    """Other tasks go on."""
+    beats, enough = [], threading.Event()
+    grace = runtime(lambda prompt: (enough.wait(60), BOTH)[1], judge="never")
+
+    @grace.gate(judge="always")
+    async def send(to):
+        return to
+
+    async def heart():
+        while True:
+            beats.append(1)
+            if len(beats) > 5:
+                enough.set()
+            await asyncio.sleep(0.01)
+
+    task = asyncio.create_task(heart())
+    with grace.run("tell Ann"):
+        assert "Ann" == await send("Ann")
+    task.cancel()
+    assert enough.is_set()
+
+
+def test_the_runtime_tells_which_models_it_uses_and_what_they_cost():
+    """For `doctor` and monitoring."""
+    grace = runtime(judge_of())
+    asked(grace)
+    told = grace.status()["models"]
+    assert ("judge", "evaluator was given") == (told["evaluator"]["name"], told["evaluator"]["why"])
+    assert ("none", 1) == (told["embedder"]["name"], told["judging"]["calls"])
+
+
+def test_what_waits_for_an_embedder_is_embedded_in_batches():
+    """While one is at work, the next are gathered; each text goes through the model once."""
+    sizes, gate = [], threading.Event()
+
+    class Slow:
+        dimensions = 2
+
+        def __init__(self):
+            self.inner = gk.CallableEmbedder(lambda text: [len(text), 1.0])
+
+        def embed(self, texts):
+            gate.wait(60)
+            sizes.append(len(texts))
+            return self.inner.embed(texts)
+
+    grace = runtime(embedder=Slow())
+
+    @grace.agent
+    def agent(number):
+        return f"answer {number}"
+
+    for number in range(40):
+        agent(number)
+    gate.set()
+    assert grace.flush(60)
+    assert max(sizes) > 5
+    assert 40 == grace.store.count()
+
+
+def test_a_scripted_judge_replies_in_turn():
+    """Numbers, texts, errors and functions; the last one goes on."""
+    judge = ScriptedJudge(0.9, "no idea", OSError("down"), lambda prompt: 0.4)
+    evaluator = gk.LLMSelfEvaluator(judge)
+    made = [evaluator.evaluate_detailed("q", str(number)) for number in range(5)]
+    assert [0.9, 0.5, 0.5, 0.4, 0.4] == [one.score for one in made]
+    assert [False, True, True, False, False] == [one.fallback for one in made]
+    assert 5 == judge.asked == len(judge.prompts)
+    with pytest.raises(ValueError, match="at least one reply"):
+        ScriptedJudge()
+
+
+def test_names_of_models_and_of_what_they_raise_hold_no_secret():
+    """The judge's name, and the classes that the judge, the embedder and a hook raise: in traces and in the status."""
+    secret = "ghp_aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY1zA2"
+
+    def fails(*arguments):
+        raise type(secret, (Exception,), {})("no")
+
+    fails.__name__ = secret
+    embedder = type("Embedder", (), {"dimensions": 4, "embed": fails})()
+    with gk.Grace(store="memory:", evaluator=fails, embedder=embedder) as grace:
+        grace.on_complete(fails)
+        with grace.run("question") as run:
+            run.outcome(result="answer")
+        grace.flush()
+        text = grace.store.get(run.id).to_json() + json.dumps(grace.status(), default=str)
+    assert ("[REDACTED:api_key]" in text, secret in text) == (True, False)
+
+
+PARTS = {"search_quality", "source_agreement", "llm_self_eval", "tool_success", "query_coverage"}
+
+
+@pytest.fixture
+def grace():
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as runtime:
+        yield runtime
+
+
+def only(grace):
+    (trace,) = grace.store.query()
+    return trace
+
+
+def test_parts_that_were_not_evaluated_are_none(grace):
+    """A run that called one tool has a figure for that and for nothing else."""
+    tool = grace.tool(lambda: "x", name="look")
+    with grace.run("look"):
+        tool()
+    confidence = only(grace).grace["confidence"]
+    assert dict.fromkeys(PARTS) | {"tool_success": 1.0} == confidence["breakdown"]
+    assert PARTS - {"tool_success"} == set(confidence["not_evaluated"])
+
+
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+def test_a_known_confidence_is_recorded_as_a_new_one(profile):
+    """The records of runs with the same factors are equal, and a sentence added to one does not appear in the next."""
+    profiles = ProfileSet.of(profile)
+    known, calls = Assessor(profiles, ValueScorer), [{"status": "ok"}, {"status": "error"}, {"status": "ok"}]
+    for success in (False, True, False, True):
+        documents = [
+            {
+                "metadata": {"success": success, "task_domain": "x"},
+                "steps": [{"type": "tool_call", "tool": {"name": "look"}}],
+                "outcome": {},
+                "grace": {"calls": calls},
+            }
+            for _ in range(2)
+        ]
+        known.assess(documents[0], own_confidence=0.25)
+        Assessor(profiles, ValueScorer).assess(documents[1], own_confidence=0.25)
+        assert documents[1] == documents[0]
+        assert success is ("run_failed" not in documents[0]["grace"]["confidence"])
+
+
+def test_a_run_without_calls_mentions_no_tools(grace):
+    """Nothing was evaluated, so no part has a figure, and the reason says that there is no evidence."""
+    with grace.run("think"):
+        pass
+    confidence = only(grace).grace["confidence"]
+    assert dict.fromkeys(PARTS) == confidence["breakdown"]
+    assert confidence["reason"].startswith("No evidence: ")
+    assert "tool" not in confidence["reason"]
+    assert "run_failed" not in confidence
+
+
+def test_agreement_that_was_not_measured_is_none(grace):
+    """Several sources without an embedder have no agreement."""
+    search = grace.retriever(lambda: [{"score": 0.9, "source": "a"}, {"score": 0.8, "source": "b"}], name="search")
+    with grace.run("search"):
+        search()
+    confidence = only(grace).grace["confidence"]
+    assert (0.9, None) == tuple(confidence["breakdown"][name] for name in ("search_quality", "source_agreement"))
+    assert "source agreement (fallback 0.5)" in confidence["reason"]
+    assert {"source_agreement": 0.5} == confidence["fallbacks"] == only(grace).confidence.fallbacks
+
+
+def test_a_failed_run_says_that_it_failed(grace):
+    """The number is the formula's; the record beside it says that the run failed, and with which error."""
+    with pytest.raises(KeyError), grace.run("break"):
+        raise KeyError("x")
+    confidence = only(grace).grace["confidence"]
+    assert (0.7, True) == (confidence["score"], confidence["run_failed"])
+    assert confidence["reason"].startswith("The run failed with KeyError. No evidence: ")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (asyncio.CancelledError, "The run was cancelled."),
+        (KeyboardInterrupt, "The run was cancelled."),
+        (SystemExit, "The run ended with the program's exit."),
+        (GeneratorExit, "The run was closed before its end."),
+    ],
+)
+def test_every_unsuccessful_end_has_words(grace, error, words):
+    """A run that did not come to its end says how it ended."""
+    with pytest.raises(error), grace.run("break"):
+        raise error
+    confidence = only(grace).grace["confidence"]
+    assert confidence["run_failed"]
+    assert confidence["reason"].startswith(words)
+
+
+def test_a_run_that_calls_itself_unsuccessful_has_failed(grace):
+    """`outcome(success=False)` counts as a failure, `success=True` after an error does not."""
+    with grace.run("own"):
+        grace.outcome(success=False)
+    assert only(grace).grace["confidence"]["reason"].startswith("The run did not succeed. ")
+    grace.store.clear()
+
+    @grace.agent
+    def late():
+        grace.outcome(success=True)
+        raise ValueError("late")
+
+    with pytest.raises(ValueError, match="late"):
+        late()
+    assert "run_failed" not in only(grace).grace["confidence"]
+
+
+def test_a_run_that_an_unapproved_action_ended_says_so(grace):
+    """A refusal is no error of the run's own."""
+
+    @grace.gate(floor="confirm")
+    def delete():
+        return "gone"
+
+    with pytest.raises(gk.ActionCancelled), grace.run("clean up"):
+        delete()
+    confidence = only(grace).grace["confidence"]
+    assert confidence["reason"].startswith("The run stopped because an action was not approved. ")
