@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from grace_kp.calibrate._diagrams import reliability, risk_and_coverage
+from grace_kp.calibrate._head import weights_of_head
 from grace_kp.calibrate._html import bins_table, list_html, quality_table, threshold_table, with_interval
-from grace_kp.calibrate._meanings import weights_of_head
 from grace_kp.calibrate._predictions import FORMULA, LEARNED
 from grace_kp.calibrate._risk import OVERALL
 from grace_kp.pages import can_draw, page, safe, table

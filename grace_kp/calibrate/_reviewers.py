@@ -18,9 +18,8 @@ import numpy as np
 from grace_kp.calibrate._agreement import agreement_of
 from grace_kp.calibrate._comparison import Share
 from grace_kp.calibrate._gated import gated_actions, grace_of
-from grace_kp.calibrate._label_sources import counts_unnamed, is_standing
+from grace_kp.calibrate._label_sources import correctness, counts_unnamed, feedback_in, is_standing
 from grace_kp.calibrate._reviewer_report import Quartiles, ReviewerFigures, ReviewerReport
-from grace_kp.calibrate._run_labels import correctness, feedback_in
 from grace_kp.store import PROGRAM
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
-from grace_kp.calibrate._baselines import formula_confidence, length_confidences
+from grace_kp.calibrate._predictions import formula_confidence, length_confidences
 from tests.calibrate.examples import drawn_runs, run
 
 CALL = ("tool_call", ("find", {"order": 1}))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from grace_kp.calibrate import FEATURES, Features
-from grace_kp.calibrate._columns import Columns
+from grace_kp.calibrate._head import Columns
 
 STEPS, SEARCH, STATED = (FEATURES.index(name) for name in ("steps", "search_quality", "stated"))
 

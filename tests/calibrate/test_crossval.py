@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.calibrate import FEATURES
-from grace_kp.calibrate._crossval import PENALTIES, Samples, choose_penalty, group_folds, out_of_fold
+from grace_kp.calibrate._fit import PENALTIES, Samples, choose_penalty, group_folds, out_of_fold
 
 
 @st.composite

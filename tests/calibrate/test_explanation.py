@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grace_kp.calibrate import FEATURES, Explanation, Part
-from grace_kp.calibrate._explanation import _WORDS
+from grace_kp.calibrate._head import _WORDS
 
 
 def explanation(*parts):

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from grace_kp import calibrate as cal
-from grace_kp.calibrate._meanings import weights_of_head
+from grace_kp.calibrate._head import weights_of_head
 from tests.calibrate.examples import drawn_runs, run
 
 PROFILE = cal.fit(*drawn_runs(300))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mapie.risk_control.methods import compute_hoeffding_bentkus_p_value
 from scipy.stats import binom
 
-from grace_kp.calibrate._sequences import Ranking, ladder
+from grace_kp.calibrate._risk import Ranking, ladder
 
 DELTA = 0.1
 LADDERS = functools.cache(ladder)
@@ -59,7 +59,7 @@ def test_what_is_found_passes_the_test_itself(pairs, risk):
 )
 def test_a_promise_is_broken_in_at_most_delta_of_the_samples(chance, monkeypatch):
     """400 samples of known risk: the share of broken promises has delta within its own sampling error of one in 10,000."""
-    monkeypatch.setattr("grace_kp.calibrate._sequences.ladder", LADDERS)  # depends on the sample size alone
+    monkeypatch.setattr("grace_kp.calibrate._risk.ladder", LADDERS)  # depends on the sample size alone
     risk, broken = 0.3, 0
     for seed in range(400):
         threshold = Ranking(*drawn(300, chance, seed)).selective(risk, DELTA)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grace_kp.calibrate._transcript import finished_calls, transcript_of
+from grace_kp.calibrate._features import finished_calls, transcript_of
 from tests.calibrate.examples import run
 
 STEPS = [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.calibrate._weeks import name_of, number_of, week_of
+from grace_kp.calibrate._monitor import name_of, number_of, week_of
 
 
 @given(st.dates(date(1970, 1, 5), date(9999, 12, 20)))
