@@ -19,8 +19,7 @@ from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._replay import ReplayPolicy, replay
 from grace_kp.calibrate._replay_report import ReplayReport
 from grace_kp.calibrate._report import calibration_page
-from grace_kp.calibrate._reviewer_report import ReviewerReport
-from grace_kp.calibrate._reviewers import reviewers
+from grace_kp.calibrate._reviewers import ReviewerReport, reviewers
 from grace_kp.calibrate._risk import RiskThresholds, labels_needed, risk_thresholds
 
 __all__ = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from html.parser import HTMLParser
 
@@ -49,16 +48,11 @@ def found():
     return calibrated(moment="end")
 
 
-@pytest.fixture
-def drawn():
-    pytest.importorskip("matplotlib", reason="needs the extra calibration")
-
-
-def test_the_page_shows_what_was_found(found, drawn):
+def test_the_page_shows_what_was_found(found):
     """The thresholds with bounds and needs, both diagrams, weights, what it was fitted on, and what it does not promise."""
     page = cal.calibration_page(found, "Clerk")
     text = " ".join(Page(page).text)
-    assert 2 == page.count("<svg")
+    assert 4 == page.count("<svg")
     for each in found.levels:
         assert f"{each.errors:,} of {each.reached:,}" in text
     for words in ("What this does not promise", "same agent, models, tools", "formula grace", "run length", "kp:agent:clerk", "1,000 labelled runs", "hedging", "95 % intervals"):  # fmt: skip
@@ -66,7 +60,7 @@ def test_the_page_shows_what_was_found(found, drawn):
     assert "The selective promise: of all runs" in text
 
 
-def test_the_page_stands_alone(found, drawn):
+def test_the_page_stands_alone(found):
     """No script, no handler of events, nothing from elsewhere; all elements are closed."""
     page = Page(cal.calibration_page(found))
     assert not page.tags & {"script", "link", "img", "iframe", "object"}
@@ -75,17 +69,29 @@ def test_the_page_stands_alone(found, drawn):
     assert [] == [tag for tag in page.open if tag != "html"]
 
 
-def test_diagrams_follow_the_page_and_are_described(found, drawn):
-    """No fixed ink, a title and a description each, and series that differ in more than colour."""
+def test_diagrams_are_described_and_hold_their_numbers(found):
+    """Each has a description and a table; chosen thresholds name their level and the end of their bound."""
     page = cal.calibration_page(found)
-    assert "var(--ink)" in page
-    assert not re.search("#0102|#000000", page)
-    assert 2 == len(re.findall("<desc id=", page)) == len(re.findall("aria-labelledby=", page))
-    assert "stroke-dasharray" in page
-    assert "bound 0." in page
+    assert 4 == len(re.findall("<desc id=", page)) == len(re.findall("aria-labelledby=", page))
+    for each in found.levels:
+        assert f"{each.level} {each.risk:g}" in page
+        assert (each.threshold is None) == (f"{each.level} from " not in page)
+    assert "share wrong, of these" in page
 
 
-def test_hostile_names_are_text(drawn):
+def test_a_confidence_that_never_varies_can_be_drawn():
+    """One point instead of a curve, and one bin; no threshold is chosen."""
+    labelled = labelled_runs(200)
+    alike = cal.Labels(
+        traces=[labelled.traces[0]] * 200, labels=labelled.labels, weights=labelled.weights, sources=labelled.sources,
+        groups=[str(number) for number in range(200)],
+    )  # fmt: skip
+    page = cal.calibration_page(cal.calibrate_runs(alike, cal.Promise(risks={"silent": 0.05}, kind="overall")))
+    assert "share wrong, of all" in page
+    assert "chosen thresholds" not in page
+
+
+def test_hostile_names_are_text():
     """Of tasks, agents, models, tools, sources of labels and domains, and of the page itself."""
     labelled = labelled_runs(200)
     for number, trace in enumerate(labelled.traces):
@@ -112,19 +118,6 @@ def test_hostile_names_are_text(drawn):
     assert f"{HOSTILE[:20]}" in " ".join(page.text)
 
 
-def test_without_matplotlib_there_are_tables(found, monkeypatch):
-    """The page says so in a line, and holds the same numbers."""
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name))
-    page = cal.calibration_page(found)
-    assert "<svg" not in page
-    assert (
-        "There are no diagrams, because matplotlib is not installed: pip install &#x27;grace-kp[calibration]&#x27;"
-        in page
-    )
-    assert page.count("<table") >= 6
-
-
 @pytest.mark.parametrize(
     ("how", "holdout", "words"),
     [
@@ -145,7 +138,7 @@ def test_the_limits_are_those_of_the_promise(how, holdout, words):
     assert [] == [each for each in words if each not in text]
 
 
-def test_nothing_promised_is_said_at_the_top(drawn):
+def test_nothing_promised_is_said_at_the_top():
     """With the number of labels that are lacking."""
     found = cal.calibrate_runs(labelled_runs(100), cal.Promise(risks={"silent": 0.01}))
     text = " ".join(Page(cal.calibration_page(found)).text)
