@@ -1,4 +1,4 @@
-"""What a confidence is worth on labelled runs: does it separate right from wrong, and does it mean what it says?"""
+"""The worth of a confidence on labelled runs: whether it separates right from wrong, whether it means what it says, and its risk at each threshold."""
 
 from __future__ import annotations
 

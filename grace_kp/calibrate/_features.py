@@ -1,6 +1,7 @@
 """The features of a run, from which a learned confidence is computed: counts, rates, lengths, wording, judgements.
 
-Each is a number, or None where nothing was measured. They use only what exists when the decision is made, which `_transcript` ensures.
+Each is a number, or None where nothing was measured. They are computed from a `Transcript`, which holds only what exists when the decision
+is made.
 """
 
 from __future__ import annotations

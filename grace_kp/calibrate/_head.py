@@ -1,6 +1,6 @@
-"""The learned confidence of one moment: columns, a regression, and the calibration of its log-odds. Fitted in `_fit`, used in `_profile`.
+"""The learned confidence of one moment: columns of features, a regression, the calibration of its log-odds, and their explanation in words.
 
-Also the schema of profiles in files, and the error for a file that cannot be used.
+Heads are fitted in `_fit` and used in `_profile`.
 """
 
 from __future__ import annotations

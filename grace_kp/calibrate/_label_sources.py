@@ -1,7 +1,7 @@
 """The label of one trace: which of the statements about a run counts, and how probable it was that there would be one.
 
-A label states whether a run was right. Most labels are feedback. The other sources are read from the trace only if they are named, because none
-of them says by itself that the run was right.
+A label states whether a run was right. Most labels are feedback. The other sources are read from the trace only if they are named, because
+none of them shows by itself that the run was right.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A monitor of promised error rates: it takes labels as they come, and raises an alarm when a promise is refuted.
 
-It may be looked at after every label. It knows no traces and no stores; `runtime` feeds it and keeps its state. It is no detector of
-drift: it sees errors only, and is silent as long as the promise holds (see `drift` for changed inputs).
+It may be looked at after every label. It knows neither traces nor stores; `runtime` feeds it and keeps its state. It sees errors only,
+and is silent as long as the promise holds; `drift` finds changed inputs.
 """
 
 from __future__ import annotations

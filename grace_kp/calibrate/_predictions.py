@@ -1,4 +1,7 @@
-"""Confidences of labelled runs by profiles that were not fitted on their tasks: of tasks that are held back, or by cross-validation."""
+"""Confidences of labelled runs by profiles that were not fitted on their tasks: of tasks that are held back, or by cross-validation.
+
+Beside them are the two baselines that a learned confidence must beat: the formula `grace`, and a regression on the number of steps alone.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The learned profile: a confidence in [0, 1] for a trace, its explanation, and what the profile was fitted on.
+"""The learned profile: a confidence in [0, 1] for a trace, its explanation, the facts of the fitted runs, and its file.
 
-It needs numpy and no other package, and is saved as plain JSON. `_fit` fits it; `runtime` applies it.
+It is saved as plain JSON, with a digest. `_fit` fits it; `runtime` applies it.
 """
 
 from __future__ import annotations
@@ -201,7 +201,6 @@ class CalibratedProfile:
                 digest that it states.
             OSError: the file cannot be read.
         """
-        from grace_kp.calibrate._profile import check_digest, read_profile  # loads pydantic
 
         arguments, stated = read_profile(path)
         profile = cls(**arguments)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import numpy as np
 
-from grace_kp.calibrate._comparison import DENIED, Column, differences
+from grace_kp.calibrate._comparison import DENIED, PolicyOutcomes, differences
 from grace_kp.calibrate._gated import UNREADABLE, Prefixes, gated_actions, grace_of, id_of, judged, measured_agreement
 from grace_kp.calibrate._label_sources import aligned_labels, label_in
 from grace_kp.calibrate._replay_report import Differing, Replayed, ReplayReport
@@ -40,7 +40,7 @@ from grace_kp.levels import InterventionLevel, waits
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from grace_kp.calibrate._gated import Document, GatedAction
+    from grace_kp.calibrate._gated import Document, RecordedAction
     from grace_kp.confidence import ConfidenceScore, Profile
     from grace_kp.trace import ReasoningTrace
 
@@ -143,7 +143,7 @@ class ReplayPolicy:
         mismatches = getattr(self.profile, "mismatches", None)
         return callable(mismatches) and bool(mismatches(_document_of(trace)))
 
-    def _mismatches(self, action: GatedAction, before: Prefixes) -> tuple[str, ...]:
+    def _mismatches(self, action: RecordedAction, before: Prefixes) -> tuple[str, ...]:
         """Return why the profile cannot be relied on before an action, as gates do."""
         mismatches = getattr(self.profile, "mismatches", None)
         if self.on_mismatch != "tighten" or mismatches is None or action.step is None:
@@ -152,7 +152,7 @@ class ReplayPolicy:
         document["grace"]["decisions"] = [{"action": action.name}]
         return tuple(mismatches(document))
 
-    def action(self, action: GatedAction, before: Prefixes) -> Outcome | str:
+    def action(self, action: RecordedAction, before: Prefixes) -> Outcome | str:
         """Return the score and level of a gated action; a text says why it cannot be replayed."""
         found = self._confidence_of_action(action, before)
         if isinstance(found, str):
@@ -178,7 +178,7 @@ class ReplayPolicy:
             return score
         return score, decide(score, self.effective_thresholds).level.severity
 
-    def _confidence_of_action(self, action: GatedAction, before: Prefixes) -> tuple[float, Basis | None] | str:
+    def _confidence_of_action(self, action: RecordedAction, before: Prefixes) -> tuple[float, Basis | None] | str:
         """Return the confidence before an action and what it rests on; a text says why it is not known."""
         if self._calculator is None:
             return action.score, action.basis
@@ -258,7 +258,7 @@ def _named(value: str | Path) -> Any:
     )
 
 
-def recorded_outcome(action: GatedAction) -> Outcome:
+def recorded_outcome(action: RecordedAction) -> Outcome:
     """Return the score and level that were recorded."""
     return action.score, DENIED if action.policy.denies else action.level.severity
 
@@ -310,7 +310,7 @@ def replay(
     policies = ReplayPolicy.of(policy_a), ReplayPolicy.of(policy_b)
     names = [RECORDED if policy is None else policy.name for policy in policies]
     # About a run as a whole nothing was decided, so there is nothing recorded to compare with.
-    actions, runs = _Part(names), _Part([None if policy is None else policy.name for policy in policies])
+    actions, runs = _Decisions(names), _Decisions([None if policy is None else policy.name for policy in policies])
     count, fitted, mismatched = 0, 0, [0, 0]
     for count, (trace, stated) in enumerate(aligned_labels(traces, labels), 1):
         grace = grace_of(trace)
@@ -356,12 +356,12 @@ class _Run:
 
 
 @dataclass(slots=True)
-class _Part:
+class _Decisions:
     """The decisions of one kind so far: gated actions, or runs. A decision counts only where both policies can be replayed."""
 
     names: Sequence[str | None]
     """The names of both policies; None for one that cannot decide about this kind."""
-    columns: tuple[Column, Column] = field(default_factory=lambda: (Column(), Column()))
+    columns: tuple[PolicyOutcomes, PolicyOutcomes] = field(default_factory=lambda: (PolicyOutcomes(), PolicyOutcomes()))
     runs: array[int] = field(default_factory=lambda: array("q"))
     labels: array[int] = field(default_factory=lambda: array("b"))
     partly_right: int = 0

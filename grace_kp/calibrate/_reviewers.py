@@ -18,7 +18,7 @@ import numpy as np
 from grace_kp.calibrate._comparison import Share
 from grace_kp.calibrate._gated import gated_actions, grace_of
 from grace_kp.calibrate._label_sources import is_standing
-from grace_kp.pages import printable
+from grace_kp.pages import count_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -162,8 +162,7 @@ class ReviewerReport:
 
     def summary(self) -> str:
         """Return the report as plain lines of at most 80 columns."""
-        traces, people = self.traces, len(self.reviewers)
-        lines = [f"{traces:,} trace{'' if traces == 1 else 's'}, {people:,} reviewer{'' if people == 1 else 's'}"]
+        lines = [f"{count_text(self.traces, 'trace')}, {count_text(len(self.reviewers), 'reviewer')}"]
         if self.reviewers:
             lines += ["", _row("reviewer", "answers", *_COUNTS)]
         for each in self.reviewers:

@@ -13,7 +13,7 @@ from grace_kp.levels import InterventionLevel
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from grace_kp.confidence import ConfidenceCalculator, Evidence, RecordedEvidence, Thresholds
+    from grace_kp.confidence import ConfidenceCalculator, RecordedEvidence, RunEvidence, Thresholds
     from grace_kp.gating._policy import Policy
 
 
@@ -45,7 +45,7 @@ class Basis:
         cls,
         score: float,
         factors: ConfidenceFactors,
-        evidence: Evidence | RecordedEvidence,
+        evidence: RunEvidence | RecordedEvidence,
         calculator: ConfidenceCalculator | None,
     ) -> Basis:
         """Return what a confidence rests on.

@@ -17,7 +17,7 @@ from grace_kp.trace import Failure, Failures, render, to_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from grace_kp.confidence import Evidence, SearchResults
+    from grace_kp.confidence import RunEvidence, SearchResults
     from grace_kp.record._events import Event
     from grace_kp.record._run import Run
 
@@ -39,7 +39,7 @@ class Proposed(Protocol):
 class Survey:
     """What a gate sees of a live run at a glance."""
 
-    evidence: Evidence
+    evidence: RunEvidence
     """The evidence of the calls that have ended so far, in this run and in those that are nested in it or that it is nested in."""
     steps: int = 0
     """Number of steps that the trace of this run has so far: those that `StepBuilder` builds from the same events."""
@@ -49,7 +49,7 @@ class Survey:
     """Whether other runs have evidence."""
 
 
-def evidence_of(run: Run | None) -> Evidence:
+def evidence_of(run: Run | None) -> RunEvidence:
     """Gather evidence from the calls that have ended so far, in a run and in all runs around and inside it."""
     return survey_of(run).evidence
 
@@ -59,10 +59,10 @@ def survey_of(run: Run | None) -> Survey:
 
     Evidence follows the work: of a run within others, all of them are surveyed. Each event is read once, however many gates there are.
     """
-    from grace_kp.confidence import Evidence
+    from grace_kp.confidence import RunEvidence
 
     if run is None:
-        return Survey(Evidence())
+        return Survey(RunEvidence())
     root = outermost(run)
     while True:
         with root.owner.lock:  # parallel calls may be gated at the same time
@@ -91,14 +91,14 @@ def keep_evidence(run: Run) -> None:
 
 def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
     """Return the survey of a run, and the resumed runs whose earlier part must be looked up for it first."""
-    from grace_kp.confidence import STILL_OPEN, Evidence
+    from grace_kp.confidence import STILL_OPEN, RunEvidence
 
     tally = _tally_of(run)
     if root is run and not run.lacks_past:
         tally.advance(run)
         if not (tally.lost or tally.open_runs(run) or tally.open_searches(run)):
             return Survey(tally.shared(), tally.steps, has_others=tally.has_others), []
-    survey, resumed, lost = Survey(Evidence()), [], dict[str, None]()
+    survey, resumed, lost = Survey(RunEvidence()), [], dict[str, None]()
     waiting = [root]
     while waiting:
         other = waiting.pop()
@@ -140,7 +140,7 @@ class Tally:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        from grace_kp.confidence import Evidence
+        from grace_kp.confidence import RunEvidence
 
         self._position = 0
         self._at = _NEVER
@@ -151,7 +151,7 @@ class Tally:
         self._left: list[Run] = []
         """Runs that go on after the call that opened them."""
         self._failures = Failures()
-        self.evidence = Evidence()
+        self.evidence = RunEvidence()
         self.last_error: tuple[str, str] | None = None
         """The last error that counts as a failure."""
         self.lost: dict[str, None] = {}
@@ -159,7 +159,7 @@ class Tally:
         self.has_others = False
         self.steps = 0
 
-    def shared(self) -> Evidence:
+    def shared(self) -> RunEvidence:
         """Return the evidence for a gate to read, while others go on: from now on it is copied before it is changed."""
         self._is_shared = True
         return self.evidence

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from grace_kp.errors import MissingExtra
 from grace_kp.pages import Curve, Plane, curves, named_bars, page, printable, safe, table
-from grace_kp.rubric._compare import VARIANT, Recommendation, compare
-from grace_kp.rubric._html import evidence_table, verdict_html, warnings_html
+from grace_kp.rubric._compare import VARIANT, Recommendation, compare, evidence_table, verdict_html, warnings_html
 from grace_kp.rubric._statistics import bootstrap_interval
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from grace_kp.rubric._history import History
     from grace_kp.rubric._rounds import Round
-    from grace_kp.rubric._summary import Variant
+    from grace_kp.rubric._variants import Variant
 
 MAX_ROUNDS = 40
 MAX_BARS = 6

@@ -21,7 +21,7 @@ from grace_kp.trace import describe_error, storable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from grace_kp.confidence import ConfidenceFactors, Evidence, Profile
+    from grace_kp.confidence import ConfidenceFactors, Profile, RunEvidence
     from grace_kp.gating import Basis
 
 MAX_REASON = 500
@@ -47,7 +47,7 @@ class Measured:
 class Known:
     """What is known of an open run before an action."""
 
-    evidence: Evidence
+    evidence: RunEvidence
     factors: ConfidenceFactors
     """Its factors, with the judgements of a model where it was judged."""
     evaluation: Mapping[str, Any] | None = None

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from pydantic_core import to_jsonable_python
 
 from grace_kp.approvals import decode, encode
-from grace_kp.confidence import Evidence
+from grace_kp.confidence import RunEvidence
 from grace_kp.errors import ActionCancelled, ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut, brief
 from grace_kp.gating import (
     FACTS,
@@ -519,7 +519,7 @@ class ToolScope(Scope):
         self._state = state
         self._turn = next((it.id for it in reversed(messages_of(state)) if isinstance(it, AIMessage)), None)
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> RunEvidence:
         """Return the evidence of the run, and where no handler records it, the failures that its messages report.
 
         A caller may write messages. So no message raises a confidence: with a failure among them, successes do not count.
@@ -529,7 +529,7 @@ class ToolScope(Scope):
             return recorded
         outcomes = [ok for message in messages_of(self._state) if (ok := _outcome_in(message)) is not None]
         counted = recorded.factors()
-        evidence = Evidence()
+        evidence = RunEvidence()
         evidence.merge(recorded)
         for _ in range(outcomes.count(False) - (counted.tool_execution_count - counted.tool_success_count)):
             evidence.tool_finished(False)
@@ -537,7 +537,7 @@ class ToolScope(Scope):
             evidence.calls_succeeded(len(outcomes))
         return evidence
 
-    def gaps(self, evidence: Evidence) -> tuple[str, ...]:
+    def gaps(self, evidence: RunEvidence) -> tuple[str, ...]:
         """Return why evidence is missing. A run that no handler records lacks none: nothing was measured in it."""
         return () if self._run is None and self._enabled else super().gaps(evidence)
 
