@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from grace_kp.models._choice import ModelChoice, choose_embedder, choose_judge
+    from grace_kp.models._choice import ChosenModel, choose_embedder, choose_judge
     from grace_kp.models._gemini import GeminiEmbedder, GeminiJudge
     from grace_kp.models._hub import fetch_onnx
     from grace_kp.models._memory import CallableEmbedder
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CallableEmbedder",
+    "ChosenModel",
     "GeminiEmbedder",
     "GeminiJudge",
-    "ModelChoice",
     "OnnxEmbedder",
     "SentenceTransformerEmbedder",
     "choose_embedder",
@@ -30,7 +30,7 @@ __all__ = [
 
 _PLACES = {
     "CallableEmbedder": "_memory",
-    "ModelChoice": "_choice",
+    "ChosenModel": "_choice",
     "GeminiEmbedder": "_gemini",
     "GeminiJudge": "_gemini",
     "OnnxEmbedder": "_onnx",

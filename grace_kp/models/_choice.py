@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelChoice:
+class ChosenModel:
     """A chosen model, or none, and the reason."""
 
     model: Any
@@ -26,12 +26,12 @@ class ModelChoice:
     """Why this model was chosen, or why none was."""
 
 
-def choose_judge(settings: Settings) -> ModelChoice:
+def choose_judge(settings: Settings) -> ChosenModel:
     """Choose Gemini when its extra is installed and a key is set; else none."""
     if not installed("google.genai"):
-        return ModelChoice(None, "none", "the extra gemini is not installed: pip install 'grace-kp[gemini]'")
+        return ChosenModel(None, "none", "the extra gemini is not installed: pip install 'grace-kp[gemini]'")
     if find_api_key() is None:
-        return ModelChoice(None, "none", f"no API key is set: {' or '.join(KEY_VARIABLES)}")
+        return ChosenModel(None, "none", f"no API key is set: {' or '.join(KEY_VARIABLES)}")
     from grace_kp.models._gemini import GeminiJudge
 
     judge = GeminiJudge(
@@ -40,10 +40,10 @@ def choose_judge(settings: Settings) -> ModelChoice:
         timeout=settings.judge_timeout,
         attempts=settings.judge_attempts,
     )
-    return ModelChoice(judge, f"GeminiJudge {settings.gemini_model}", "the extra gemini is installed and a key is set")
+    return ChosenModel(judge, f"GeminiJudge {settings.gemini_model}", "the extra gemini is installed and a key is set")
 
 
-def choose_embedder(settings: Settings) -> ModelChoice:
+def choose_embedder(settings: Settings) -> ChosenModel:
     """Choose ONNX when its extra is installed and the model is on disk or may be fetched, else sentence-transformers, else none."""
     from grace_kp.models._onnx import OnnxEmbedder
     from grace_kp.models._sentence_transformers import SentenceTransformerEmbedder
@@ -52,44 +52,44 @@ def choose_embedder(settings: Settings) -> ModelChoice:
     has_onnx = installed("onnxruntime") and installed("tokenizers")
     has_st = installed("sentence_transformers")
     if not has_onnx and not has_st:
-        return ModelChoice(None, "none", "no extra for embeddings is installed: pip install 'grace-kp[onnx]'")
+        return ChosenModel(None, "none", "no extra for embeddings is installed: pip install 'grace-kp[onnx]'")
     if named is not None and named != REPOSITORY:
         return _named(named, has_onnx=has_onnx, has_st=has_st, fetch=fetch, device=settings.embedding_device)
     if has_onnx and cached_onnx() is not None:
-        return ModelChoice(OnnxEmbedder(), "OnnxEmbedder", f"the extra onnx is installed and {REPOSITORY} is on disk")
+        return ChosenModel(OnnxEmbedder(), "OnnxEmbedder", f"the extra onnx is installed and {REPOSITORY} is on disk")
     if has_st and cached_sentence_transformer() is not None:
         model = SentenceTransformerEmbedder(device=settings.embedding_device)
-        return ModelChoice(
+        return ChosenModel(
             model, "SentenceTransformerEmbedder", f"the extra embeddings is installed and {REPOSITORY} is on disk"
         )
     if not fetch:
-        return ModelChoice(None, "none", f"{REPOSITORY} is not on disk; {FETCH_HINT}")
+        return ChosenModel(None, "none", f"{REPOSITORY} is not on disk; {FETCH_HINT}")
     if has_onnx and installed("huggingface_hub"):
-        return ModelChoice(
+        return ChosenModel(
             OnnxEmbedder(fetch=True), "OnnxEmbedder", f"the extra onnx is installed; {REPOSITORY} will be fetched"
         )
     if has_st:
         model = SentenceTransformerEmbedder(device=settings.embedding_device, fetch=True)
-        return ModelChoice(
+        return ChosenModel(
             model, "SentenceTransformerEmbedder", f"the extra embeddings is installed; {REPOSITORY} will be fetched"
         )
-    return ModelChoice(None, "none", "huggingface-hub is not installed: pip install 'grace-kp[onnx]'")
+    return ChosenModel(None, "none", "huggingface-hub is not installed: pip install 'grace-kp[onnx]'")
 
 
-def _named(named: str, *, has_onnx: bool, has_st: bool, fetch: bool, device: str | None) -> ModelChoice:
+def _named(named: str, *, has_onnx: bool, has_st: bool, fetch: bool, device: str | None) -> ChosenModel:
     from grace_kp.models._onnx import OnnxEmbedder
     from grace_kp.models._sentence_transformers import SentenceTransformerEmbedder
 
     folder = Path(named).expanduser()
     is_onnx = (folder / "model.onnx").is_file() or (folder / "onnx" / "model.onnx").is_file()
     if is_onnx and has_onnx:
-        return ModelChoice(OnnxEmbedder(folder), "OnnxEmbedder", f"embedding_model is the folder {folder}")
+        return ChosenModel(OnnxEmbedder(folder), "OnnxEmbedder", f"embedding_model is the folder {folder}")
     if has_st and (folder.is_dir() or fetch or cached_sentence_transformer(named) is not None):
         model = SentenceTransformerEmbedder(named, device, fetch=fetch)
-        return ModelChoice(model, "SentenceTransformerEmbedder", f"embedding_model is {named}")
+        return ChosenModel(model, "SentenceTransformerEmbedder", f"embedding_model is {named}")
     if folder.is_dir() or "/" not in named:
-        return ModelChoice(None, "none", f"embedding_model {named}: no model that an installed extra can load")
-    return ModelChoice(None, "none", f"embedding_model {named} is not on disk; {FETCH_HINT}")
+        return ChosenModel(None, "none", f"embedding_model {named}: no model that an installed extra can load")
+    return ChosenModel(None, "none", f"embedding_model {named} is not on disk; {FETCH_HINT}")
 
 
 def installed(module: str) -> bool:
