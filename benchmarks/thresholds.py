@@ -23,7 +23,7 @@ import numpy as np
 from _measure import print_table
 from mapie.risk_control.methods import compute_hoeffding_bentkus_p_value
 
-from grace_kp.calibrate import _sequences
+from grace_kp.calibrate import _risk
 from grace_kp.calibrate._binomial import most_errors
 from grace_kp.calibrate._risk import risk_thresholds
 
@@ -214,7 +214,7 @@ def main():
     parser.add_argument("--sizes", type=int, nargs="+", default=[200, 600, 2_000])
     options = parser.parse_args()
     # The same for every sample of one size, and most of the time of a search among few labels.
-    _sequences.ladder = functools.cache(_sequences.ladder)
+    _risk.ladder = functools.cache(_risk.ladder)
     if options.what == "synthetic":
         run_synthetic(options.sizes, options.draws)
     elif len(options.files) != 2:

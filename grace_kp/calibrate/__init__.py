@@ -5,28 +5,22 @@ Everything here works on traces and labels. `runtime` applies a profile to live 
 
 from __future__ import annotations
 
-from grace_kp.calibrate._alarm import Alarm
-from grace_kp.calibrate._assess import Assessment, assess
-from grace_kp.calibrate._calibration import Calibration, PromisedLevel, calibrate_runs, lacking_labels
+from grace_kp.calibrate._assess import Assessment, RiskPoint, assess, bin_interval, risk_curve
+from grace_kp.calibrate._calibration import Calibration, Promise, PromisedLevel, calibrate_runs, lacking_labels
 from grace_kp.calibrate._drift import DriftReport, FeatureShift, drift
-from grace_kp.calibrate._explanation import Explanation, Part
 from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
 from grace_kp.calibrate._fit import fit
-from grace_kp.calibrate._head import ProfileFileError
+from grace_kp.calibrate._head import Explanation, Part, ProfileFileError
 from grace_kp.calibrate._label_files import LabelledRun, read_labelled
 from grace_kp.calibrate._label_sources import Label
 from grace_kp.calibrate._labels import Labels, labels, thin
-from grace_kp.calibrate._monitor import Monitor
+from grace_kp.calibrate._monitor import Alarm, Monitor
 from grace_kp.calibrate._profile import CalibratedProfile
-from grace_kp.calibrate._promise import Promise
-from grace_kp.calibrate._replay import replay
-from grace_kp.calibrate._replay_policy import ReplayPolicy
+from grace_kp.calibrate._replay import ReplayPolicy, replay
 from grace_kp.calibrate._replay_report import ReplayReport
 from grace_kp.calibrate._report import calibration_page
-from grace_kp.calibrate._reviewer_report import ReviewerReport
-from grace_kp.calibrate._reviewers import reviewers
+from grace_kp.calibrate._reviewers import ReviewerReport, reviewers
 from grace_kp.calibrate._risk import RiskThresholds, labels_needed, risk_thresholds
-from grace_kp.calibrate._risk_curve import RiskPoint, bin_interval, risk_curve
 
 __all__ = [
     "FEATURES",

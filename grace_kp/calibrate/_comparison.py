@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grace_kp.calibrate._assess import threshold_counts
 from grace_kp.calibrate._binomial import clopper_pearson
 from grace_kp.levels import InterventionLevel
 
@@ -130,7 +131,7 @@ class Difference:
 
 
 @dataclass(slots=True)
-class Column:
+class PolicyOutcomes:
     """The decisions of one policy."""
 
     outcomes: array[int] = field(default_factory=lambda: array("b"))
@@ -171,24 +172,18 @@ def _share(part: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> Share:
 def _curve(scores: npt.NDArray[np.float64], wrong: npt.NDArray[np.bool_]) -> RiskCoverage:
     if not len(scores):
         return RiskCoverage()
-    order = np.argsort(-scores, kind="stable")
-    ordered, errors = scores[order], np.cumsum(wrong[order])
-    # Equal scores are accepted together.
-    last = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
-    if len(last) > MAX_CURVE:
-        last = last[np.unique(np.linspace(0, len(last) - 1, MAX_CURVE).round().astype(int))]
-    accepted = last + 1
-    return RiskCoverage(
-        tuple(ordered[last].tolist()),
-        tuple((accepted / len(scores)).tolist()),
-        tuple((errors[last] / accepted).tolist()),
-    )
+    points = np.stack(threshold_counts(scores, (~wrong).astype(np.float64)))
+    if points.shape[1] > MAX_CURVE:
+        points = points[:, np.unique(np.linspace(0, points.shape[1] - 1, MAX_CURVE).round().astype(int))]
+    thresholds, reached, errors = points
+    found = thresholds, reached / len(scores), errors / reached
+    return RiskCoverage(*(tuple(column.tolist()) for column in found))
 
 
 DIFFERENCES = ("asked", "let_through", "caught", "needless")
 
 
-def differences(a: Column, b: Column, labels: Ints, runs: Ints, seed: int) -> dict[str, Difference]:
+def differences(a: PolicyOutcomes, b: PolicyOutcomes, labels: Ints, runs: Ints, seed: int) -> dict[str, Difference]:
     """Return A less B: questions as a share of all decisions, the other figures as shares of the labelled ones.
 
     Without labels, only the questions are compared.

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grace_kp.calibrate._columns import matrix_of
 from grace_kp.calibrate._facts import facts_of, task_of
 from grace_kp.calibrate._features import features
+from grace_kp.calibrate._head import matrix_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.confidence import (
     ConfidenceFactors,
     Evaluation,
-    Evidence,
     RecordedEvidence,
+    RunEvidence,
     evidence_of_calls,
     with_judgements,
 )
@@ -39,7 +39,7 @@ UNREADABLE = "the entry cannot be read"
 
 
 @dataclass(frozen=True, slots=True)
-class GatedAction:
+class RecordedAction:
     """One recorded decision."""
 
     record: DecisionRecord
@@ -84,14 +84,14 @@ def id_of(trace: Document | ReasoningTrace) -> str:
     return name if isinstance(name, str) else ""
 
 
-def gated_actions(grace: Document) -> Iterator[GatedAction | str]:
+def gated_actions(grace: Document) -> Iterator[RecordedAction | str]:
     """Yield the decisions of a trace in order; for an entry that cannot be used, the reason."""
     entries = grace.get("decisions")
     for entry in entries if isinstance(entries, list) else ():
         yield _gated_action(entry)
 
 
-def _gated_action(entry: object) -> GatedAction | str:
+def _gated_action(entry: object) -> RecordedAction | str:
     records = read_decisions([entry])
     if not records or not isinstance(entry, Mapping):
         return UNREADABLE
@@ -111,7 +111,7 @@ def _gated_action(entry: object) -> GatedAction | str:
     profile_gaps: Any = entry.get("profile_gaps")
     known = record.step if record.step is not None and record.step >= 0 else None
     of_profile: frozenset[str] = frozenset(profile_gaps if _are_texts(profile_gaps) else ())
-    return GatedAction(
+    return RecordedAction(
         record,
         record.level,
         float(record.score),
@@ -128,6 +128,12 @@ def _are_texts(part: object) -> bool:
     return isinstance(part, list) and all(isinstance(item, str) for item in part)
 
 
+_OPEN_CALL = ("call_id", "name", "tool_call", "started_ms", "parent")
+"""Fields of a call that exist before it ends."""
+_KNOWN_BEFORE = ("name", "parent", "tags", "user", "session", "metadata", "resumed")
+"""Fields under `grace` that exist before a run ends. Whatever else stands there may hold what came later."""
+
+
 @dataclass(slots=True)
 class Prefixes:
     """A run as it stood before its gated actions."""
@@ -136,7 +142,7 @@ class Prefixes:
     grace: Document
     _ended: list[tuple[int, Document]] | None = None
     """The calls that ended, each with the number of its result's step, in the order in which they ended."""
-    _evidence: dict[int, Evidence] = field(default_factory=dict)
+    _evidence: dict[int, RunEvidence] = field(default_factory=dict)
     _document: Document | None = None
 
     @property
@@ -144,11 +150,11 @@ class Prefixes:
         """Whether the trace records its calls."""
         return isinstance(self.grace.get("calls"), list)
 
-    def is_opened_by(self, action: GatedAction) -> bool:
+    def is_opened_by(self, action: RecordedAction) -> bool:
         """Return whether the action was called outside of any run, so that nothing is recorded before it."""
         return action.step == 0 and self.grace.get("name") == action.name
 
-    def evidence_of(self, action: GatedAction) -> Evidence | RecordedEvidence | None:
+    def evidence_of(self, action: RecordedAction) -> RunEvidence | RecordedEvidence | None:
         """Return the evidence before an action, also that of other runs, as far as its entry records it; None if that cannot be read."""
         readings = action.record.data.get("evidence")
         if readings is None:
@@ -158,7 +164,7 @@ class Prefixes:
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError):  # anybody may have written it
             return None
 
-    def evidence(self, step: int) -> Evidence:
+    def evidence(self, step: int) -> RunEvidence:
         """Return the evidence of the calls that had ended when `step` steps stood."""
         if self._ended is None:
             calls = [call for call in self.grace["calls"] if isinstance(call, Mapping)]
@@ -187,39 +193,28 @@ class Prefixes:
             step: number of steps that stood.
             evaluation: how a model judged the run at that time, if it did.
         """
-        return opened_again(self.trace_dict, step, evaluation)
-
-
-_OPEN_CALL = ("call_id", "name", "tool_call", "started_ms", "parent")
-"""Fields of a call that exist before it ends."""
-_KNOWN_BEFORE = ("name", "parent", "tags", "user", "session", "metadata", "resumed")
-"""Fields under `grace` that exist before a run ends. Whatever else stands there may hold what came later."""
-
-
-def opened_again(document: Document, step: int, evaluation: object) -> dict[str, Any]:
-    """Return a copy of a document that holds only what existed when `step` steps stood."""
-    grace = document.get("grace")
-    grace = grace if isinstance(grace, Mapping) else {}
-    steps = document.get("steps")
-    kept: dict[str, Any] = {"status": "open", **{name: grace[name] for name in _KNOWN_BEFORE if name in grace}}
-    if evaluation is not None:
-        kept["evaluation"] = evaluation
-    kept["calls"] = [found for call in _list(grace, "calls") if (found := _call_before(call, step)) is not None]
-    models = [call for call in _list(grace, "model_calls") if isinstance(call, Mapping)]
-    known = [call for call in models if type(call.get("step")) is int and call["step"] < step]
-    if known:
-        kept["model_calls"] = known
-    metadata = document.get("metadata")
-    facts = metadata if isinstance(metadata, Mapping) else {}
-    return copy.deepcopy(
-        {
-            **{name: document[name] for name in ("@context", "@type", "id", "task") if name in document},
-            "metadata": {**facts, "success": True, "quality_score": 0.0},
-            "steps": list(steps[:step]) if isinstance(steps, list) else [],
-            "outcome": {"result_summary": "", "confidence": 0.5},
-            "grace": kept,
-        }
-    )
+        document = self.trace_dict
+        grace = document.get("grace")
+        grace = grace if isinstance(grace, Mapping) else {}
+        kept: dict[str, Any] = {"status": "open", **{name: grace[name] for name in _KNOWN_BEFORE if name in grace}}
+        if evaluation is not None:
+            kept["evaluation"] = evaluation
+        kept["calls"] = [found for call in _list(grace, "calls") if (found := _call_before(call, step)) is not None]
+        models = [call for call in _list(grace, "model_calls") if isinstance(call, Mapping)]
+        known = [call for call in models if type(call.get("step")) is int and call["step"] < step]
+        if known:
+            kept["model_calls"] = known
+        metadata = document.get("metadata")
+        facts = metadata if isinstance(metadata, Mapping) else {}
+        return copy.deepcopy(
+            {
+                **{name: document[name] for name in ("@context", "@type", "id", "task") if name in document},
+                "metadata": {**facts, "success": True, "quality_score": 0.0},
+                "steps": _list(document, "steps")[:step],
+                "outcome": {"result_summary": "", "confidence": 0.5},
+                "grace": kept,
+            }
+        )
 
 
 def _call_before(call: object, step: int) -> Document | None:

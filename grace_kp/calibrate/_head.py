@@ -1,23 +1,156 @@
-"""The learned confidence of one moment: columns, a regression, and the calibration of its log-odds. Fitted in `_fit`, used in `_profile`.
+"""The learned confidence of one moment: columns of features, a regression, the calibration of its log-odds, and their explanation in words.
 
-Also the schema of profiles in files, and the error for a file that cannot be used.
+Heads are fitted in `_fit` and used in `_profile`.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grace_kp.calibrate._explanation import Explanation, Part
+from grace_kp.calibrate._features import FEATURES
 from grace_kp.errors import GraceError
 
 if TYPE_CHECKING:
-    from grace_kp.calibrate._columns import Columns
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
     from grace_kp.calibrate._features import Features
     from grace_kp.calibrate._logistic import Logistic
+
+    Floats = NDArray[np.float64]
+    Tools = Sequence[tuple[str, ...]]
+
+
+MAX_NAMED = 3
+_LEAST = 0.05
+"""Contributions below this many log-odds are not worth a word."""
+
+# What a high and a low value of a feature are called in a reason.
+_WORDS = {
+    "steps": ("many steps", "few steps"),
+    "thoughts": ("many thoughts", "few thoughts"),
+    "messages": ("many messages", "few messages"),
+    "recoveries": ("many recoveries", "few recoveries"),
+    "ends_with_call": ("an open call at the end", "no open call at the end"),
+    "ends_with_result": ("a result as the last step", "no result as the last step"),
+    "since_call": ("a last call long ago", "a call shortly before"),
+    "latency": ("slow steps", "fast steps"),
+    "calls": ("many calls", "few calls"),
+    "tools": ("many tools", "few tools"),
+    "tool_variety": ("varied tools", "the same tools again"),
+    "repeated_calls": ("repeated calls", "few repeated calls"),
+    "arguments": ("long arguments", "short arguments"),
+    "errors": ("many errors", "few errors"),
+    "error_rate": ("a high share of errors", "a low share of errors"),
+    "error_at_end": ("an error in the last call", "no error in the last call"),
+    "trouble": ("results that name problems", "few results that name problems"),
+    "empty_results": ("empty results", "few empty results"),
+    "repeated_results": ("repeated results", "few repeated results"),
+    "objective_length": ("a long objective", "a short objective"),
+    "result_length": ("long results", "short results"),
+    "last_result_length": ("a long last result", "a short last result"),
+    "message_length": ("long messages", "short messages"),
+    "messages_length": ("long messages in all", "short messages in all"),
+    "thanks": ("thanks in the last message", "no thanks in the last message"),
+    "thought_length": ("long thoughts", "short thoughts"),
+    "doubt": ("doubt in thoughts", "little doubt in thoughts"),
+    "last_doubt": ("doubt in the last thought", "no doubt in the last thought"),
+    "apologies": ("apologies in thoughts", "few apologies in thoughts"),
+    "answer_length": ("a long answer", "a short answer"),
+    "hedging": ("hedging", "little hedging"),
+    "refusal": ("words of refusal", "few words of refusal"),
+    "asks": ("a question at the end", "no question at the end"),
+    "numbers": ("many numbers in the answer", "few numbers in the answer"),
+    "answer_is_error": ("an error as the answer", "no error as the answer"),
+    "stated": ("a high stated confidence", "a low stated confidence"),
+    "grounding": ("an answer in the words of the results", "an answer in other words than the results"),
+    "on_topic": ("an answer in the words of the objective", "an answer in other words than the objective"),
+    "search_quality": ("good search results", "poor search results"),
+    "search_average": ("a high mean search score", "a low mean search score"),
+    "search_results": ("many search results", "few search results"),
+    "sources": ("many sources", "few sources"),
+    "self_evaluation": ("a good self-evaluation", "a poor self-evaluation"),
+    "coverage": ("a good coverage of the query", "a poor coverage of the query"),
+    "agreement": ("sources that agree", "sources that disagree"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one feature, tool or missing value adds to a prediction."""
+
+    name: str
+    """The feature; `missing:…` for its lack, `tool:…` for a tool that was called or not."""
+    value: float | None
+    """The value of the feature; None where it is missing. For a lack or a tool, 1.0 if it is there and 0.0 if not."""
+    contribution: float
+    """Log-odds that it adds; above 0 it raises the confidence. An average value adds 0."""
+    is_high: bool
+    """Whether the value is above the mean of the fitted runs."""
+
+    @property
+    def words(self) -> str:
+        """The value in words: "few errors"."""
+        kind, _, rest = self.name.partition(":")
+        if kind == "tool":
+            return f"{rest} was called" if self.is_high else f"{rest} was not called"
+        if kind == "missing":
+            return f"no {_noun(rest)}" if self.is_high else f"a known {_noun(rest)}"
+        high, low = _WORDS.get(self.name, (f"high {_noun(self.name)}", f"low {_noun(self.name)}"))
+        return high if self.is_high else low
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A prediction and its parts. `intercept` and the contributions add up to `logit`; with `calibration` they give `confidence`."""
+
+    confidence: float
+    """The prediction, 0 to 1."""
+    moment: str
+    intercept: float
+    """Log-odds of a run whose features are all average."""
+    parts: tuple[Part, ...]
+    """In the order of the columns."""
+    logit: float
+    """Log-odds before calibration."""
+    calibration: float
+    """Log-odds that the calibration adds."""
+    runs: int
+    """Number of runs that the profile was fitted on."""
+
+    @property
+    def largest(self) -> tuple[Part, ...]:
+        """The parts, those with the largest contributions first; those that are shown as equal by name."""
+        # The last bits of a fit differ between processors, and must not change what a person reads.
+        return tuple(sorted(self.parts, key=lambda part: (-round(abs(part.contribution), 1), part.name)))
+
+    @property
+    def contributions(self) -> dict[str, float]:
+        """Everything that adds up to the log-odds of the confidence, by name: `intercept`, the parts, and `calibration`."""
+        parts = {part.name: part.contribution for part in self.parts}
+        return {"intercept": self.intercept, **parts, "calibration": self.calibration}
+
+    @property
+    def reason(self) -> str:
+        """One sentence: the largest contributions in each direction."""
+        raised = [part for part in self.largest if part.contribution >= _LEAST][:MAX_NAMED]
+        lowered = [part for part in self.largest if part.contribution <= -_LEAST][:MAX_NAMED]
+        named = [f"{verb} by {_listed(parts)}" for verb, parts in (("raised", raised), ("lowered", lowered)) if parts]
+        return f"Learned from {self.runs} runs: {'; '.join(named) or 'nothing stands out'}"
+
+
+def _listed(parts: list[Part]) -> str:
+    return ", ".join(f"{part.words} ({part.contribution:+.1f})".replace("-", "−") for part in parts)
+
+
+def _noun(name: str) -> str:
+    return name.replace("_", " ")
 
 
 SCHEMA = "grace_kp/calibrated-profile"
@@ -98,3 +231,169 @@ def _value(name: str, values: dict[str, float | None], tools: tuple[str, ...]) -
     if kind == "tool":
         return float(rest in tools)
     return float(values[rest] is None) if kind == "missing" else values[name]
+
+
+MAX_TOOLS = 24
+LEAST_SHARE = 0.05
+"""A tool, or a lack, has a column of its own if at least this share of the runs has it, and at least this share does not."""
+LEAST_RUNS = 5
+TAIL = 0.05
+"""Share of the runs at each end of a feature whose values count as the value where that end begins."""
+FLAT = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """How features become columns. All arrays have one entry per column."""
+
+    names: tuple[str, ...]
+    """`steps` for a feature, `missing:search_quality` for a lack, `tool:search` for a tool."""
+    fill: Floats
+    """What stands for a missing value."""
+    centre: Floats
+    scale: Floats
+    low: Floats
+    """Where the lowest twentieth of the fitted runs ends; whatever is below counts as this."""
+    high: Floats
+    _places: NDArray[np.intp]
+    """The place of the feature of a column; -1 for a tool."""
+    _is_lack: NDArray[np.bool_]
+    _tools: tuple[str, ...]
+
+    @classmethod
+    def build(cls, names: Sequence[str], figures: Floats) -> Columns:
+        """Return columns from their names and the rows fill, centre, scale, low and high.
+
+        Raises:
+            ValueError: a name is none of a column.
+        """
+        places, lacks, tools = [], [], []
+        for name in names:
+            kind, _, rest = name.rpartition(":") if not name.startswith("tool:") else ("tool", "", name[5:])
+            if kind == "tool":
+                tools.append(rest)
+            elif kind not in {"", "missing"} or rest not in FEATURES or tools:
+                raise ValueError(f"{name!r} is no feature of this version")
+            places.append(-1 if kind == "tool" else FEATURES.index(rest))
+            lacks.append(kind == "missing")
+        fill, centre, scale, low, high = figures
+        kinds = np.array(places, dtype=np.intp), np.array(lacks, dtype=bool), tuple(tools)
+        return cls(tuple(names), fill, centre, scale, low, high, *kinds)
+
+    @classmethod
+    def fit(cls, matrix: Floats, tools: Tools) -> Columns:
+        """Choose the columns for runs and measure their means and spreads.
+
+        Args:
+            matrix: the features, (n, len(FEATURES)), NaN where missing.
+            tools: the distinct tools of each run.
+        """
+        count = len(matrix)
+        least = max(LEAST_RUNS, LEAST_SHARE * count)
+        lack = np.isnan(matrix)
+        lacking = lack.sum(axis=0)
+        varying = [place for place in range(len(FEATURES)) if lacking[place] < count]
+        # Features that are missing together share a column.
+        patterns = {
+            lack[:, place].tobytes(): place for place in reversed(varying) if least <= lacking[place] <= count - least
+        }
+        called = Counter(name for names in tools for name in names)
+        frequent = [name for name, runs in called.most_common(MAX_TOOLS) if least <= runs <= count - least]
+        names = [FEATURES[place] for place in varying]
+        names += [f"missing:{FEATURES[place]}" for place in sorted(patterns.values())]
+        names += [f"tool:{name}" for name in sorted(frequent)]
+        blank = np.zeros((5, len(names)))
+        blank[0, : len(varying)] = [np.nanmean(matrix[:, place]) for place in varying]
+        blank[2], blank[3], blank[4] = 1.0, -np.inf, np.inf
+        values = cls.build(names, blank).rows(matrix, tools)
+        low, high = np.quantile(values, (TAIL, 1 - TAIL), axis=0)
+        # Rare marks are all tail.
+        rare = high - low <= FLAT
+        blank[3], blank[4] = np.where(rare, values.min(axis=0), low), np.where(rare, values.max(axis=0), high)
+        values = np.clip(values, blank[3], blank[4])
+        spread = values.std(axis=0)
+        blank[1], blank[2] = values.mean(axis=0), np.where(spread > FLAT, spread, 1.0)
+        moving = spread > FLAT
+        return cls.build([name for name, moves in zip(names, moving, strict=True) if moves], blank[:, moving])
+
+    def rows(self, matrix: Floats, tools: Tools) -> Floats:
+        """Return the columns of runs, (n, len(names)), in units of their spread."""
+        values = matrix[:, self._places]
+        lack = np.isnan(values)
+        values = np.where(self._is_lack, lack, np.where(lack, self.fill, values))
+        first = len(self.names) - len(self._tools)
+        for offset, name in enumerate(self._tools):
+            values[:, first + offset] = [name in names for names in tools]
+        return np.asarray((np.clip(values, self.low, self.high) - self.centre) / self.scale)
+
+    def row(self, features: Features) -> Floats:
+        """Return the columns of a run, as `rows` does."""
+        rows = self.rows(np.array([features.values], dtype=np.float64), [features.tools])
+        return rows.reshape(-1)
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Return the JSON form, one object per column."""
+        return [
+            {"name": name, "fill": fill, "centre": centre, "scale": scale, "low": low, "high": high}
+            for name, fill, centre, scale, low, high in zip(
+                self.names,
+                *(row.tolist() for row in (self.fill, self.centre, self.scale, self.low, self.high)),
+                strict=True,
+            )
+        ]
+
+
+def matrix_of(rows: Sequence[Features]) -> Floats:
+    """Return features as an array, NaN where missing."""
+    return np.array([row.values for row in rows], dtype=np.float64).reshape(len(rows), len(FEATURES))
+
+
+# How a feature is measured, which decides what one step of it is. Counts and lengths are logarithms of 1 + n.
+_SHARES = frozenset({
+    "tool_variety", "repeated_calls", "error_rate", "trouble", "empty_results", "repeated_results", "stated", "grounding",
+    "on_topic", "search_quality", "search_average", "self_evaluation", "coverage", "agreement",
+})  # fmt: skip
+_FLAGS = frozenset({"ends_with_call", "ends_with_result", "error_at_end", "asks", "answer_is_error"})
+_MEANS = frozenset({"doubt", "apologies"})
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What one feature does to the confidence."""
+
+    name: str
+    words: str
+    """The feature in words: "many errors"."""
+    step: str
+    """The change that `odds` refers to: "twice as much"."""
+    odds: float
+    """Factor by which this change multiplies the odds of being right."""
+    spread: float
+    """Log-odds that a change by one standard deviation of the fitted runs adds. Weights can be compared by it."""
+
+
+def weights_of_head(head: Head) -> tuple[Weight, ...]:
+    """Return the weights of a head, those with the largest effect first. Calibration is included."""
+    columns = head.columns
+    found = []
+    ranges = (columns.high - columns.low).tolist()
+    for name, weight, scale, width in zip(
+        columns.names, head.regression.weights.tolist(), columns.scale.tolist(), ranges, strict=True
+    ):
+        spread = head.slope * weight
+        step, size = _step(name)
+        if size > width:  # beyond the fitted runs a value counts as the nearest of theirs
+            step, size = "from the lowest to the highest", width
+        found.append(Weight(name, Part(name, None, 0.0, True).words, step, math.exp(spread / scale * size), spread))
+    return tuple(sorted(found, key=lambda each: -abs(each.spread)))
+
+
+def _step(name: str) -> tuple[str, float]:
+    """Return the step of a feature in words, and as a difference of its value."""
+    if ":" in name or name in _FLAGS:
+        return "yes instead of no", 1.0
+    if name in _SHARES:
+        return "0.1 more", 0.1
+    if name in _MEANS:
+        return "1 more per text", 1.0
+    return "twice as much", math.log(2)

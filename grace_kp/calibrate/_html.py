@@ -63,17 +63,6 @@ def assessment_html(found: Assessed, groups: Mapping[Any, Assessed]) -> str:
     return f"{quality_table({'all runs': found}, 'sample')}{bars}{by_group}"
 
 
-def bins_table(found: Iterable[tuple[str, Iterable[Any]]]) -> str:
-    """Return reliability diagrams in numbers, folded: the name of each confidence with its bins."""
-    rows = [
-        (name, f"{each.low:.1f} to {each.high:.1f}", f"{each.n:,}", f"{each.confidence:.3f}", f"{each.accuracy:.3f}")
-        for name, bins in found
-        for each in bins
-    ]
-    whole = table(("confidence", "bin", "runs", "mean confidence", "share correct"), rows)
-    return f"<details><summary>The diagram in numbers</summary>{whole}</details>"
-
-
 def _bars(bins: Iterable[Any]) -> str:
     rows = "".join(
         f"<dt>{each.low:.1f} to {each.high:.1f}, {each.n:,} runs</dt><dd>{each.accuracy:.0%} correct</dd>"

@@ -1,14 +1,15 @@
 """The label of one trace: which of the statements about a run counts, and how probable it was that there would be one.
 
-A label states whether a run was right. Most labels are feedback. The other sources are read from the trace only if they are named, because none
-of them says by itself that the run was right.
+A label states whether a run was right. Most labels are feedback. The other sources are read from the trace only if they are named, because
+none of them shows by itself that the run was right.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.calibrate._facts import task_of
 from grace_kp.errors import brief, is_unit
@@ -17,9 +18,10 @@ from grace_kp.levels import waits
 from grace_kp.store import IMPORT, PROGRAM, by_precedence, precedence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from grace_kp.trace import DecisionRecord, ReasoningTrace
+
 
 APPROVAL, AUDIT, IMPORTED, OUTCOME, OWN, SCORER = "approval", "audit", "imported", "outcome", "own", "scorer:"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}", re.ASCII)
@@ -229,3 +231,59 @@ _DERIVED: Mapping[str, Callable[[ReasoningTrace], bool | float | None]] = {
     OUTCOME: _executed,
     OWN: _own,
 }
+
+
+_END = object()
+T = TypeVar("T")
+
+
+def feedback_in(grace: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the readable entries of `grace.feedback`, oldest first."""
+    entries = grace.get("feedback")
+    return [
+        entry
+        for entry in (entries if isinstance(entries, list) else ())
+        if isinstance(entry, Mapping)
+        and isinstance(entry.get("source"), str)
+        and correctness(entry.get("correct")) is not None
+    ]
+
+
+def label_in(grace: Mapping[str, Any]) -> float | None:
+    """Return the label of a run that counts, 1 for right and 0 for wrong; approvals and labels of imported files are none. None without a label.
+
+    It is the label that `cal.labels` takes with `volunteered=True`, without its weight.
+    """
+    entries = by_precedence(feedback_in(grace), grace.get("user"))
+    stated = [entry for entry in entries if counts_unnamed(entry.get("source"))]
+    return correctness(stated[-1]["correct"]) if stated else None
+
+
+def correctness(value: object) -> float | None:
+    """Return True, False or a number from 0 to 1 as a number; None for anything else."""
+    return float(value) if isinstance(value, bool) or is_unit(value) else None
+
+
+def aligned_labels(traces: Iterable[T], labels: Iterable[object] | None) -> Iterator[tuple[T, float | None]]:
+    """Yield each trace with its label; without labels, with None.
+
+    Raises:
+        ValueError: a label is no label, or there are not as many as traces.
+    """
+    if labels is None:
+        yield from ((trace, None) for trace in traces)
+        return
+    stated = iter(labels)
+    count = 0
+    for count, trace in enumerate(traces, 1):
+        value = next(stated, _END)
+        if value is _END:
+            raise ValueError(f"there are {count - 1:,} labels and more traces; pass None for a run without a label")
+        # The truth values of numpy are no bool.
+        value = value.item() if hasattr(value, "item") else value
+        label = correctness(value)
+        if value is not None and label is None:
+            raise ValueError(f"label {count:,} must be True, False, None or a number from 0 to 1 (got {brief(value)})")
+        yield trace, label
+    if next(stated, _END) is not _END:
+        raise ValueError(f"there are {count:,} traces and more labels; labels must be aligned with the traces")

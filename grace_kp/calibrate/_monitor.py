@@ -1,7 +1,7 @@
 """A monitor of promised error rates: it takes labels as they come, and raises an alarm when a promise is refuted.
 
-It may be looked at after every label. It knows no traces and no stores; `runtime` feeds it and keeps its state. It is no detector of
-drift: it sees errors only, and is silent as long as the promise holds (see `drift` for changed inputs).
+It may be looked at after every label. It knows neither traces nor stores; `runtime` feeds it and keeps its state. It sees errors only,
+and is silent as long as the promise holds; `drift` finds changed inputs.
 """
 
 from __future__ import annotations
@@ -11,15 +11,78 @@ import threading
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import asdict
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
 
-from grace_kp.calibrate._alarm import ALL, LEVELS, Alarm
 from grace_kp.calibrate._betting import interval, log_wealth, log_wealth_bound, start_capital
-from grace_kp.calibrate._weeks import name_of, number_of, week_of
 from grace_kp.errors import brief
+from grace_kp.levels import InterventionLevel
+
+LEVELS = tuple(str(level) for level in InterventionLevel)
+ALL = "*"
+"""All actions together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """A promise that labels refute. While all promises hold, an alarm is ever raised with probability at most delta."""
+
+    level: str
+    """The promised level. Labels of actions at this level or a milder one count for it."""
+    action: str
+    """The action class; `*` stands for all actions together."""
+    risk: float
+    """The promised error rate."""
+    n: int
+    """Labels that counted since `since`."""
+    errors: int
+    """How many of them were wrong."""
+    rate: float
+    """Their error rate, each label counted with its weight."""
+    low: float
+    """The error rates from `low` to `high` are compatible with these labels, at every look, with probability 1 − delta."""
+    high: float
+    wealth: float
+    """Capital of a bettor against the promise who began with 1. The alarm was raised at 1 / (the level's part of delta)."""
+    since: str
+    """The ISO week from which on the labels speak most clearly against the promise."""
+    at: str
+    """When the alarm was raised, in ISO 8601."""
+
+    def concerns(self, level: str, action: str) -> bool:
+        """Return whether the refuted promise is about an action at this level: of this class or all, at this level or a milder one."""
+        return self.action in (action, ALL) and LEVELS.index(level) <= LEVELS.index(self.level)
+
+    def __str__(self) -> str:
+        scope = "all actions" if self.action == ALL else f"action {self.action!r}"
+        return (
+            f"{scope}, {self.level}: {self.errors:,} of {self.n:,} labels since {self.since} are wrong "
+            f"({self.rate:.1%}, plausible are {self.low:.1%} to {self.high:.1%}); promised was at most {self.risk:.1%}"
+        )
+
+
+def number_of(week: str) -> int:
+    """Return a running number for an ISO week such as 2026-W47.
+
+    Raises:
+        ValueError: there is no such week.
+    """
+    year, _, number = week.partition("-W")
+    return date.fromisocalendar(int(year), int(number), 1).toordinal() // 7
+
+
+def name_of(number: int) -> str:
+    """Return the week with a running number."""
+    return week_of(date.fromordinal(number * 7 + 1))
+
+
+def week_of(day: date) -> str:
+    """Return the week of a day, or of a moment in UTC."""
+    year, week, _ = (day.astimezone(UTC) if isinstance(day, datetime) else day).isocalendar()
+    return f"{year:04d}-W{week:02d}"
+
 
 if TYPE_CHECKING:
     _Weeks = dict[str, dict[str, dict[float, list[int]]]]

@@ -1,18 +1,22 @@
-"""Confidences of labelled runs by profiles that were not fitted on their tasks: of tasks that are held back, or by cross-validation."""
+"""Confidences of labelled runs by profiles that were not fitted on their tasks: of tasks that are held back, or by cross-validation.
+
+Beside them are the two baselines that a learned confidence must beat: the formula `grace`, and a regression on the number of steps alone.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grace_kp.calibrate._baselines import formula_confidence, length_confidences
-from grace_kp.calibrate._crossval import FOLDS, group_folds
-from grace_kp.calibrate._features import features
-from grace_kp.calibrate._fit import action_places, fit
+from grace_kp.calibrate._features import FEATURES, features, finished_calls, transcript_of
+from grace_kp.calibrate._fit import FOLDS, PENALTIES, action_places, fit, group_folds
+from grace_kp.calibrate._head import Columns
+from grace_kp.calibrate._logistic import fit_logistic, probability
 from grace_kp.calibrate._samples import group_numbers
+from grace_kp.confidence import PROFILES, factors_from_trace
 from grace_kp.errors import brief
 
 if TYPE_CHECKING:
@@ -20,12 +24,62 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from grace_kp.calibrate._features import Moment
+    from grace_kp.calibrate._features import Features, Moment
     from grace_kp.calibrate._labels import Labels
     from grace_kp.calibrate._profile import CalibratedProfile
 
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
+
+_LENGTH = FEATURES.index("steps")
+
+
+def formula_confidence(document: Mapping[str, Any], upto: int | None, seen: Features) -> float:
+    """Return the confidence of a run by the formula `grace`, 0 to 1.
+
+    Args:
+        document: the run.
+        upto: number of steps that exist when the decision is made; None for a run that has ended.
+        seen: its features at that moment, which hold the judgements.
+    """
+    if upto is not None:
+        calls = finished_calls(transcript_of(document, has_ended=False, upto=upto))
+        recorded = isinstance((document.get("grace") or {}).get("calls"), list)
+        document = {"steps": (document.get("steps") or [])[:upto], "grace": {"calls": calls} if recorded else {}}
+    factors = factors_from_trace(document)
+    values = seen.as_dict()
+    own, coverage, agreement = (values[name] for name in ("self_evaluation", "coverage", "agreement"))
+    if own is not None:
+        factors = replace(factors, llm_self_confidence=own, self_evaluated=True)
+    if coverage is not None:
+        factors = replace(factors, query_coverage=coverage, coverage_evaluated=True)
+    if agreement is not None and factors.source_count > 1:
+        factors = replace(factors, source_agreement=agreement, agreement_evaluated=True)
+    return PROFILES["grace"].calculate(factors).score
+
+
+def length_confidences(
+    fitted: Sequence[Features], labels: Floats, weights: Floats, others: Sequence[Features]
+) -> Floats:
+    """Return the confidences of other runs, 0 to 1, by a regression on the number of steps alone.
+
+    Args:
+        fitted: the features of the runs to fit on.
+        labels: their labels, 0 to 1.
+        weights: their weights.
+        others: the features of the runs to predict.
+    """
+    matrix, rest = _lengths(fitted), _lengths(others)
+    columns = Columns.fit(matrix, [()] * len(matrix))
+    regression = fit_logistic(columns.rows(matrix, [()] * len(matrix)), labels, PENALTIES[-1], weights=weights)
+    return probability(regression.logits(columns.rows(rest, [()] * len(rest))))
+
+
+def _lengths(rows: Sequence[Features]) -> Floats:
+    matrix = np.full((len(rows), len(FEATURES)), np.nan)
+    matrix[:, _LENGTH] = [row.values[_LENGTH] for row in rows]
+    return matrix
+
 
 LEARNED, FORMULA, LENGTH = "learned", "formula grace", "run length"
 

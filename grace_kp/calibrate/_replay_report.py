@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.calibrate._comparison import OUTCOMES, Difference, PolicyFigures, Share
-from grace_kp.pages import printable
+from grace_kp.pages import count_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -96,11 +96,11 @@ class Replayed:
             )
         if self.partly_right:
             found.append(
-                f"{_counted(self.partly_right, 'decision')} with a label between 0 and 1, which counts as neither right nor wrong"
+                f"{count_text(self.partly_right, 'decision')} with a label between 0 and 1, which counts as neither right nor wrong"
             )
         if self.decisions > self.runs:
             found.append(
-                f"{self.decisions:,} decisions come from {_counted(self.runs, 'run')}; a label is that of the whole run, and the exact intervals "
+                f"{self.decisions:,} decisions come from {count_text(self.runs, 'run')}; a label is that of the whole run, and the exact intervals "
                 "take decisions for independent"
             )
         found += [
@@ -141,7 +141,7 @@ class Replayed:
         if not self.decisions:
             yield f"{title}: none that can be replayed"
         else:
-            yield f"{title}: {_counted(self.decisions, 'decision')} of {_counted(self.runs, 'run')}, {self.right:,} right, {self.wrong:,} wrong"
+            yield f"{title}: {count_text(self.decisions, 'decision')} of {count_text(self.runs, 'run')}, {self.right:,} right, {self.wrong:,} wrong"
             yield from self._figures(shown)
             yield from self._differences()
         for note in self.notes:
@@ -172,9 +172,9 @@ class Replayed:
                 yield f"    {_EFFECTS[name]:<32}{difference}"
         if self.a is None or self.b is None:
             return
-        runs = f"in {_counted(self.differing_runs, 'run')}"
+        runs = f"in {count_text(self.differing_runs, 'run')}"
         yield (
-            f"  the levels differ for {_counted(self.differing, 'decision')} {runs}"
+            f"  the levels differ for {count_text(self.differing, 'decision')} {runs}"
             if self.differing
             else "  the levels never differ"
         )
@@ -210,15 +210,15 @@ class ReplayReport:
 
     def summary(self) -> str:
         """Return the report as text of at most 80 columns, notes aside."""
-        lines = [f"{_counted(self.traces, 'trace')}"]
+        lines = [count_text(self.traces, "trace")]
         for letter, count in (("A", self.mismatched_a), ("B", self.mismatched_b)):
             if count:
                 lines.append(
-                    f"note: {_counted(count, 'trace')} of another agent, model or tool than those that the profile of {letter} was fitted on"
+                    f"note: {count_text(count, 'trace')} of another agent, model or tool than those that the profile of {letter} was fitted on"
                 )
         if self.fitted:
             lines.append(
-                f"note: {_counted(self.fitted, 'trace')} left out, because a profile was fitted on them; include_fitted=True or "
+                f"note: {count_text(self.fitted, 'trace')} left out, because a profile was fitted on them; include_fitted=True or "
                 "--include-fitted replays them, too"
             )
         lines += [
@@ -240,10 +240,6 @@ class ReplayReport:
 
 def _line(label: str, cells: list[str]) -> str:
     return f"  {label:<{LABEL}}{''.join(f'{cell:<{CELL}}' for cell in cells)}".rstrip()
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _short(text: str, width: int) -> str:

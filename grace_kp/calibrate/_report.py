@@ -1,18 +1,14 @@
-"""A calibration as an HTML page: what was measured, what the thresholds promise and what they do not, in plain words, tables and diagrams.
-
-Every diagram stands beside a table of the same numbers. Without matplotlib the page has the tables alone, and says so.
-"""
+"""A calibration as an HTML page: what was measured, what the thresholds promise and what they do not, in plain words, tables and diagrams."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from grace_kp.calibrate._diagrams import reliability, risk_and_coverage
-from grace_kp.calibrate._html import bins_table, list_html, quality_table, threshold_table, with_interval
-from grace_kp.calibrate._meanings import weights_of_head
+from grace_kp.calibrate._head import weights_of_head
+from grace_kp.calibrate._html import list_html, quality_table, threshold_table, with_interval
 from grace_kp.calibrate._predictions import FORMULA, LEARNED
 from grace_kp.calibrate._risk import OVERALL
-from grace_kp.pages import can_draw, page, safe, table
+from grace_kp.pages import Curve, Plane, Rule, curves, page, safe, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,12 +16,13 @@ if TYPE_CHECKING:
     from grace_kp.calibrate._assess import Assessment
     from grace_kp.calibrate._calibration import Calibration
 
+FIRST_SHARES = 0.05
+"""Coverage below which the share of errors rests on few runs, and does not decide how high the diagram is."""
 MAX_WEIGHTS = 25
 """Weights that are shown at once; the others can be unfolded."""
 MAX_NAMES = 12
 FEW = 30
 """Runs below which the figures of a group say next to nothing."""
-NO_PLOTS = "There are no diagrams, because matplotlib is not installed: pip install 'grace-kp[calibration]'. The tables hold the same numbers."
 
 
 def calibration_page(calibration: Calibration, title: str = "Calibration") -> str:
@@ -35,24 +32,20 @@ def calibration_page(calibration: Calibration, title: str = "Calibration") -> st
         calibration: from `calibrate_runs`.
         title: plain text.
     """
-    draws = can_draw()
     parts = [
         *(f'<p class="verdict">Do not use this profile: {safe(each)}.</p>' for each in calibration.objections),
         f'<p class="verdict">{safe(_verdict(calibration))}</p>',
         f"<p>{safe(_basis(calibration))}</p>",
-        "" if draws else f'<p class="note">{safe(NO_PLOTS)}</p>',
         "<h2>Thresholds and what they promise</h2>",
         f"<p>{safe(calibration.promise.in_words)}</p>",
         _threshold_table(calibration),
-        risk_and_coverage(calibration) if draws else "",
-        _curve_table(calibration),
+        _risk_plot(calibration),
         "<h2>What this does not promise</h2>",
         list_html(_limits(calibration)),
         "<h2>Does the confidence mean what it says?</h2>",
         quality_table(calibration.assessments, "confidence"),
         f"<p>{safe(_LEGEND)}</p>",
-        reliability(calibration) if draws else "",
-        _bins_table(calibration),
+        _reliability_plot(calibration),
         *(_group_table(kind, found) for kind, found in calibration.by_group.items()),
         "<h2>What raises and lowers it</h2>",
         _weights(calibration),
@@ -103,20 +96,6 @@ def _threshold_table(calibration: Calibration) -> str:
     return threshold_table(rows, calibration.thresholds.n)
 
 
-def _curve_table(calibration: Calibration) -> str:
-    curve, formula = calibration.curves[LEARNED], calibration.curves[FORMULA]
-    rows = []
-    for tenth in range(1, 11):
-        found = [_at(each, tenth / 10) for each in (curve, formula)]
-        rows.append((f"{tenth / 10:.0%}", *(f"{x:.0%}: {y:.3f}" for x, y in found)))
-    whole = table(("coverage of at least", LEARNED, FORMULA), rows, caption="Coverage, and the share wrong there")
-    return f"<details><summary>The curve in numbers</summary>{whole}</details>"
-
-
-def _at(curve: Sequence[tuple[float, float]], coverage: float) -> tuple[float, float]:
-    return next(((x, y) for x, y in curve if x >= coverage - 1e-9), curve[-1])
-
-
 def _limits(calibration: Calibration) -> list[str]:
     promise, sample = calibration.promise, calibration.sample
     found = [
@@ -154,14 +133,57 @@ def _limits(calibration: Calibration) -> list[str]:
     return found
 
 
+def _reliability_plot(calibration: Calibration) -> str:
+    """Return the share of correct runs against confidence, for the learned confidence and the formula."""
+    found = []
+    for name in (LEARNED, FORMULA):
+        bins = calibration.assessments[name].bins
+        points = [(each.confidence, each.accuracy) for each in bins]
+        runs = [each.n for each in bins]
+        found.append(Curve(name=name, points=points, sizes=runs, notes=[f"{count:,}" for count in runs]))
+    unit = (0.0, 1.0)
+    plane = Plane(x="confidence", y="share correct", x_range=unit, y_range=unit, diagonal="as stated", note="runs")
+    caption = "Below the dotted line the confidence promises too much. Larger points stand for more runs."
+    return curves("Reliability", found, plane, caption=caption)
+
+
+def _risk_plot(calibration: Calibration) -> str:
+    """Return risk against coverage, with the chosen thresholds, the bounds of their risks and the promised risks."""
+    levels = calibration.levels
+    found = [Curve(name=name, points=points) for name, points in calibration.curves.items()]
+    chosen = [each for each in levels if each.threshold is not None]
+    if chosen:
+        found.append(
+            Curve(
+                name="chosen thresholds",
+                points=[(each.coverage, each.share_wrong) for each in chosen],
+                band=[(each.share_wrong, each.bound or 0.0) for each in chosen],
+                notes=[f"{each.level} from {each.threshold:.3f}" for each in chosen],
+                is_joined=False,
+            )
+        )
+    shares = [y for points in calibration.curves.values() for x, y in points if x > FIRST_SHARES]
+    highest = max(*shares, *(each.risk for each in levels), *(each.bound or 0.0 for each in levels))
+    whose = "of all" if calibration.promise.kind == OVERALL else "of these"
+    plane = Plane(
+        x="coverage: share of runs that act",
+        y=f"share wrong, {whose}",
+        x_range=(0.0, 1.0),
+        y_range=(0.0, min(1.0, 1.1 * highest)),
+        rules=[Rule(each.risk, f"{each.level} {each.risk:g}") for each in levels],
+        note="threshold",
+    )
+    caption = (
+        "From strict thresholds on the left to mild ones on the right. A triangle marks the share of errors at a chosen threshold. "
+        "Its band ends at the bound of the risk, and the dotted lines are the promised risks."
+    )
+    return curves("Risk and coverage", found, plane, caption=caption)
+
+
 def _group_table(kind: str, found: Mapping[str, Assessment]) -> str:
     few = any(each.n < FEW for each in found.values())
     note = f"<p>Groups of fewer than {FEW} runs say next to nothing.</p>" if few else ""
     return f"<h2>The learned confidence by {kind}</h2>{quality_table(found, kind)}{note}"
-
-
-def _bins_table(calibration: Calibration) -> str:
-    return bins_table((name, calibration.assessments[name].bins) for name in (LEARNED, FORMULA))
 
 
 def _weights(calibration: Calibration) -> str:

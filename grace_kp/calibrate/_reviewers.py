@@ -1,7 +1,7 @@
 """Reviewers: how many questions each person answered and how, how long it took, and whether people agree with each other.
 
-Nobody is ranked or judged. How a run ended says nothing about its reviewer: it may fail for another reason than the approved action, and a
-refused action did not run at all.
+It compares no reviewer with the result of a run. A run may fail for another reason than the approved action, and a refused action did not
+run at all. Labels that people gave to runs are not part of the report.
 """
 
 from __future__ import annotations
@@ -11,138 +11,252 @@ import math
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from grace_kp.calibrate._agreement import agreement_of
 from grace_kp.calibrate._comparison import Share
 from grace_kp.calibrate._gated import gated_actions, grace_of
-from grace_kp.calibrate._label_sources import counts_unnamed, is_standing
-from grace_kp.calibrate._reviewer_report import Quartiles, ReviewerFigures, ReviewerReport
-from grace_kp.calibrate._run_labels import correctness, feedback_in
-from grace_kp.store import PROGRAM
+from grace_kp.calibrate._label_sources import is_standing
+from grace_kp.pages import count_text, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from grace_kp.calibrate._gated import Document
     from grace_kp.trace import DecisionRecord, ReasoningTrace
 
-APPROVED, REFUSED, MODIFIED, OTHER = range(4)
+LEAST_SHARED = 20
+"""Questions with several answers that Krippendorff's alpha needs: a few can give any value."""
+NAME = 18
+"""Width of the column of names."""
 _CATEGORIES = {
-    "proceed": APPROVED,
-    "cancel": REFUSED,
-    "modify": MODIFIED,
-    "input": OTHER,
-    "skip": OTHER,
-    "retry": OTHER,
+    "proceed": "approved",
+    "cancel": "refused",
+    "modify": "modified",
+    "input": "other",
+    "skip": "other",
+    "retry": "other",
 }
-_RIGHT, _WRONG = "right", "wrong"
+_COUNTS = ("approved", "refused", "modified", "other", "timed_out")
 
 
-def reviewers(
-    traces: Iterable[ReasoningTrace | Document],
-    *,
-    pseudonyms: bool = False,
-    seed: int = 0,
-) -> ReviewerReport:
-    """Return what is recorded about the people who answered gates and gave feedback.
+@dataclass(frozen=True, slots=True)
+class Quartiles:
+    """The middle half of some figures."""
 
-    A reviewer is a name in the record; that of a policy in code stands beside those of people. Two people answered the same question
+    count: int
+    """Number of figures."""
+    lower: float
+    median: float
+    upper: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Self | None:
+        """Return the quartiles; None without values."""
+        if not len(values):
+            return None
+        lower, median, upper = np.quantile(values, [0.25, 0.5, 0.75])
+        return cls(len(values), float(lower), float(median), float(upper))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewerFigures:
+    """What is recorded about one reviewer."""
+
+    name: str
+    approved: int
+    refused: int
+    modified: int
+    other: int
+    """All other answers: words for the agent, a skipped action, a wish for a new decision."""
+    timed_out: int
+    """Questions that ran out of time in this reviewer's name. They are not refusals."""
+    approved_share: Share
+    """Approved as shown, of all answers."""
+    seconds: Quartiles | None
+    """Time to decide, in seconds, over the answers that state it."""
+
+    @property
+    def answered(self) -> int:
+        """Number of answers."""
+        return self.approved_share.of
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "name": self.name,
+            "answered": self.answered,
+            **{name: getattr(self, name) for name in _COUNTS},
+            "approved_share": self.approved_share.to_dict(),
+            "seconds": None if self.seconds is None else self.seconds.to_dict(),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yield the share of approvals and the time to decide as lines of at most 80 columns."""
+        yield _short(self.name, 78)
+        if self.answered:
+            yield _line("approved", f"{self.approved:,} of {self.answered:,}, {self.approved_share.percent}")
+        if self.seconds is not None:
+            around = f"{self.seconds.lower:,.1f} to {self.seconds.upper:,.1f} s"
+            words = f"median {self.seconds.median:,.1f} s, middle half {around} ({self.seconds.count:,})"
+            yield _line("time to decide", words)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewerAgreement:
+    """Agreement on the questions that at least two people answered: the same action with the same arguments."""
+
+    same: Share
+    """Questions to which all who answered gave the same answer."""
+    alpha: float | None
+    """Krippendorff's alpha for nominal data: 1 is perfect, 0 is chance. None with fewer than 20 questions, or if all answers are the same."""
+
+    @classmethod
+    def of(cls, questions: Iterable[Collection[str]]) -> Self:
+        """Return the agreement over questions, each a collection of its answers."""
+        shared = [Counter(answers) for answers in questions if len(answers) > 1]
+        same = sum(len(answers) == 1 for answers in shared)
+        return cls(Share(same, len(shared)), _alpha(shared) if len(shared) >= LEAST_SHARED else None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {"same": self.same.to_dict(), "alpha": self.alpha}
+
+    def lines(self) -> Iterator[str]:
+        """Yield the agreement as lines of at most 80 columns."""
+        yield f"same question, several people: {self.same.of:,}"
+        yield _line("all agree", f"{self.same.count:,} of {self.same.of:,}, {self.same.percent}")
+        if self.alpha is not None:
+            yield _line("alpha", f"{self.alpha:.2f}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewerReport:
+    """What is recorded about all reviewers, sorted by name."""
+
+    traces: int
+    reviewers: tuple[ReviewerFigures, ...]
+    timed_out: int
+    """Questions that nobody answered in time, recorded without a name."""
+    unanswered: int
+    """Questions that could not be put to anybody."""
+    unnamed: int
+    """Answers without a name."""
+    unreadable: int
+    """Answers that cannot be read."""
+    questions: ReviewerAgreement
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        counts = ("traces", "timed_out", "unanswered", "unnamed", "unreadable")
+        return {
+            **{name: getattr(self, name) for name in counts},
+            "reviewers": [figures.to_dict() for figures in self.reviewers],
+            "questions": self.questions.to_dict(),
+        }
+
+    def summary(self) -> str:
+        """Return the report as plain lines of at most 80 columns."""
+        lines = [f"{count_text(self.traces, 'trace')}, {count_text(len(self.reviewers), 'reviewer')}"]
+        if self.reviewers:
+            lines += ["", _row("reviewer", "answers", *_COUNTS)]
+        for each in self.reviewers:
+            counts = (each.answered, *(getattr(each, name) for name in _COUNTS))
+            lines.append(_row(_short(each.name, NAME), *(f"{count:,}" for count in counts)))
+        for each in self.reviewers:
+            lines += ["", *each.lines()]
+        if self.questions.same.of:
+            lines += ["", *self.questions.lines()]
+        others = (
+            (self.timed_out, "timed out without a name; nobody refused them"),
+            (self.unanswered, "had nobody to ask"),
+            (self.unnamed, "answered without a name"),
+            (self.unreadable, "cannot be read"),
+        )
+        if any(count for count, _ in others):
+            lines += ["", *(f"{count:,} {words}" for count, words in others if count)]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+def reviewers(traces: Iterable[ReasoningTrace | Document], *, pseudonyms: bool = False) -> ReviewerReport:
+    """Return what is recorded about the people who answered gates.
+
+    A reviewer is a name in the record; the name of a policy in code is listed like that of a person. Two people answered the same question
     if the same action was proposed with the same arguments (by digest) to both.
 
     Args:
         traces: traces or their dict form; they are read once, one at a time.
         pseudonyms: show `reviewer 1`, `reviewer 2`, … instead of names.
-        seed: makes the bootstrap intervals repeatable.
 
     Raises:
         TypeError: a trace of another type.
     """
-    found = _Collection()
+    found = _Answers()
     for trace in traces:
-        grace = grace_of(trace)
         found.traces += 1
-        found.add_feedback(feedback_in(grace))
-        for action in gated_actions(grace):
+        for action in gated_actions(grace_of(trace)):
             if not isinstance(action, str):
-                found.add_answer(action.record)
-    return found.report(pseudonyms=pseudonyms, seed=seed)
+                found.add(action.record)
+    return found.report(pseudonyms=pseudonyms)
 
 
 @dataclass(slots=True)
 class _Reviewer:
-    """What is recorded about one person so far."""
+    """The answers of one person so far."""
 
-    answers: Counter[int] = field(default_factory=Counter)
-    timed_out: int = 0
+    answers: Counter[str] = field(default_factory=Counter)
+    """By category, and `timed_out`."""
     seconds: array[float] = field(default_factory=lambda: array("d"))
-    feedback: Counter[str] = field(default_factory=Counter)
 
     def figures(self, name: str) -> ReviewerFigures:
-        """Return the figures of this person."""
+        answered = self.answers.total() - self.answers["timed_out"]
         return ReviewerFigures(
             name=name,
-            approved=self.answers[APPROVED],
-            refused=self.answers[REFUSED],
-            modified=self.answers[MODIFIED],
-            other=self.answers[OTHER],
-            timed_out=self.timed_out,
-            approved_share=Share(self.answers[APPROVED], sum(self.answers.values())),
-            seconds=Quartiles.of(np.array(self.seconds)),
-            feedback={word: self.feedback[word] for word in (_RIGHT, _WRONG, "between")},
+            approved_share=Share(self.answers["approved"], answered),
+            seconds=Quartiles.of(self.seconds),
+            **{each: self.answers[each] for each in _COUNTS},
         )
 
 
 @dataclass(slots=True)
-class _Collection:
-    """What is recorded about everybody so far."""
+class _Answers:
+    """The answers of all people so far."""
 
     traces: int = 0
     people: dict[str, _Reviewer] = field(default_factory=dict)
-    unanswered: int = 0
-    timed_out: int = 0
-    unnamed: int = 0
-    unreadable: int = 0
-    _questions: dict[int, dict[str, int]] = field(default_factory=dict)
-    _rated: list[dict[str, int]] = field(default_factory=list)
+    others: Counter[str] = field(default_factory=Counter)
+    """Answers that count for no person, by the field of the report."""
+    questions: dict[int, dict[str, str]] = field(default_factory=dict)
 
-    def add_feedback(self, feedback: list[Mapping[str, Any]]) -> None:
-        """Add the labels that people gave to a run."""
-        stated: dict[str, int] = {}
-        for entry in feedback:
-            name, label = entry.get("by"), correctness(entry["correct"])
-            if not isinstance(name, str) or not name or not counts_unnamed(entry.get("source")) or entry.get(PROGRAM):
-                continue
-            self._person(name).feedback[_word(label) or "between"] += 1
-            if _word(label):
-                stated[name] = int(label or 0)
-        if len(stated) > 1:
-            self._rated.append(stated)
-
-    def add_answer(self, record: DecisionRecord) -> None:
+    def add(self, record: DecisionRecord) -> None:
         """Add the answer to a question, if it was asked and answered."""
         response = record.response
         if response is None:
-            self.unreadable += record.data.get("response") is not None
+            self.others["unreadable"] += record.data.get("response") is not None
             return
         if is_standing(record):
             return  # its author answered another question
         name = response.reviewer
         if response.timeout_reached:
             if name:
-                self._person(name).timed_out += 1
+                self._person(name).answers["timed_out"] += 1
             else:
-                self.timed_out += 1
+                self.others["timed_out"] += 1
             return
         if not name:
-            self.unanswered += response.action == "cancel"
-            self.unnamed += response.action != "cancel"
+            self.others["unanswered" if response.action == "cancel" else "unnamed"] += 1
             return
         category = _CATEGORIES.get(response.action)
         if category is None:
-            self.unreadable += 1
+            self.others["unreadable"] += 1
             return
         person = self._person(name)
         person.answers[category] += 1
@@ -151,34 +265,19 @@ class _Collection:
             person.seconds.append(milliseconds / 1_000)
         if record.digest and response.action != "retry":
             # The first answer of a person to a question counts: a second one may rest on the first.
-            self._questions.setdefault(hash((record.action, record.digest)), {}).setdefault(name, category)
+            self.questions.setdefault(hash((record.action, record.digest)), {}).setdefault(name, category)
 
     def _person(self, name: str) -> _Reviewer:
         return self.people.setdefault(name, _Reviewer())
 
-    def report(self, *, pseudonyms: bool, seed: int) -> ReviewerReport:
-        """Return the report on everybody."""
-        shown = _pseudonyms(self.people) if pseudonyms else {name: name for name in self.people}
-        figures = [person.figures(shown[name]) for name, person in self.people.items()]
-        questions, rated = (
-            agreement_of([{shown[name]: code for name, code in unit.items()} for unit in units], seed=seed)
-            for units in (self._questions.values(), self._rated)
-        )
+    def report(self, *, pseudonyms: bool) -> ReviewerReport:
+        shown = _pseudonyms(self.people) if pseudonyms else {name: name for name in sorted(self.people)}
         return ReviewerReport(
             traces=self.traces,
-            reviewers=tuple(sorted(figures, key=_order)),
-            timed_out=self.timed_out,
-            unanswered=self.unanswered,
-            unnamed=self.unnamed,
-            unreadable=self.unreadable,
-            questions=questions,
-            feedback=rated,
+            reviewers=tuple(self.people[name].figures(word) for name, word in shown.items()),
+            questions=ReviewerAgreement.of(answers.values() for answers in self.questions.values()),
+            **{each: self.others[each] for each in ("timed_out", "unanswered", "unnamed", "unreadable")},
         )
-
-
-def _word(label: float | None) -> str:
-    """Return the word for a label; empty for none, and for one between right and wrong."""
-    return {0.0: _WRONG, 1.0: _RIGHT}.get(label, "") if label is not None else ""
 
 
 def _time_of(record: DecisionRecord) -> float | None:
@@ -196,7 +295,27 @@ def _pseudonyms(names: Iterable[str]) -> dict[str, str]:
     return {name: f"reviewer {number}" for number, name in enumerate(ordered, 1)}
 
 
-def _order(figures: ReviewerFigures) -> tuple[str, int, str]:
-    """Sort by name, and pseudonyms by number."""
-    head, _, number = figures.name.rpartition(" ")
-    return (head, int(number), "") if number.isdecimal() else (figures.name, 0, "")
+def _alpha(questions: Sequence[Counter[str]]) -> float | None:
+    """Return Krippendorff's alpha (Content Analysis, 2004, chapter 11) for nominal data with any number of answers to a question."""
+    observed = sum(_disagreeing(answers) for answers in questions)
+    expected = _disagreeing(sum(questions, Counter()))
+    return 1 - observed / expected if expected else None
+
+
+def _disagreeing(answers: Counter[str]) -> float:
+    """Return the ordered pairs of different answers, divided by the number of answers less 1."""
+    total = answers.total()
+    return (total**2 - sum(count**2 for count in answers.values())) / (total - 1)
+
+
+def _line(label: str, value: str) -> str:
+    return f"  {label:<18}{value}"
+
+
+def _row(name: str, *cells: str) -> str:
+    return f"{name:<{NAME}}" + "".join(f"{cell.replace('_', ' '):>10}" for cell in cells)
+
+
+def _short(text: str, width: int) -> str:
+    text = printable(text)
+    return text if len(text) <= width else text[: width - 3] + "..."

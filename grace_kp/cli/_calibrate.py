@@ -10,7 +10,7 @@ import typer
 
 from grace_kp.cli._inputs import Unreadable, read_files
 from grace_kp.cli._lookup import StoreOption, open_for_reading
-from grace_kp.cli._output import check_writable, clean, console, progress, put_json, say_error, working
+from grace_kp.cli._output import check_writable, clean, console, progress, put_json, working
 from grace_kp.cli._page import TableColumn, TextTable, put, put_field, put_text
 from grace_kp.errors import GraceError
 
@@ -184,12 +184,8 @@ def _write(found: Calibration, out: Path | None, report: Path | None, title: str
     if report is None:
         return
     from grace_kp.calibrate import calibration_page
-    from grace_kp.errors import MissingExtra
-    from grace_kp.pages import can_draw
     from grace_kp.trace import write_whole
 
-    if not can_draw():
-        say_error(f"{MissingExtra('diagrams in the report', 'calibration')}; it has tables only")
     write_whole(report, calibration_page(found, title))
 
 

@@ -5,27 +5,30 @@ Pure computation: no I/O, no threads, no models. Models are asked in `grace_kp.j
 
 from __future__ import annotations
 
-from grace_kp.confidence._aggregator import ConfidenceAggregator
-from grace_kp.confidence._calculator import ConfidenceCalculator
-from grace_kp.confidence._decision import ActionDecision, decide
-from grace_kp.confidence._evaluation import FALLBACK_SCORE, Evaluation
 from grace_kp.confidence._evidence import (
     BEFORE,
     PARTLY_READ,
     PER_STEP,
     STILL_OPEN,
-    Evidence,
     RecordedEvidence,
+    RunEvidence,
     evidence_of_calls,
     factors_from_trace,
 )
 from grace_kp.confidence._factors import ConfidenceFactors
-from grace_kp.confidence._judgements import could_change, with_agreement, with_judgements
-from grace_kp.confidence._profiles import FOR_ENDED_RUNS, PROFILES, LearnedProfile, Profile, promise_gaps
-from grace_kp.confidence._score import NOT_EVALUATED, ConfidenceScore, part_text, penalties_text
+from grace_kp.confidence._judgements import FALLBACK_SCORE, Evaluation, could_change, with_agreement, with_judgements
+from grace_kp.confidence._profiles import (
+    FOR_ENDED_RUNS,
+    PROFILES,
+    ConfidenceCalculator,
+    LearnedProfile,
+    Profile,
+    promise_gaps,
+)
+from grace_kp.confidence._score import NOT_EVALUATED, ConfidenceAggregator, ConfidenceScore, part_text, penalties_text
 from grace_kp.confidence._score_kinds import SCORE_KINDS, UNKNOWN, ScoreKind, Scores, Unusable, checked_scores
 from grace_kp.confidence._search_results import ResultReader, SearchResults, read_results
-from grace_kp.confidence._thresholds import DynamicThresholds, Thresholds, check_thresholds
+from grace_kp.confidence._thresholds import ActionDecision, DynamicThresholds, Thresholds, check_thresholds, decide
 
 __all__ = [
     "BEFORE",
@@ -45,11 +48,11 @@ __all__ = [
     "ConfidenceScore",
     "DynamicThresholds",
     "Evaluation",
-    "Evidence",
     "LearnedProfile",
     "Profile",
     "RecordedEvidence",
     "ResultReader",
+    "RunEvidence",
     "ScoreKind",
     "Scores",
     "SearchResults",

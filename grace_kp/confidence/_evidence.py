@@ -10,8 +10,8 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.confidence._evaluation import FALLBACK_SCORE
 from grace_kp.confidence._factors import ConfidenceFactors
+from grace_kp.confidence._judgements import FALLBACK_SCORE
 from grace_kp.confidence._profiles import strict_quality
 from grace_kp.confidence._score_kinds import NONE
 from grace_kp.confidence._search_result import usable_score
@@ -36,7 +36,7 @@ _ENDED = {"ok": True, "error": False, "cancelled": False, "exited": False}
 """Statuses of a call that count for the tool; a pause or a refusal by a person does not."""
 
 
-class Evidence:
+class RunEvidence:
     """Gathers evidence while a run goes on; not for sharing between threads. Its size follows from the number of tools and searches.
 
     A retriever is a tool: pass its call to `tool_finished`, and its results to `search_finished` too.
@@ -170,7 +170,7 @@ class Evidence:
             if name is not None:
                 self._has_scores(name)
             self._has_scored_source |= bool(results.sources)
-            alone = Evidence()
+            alone = RunEvidence()
             alone._count_search(results)
             fields = alone._of_searches()
             average = fields.get("search_avg_with_unusable", fields["search_avg_score"])
@@ -248,7 +248,7 @@ class Evidence:
         """Number of searches so far with results of which none carries a score, and that are not declared to have none."""
         return self._unscored
 
-    def snapshot(self) -> Evidence:
+    def snapshot(self) -> RunEvidence:
         """Return the evidence as it is now, in constant time. More evidence may be added to the original afterwards, in any thread.
 
         More may be added to the snapshot, too, as long as nothing was added to the original since. Calls without a name may be added later.
@@ -257,7 +257,7 @@ class Evidence:
         snapshot._worst, snapshot._beyond, snapshot._shares_tools = [*self._worst], set(), True
         return snapshot
 
-    def merge(self, other: Evidence) -> None:
+    def merge(self, other: RunEvidence) -> None:
         """Add the evidence of another run, such as a nested one.
 
         Raises:
@@ -400,18 +400,18 @@ class RecordedEvidence:
             read(self.factors())
 
     def factors(self) -> ConfidenceFactors:
-        """Return what `Evidence.factors` returned."""
+        """Return what `RunEvidence.factors` returned."""
         factors = self._readings["factors"]
         agreement = FALLBACK_SCORE if _count(factors, "source_count") > 1 else 0.0
         known = {"search_made": False, **factors, "source_agreement": agreement}
         return ConfidenceFactors(**known, agreement_evaluated=False)
 
     def pessimistic(self, factors: ConfidenceFactors) -> ConfidenceFactors:
-        """Return what `Evidence.pessimistic` returned."""
+        """Return what `RunEvidence.pessimistic` returned."""
         return replace(factors, **self._readings["pessimistic"])
 
     def without_idle_calls(self, factors: ConfidenceFactors) -> ConfidenceFactors:
-        """Return what `Evidence.without_idle_calls` returned."""
+        """Return what `RunEvidence.without_idle_calls` returned."""
         return replace(factors, **self._readings["without_idle_calls"])
 
 
@@ -455,13 +455,13 @@ def factors_from_trace(trace: Mapping[str, Any] | ReasoningTrace) -> ConfidenceF
         kinds = [_kind(step) for step in trace.get("steps") or ()]
     else:
         kinds = [step.type for step in trace.steps]
-    evidence = Evidence()
+    evidence = RunEvidence()
     for ok in outcomes_of_calls(kinds):
         evidence.tool_finished(ok)
     return evidence.factors()
 
 
-def evidence_of_calls(calls: list[Any], *, since: int | None = None, per_step: int = PER_STEP) -> Evidence:
+def evidence_of_calls(calls: list[Any], *, since: int | None = None, per_step: int = PER_STEP) -> RunEvidence:
     """Return the evidence of calls as a trace holds them under `grace.calls`.
 
     Args:
@@ -469,7 +469,7 @@ def evidence_of_calls(calls: list[Any], *, since: int | None = None, per_step: i
         since: the time of step 0 for what the pessimistic reading needs: which tools failed, and when. None leaves that out.
         per_step: the time between two steps.
     """
-    evidence = Evidence()
+    evidence = RunEvidence()
     if since is None:
         _read_calls(calls, evidence)
     else:
@@ -488,7 +488,7 @@ def _kind(step: object) -> str:
     return str(step.get("type", "")) if isinstance(step, Mapping) else ""
 
 
-def _read_calls(calls: list[Any], evidence: Evidence, since: int | None = None, per_step: int = 1) -> None:
+def _read_calls(calls: list[Any], evidence: RunEvidence, since: int | None = None, per_step: int = 1) -> None:
     statuses: dict[Any, Any] | None = None
     succeeded = 0
     name: str | None = None

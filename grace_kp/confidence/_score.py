@@ -1,18 +1,19 @@
-"""A calculated confidence: the number, its sub-scores, its penalties, and their wording for people. No arithmetic."""
+"""A calculated confidence: the number, its sub-scores, its penalties, their wording for people, and the combination of several."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
 
 from grace_kp.errors import brief, check_unit
-from grace_kp.pages import penalty_text, with_fallbacks
+from grace_kp.pages import penalty_text, spaced, table, with_fallbacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from grace_kp.confidence._factors import ConfidenceFactors
+
 
 NOT_EVALUATED, NOT_SCORED = "not evaluated", "not scored"
 
@@ -74,7 +75,6 @@ class ConfidenceScore:
 
     def _repr_html_(self) -> str:
         """Return the confidence with its parts for a notebook."""
-        from grace_kp.confidence._html import contributions_html, factors_html
         from grace_kp.pages import confidence_html, notebook
 
         parts = confidence_html(
@@ -108,3 +108,97 @@ def part_text(value: float | str | None, *, not_scored: bool = False) -> str:
     if isinstance(value, str):
         return value
     return (NOT_SCORED if not_scored else NOT_EVALUATED) if value is None else f"{value:.3f}"
+
+
+MAX_CONTRIBUTIONS = 60
+"""Features that are shown, strongest first; a note gives the number of the others."""
+MAX_NAME = 80
+
+
+def contributions_html(contributions: Mapping[str, float]) -> str:
+    """Return what each feature of a learned profile added to the logarithm of the odds, strongest first; empty without any."""
+    known = [(name, value) for name, value in contributions.items() if math.isfinite(value)]
+    if not known:
+        return ""
+    known.sort(key=lambda pair: -abs(pair[1]))
+    rows = [(spaced(name)[:MAX_NAME], f"{value:+.2f}".replace("-", "−")) for name, value in known[:MAX_CONTRIBUTIONS]]
+    caption = "What each feature adds to the logarithm of the odds"
+    left_out = len(known) - MAX_CONTRIBUTIONS
+    more = f'<p class="small soft">{left_out:,} weaker ones are not shown.</p>' if left_out > 0 else ""
+    whole = table(("feature", "adds"), rows, caption=caption) + more
+    return f"<details><summary>contributions</summary>{whole}</details>"
+
+
+def factors_html(factors: ConfidenceFactors) -> str:
+    """Return the factors of a confidence as a folded table; empty for anything else."""
+    # A profile of the user's may calculate from factors of its own.
+    if type(factors).__name__ != "ConfidenceFactors":
+        return ""
+    rows = [(spaced(each.name), _text(getattr(factors, each.name))) for each in fields(factors)]
+    return f"<details><summary>factors</summary>{table(('factor', 'value'), rows, words={'value'})}</details>"
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+METHODS = ("mean", "min", "weighted")
+CRITICAL_SHARE = 0.7
+
+
+class ConfidenceAggregator:
+    """Aggregates the confidences of steps, which are numbers or ConfidenceScore objects."""
+
+    __slots__ = ()
+
+    def aggregate(
+        self, scores: Iterable[ConfidenceScore | float], method: Literal["mean", "min", "weighted"] = "mean"
+    ) -> float:
+        """Return one confidence, 0 to 1, between the lowest and the highest score; 0 when there are no scores.
+
+        Args:
+            scores: in the order of the steps.
+            method: `mean`; `min`, the weakest step; or `weighted`, with weights 1, 2, …, n.
+
+        Raises:
+            ValueError: the method is unknown, or a score is not a number from 0 to 1.
+        """
+        if method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)} (got {method!r})")
+        values = _values(scores)
+        if not values:
+            return 0.0
+        if method == "min":
+            return min(values)
+        if method == "mean":
+            mean = math.fsum(values) / len(values)
+        else:
+            n = len(values)
+            mean = math.fsum(i * value for i, value in enumerate(values, 1)) / (n * (n + 1) / 2)
+        # Rounding can move the mean of equal numbers off their value.
+        return min(max(values), max(min(values), mean))
+
+    def aggregate_with_critical_check(
+        self, scores: Iterable[ConfidenceScore | float], critical_threshold: float = 0.3
+    ) -> tuple[float, bool]:
+        """Return the mean and False; or the mean times 0.7 and True, when a score is below the threshold.
+
+        Raises:
+            ValueError: a score or the threshold is not a number from 0 to 1.
+        """
+        values = _values(scores)
+        check_unit("critical_threshold", critical_threshold)
+        mean = self.aggregate(values)
+        critical = any(value < critical_threshold for value in values)
+        return (mean * CRITICAL_SHARE, True) if critical else (mean, False)
+
+
+def _values(scores: Iterable[ConfidenceScore | float]) -> list[float]:
+    values: list[Any] = [getattr(score, "score", score) for score in scores]
+    for index, value in enumerate(values):
+        check_unit(f"scores[{index}]", value)
+    return [float(value) for value in values]

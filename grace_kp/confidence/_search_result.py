@@ -84,7 +84,7 @@ _NOTHING: dict[str, Any] = {}
 _MISSING = object()
 
 
-class _Layout:
+class _FieldLayout:
     """Where the instances of a class store what is read of them."""
 
     __slots__ = ("computed", "constants", "hidden", "is_closed", "kind", "own", "slots", "unread")
@@ -142,7 +142,7 @@ class Looker:
         self.closed: type | None = None
         """The class of a value in the current hit of which nothing can be read without running its code."""
         self._last: tuple[Any, dict[str, Any]] = (None, _NOTHING)
-        self._of_class: dict[int, _Layout] = {}
+        self._of_class: dict[int, _FieldLayout] = {}
         self._rivals: dict[tuple[Any, ...], tuple[str, ...]] = {}
 
     def view(self, value: Any) -> dict[str, Any]:
@@ -160,7 +160,7 @@ class Looker:
             return self._last[1]
         layout = self._of_class.get(id(kind))
         if layout is None:
-            layout = self._of_class[id(kind)] = _Layout(kind)
+            layout = self._of_class[id(kind)] = _FieldLayout(kind)
         view = layout.read(value)
         if layout.is_closed and KNOWN.isdisjoint(view):
             self.closed = kind
@@ -520,7 +520,7 @@ def items_of(value: Any) -> list[Any] | tuple[Any, ...] | None:
         if issubclass(kind, base):
             return list(base.__iter__(value))
     if issubclass(kind, UserList):
-        return items_of(_Layout(kind).read(value).get("data"))
+        return items_of(_FieldLayout(kind).read(value).get("data"))
     # No other sequence of Python: a range may have more items than memory holds.
     kinds = (Sequence, Set, ValuesView) if _is_in_memory(kind) else (Set, ValuesView)
     is_safe = _is_in_memory(kind) or module_of(kind) == "builtins"

@@ -17,7 +17,7 @@ from grace_kp.levels import InterventionLevel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from grace_kp.confidence import ConfidenceCalculator, Evidence, RecordedEvidence, Thresholds
+    from grace_kp.confidence import ConfidenceCalculator, RecordedEvidence, RunEvidence, Thresholds
     from grace_kp.gating._policy import Policy
 
 
@@ -49,7 +49,7 @@ class Basis:
         cls,
         score: float,
         factors: ConfidenceFactors,
-        evidence: Evidence | RecordedEvidence,
+        evidence: RunEvidence | RecordedEvidence,
         calculator: ConfidenceCalculator | None,
     ) -> Basis:
         """Return what a confidence rests on.

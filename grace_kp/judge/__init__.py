@@ -10,46 +10,25 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from grace_kp.judge._agreement import SourceAgreementCalculator, agreement_of
-    from grace_kp.judge._budget import SpendingLimit, Spent
+    from grace_kp.judge._budget import JudgeSpending, SpendingLimit
     from grace_kp.judge._cache import JudgementCache
-    from grace_kp.judge._calls import acall_judge, call_judge
+    from grace_kp.judge._client import acall_judge, call_judge
     from grace_kp.judge._evaluators import LLMSelfEvaluator, QueryCoverageCalculator, StepJudge
     from grace_kp.judge._fence import INVISIBLE, MAX_CHARS, RULES, Prompt, fence_texts, language_of
     from grace_kp.judge._prompts import build_prompt
     from grace_kp.judge._reply import parse_reply
 
-_MODULES = {
-    "INVISIBLE": "_fence",
-    "MAX_CHARS": "_fence",
-    "RULES": "_fence",
-    "JudgementCache": "_cache",
-    "LLMSelfEvaluator": "_evaluators",
-    "Prompt": "_fence",
-    "QueryCoverageCalculator": "_evaluators",
-    "SourceAgreementCalculator": "_agreement",
-    "SpendingLimit": "_budget",
-    "Spent": "_budget",
-    "StepJudge": "_evaluators",
-    "acall_judge": "_calls",
-    "agreement_of": "_agreement",
-    "build_prompt": "_prompts",
-    "call_judge": "_calls",
-    "fence_texts": "_fence",
-    "language_of": "_fence",
-    "parse_reply": "_reply",
-}
-
 __all__ = [
     "INVISIBLE",
     "MAX_CHARS",
     "RULES",
+    "JudgeSpending",
     "JudgementCache",
     "LLMSelfEvaluator",
     "Prompt",
     "QueryCoverageCalculator",
     "SourceAgreementCalculator",
     "SpendingLimit",
-    "Spent",
     "StepJudge",
     "acall_judge",
     "agreement_of",
@@ -59,6 +38,18 @@ __all__ = [
     "language_of",
     "parse_reply",
 ]
+
+_NAMES = {
+    "_agreement": "SourceAgreementCalculator agreement_of",
+    "_budget": "JudgeSpending SpendingLimit",
+    "_cache": "JudgementCache",
+    "_client": "acall_judge call_judge",
+    "_evaluators": "LLMSelfEvaluator QueryCoverageCalculator StepJudge",
+    "_fence": "INVISIBLE MAX_CHARS RULES Prompt fence_texts language_of",
+    "_prompts": "build_prompt",
+    "_reply": "parse_reply",
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:

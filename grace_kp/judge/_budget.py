@@ -16,7 +16,7 @@ _MAX_RUNS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class JudgeSpending:
     """What judging has cost so far."""
 
     calls: int
@@ -64,10 +64,10 @@ class SpendingLimit:
         self._calls = self._tokens = self._refused = 0
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> JudgeSpending:
         """The calls, tokens and refusals so far."""
         with self._lock:
-            return Spent(self._calls, self._tokens, self._refused)
+            return JudgeSpending(self._calls, self._tokens, self._refused)
 
     def reserve(self, run: str | None, characters: int) -> str | None:
         """Reserve one call with a prompt of this length; return the reason where the limit refuses it, else None."""

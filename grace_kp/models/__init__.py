@@ -9,9 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from grace_kp.models._choice import Choice, choose_embedder, choose_judge
-    from grace_kp.models._gemini_embedder import GeminiEmbedder
-    from grace_kp.models._gemini_judge import GeminiJudge
+    from grace_kp.models._choice import ChosenModel, choose_embedder, choose_judge
+    from grace_kp.models._gemini import GeminiEmbedder, GeminiJudge
     from grace_kp.models._hub import fetch_onnx
     from grace_kp.models._memory import CallableEmbedder
     from grace_kp.models._onnx import OnnxEmbedder
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CallableEmbedder",
-    "Choice",
+    "ChosenModel",
     "GeminiEmbedder",
     "GeminiJudge",
     "OnnxEmbedder",
@@ -31,9 +30,9 @@ __all__ = [
 
 _PLACES = {
     "CallableEmbedder": "_memory",
-    "Choice": "_choice",
-    "GeminiEmbedder": "_gemini_embedder",
-    "GeminiJudge": "_gemini_judge",
+    "ChosenModel": "_choice",
+    "GeminiEmbedder": "_gemini",
+    "GeminiJudge": "_gemini",
     "OnnxEmbedder": "_onnx",
     "SentenceTransformerEmbedder": "_sentence_transformers",
     "choose_embedder": "_choice",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenModel:
     """A chosen model, or none, and the reason."""
 
     model: Any
@@ -26,13 +26,13 @@ class Choice:
     """Why this model was chosen, or why none was."""
 
 
-def choose_judge(settings: Settings) -> Choice:
+def choose_judge(settings: Settings) -> ChosenModel:
     """Choose Gemini when its extra is installed and a key is set; else none."""
     if not installed("google.genai"):
-        return Choice(None, "none", "the extra gemini is not installed: pip install 'grace-kp[gemini]'")
+        return ChosenModel(None, "none", "the extra gemini is not installed: pip install 'grace-kp[gemini]'")
     if find_api_key() is None:
-        return Choice(None, "none", f"no API key is set: {' or '.join(KEY_VARIABLES)}")
-    from grace_kp.models._gemini_judge import GeminiJudge
+        return ChosenModel(None, "none", f"no API key is set: {' or '.join(KEY_VARIABLES)}")
+    from grace_kp.models._gemini import GeminiJudge
 
     judge = GeminiJudge(
         settings.gemini_model,
@@ -40,10 +40,10 @@ def choose_judge(settings: Settings) -> Choice:
         timeout=settings.judge_timeout,
         attempts=settings.judge_attempts,
     )
-    return Choice(judge, f"GeminiJudge {settings.gemini_model}", "the extra gemini is installed and a key is set")
+    return ChosenModel(judge, f"GeminiJudge {settings.gemini_model}", "the extra gemini is installed and a key is set")
 
 
-def choose_embedder(settings: Settings) -> Choice:
+def choose_embedder(settings: Settings) -> ChosenModel:
     """Choose ONNX when its extra is installed and the model is on disk or may be fetched, else sentence-transformers, else none."""
     from grace_kp.models._onnx import OnnxEmbedder
     from grace_kp.models._sentence_transformers import SentenceTransformerEmbedder
@@ -52,44 +52,44 @@ def choose_embedder(settings: Settings) -> Choice:
     has_onnx = installed("onnxruntime") and installed("tokenizers")
     has_st = installed("sentence_transformers")
     if not has_onnx and not has_st:
-        return Choice(None, "none", "no extra for embeddings is installed: pip install 'grace-kp[onnx]'")
+        return ChosenModel(None, "none", "no extra for embeddings is installed: pip install 'grace-kp[onnx]'")
     if named is not None and named != REPOSITORY:
         return _named(named, has_onnx=has_onnx, has_st=has_st, fetch=fetch, device=settings.embedding_device)
     if has_onnx and cached_onnx() is not None:
-        return Choice(OnnxEmbedder(), "OnnxEmbedder", f"the extra onnx is installed and {REPOSITORY} is on disk")
+        return ChosenModel(OnnxEmbedder(), "OnnxEmbedder", f"the extra onnx is installed and {REPOSITORY} is on disk")
     if has_st and cached_sentence_transformer() is not None:
         model = SentenceTransformerEmbedder(device=settings.embedding_device)
-        return Choice(
+        return ChosenModel(
             model, "SentenceTransformerEmbedder", f"the extra embeddings is installed and {REPOSITORY} is on disk"
         )
     if not fetch:
-        return Choice(None, "none", f"{REPOSITORY} is not on disk; {FETCH_HINT}")
+        return ChosenModel(None, "none", f"{REPOSITORY} is not on disk; {FETCH_HINT}")
     if has_onnx and installed("huggingface_hub"):
-        return Choice(
+        return ChosenModel(
             OnnxEmbedder(fetch=True), "OnnxEmbedder", f"the extra onnx is installed; {REPOSITORY} will be fetched"
         )
     if has_st:
         model = SentenceTransformerEmbedder(device=settings.embedding_device, fetch=True)
-        return Choice(
+        return ChosenModel(
             model, "SentenceTransformerEmbedder", f"the extra embeddings is installed; {REPOSITORY} will be fetched"
         )
-    return Choice(None, "none", "huggingface-hub is not installed: pip install 'grace-kp[onnx]'")
+    return ChosenModel(None, "none", "huggingface-hub is not installed: pip install 'grace-kp[onnx]'")
 
 
-def _named(named: str, *, has_onnx: bool, has_st: bool, fetch: bool, device: str | None) -> Choice:
+def _named(named: str, *, has_onnx: bool, has_st: bool, fetch: bool, device: str | None) -> ChosenModel:
     from grace_kp.models._onnx import OnnxEmbedder
     from grace_kp.models._sentence_transformers import SentenceTransformerEmbedder
 
     folder = Path(named).expanduser()
     is_onnx = (folder / "model.onnx").is_file() or (folder / "onnx" / "model.onnx").is_file()
     if is_onnx and has_onnx:
-        return Choice(OnnxEmbedder(folder), "OnnxEmbedder", f"embedding_model is the folder {folder}")
+        return ChosenModel(OnnxEmbedder(folder), "OnnxEmbedder", f"embedding_model is the folder {folder}")
     if has_st and (folder.is_dir() or fetch or cached_sentence_transformer(named) is not None):
         model = SentenceTransformerEmbedder(named, device, fetch=fetch)
-        return Choice(model, "SentenceTransformerEmbedder", f"embedding_model is {named}")
+        return ChosenModel(model, "SentenceTransformerEmbedder", f"embedding_model is {named}")
     if folder.is_dir() or "/" not in named:
-        return Choice(None, "none", f"embedding_model {named}: no model that an installed extra can load")
-    return Choice(None, "none", f"embedding_model {named} is not on disk; {FETCH_HINT}")
+        return ChosenModel(None, "none", f"embedding_model {named}: no model that an installed extra can load")
+    return ChosenModel(None, "none", f"embedding_model {named} is not on disk; {FETCH_HINT}")
 
 
 def installed(module: str) -> bool:

@@ -1,4 +1,4 @@
-"""The files of the default embedding model: where they are on disk, their pinned hashes, and how to fetch them.
+"""The files of the default embedding model: where they are on disk, their pinned hashes, and how to fetch and load them.
 
 Nothing is fetched unless the user allows it. Files are pinned by revision and hash; a file that differs is not loaded.
 """
@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from grace_kp.errors import EmbedderError, MissingExtra
+from grace_kp.errors import EmbedderError, GraceError, MissingExtra
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
 
 REPOSITORY = "sentence-transformers/all-MiniLM-L6-v2"
 REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
@@ -112,3 +115,48 @@ def fetch_onnx(progress: Callable[[str], None] = lambda _: None) -> Path:
             ) from error
         check(path, item)
     return snapshot()
+
+
+T = TypeVar("T")
+RETRY_SECONDS = 60.0
+
+
+class LoadedOnce(Generic[T]):
+    """Keeps what `load` returns. A failed load is repeated after a minute at the earliest; until then its error is raised again.
+
+    A forked child loads its own: the threads of a model do not survive a fork.
+    """
+
+    def __init__(self, load: Callable[[], T]) -> None:
+        self._load = load
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._model: T | None = None
+        self._failure: tuple[float, GraceError] | None = None
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether this process has loaded the model."""
+        return self._model is not None and self._pid == os.getpid()
+
+    def get(self) -> T:
+        """Return the model; the first call loads it.
+
+        Raises:
+            GraceError: it cannot be loaded.
+        """
+        if self._pid != os.getpid():
+            self._lock, self._pid, self._model = threading.Lock(), os.getpid(), None
+        model = self._model
+        if model is not None:
+            return model
+        with self._lock:
+            if self._model is None:
+                if self._failure is not None and time.monotonic() - self._failure[0] < RETRY_SECONDS:
+                    raise self._failure[1]
+                try:
+                    self._model = self._load()
+                except GraceError as error:
+                    self._failure = (time.monotonic(), error)
+                    raise
+            return self._model

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import for_each
 from grace_kp.errors import EmbedderError, MissingExtra
-from grace_kp.models._hub import FETCH_HINT, ONNX_FILES, REPOSITORY, cached_onnx, check, fetch_onnx
-from grace_kp.models._loading import LoadedOnce
+from grace_kp.models._hub import FETCH_HINT, ONNX_FILES, REPOSITORY, LoadedOnce, cached_onnx, check, fetch_onnx
 from grace_kp.models._memory import REMEMBERED, Memory
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class OnnxEmbedder:
         self._model = model_or_path
         self._threads = threads if threads is not None else min(4, os.cpu_count() or 1)
         self._memory = Memory(remember)
-        self._loaded = LoadedOnce(lambda: _Loaded(lambda: _find_folder(model_or_path, fetch=fetch)))
+        self._loaded = LoadedOnce(lambda: _OnnxModel(lambda: _find_folder(model_or_path, fetch=fetch)))
 
     @property
     def dimensions(self) -> int:
@@ -106,7 +105,7 @@ def _find_folder(model: str | Path, *, fetch: bool) -> Path:
     return cached
 
 
-class _Loaded:
+class _OnnxModel:
     """A session and its tokenizer."""
 
     def __init__(self, find_folder: Callable[[], Path]) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import EmbedderError, MissingExtra
-from grace_kp.models._hub import FETCH_HINT, REPOSITORY
-from grace_kp.models._loading import LoadedOnce
+from grace_kp.models._hub import FETCH_HINT, REPOSITORY, LoadedOnce
 from grace_kp.models._memory import REMEMBERED, Memory
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class SentenceTransformerEmbedder:
         self._model = name = str(model_or_path)
         self._batch = batch_size
         self._memory = Memory(remember)
-        self._loaded = LoadedOnce(lambda: _Loaded(name, device, fetch=fetch))
+        self._loaded = LoadedOnce(lambda: _TorchModel(name, device, fetch=fetch))
 
     @property
     def dimensions(self) -> int:
@@ -79,7 +78,7 @@ class SentenceTransformerEmbedder:
         return f"SentenceTransformerEmbedder({self._model!r})"
 
 
-class _Loaded:
+class _TorchModel:
     """A model of the library, used by one thread at a time."""
 
     def __init__(self, name: str, device: str | None, *, fetch: bool) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from grace_kp.pages._confidence import confidence_html
-    from grace_kp.pages._figure import FIRST, INK, PAPER, SECOND, SOFT, can_draw, figure
     from grace_kp.pages._notebook import notebook
     from grace_kp.pages._page import page, safe, style
     from grace_kp.pages._parts import badge, facts, fold, linked, meter
@@ -32,23 +31,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "APPROVAL_STATES",
-    "FIRST",
-    "INK",
-    "PAPER",
-    "SECOND",
-    "SOFT",
     "Curve",
     "Plane",
     "Rule",
     "badge",
-    "can_draw",
     "confidence_html",
     "count_text",
     "curves",
     "date_ticks",
     "duration_text",
     "facts",
-    "figure",
     "fold",
     "hides",
     "histogram",
@@ -74,7 +66,6 @@ __all__ = [
 
 _NAMES = {
     "_confidence": "confidence_html",
-    "_figure": "FIRST INK PAPER SECOND SOFT can_draw figure",
     "_notebook": "notebook",
     "_page": "page safe style",
     "_parts": "badge facts fold linked meter",

@@ -44,6 +44,8 @@ class Curve:
     """Weight of each point, from 0; heavier points get a larger marker. Empty for equal weights."""
     notes: Sequence[str] = ()
     """A note on each point for the column `Plane.note` of the table; empty for none."""
+    is_joined: bool = True
+    """Whether a line joins the points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,8 @@ class Plane:
     x: str
     y: str
     """Names of the axes."""
+    x_is_whole: bool = False
+    """Whether only whole numbers make sense on the horizontal axis."""
     x_range: Point | None = None
     y_range: Point | None = None
     """Ends of the axes; those of the data where None."""
@@ -107,7 +111,7 @@ class _Axes:
     @classmethod
     def drawn(cls, canvas: Canvas, plane: Plane, x_range: Point, y_range: Point) -> _Axes:
         """Draw the axes, and make room for their numbers."""
-        x_ticks = nice_ticks(*x_range, canvas.size.ticks + 1)
+        x_ticks = nice_ticks(*x_range, canvas.size.ticks + 1, whole=plane.x_is_whole)
         y_ticks = nice_ticks(*y_range, 6)
         canvas.left = widest(_texts(y_ticks)) + 12
         canvas.top += LINE + 4  # the name of the vertical axis
@@ -162,10 +166,10 @@ class _Axes:
             (self.x(curve.points[each][0]), self.y(curve.points[each][1])) for each in _thinned(len(curve.points))
         ]
         kind = f"c{number + 1} curve{_DASHES[number % len(_DASHES)]}"
-        if len(places) > 1:
+        if len(places) > 1 and curve.is_joined:
             self.canvas.parts.append(f'<polyline class="{kind}" points="{_joined(places)}"/>')
         largest = max(curve.sizes, default=0.0)
-        if curve.sizes or len(places) <= FEW_POINTS:
+        if curve.sizes or not curve.is_joined or len(places) <= FEW_POINTS:
             for each, (x, y) in enumerate(places):
                 share = curve.sizes[each] / largest if curve.sizes and largest > 0 else 0.25
                 self.canvas.parts.append(_mark(x, y, number, 3 + 5 * math.sqrt(min(1.0, max(0.0, share)))))

@@ -17,7 +17,7 @@ from grace_kp.trace import Failure, Failures, render, to_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from grace_kp.confidence import Evidence, SearchResults
+    from grace_kp.confidence import RunEvidence, SearchResults
     from grace_kp.record._run import Event, Run
 
 MAX_MATERIAL = 20
@@ -39,7 +39,7 @@ class Proposed(Protocol):
 class Survey:
     """What a gate sees of a live run at a glance."""
 
-    evidence: Evidence
+    evidence: RunEvidence
     """The evidence of the calls that have ended so far, in this run and in those that are nested in it or that it is nested in."""
     steps: int = 0
     """Number of steps that the trace of this run has so far: those that `StepBuilder` builds from the same events."""
@@ -49,7 +49,7 @@ class Survey:
     """Whether other runs have evidence."""
 
 
-def evidence_of(run: Run | None) -> Evidence:
+def evidence_of(run: Run | None) -> RunEvidence:
     """Gather evidence from the calls that have ended so far, in a run and in all runs around and inside it."""
     return survey_of(run).evidence
 
@@ -59,10 +59,10 @@ def survey_of(run: Run | None) -> Survey:
 
     Evidence follows the work: of a run within others, all of them are surveyed.
     """
-    from grace_kp.confidence import Evidence
+    from grace_kp.confidence import RunEvidence
 
     if run is None:
-        return Survey(Evidence())
+        return Survey(RunEvidence())
     root = outermost(run)
     while True:
         with root.owner.lock:  # parallel calls may be gated at the same time
@@ -142,8 +142,8 @@ class Reading:
         "undecided",
     )  # fmt: skip
 
-    def __init__(self, evidence: Evidence | None) -> None:
-        from grace_kp.confidence import Evidence
+    def __init__(self, evidence: RunEvidence | None) -> None:
+        from grace_kp.confidence import RunEvidence
 
         self._position = 0
         self._at = _NEVER
@@ -153,8 +153,8 @@ class Reading:
         self._left: list[Run] = []
         """Runs that go on after the call that opened them."""
         self._failures = Failures()
-        self.evidence = Evidence() if evidence is None else evidence
-        self.calls = Evidence()
+        self.evidence = RunEvidence() if evidence is None else evidence
+        self.calls = RunEvidence()
         """The calls of this run and of the runs nested in it that have ended, without what searches found."""
         self.last_error: tuple[str, str] | None = None
         """The last error that counts as a failure."""
@@ -333,7 +333,7 @@ class Reading:
             if is_outermost and step.get("role") == "user":
                 self.evidence.user_spoke(BEFORE + PER_STEP * step["step_id"])
 
-    def _merge(self, earlier: Evidence) -> None:
+    def _merge(self, earlier: RunEvidence) -> None:
         self.evidence.merge(earlier)
         self.calls.merge(earlier)
 

@@ -16,7 +16,7 @@ from grace_kp.record._run import located
 from grace_kp.record._spec import AGENT
 
 if TYPE_CHECKING:
-    from grace_kp.confidence import Evidence
+    from grace_kp.confidence import RunEvidence
     from grace_kp.record._run import Recorder, Run
 
 
@@ -48,7 +48,7 @@ def _warn() -> None:
         note("a tool outside of any run", OUTSIDE)
 
 
-def gaps_of(run: Run | None, recorder: Recorder, evidence: Evidence, lost: tuple[str, ...] = ()) -> tuple[str, ...]:
+def gaps_of(run: Run | None, recorder: Recorder, evidence: RunEvidence, lost: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the reasons why evidence is missing or cannot be used, each in a few words.
 
     Args:
@@ -92,7 +92,7 @@ def _started_by_another(run: Run, recorder: Recorder) -> bool:
 _READABLE = 'return a list of results, or declare scores="none" where one list in a dict has no scores'
 
 
-def _unusable(evidence: Evidence) -> list[str]:
+def _unusable(evidence: RunEvidence) -> list[str]:
     gaps = []
     if evidence.unusable_scores:
         gaps.append(f"{evidence.unusable_scores} scores of search results cannot be used")

@@ -3,15 +3,12 @@
 from grace_kp.rubric._compare import Recommendation, compare, converged
 from grace_kp.rubric._files import RubricFileError, read_test_set, read_variant, write_variant
 from grace_kp.rubric._history import History, HistoryChanged
-from grace_kp.rubric._judgement import Detection, Run, run_score
-from grace_kp.rubric._model_rater import ModelRater
-from grace_kp.rubric._person_rater import PersonRater
+from grace_kp.rubric._raters import ModelRater, PersonRater
 from grace_kp.rubric._rating import Agreement, Dispute, Gap, NotRated, Output, Rated, Rater, Rating, agreement_of, rate
 from grace_kp.rubric._report import comparison_page, history_page, require_plots
 from grace_kp.rubric._rounds import Round
 from grace_kp.rubric._statistics import Evidence, Interval, permutation_p
-from grace_kp.rubric._summary import Summary, Variant
-from grace_kp.rubric._test_set import Document, Problem, TestSet
+from grace_kp.rubric._variants import Detection, Document, Problem, Run, Summary, TestSet, Variant, run_score
 
 __all__ = [
     "Agreement", "Detection", "Dispute", "Document", "Evidence", "Gap", "History", "HistoryChanged", "Interval",

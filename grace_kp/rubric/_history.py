@@ -15,15 +15,23 @@ from typing import TYPE_CHECKING, Self
 
 from grace_kp.errors import GraceError, InvalidHistory
 from grace_kp.rubric._compare import BEST, VARIANT, Recommendation, compare, converged
-from grace_kp.rubric._markdown import Section, lines_of, unescape_cell
-from grace_kp.rubric._rounds import TABLES, Round, read_round, read_test_set, round_text, test_set_text
+from grace_kp.rubric._rounds import (
+    TABLES,
+    Round,
+    Section,
+    lines_of,
+    read_round,
+    read_test_set,
+    round_text,
+    test_set_text,
+    unescape_cell,
+)
 from grace_kp.trace import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from grace_kp.rubric._summary import Variant
-    from grace_kp.rubric._test_set import TestSet
+    from grace_kp.rubric._variants import TestSet, Variant
 
 _ROUND = re.compile(r"round[ \t]+(\d+):[ \t]*(.+)", re.IGNORECASE)
 

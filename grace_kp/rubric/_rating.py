@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from grace_kp.errors import GraceError
-from grace_kp.rubric._judgement import Detection, Run, check_count, detections_of
-from grace_kp.rubric._summary import Variant
+from grace_kp.rubric._variants import Detection, Run, Variant, check_count, detections_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from grace_kp.rubric._test_set import Document, TestSet
+    from grace_kp.rubric._variants import Document, TestSet
 
 ORDER = (Detection.MISSED, Detection.PARTIAL, Detection.DETECTED)
 _NO_REASON = "no reason given"

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from grace_kp.errors import MissingExtra
-from grace_kp.pages import INK, can_draw, figure, page, printable, safe, table
-from grace_kp.rubric._compare import VARIANT, Recommendation, compare
-from grace_kp.rubric._html import evidence_table, verdict_html, warnings_html
+from grace_kp.pages import Curve, Plane, curves, named_bars, page, printable, safe, table
+from grace_kp.rubric._compare import VARIANT, Recommendation, compare, evidence_table, verdict_html, warnings_html
 from grace_kp.rubric._statistics import bootstrap_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from grace_kp.rubric._history import History
     from grace_kp.rubric._rounds import Round
-    from grace_kp.rubric._summary import Variant
+    from grace_kp.rubric._variants import Variant
 
 MAX_ROUNDS = 40
 MAX_BARS = 6
-"""Variants whose category rates stand side by side: the newest ones and the best."""
-_COLOURS = ("#7f8ea3", "#2f81f7", "#bf8700", "#1a7f37", "#8250df", "#bc4c00")
+"""Variants whose category rates are shown side by side: the newest ones and the best."""
 _WORDS = {"variant", "decision"}
 
 
@@ -29,7 +27,7 @@ def history_page(history: History) -> str:
     """Return a page with all rounds of a history.
 
     Raises:
-        MissingExtra: matplotlib or scipy is not installed.
+        MissingExtra: scipy is not installed.
     """
     rounds, best = history.rounds, history.best
     if best is None:
@@ -38,16 +36,15 @@ def history_page(history: History) -> str:
     if history.converged:
         outlook = "It may have converged: each of the last three rounds improved by less than 0.5"
     mean = f"mean {best.summary.mean:.2f}"
-    newest = [item.variant for item in rounds][-MAX_BARS:]
+    numbered = [(number, item.variant) for number, item in enumerate(rounds, 1)]
+    newest = numbered[-MAX_BARS:]
+    if all(item != best for _, item in newest):
+        newest = [next(each for each in numbered if each[1] == best), *newest[1:]]
     parts = [
         f'<p class="verdict">The best of {len(rounds)} rounds is <b>{safe(best.name)}</b>, {mean}. {outlook}.</p>',
         _rounds_table(rounds),
-        _plot(
-            "Scores per round: mean and 95 % bootstrap interval, each run as a point",
-            lambda axes: _draw_rounds(axes, rounds, best),
-            3.4,
-        ),
-        _rates_plot(newest if best in newest else [best, *newest[1:]]),
+        _scores_plot(numbered[-MAX_ROUNDS:], "round"),
+        _rates_plot(newest),
     ]
     last, before = rounds[-1], history.best_before(len(rounds) - 1)
     if last.recommendation is not None and before is not None:
@@ -65,9 +62,10 @@ def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> s
         found: their comparison.
 
     Raises:
-        MissingExtra: matplotlib or scipy is not installed.
+        MissingExtra: scipy is not installed.
     """
     chosen = variant if found.choice == VARIANT else best
+    numbered = [(1, best), (2, variant)]
     parts = [
         verdict_html(chosen.name, found.reason),
         table(
@@ -76,12 +74,8 @@ def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> s
         ),
         warnings_html(found.warnings),
         _evidence_of(found),
-        _plot(
-            "Scores: mean and 95 % bootstrap interval, each run as a point",
-            lambda axes: _draw_scores(axes, [best, variant], chosen),
-            2.8,
-        ),
-        _rates_plot([best, variant]),
+        _scores_plot(numbered, "variant"),
+        _rates_plot(numbered),
     ]
     return page(f"{best.name} and {variant.name}", "".join(parts))
 
@@ -105,71 +99,63 @@ def _rounds_table(rounds: Sequence[Round]) -> str:
     return table(header, rows, name=1, words=_WORDS)
 
 
-def _rates_plot(variants: Sequence[Variant]) -> str:
-    categories = variants[0].test_set.categories
-    height = max(2.2, 0.35 + len(categories) * (0.18 * len(variants) + 0.25))
-    return _plot(
-        "Detection rate of each category, with 95 % bootstrap intervals",
-        lambda axes: _draw_rates(axes, variants, categories),
-        height,
-    )
-
-
 def require_plots() -> None:
-    """Check that plots can be drawn.
+    """Check that the intervals of the plots can be computed.
 
     Raises:
-        MissingExtra: matplotlib or scipy is not installed.
+        MissingExtra: scipy is not installed.
     """
-    if not can_draw() or importlib.util.find_spec("scipy") is None:
+    if importlib.util.find_spec("scipy") is None:
         raise MissingExtra("a page with plots", "eval")
 
 
-def _plot(caption: str, draw: Callable[[Any], None], height: float) -> str:
+def _scores_plot(numbered: Sequence[tuple[int, Variant]], axis: str) -> str:
+    """Return the mean score of each variant with its interval, and the score of each run.
+
+    Args:
+        numbered: the variants, each with its number on the horizontal axis.
+        axis: what the numbers count.
+    """
     require_plots()
-    return figure(caption, draw, height)
-
-
-def _draw_rounds(axes: Any, rounds: Sequence[Round], best: Variant) -> None:
-    shown = [item.variant for item in rounds][-MAX_ROUNDS:]
-    numbered = enumerate(shown, len(rounds) - len(shown) + 1)
-    labels = [f"{number}" if len(shown) > 4 else f"{number}: {_short(item.name)}" for number, item in numbered]
-    _draw_scores(axes, shown, best, labels)
-    axes.set_xlabel("round")
-
-
-def _draw_scores(axes: Any, variants: Sequence[Variant], best: Variant, labels: Sequence[str] | None = None) -> None:
-    for place, item in enumerate(variants):
+    means, bands, notes = [], [], []
+    for number, item in numbered:
         interval, mean = bootstrap_interval([item]), item.summary.mean
-        colour = _COLOURS[1] if item == best else _COLOURS[0]
-        axes.plot([place] * len(item.scores), item.scores, ".", color=colour, alpha=0.45, zorder=1)
-        if interval is not None:
-            axes.vlines(place, interval.low, interval.high, color=colour, linewidth=2)
-        axes.plot([place], [mean], "o", color=colour, markersize=7, zorder=3)
-        axes.annotate(f"{mean:.2f}", (place, mean), xytext=(7, 4), textcoords="offset points")
-    axes.set_xticks(range(len(variants)), labels or [_short(item.name) for item in variants])
-    axes.set_xlim(-0.5, len(variants) - 0.5 + 0.2)
-    axes.set_ylabel("score of a run")
-    axes.grid(axis="y", alpha=0.2)
+        means.append((number, mean))
+        bands.append((mean, mean) if interval is None else (interval.low, interval.high))
+        notes.append(printable(item.name))
+    scores = [(number, score) for number, item in numbered for score in item.scores]
+    plane = Plane(x=axis, y="score", x_is_whole=True, x_range=(numbered[0][0] - 1, numbered[-1][0] + 1), note="variant")
+    found = [
+        Curve(name="mean", points=means, band=bands, notes=notes),
+        Curve(name="a run", points=scores, is_joined=False),
+    ]
+    return curves(f"Scores of each {axis}", found, plane, caption="The band is a 95 % bootstrap interval of each mean.")
 
 
-def _draw_rates(axes: Any, variants: Sequence[Variant], categories: Sequence[str]) -> None:
-    width = 0.8 / len(variants)
-    for number, item in enumerate(variants):
-        rates = [item.summary.category_rates.get(category, 0.0) for category in categories]
-        places = [place + (number - (len(variants) - 1) / 2) * width for place in range(len(categories))]
-        colour, label = _COLOURS[number % len(_COLOURS)], "\u200b" + _short(item.name)
-        axes.barh(places, rates, width * 0.9, color=colour, label=label)
-        for place, category in zip(places, categories, strict=True):
-            interval = bootstrap_interval([item], category)
-            if interval is not None:
-                axes.hlines(place, interval.low, interval.high, color=INK, linewidth=1, alpha=0.7)
-    axes.set_yticks(range(len(categories)), list(map(_short, categories)))
-    axes.invert_yaxis()
-    axes.set_xlim(0, 1.02)
-    axes.set_xlabel("detection rate")
-    axes.grid(axis="x", alpha=0.2)
-    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0)
+def _rates_plot(numbered: Sequence[tuple[int, Variant]]) -> str:
+    """Return the detection rates of each category: the variants side by side as bars, and as a table with intervals."""
+    require_plots()
+    categories = numbered[0][1].test_set.categories
+    names = [f"{number}: {_short(item.name)}" for number, item in numbered]
+    rates = {
+        category: [item.summary.category_rates.get(category, 0.0) for _, item in numbered] for category in categories
+    }
+    bars = {
+        f"{_short(category)}, {name}": rate
+        for category, found in rates.items()
+        for name, rate in zip(names, found, strict=True)
+    }
+    rows = []
+    for category, found in rates.items():
+        intervals = [bootstrap_interval([item], category) for _, item in numbered]
+        cells = [
+            f"{rate:.2f}" + ("" if interval is None else f" ({interval.low:.2f} to {interval.high:.2f})")
+            for rate, interval in zip(found, intervals, strict=True)
+        ]
+        rows.append((category, *cells))
+    plot = named_bars("Detection rate of each category", bars, kind="category", unit="rate", shares=False)
+    caption = "Detection rates with 95 % bootstrap intervals"
+    return plot + table(("category", *names), rows, caption=caption, words={"category"})
 
 
 def _short(text: str) -> str:

@@ -12,13 +12,12 @@ from statistics import NormalDist, fmean, variance
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import MissingExtra
-from grace_kp.rubric._judgement import extra_points
+from grace_kp.rubric._variants import extra_points
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from grace_kp.rubric._judgement import Run
-    from grace_kp.rubric._summary import Variant
+    from grace_kp.rubric._variants import Run, Variant
 
 RESAMPLES = 10_000
 EXACT_UP_TO = 14

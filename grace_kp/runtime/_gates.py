@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from grace_kp.approvals import Inbox, Webhook
-    from grace_kp.confidence import ConfidenceFactors, Evidence
+    from grace_kp.confidence import ConfidenceFactors, RunEvidence
     from grace_kp.gating import Case, HeldRefusal, Identifier, InterventionRequest, Ledger, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder, Run
@@ -289,14 +289,14 @@ class Scope:
             return None
         return self._gates.document(run)
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> RunEvidence:
         """Return the evidence of the run and of those around and inside it, and count its steps."""
         survey = survey_of(self._run)
         self._steps, self._lost = survey.steps, survey.lost
         self._has_others = survey.has_others
         return survey.evidence
 
-    def gaps(self, evidence: Evidence) -> tuple[str, ...]:
+    def gaps(self, evidence: RunEvidence) -> tuple[str, ...]:
         """Return why evidence is missing or cannot be used."""
         return gaps_of(self._run, self._gates.recorder, evidence, self._lost)
 

@@ -33,7 +33,7 @@ from grace_kp.trace import describe_error, redact_text, storable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from grace_kp.confidence import ConfidenceFactors, Evidence, Profile
+    from grace_kp.confidence import ConfidenceFactors, Profile, RunEvidence
     from grace_kp.gating import Assessment, Basis, Rules, ShadowAssessment
     from grace_kp.settings import Settings
 
@@ -61,7 +61,7 @@ class Measured:
 class Known:
     """What is known of an open run before an action."""
 
-    evidence: Evidence
+    evidence: RunEvidence
     factors: ConfidenceFactors
     """Its factors, with the judgements of a model where it was judged."""
     evaluation: Mapping[str, Any] | None = None

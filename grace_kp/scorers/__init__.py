@@ -1,20 +1,24 @@
 """Scorers (SPEC §8): each measures one aspect of what an agent did, from 0 to 1, and explains its score."""
 
-from grace_kp.scorers._cases import Case, CaseError, read_cases
-from grace_kp.scorers._content import ContentQuality, OperationResult
-from grace_kp.scorers._edits import Block, EditExpectation, EditResult, Operation
-from grace_kp.scorers._entry import Entry, SuiteError, register
-from grace_kp.scorers._evaluation import evaluate_cases
+from grace_kp.scorers._cases import Case, CaseError, evaluate_cases, read_cases
+from grace_kp.scorers._edits import (
+    Block,
+    EditExpectation,
+    EditResult,
+    Operation,
+    as_result,
+    operations_from_trace,
+    result_from_trace,
+)
+from grace_kp.scorers._entry import Entry, Result, SuiteError, register
 from grace_kp.scorers._hallucination import AntiHallucination
 from grace_kp.scorers._on_traces import OnTraces
 from grace_kp.scorers._operations import OperationAccuracy, TargetBlockPrecision
+from grace_kp.scorers._outcome import ContentQuality, OperationResult, ResponseTime
 from grace_kp.scorers._patterns import PatternError
 from grace_kp.scorers._reports import html_report, junit_report
-from grace_kp.scorers._response_time import ResponseTime
-from grace_kp.scorers._result import Result
 from grace_kp.scorers._scorer import Scorer
 from grace_kp.scorers._suite import Suite, SuiteReport, assert_passes
-from grace_kp.scorers._traces import as_result, operations_from_trace, result_from_trace
 
 __all__ = [
     "AntiHallucination", "Block", "Case", "CaseError", "ContentQuality", "EditExpectation", "EditResult", "Entry",

@@ -1,19 +1,29 @@
-"""Cases in a file of JSON lines: a result, an expectation and a name for each."""
+"""Cases in a file of JSON lines, each a result and an expectation, and their evaluation by a suite in several processes."""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
+import platform
+import signal
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import GraceError, MissingExtra, brief
-from grace_kp.scorers._edits import EditExpectation, EditResult, checked_object
-from grace_kp.scorers._traces import result_from_trace
-from grace_kp.trace import object_without_duplicates
+from grace_kp.scorers._edits import EditExpectation, EditResult, checked_object, result_from_trace
+from grace_kp.trace import describe_error, object_without_duplicates, render, storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from grace_kp.scorers._entry import Result
+    from grace_kp.scorers._suite import Suite
+
 
 _CASE = frozenset({"id", "actual", "trace", "inputs", "expected"})
 _INPUTS = frozenset({"target", "position", "content", "index"})
@@ -90,3 +100,105 @@ def _result_of_trace(fields: Mapping[str, Any]) -> EditResult:
     if not isinstance(fields["trace"], dict):
         raise ValueError(f"trace must be an object, not {brief(fields['trace'])}")
     return result_from_trace(ReasoningTrace.model_validate(fields["trace"]), **inputs)
+
+
+Row = tuple[str, dict[str, Any]]
+"""The id of a case, and its report as plain data."""
+Progress = Callable[[Iterable[Row], int], Iterable[Row]]
+PARALLEL_FROM = 500
+"""From this number of cases on, several processes are faster than one."""
+CHUNK = 50
+"""Cases that a process takes at a time."""
+_SCORE: list[Callable[[int], Row]] = []
+"""The scoring function of a worker process."""
+
+
+def evaluate_cases(
+    suite: Suite,
+    path: Path,
+    *,
+    jobs: int | None = None,
+    details: bool = True,
+    progress: Progress = lambda rows, _total: rows,
+) -> list[Row]:
+    """Score every case of a file, in the order of the file.
+
+    Args:
+        suite: the scorers.
+        path: JSON lines as `read_cases` reads them.
+        jobs: the number of processes; one for each usable core when None.
+        details: whether the reports contain the details of each score.
+        progress: wraps the rows while they are computed; its second argument is the number of cases.
+
+    Raises:
+        CaseError: a line cannot be read, or the file has no cases.
+        OSError: the file cannot be read.
+        GraceError: a worker process ended unexpectedly.
+    """
+    lines = list(read_lines(path))
+    if not lines:
+        raise CaseError(f"{path}: the file has no cases")
+
+    def score(index: int) -> Row:
+        number, line = lines[index]
+        case = parse_case(line, number, path)
+        return _row(suite, case.id, case.actual, case.expected, details)
+
+    processes = jobs or _usable_cores()
+    if processes == 1 or len(lines) < PARALLEL_FROM or not _can_fork():
+        return list(progress(map(score, range(len(lines))), len(lines)))
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("fork"), _start_worker, (score,))
+    try:
+        rows = pool.map(_score_in_worker, range(len(lines)), chunksize=CHUNK)  # forks before `progress` starts a thread
+        return list(progress(rows, len(lines)))
+    except BrokenProcessPool:
+        raise GraceError("a process that scores cases ended unexpectedly") from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _row(suite: Suite, case_id: str, actual: object, expected: object, details: bool) -> Row:
+    report = suite.evaluate(actual, expected)
+    document = {
+        "passed": report.passed,
+        "overall": report.overall,
+        "results": [_result_dict(result, details) for result in report.results],
+        "diagnosis": [storable(line) for line in report.diagnosis],
+    }
+    return storable(case_id), document
+
+
+def _result_dict(result: Result, details: bool) -> dict[str, Any]:
+    document = {name: getattr(result, name) for name in ("type", "score", "weight", "threshold", "passed")}
+    document["error"] = storable(result.error)
+    if details:
+        try:
+            text = json.dumps(result.to_dict()["details"], ensure_ascii=False, allow_nan=False)
+        except Exception:  # noqa: BLE001 — details of a user's scorer may be anything
+            text = json.dumps(render(result.details), ensure_ascii=False)
+        document["details"] = json.loads(storable(text))
+    return document
+
+
+def _can_fork() -> bool:
+    """Forked processes inherit scorers that cannot be pickled. Forking is not safe on macOS."""
+    return "fork" in multiprocessing.get_all_start_methods() and platform.system() != "Darwin"
+
+
+def _usable_cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
+def _start_worker(score: Callable[[int], Row]) -> None:
+    """Keep the scoring function, which the worker inherits by forking because scorers need not be picklable."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, which ends its workers
+    _SCORE[:] = [score]
+
+
+def _score_in_worker(index: int) -> Row:
+    try:
+        return _SCORE[0](index)
+    except Exception as error:  # noqa: BLE001 — not every error can be pickled; the parent process reports this one
+        message = str(error) if isinstance(error, GraceError) else ": ".join(describe_error(error, 400))
+        raise GraceError(message) from None

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from grace_kp.pages import printable
-from grace_kp.scorers._edits import DELETE, INSERT, MOVES, Block, EditExpectation, EditResult, Operation
-from grace_kp.scorers._matching import match_pairs
+from grace_kp.scorers._edits import DELETE, INSERT, MOVES, Block, EditExpectation, EditResult, Operation, as_result
+from grace_kp.scorers._operations import match_pairs
 from grace_kp.scorers._scorer import DetailedScorer
-from grace_kp.scorers._traces import as_result
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from grace_kp.scorers._traces import Actual
+    from grace_kp.scorers._edits import Actual
 
 REORDERINGS = frozenset({"reorder", "swap", "sort"})
 """Types that may change the order of any blocks."""

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import SettingsError, brief
-from grace_kp.scorers._edits import EditExpectation
+from grace_kp.scorers._edits import EditExpectation, result_from_trace
 from grace_kp.scorers._entry import Entry
 from grace_kp.scorers._suite import Suite
-from grace_kp.scorers._traces import result_from_trace
 from grace_kp.trace import render
 
 if TYPE_CHECKING:
-    from grace_kp.scorers._result import Result
+    from grace_kp.scorers._entry import Result
     from grace_kp.trace import ReasoningTrace
 
     Expected = EditExpectation | Mapping[str, EditExpectation] | Callable[[ReasoningTrace], Any] | None

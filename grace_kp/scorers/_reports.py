@@ -11,7 +11,7 @@ from grace_kp.pages import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from grace_kp.scorers._evaluation import Row
+    from grace_kp.scorers._cases import Row
 
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--line:#d8dee4;--box:#f6f8fa;--soft:#57606a;--ok:#1a7f37;--bad:#b42318}

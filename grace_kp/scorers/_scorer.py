@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from grace_kp.scorers._edits import EditExpectation
-    from grace_kp.scorers._traces import Actual
+    from grace_kp.scorers._edits import Actual, EditExpectation
 
 Details = TypeVar("Details")
 

@@ -11,6 +11,19 @@ from hypothesis import strategies as st
 
 from grace_kp import ConfidenceFactors, ConfidenceScore, Grace, ReasoningTrace, from_openai_messages
 from grace_kp import calibrate as cal
+from grace_kp.calibrate._facts import domain_of, facts_of, facts_of_all, hash_of, task_of
+from grace_kp.calibrate._features import finished_calls, transcript_of
+from grace_kp.calibrate._wording import (
+    count_apologies,
+    count_hedges,
+    count_refusals,
+    is_empty_result,
+    plain,
+    shows_failure,
+    shows_trouble,
+    stated_confidence,
+    words_of,
+)
 from tests.calibrate.examples import drawn_run, run
 
 json_values = st.recursive(
@@ -215,3 +228,182 @@ def test_a_live_run_has_the_features_of_its_recording():
     steps = [decision["step"] for decision in document["grace"]["decisions"]]
     assert [cal.features(document, moment="action", upto=step) for step in steps] == profile.seen["action"]
     assert cal.features(document) == profile.seen["end"][-1]
+
+
+STEPS = [
+    ("thought", "Look up."),
+    ("tool_call", ("find", {"order": 1})),
+    ("observation", "Error: gone"),
+    ("error_recovery", "Recovered from find"),
+    ("tool_call", ("find", {"order": 2})),
+    ("observation", "order 2"),
+    ("observation", "a user's message"),
+]
+
+
+def seen(document, **how):
+    return transcript_of(document, **{"has_ended": True, "upto": None, **how})
+
+
+def test_results_belong_to_calls_and_messages_to_nobody():
+    """Without `grace.calls` the oldest open call gets the next observation, and further observations are messages."""
+    transcript = seen(run(STEPS))
+    assert ["Error: gone", "order 2"] == [call.result for call in transcript.calls] == transcript.results
+    assert [True, False] == [call.failed for call in transcript.calls]
+    assert ["a user's message"] == transcript.messages
+    assert ["Look up."] == transcript.thoughts
+
+
+def test_recorded_calls_say_which_result_is_whose():
+    """Parallel calls get their results by `grace.calls`, and a call is failed if its record says so."""
+    steps = [("tool_call", ("a", {})), ("tool_call", ("b", {})), ("observation", "of b"), ("observation", "of a")]
+    calls = [
+        {"name": "a", "tool_call": 0, "observation": 3, "status": "error"},
+        {"name": "b", "tool_call": 1, "observation": 2, "status": "ok"},
+    ]
+    transcript = seen(run(steps, calls=calls))
+    assert [("of a", True), ("of b", False)] == [(call.result, call.failed) for call in transcript.calls]
+    assert [calls[1]] == finished_calls(seen(run(steps, calls=calls), upto=3))
+
+
+def test_a_status_counts_once_the_result_is_there():
+    """A record that already holds the end of a call says nothing at a moment before that end."""
+    calls = [{"name": "a", "tool_call": 0, "observation": 1, "status": "error"}]
+    document = run([("tool_call", ("a", {})), ("observation", "x")], calls=calls)
+    assert [False] == [call.failed for call in seen(document, upto=1).calls]
+    assert [] == finished_calls(seen(document, upto=1))
+    assert [True] == [call.failed for call in seen(document).calls]
+
+
+def test_a_recovery_at_the_end_is_not_seen():
+    """A reader that knows that the run was right adds this step, so it would give the label away."""
+    failed = STEPS[:3]
+    assert seen(run(failed)) == seen(run([*failed, ("error_recovery", "Recovered")]))
+
+
+def test_the_answer_is_seen_after_the_end_only():
+    """Before an action there is neither an answer nor a judgement of it."""
+    document = run(STEPS, evaluation={"coverage": {"score": 0.9}})
+    assert (None, {}) == (seen(document, has_ended=False).answer, seen(document, has_ended=False).evaluation)
+    assert ("The order 1234 was sent.", 0.9) == (seen(document).answer, seen(document).evaluation["coverage"]["score"])
+
+
+def test_a_document_of_any_form_is_read():
+    """Parts of unknown form are left out."""
+    for document in (
+        {},
+        {"steps": 3},
+        {"steps": [1, {"type": 3}, {"tool": "x", "type": "tool_call"}], "grace": [], "task": "?"},
+    ):
+        transcript = seen(document)
+        assert ("", "") == (transcript.objective, transcript.answer)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Confidence: 0.8", 0.8), ("confidence = 85%", 0.85), ("I am 85 % confident in this.", 0.85), ("My confidence is 7/10.", 0.7),
+        ("Confidence: 92", 0.92), ("Confidence level (0-1): .75", 0.75), ("確信度: 80%", 0.8), ("**Confidence**: 1", 1.0), ("confidence 250%", None),
+        ("The flight costs 85% more.", None), ("", None), ("Confidence: 0.2 … on reflection, confidence: 0.9", 0.9), ("90% sure", 0.9),
+        ("I am certain that 3 of them arrive.", None),
+    ],
+)  # fmt: skip
+def test_a_confidence_that_a_text_states_is_read(text, expected):
+    """A number beside the word counts, as a share, a percentage or out of ten; other numbers do not."""
+    assert expected == stated_confidence(text)
+
+
+@given(st.text())
+def test_any_text_is_read(text):
+    """No text raises, and a stated confidence is from 0 to 1."""
+    stated = stated_confidence(text)
+    assert stated is None or 0 <= stated <= 1
+    words = plain(text)
+    assert min(count_hedges(words), count_refusals(words), count_apologies(words), len(words_of(words))) >= 0
+    assert {bool} == {type(shows_failure(text)), type(shows_trouble(text)), type(is_empty_result(text))}
+
+
+@pytest.mark.parametrize(
+    ("text", "hedges", "refusals"),
+    [
+        ("It might be late, perhaps tomorrow.", 2, 0),
+        ("I'm sorry, I can't do that.", 0, 2),
+        ("Sent.", 0, 0),
+        ("おそらく明日届くかもしれません。", 2, 0),
+        ("申し訳ありませんが、できません。", 0, 2),
+    ],
+)
+def test_doubt_and_refusal_are_counted_by_distinct_phrases(text, hedges, refusals):
+    """Each phrase counts once, whatever its case and punctuation."""
+    assert (hedges, refusals) == (count_hedges(plain(text)), count_refusals(plain(text)))
+
+
+@pytest.mark.parametrize(
+    "text", ["Error: no such user", "Traceback (most recent call last):\n…", '{"error": "x"}', " Error"]
+)
+def test_a_result_that_begins_as_an_error_is_one(text):
+    """The beginning decides; an error that is only mentioned is none."""
+    assert shows_failure(text)
+    assert not shows_failure(f"Found 3 pages about: {text}")
+
+
+def test_words_are_compared_without_case_and_punctuation():
+    """Words of two letters do not count, numbers do, and Japanese is compared by pairs of characters."""
+    assert {"flight", "hat136", "7"} == words_of(plain("Flight HAT136, at 7!"))
+    assert {"東京", "京駅"} == words_of(plain("東京駅"))
+
+
+@pytest.mark.parametrize("text", ["", " [] ", "null", "None", "{}", "No results"])
+def test_an_empty_result_holds_nothing(text):
+    """Empty lists, objects and nulls are empty results."""
+    assert is_empty_result(text)
+    assert not is_empty_result("3 results")
+
+
+CHAT = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good day"}]
+
+
+def test_agents_models_and_tools_are_named():
+    """Models come from recorded calls of models, or from the document of a recorded run."""
+    document = run([("tool_call", ("find", {}))], model_calls=[{"model": "m-1"}, {"model": "m-1"}, 3])
+    assert {"agents": ["kp:agent:clerk"], "models": ["m-1"], "tools": ["find"]} == facts_of(document)
+    assert ["m-2"] == facts_of(from_openai_messages(CHAT, extra={"model": "m-2"}))["models"]
+    assert {"agents": [], "models": [], "tools": []} == facts_of({})
+
+
+def test_gated_actions_count_as_tools():
+    """Whoever gates a function need not record its calls as steps."""
+    document = run([("tool_call", ("find", {}))], decisions=[{"action": "pay"}, {"action": "find"}, None])
+    assert ["find", "pay"] == facts_of(document)["tools"]
+
+
+def test_the_domain_of_a_run():
+    assert ("default", "", "") == (domain_of(run([])), domain_of({}), domain_of({"metadata": {"task_domain": 3}}))
+
+
+def test_a_run_is_known_by_a_hash_of_id_and_objective():
+    """Programs that number their runs use an id again; without an id a run is unknown."""
+    first = run([], objective="a")
+    assert 12 == len(hash_of(first))
+    assert hash_of(first) == hash_of(run([("thought", "other steps")], objective="a"))
+    assert hash_of(first) != hash_of(run([], objective="b")) != hash_of({**run([], objective="b"), "id": "x"})
+    assert (None, None) == (hash_of({}), hash_of({**first, "id": 7}))
+
+
+def test_a_time_that_is_unknown_is_left_out():
+    """A chat without times has a made-up one in its trace, or that of its file."""
+    document = run([])
+    assert ("2026-11-01T00:00:00Z",) * 2 == tuple(
+        facts_of_all([document, from_openai_messages(CHAT)])[k] for k in ("from", "to")
+    )
+    assert None is facts_of_all([from_openai_messages(CHAT)])["from"]
+    of_file = {**document, "grace": {"created_from": "file"}}
+    assert None is facts_of_all([of_file])["from"]
+
+
+def test_a_task_is_its_id_or_else_its_objective():
+    """Simulated users word the same task in many ways, so an id in the document wins."""
+    assert "Send the order" == task_of(run([]))
+    assert "task_id=7" == task_of(from_openai_messages(CHAT, extra={"task_id": 7}))
+    assert "task_id=a" == task_of(run([], metadata={"task_id": "a"}))
+    assert "" == task_of({})

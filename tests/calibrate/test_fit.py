@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+import grace_kp as gk
 from grace_kp import ReasoningTrace, from_openai_messages
 from grace_kp import calibrate as cal
-from tests.calibrate.examples import drawn_runs
+from grace_kp.calibrate._predictions import LEARNED, LabelledRows, formula_confidence, held_back, length_confidences
+from tests.calibrate.examples import drawn_runs, labelled_runs, run
 
 RUNS, LABELS = drawn_runs(200)
 DATA = Path(os.environ.get("GRACE_KP_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
@@ -146,3 +148,107 @@ def test_a_weight_that_cannot_be_used_is_refused(weight):
     """Also a number that would overflow the fit."""
     with pytest.raises(ValueError, match="a weight must be a number above 0, at most 1e\\+09"):
         cal.fit(RUNS, LABELS, weights=[weight, *[1.0] * (len(RUNS) - 1)])
+
+
+def test_whole_tasks_are_held_back():
+    """A share of the tasks, drawn at random, with all of their runs."""
+    groups = [number // 4 for number in range(100)]
+    held = held_back(groups, 0.4, seed=1)
+    assert 10 == len({group for group, is_held in zip(groups, held, strict=True) if is_held})
+    assert 40 == held.sum()
+    assert held.tolist() == held_back(groups, 0.4, seed=1).tolist()
+    assert held.tolist() != held_back(groups, 0.4, seed=2).tolist()
+    assert 0 == held_back(groups, 0).sum()
+
+
+@pytest.mark.parametrize("share", [1.0, -0.1, float("nan"), "half", True])
+def test_a_share_that_is_none_is_refused(share):
+    """The message says what it must be."""
+    with pytest.raises(ValueError, match="holdout must be a share of the tasks from 0 to below 1"):
+        held_back([1, 2], share)
+
+
+def test_predictions_are_exactly_those_of_the_profile_that_is_saved():
+    """Rounded as it rounds them, so that gates compare the same numbers with the thresholds."""
+    labelled = labelled_runs(200)
+    held = held_back(labelled.groups, 0.4)
+    found = LabelledRows(labelled, labelled.groups, "end", 0).held_back(held, 0)
+    runs = [trace for trace, is_held in zip(labelled.traces, held, strict=True) if is_held]
+    assert [found.profile.confidence(each).score for each in runs] == found.confidence[LEARNED].tolist()
+    assert np.flatnonzero(held).tolist() == found.places.tolist()
+
+
+def test_before_an_action_one_action_of_each_run_is_drawn():
+    """Another seed draws others, and early ones are among them."""
+    labelled = labelled_runs(200)
+    held = held_back(labelled.groups, 0.4)
+    first, second = (
+        LabelledRows(labelled, labelled.groups, "action", seed).held_back(held, 0).confidence[LEARNED]
+        for seed in (0, 1)
+    )
+    assert len(first) == held.sum()
+    assert first.tolist() != second.tolist()
+
+
+def test_cross_validation_predicts_every_run_without_its_task():
+    """So that a label that is unlike the rest of its kind does not predict itself."""
+    labelled = labelled_runs(150)
+    found = LabelledRows(labelled, labelled.groups, "end", 0).cross_validated(0)
+    fitted = [found.profile.confidence(each).score for each in labelled.traces]
+    truth = np.array(labelled.labels)
+    assert 150 == len(found.places)
+    assert cal.assess(found.confidence[LEARNED], truth).auroc < cal.assess(fitted, truth).auroc
+
+
+CALL = ("tool_call", ("find", {"order": 1}))
+
+
+def test_the_formula_is_that_of_a_finished_run():
+    """The confidence that `grace` computes."""
+    for each in drawn_runs(20)[0]:
+        expected = gk.ConfidenceCalculator("grace").calculate(gk.confidence.factors_from_trace(each)).score
+        assert expected == formula_confidence(each, None, cal.features(each))
+
+
+def test_before_an_action_the_formula_sees_no_later_call():
+    """Whatever follows does not change it, with recorded calls and without."""
+    calls = [
+        {"tool_call": 0, "observation": 1, "name": "find", "status": "ok", "kind": "tool"},
+        {"tool_call": 2, "observation": 3, "name": "find", "status": "error", "kind": "tool"},
+    ]
+    steps = [
+        CALL,
+        ("observation", "found"),
+        CALL,
+        ("observation", "Error: no"),
+        ("error_recovery", "again"),
+        ("thought", "x"),
+    ]
+    for recorded in (calls, None):
+        long, short = run(steps, calls=recorded), run(steps[:2], calls=recorded and recorded[:1])
+        found = [formula_confidence(each, 2, cal.features(each, moment="action", upto=2)) for each in (long, short)]
+        assert found[0] == found[1]
+        assert found[0] != formula_confidence(long, None, cal.features(long))
+
+
+def test_judgements_count_in_the_formula():
+    """A good self-evaluation raises it, as it did when the run was recorded."""
+    steps = [CALL, ("observation", "found")]
+    plain, judged = run(steps), run(steps, evaluation={"self_evaluation": {"score": 0.9}})
+    low, high = (formula_confidence(each, None, cal.features(each)) for each in (plain, judged))
+    assert low < high
+
+
+def test_run_length_predicts_by_the_number_of_steps_alone():
+    """Runs of the same length have the same confidence, and it follows the labels."""
+    rows = [cal.features(run([("thought", "x")] * count)) for count in (1, 1, 8, 8)] * 20
+    found = length_confidences(rows, np.array([1.0, 1.0, 0.0, 0.0] * 20), np.ones(80), rows[:4])
+    assert found[0] == found[1] > 0.7
+    assert found[2] == found[3] < 0.3
+
+
+def test_runs_of_one_length_have_the_share_of_successes():
+    """There is nothing to learn from."""
+    rows = [cal.features(run([("thought", "x")]))] * 10
+    found = length_confidences(rows, np.array([1.0] * 7 + [0.0] * 3), np.ones(10), rows[:1])
+    assert abs(found[0] - 0.7) < 0.05

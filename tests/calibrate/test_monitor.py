@@ -6,7 +6,7 @@ import json
 import math
 import random
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from grace_kp import calibrate as cal
+from grace_kp.calibrate._monitor import name_of, number_of, week_of
 from grace_kp.levels import InterventionLevel
 
 RISKS = {"silent": 0.05, "notify": 0.15, "confirm": 0.35}
@@ -355,3 +356,47 @@ def test_threads_share_a_monitor():
     for thread in threads:
         thread.join()
     assert (2_000, 40) == (monitor.report()[0]["n"], monitor.report()[0]["errors"])
+
+
+FIELDS = {
+    "level": "silent",
+    "action": "*",
+    "risk": 0.05,
+    "n": 1_260,
+    "errors": 160,
+    "rate": 0.127,
+    "low": 0.06,
+    "high": 0.225,
+    "wealth": 108.0,
+    "since": "2026-W47",
+    "at": "2026-11-22T12:00:00+00:00",
+}
+
+
+def test_an_alarm_reads_as_a_sentence():
+    """It names the actions, the level, the counts, the interval and the promise."""
+    assert (
+        "all actions, silent: 160 of 1,260 labels since 2026-W47 are wrong (12.7%, plausible are 6.0% to 22.5%); "
+        "promised was at most 5.0%" == str(cal.Alarm(**FIELDS))
+    )
+    assert str(cal.Alarm(**{**FIELDS, "action": "refund"})).startswith("action 'refund', silent: ")
+
+
+@given(st.dates(date(1970, 1, 5), date(9999, 12, 20)))
+def test_numbers_count_weeks(day):
+    """The number of a day's week leads back to its name, and the next week has the next number."""
+    week = week_of(day)
+    assert week == name_of(number_of(week))
+    assert number_of(week) + 1 == number_of(week_of(day + timedelta(days=7)))
+
+
+def test_a_moment_belongs_to_its_week_in_utc():
+    """Monday in Tokyo can be Sunday in UTC."""
+    assert "2026-W01" == week_of(datetime(2026, 1, 5, 3, tzinfo=timezone(timedelta(hours=9))))
+    assert "2026-W02" == week_of(datetime(2026, 1, 5, 3, tzinfo=UTC))
+
+
+def test_a_week_that_does_not_exist_is_refused():
+    """2026 has 53 weeks, 2025 has 52."""
+    with pytest.raises(ValueError, match="53"):
+        number_of("2025-W53")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import json
 import math
 import re
 
@@ -131,3 +133,192 @@ def test_features_may_be_passed_instead_of_a_trace(profile):
         profile.predict(cal.features(trace), moment="action")
     with pytest.raises(ValueError, match="moment must be 'end' or 'action'"):
         profile.predict(trace, moment="later")
+
+
+@pytest.fixture(scope="module")
+def promised():
+    return cal.fit(*drawn_runs(150)).with_thresholds(
+        Thresholds(math.inf, 0.8, 0.4), {"kind": "overall", "risks": {"silent": 0.05}}
+    )
+
+
+def test_a_loaded_profile_predicts_the_same(promised, tmp_path):
+    """To the last bit, at both moments, with thresholds and promise."""
+    promised.save(tmp_path / "profile.json")
+    loaded = cal.CalibratedProfile.load(tmp_path / "profile.json")
+    for trace in drawn_runs(50, seed=9)[0]:
+        for moment in cal.MOMENTS:
+            assert promised.predict(trace, moment=moment) == loaded.predict(trace, moment=moment)
+            assert promised.explain(trace, moment=moment) == loaded.explain(trace, moment=moment)
+    assert promised.to_dict() == loaded.to_dict()
+    assert Thresholds(math.inf, 0.8, 0.4) == loaded.thresholds
+    with pytest.raises(ValueError, match="a saved profile does not keep them"):
+        loaded.out_of_fold("end")
+
+
+def changed(document, path, value):
+    """A copy with another value at a path; `...` removes the field."""
+    document = json.loads(json.dumps(document))
+    place = document
+    for name in path[:-1]:
+        place = place[name]
+    if value is ...:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return document
+
+
+COLUMN = ("heads", "end", "columns", 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "problem"),
+    [
+        (("schema",), "other", "schema must be 'grace_kp/calibrated-profile'"),
+        (("version",), 2, "version: is of version 2, and this library reads 1"),
+        (("version",), "1", "version: must be 1"),
+        (("version",), True, "version: must be 1"),
+        (("heads",), ..., "heads"),
+        (("heads", "action"), ..., "heads: must have the moments end and action"),
+        (("heads", "later"), {}, "heads.later"),
+        (("extra",), 1, "unknown field 'extra'"),
+        ((*COLUMN, "weight"), "0.5", r"heads.end.columns\[0\].weight"),
+        ((*COLUMN, "weight"), None, r"heads.end.columns\[0\].weight"),
+        ((*COLUMN, "scale"), 0, r"heads.end.columns\[0\].scale"),
+        ((*COLUMN, "low"), ..., r"heads.end.columns\[0\].low"),
+        ((*COLUMN, "low"), 1e9, "heads.end.columns: low must not be above high"),
+        ((*COLUMN, "name"), "unheard_of", "heads.end.columns: 'unheard_of' is no feature of this version"),
+        ((*COLUMN, "name"), "calls", "heads.end.columns: a name occurs twice"),
+        (("heads", "end", "calibration", "slope"), -1.0, "heads.end.calibration.slope"),
+        (("thresholds",), {"silent": 0.1, "notify": 0.5, "confirm": 0.4}, "thresholds: thresholds must satisfy"),
+        (("fitted_on",), [], "fitted_on"),
+        (("fitted_on",), ..., "fitted_on"),
+        (("fitted_on", "agents"), "kp:agent:clerk", "fitted_on.agents"),
+        (("fitted_on", "tools"), {"find": 1}, "fitted_on.tools"),
+        (("fitted_on", "models"), [None], r"fitted_on.models\[0\]"),
+        (("fitted_on", "domains"), "default", "fitted_on.domains"),
+        (("fitted_on", "tasks"), "many", "fitted_on.tasks"),
+        (("fitted_on", "fitted_at"), 7, "fitted_on.fitted_at"),
+        (("fitted_runs",), ["kp:trace:1"], r"fitted_runs\[0\]"),
+        (("digest",), 7, "digest"),
+        (("promise", "risks"), [0.1], "promise.risks"),
+        (("promise", "risks"), {"silent": 2}, "promise.risks.silent"),
+        (("promise", "moment"), 1, "promise.moment"),
+        (("promise", "delta"), "0.1", "promise.delta"),
+        (("heads", "end", "intercept"), 31, "heads.end.intercept"),
+        (("heads", "action", "intercept"), -1e9, "heads.action.intercept"),
+        (("heads", "end", "calibration", "offset"), 1e3, "heads.end.calibration.offset"),
+        (("heads", "end", "calibration", "slope"), 1e9, "heads.end.calibration.slope"),
+        ((*COLUMN, "weight"), 40.0, r"heads.end.columns\[0\].weight"),
+        ((*COLUMN, "scale"), 1e-12, r"heads.end.columns\[0\].scale"),
+        ((*COLUMN, "centre"), -1e6, "heads.end.columns: centre must be from low to high, not as in 'steps'"),
+    ],
+)  # fmt: skip
+def test_a_damaged_profile_is_refused_with_the_field(promised, tmp_path, path, value, problem):
+    """Unknown schemas, newer versions, missing fields, other types and impossible numbers."""
+    file = tmp_path / "profile.json"
+    file.write_text(json.dumps(changed(promised.to_dict(), path, value)))
+    with pytest.raises(cal.ProfileFileError, match=problem) as caught:
+        cal.CalibratedProfile.load(file)
+    assert str(caught.value).startswith(str(file))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"schema": NaN}', '"x"', '{"a": 1, "a": 2}', "[" * 100_000])
+def test_a_file_that_is_no_profile_is_refused(tmp_path, text):
+    """Also where it is no JSON at all."""
+    file = tmp_path / "profile.json"
+    file.write_text(text)
+    with pytest.raises(cal.ProfileFileError):
+        cal.CalibratedProfile.load(file)
+    file.write_bytes(b"\xff")
+    with pytest.raises(cal.ProfileFileError, match="UTF-8"):
+        cal.CalibratedProfile.load(file)
+    with pytest.raises(FileNotFoundError):
+        cal.CalibratedProfile.load(tmp_path / "absent.json")
+
+
+def test_the_digest_of_a_file_is_that_of_the_profile(promised, tmp_path):
+    """It does not depend on the layout, and a file without one, as earlier versions wrote it, is read."""
+    file = tmp_path / "profile.json"
+    promised.save(file)
+    content = json.loads(file.read_text(encoding="utf-8"))
+    assert promised.digest == content["digest"] == cal.CalibratedProfile.load(file).digest
+    del content["digest"]
+    texts = [
+        json.dumps(content, sort_keys=True), json.dumps(dict(reversed(content.items())), indent=4),
+        json.dumps(content).replace(".0,", ","), json.dumps({**content, "digest": promised.digest}, ensure_ascii=False),
+    ]  # fmt: skip
+    for text in texts:
+        file.write_text(text, encoding="utf-8")
+        assert promised.digest == cal.CalibratedProfile.load(file).digest
+    del content["fitted_runs"]
+    file.write_text(json.dumps(content), encoding="utf-8")
+    assert None is cal.CalibratedProfile.load(file).fitted_runs
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("fitted_on", "agents"), ["kp:agent:robber"]), (("fitted_on",), {}), (("heads", "action", "intercept"), 20),
+        (("heads", "end", "runs"), 151), (("quality",), {}), (("fitted_runs",), []), (("digest",), "sha256:0"),
+        (("promise", "delta"), 0.2), (("promise", "notes"), ["fine"]),
+    ],
+)  # fmt: skip
+def test_a_saved_profile_that_was_changed_by_hand_is_refused(promised, tmp_path, path, value):
+    """The digest that it states is no longer that of its content."""
+    file = tmp_path / "profile.json"
+    promised.save(file)
+    file.write_text(json.dumps(changed(json.loads(file.read_text(encoding="utf-8")), path, value)), encoding="utf-8")
+    with pytest.raises(cal.ProfileFileError, match="digest: the file was changed after it was saved") as caught:
+        cal.CalibratedProfile.load(file)
+    assert str(caught.value).startswith(str(file))
+
+
+def test_a_file_that_is_nested_too_deeply_is_refused(promised, tmp_path):
+    file = tmp_path / "profile.json"
+    text = json.dumps(changed(promised.to_dict(), ("quality", "end"), "deep"))
+    file.write_text(text.replace('"deep"', "[" * 100 + "]" * 100), encoding="utf-8")
+    assert cal.CalibratedProfile.load(file).digest
+    for depth in (
+        50_000,
+        980,
+        *range(900, 1_000, 7),
+    ):  # where reading works and writing does not differs by version of Python
+        file.write_text(text.replace('"deep"', "[" * depth + "]" * depth), encoding="utf-8")
+        with contextlib.suppress(cal.ProfileFileError):
+            cal.CalibratedProfile.load(file)
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999"])
+def test_a_number_that_is_not_finite_is_refused(promised, tmp_path, value):
+    """A weight without a value would turn into a confidence."""
+    text = json.dumps(changed(promised.to_dict(), (*COLUMN, "weight"), 12345.5)).replace("12345.5", value)
+    (tmp_path / "profile.json").write_text(text)
+    with pytest.raises(cal.ProfileFileError):
+        cal.CalibratedProfile.load(tmp_path / "profile.json")
+    text = json.dumps(changed(promised.to_dict(), ("quality", "end"), 12345.5)).replace("12345.5", value)
+    (tmp_path / "profile.json").write_text(text)
+    with pytest.raises(cal.ProfileFileError):
+        cal.CalibratedProfile.load(tmp_path / "profile.json")
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "words"),
+    [
+        ({}, "thresholds: must state every level; silent is missing"),
+        ({"silent": 0.9, "confirm": 0.2}, "thresholds: must state every level; notify is missing"),
+        ({"silent": 0.1, "notify": 0.1, "confirm": 0.1}, "must be those for which the promise was computed"),
+        (None, "must be those for which the promise was computed"),
+    ],
+)
+def test_thresholds_that_were_changed_in_the_file_are_refused(promised, tmp_path, thresholds, words):
+    """A level that is left out would take a milder default, and others than those of the promise keep none."""
+    file = tmp_path / "profile.json"
+    promise = {"kind": "selective", "risks": {"notify": 0.1}, "delta": 0.1, "moment": "action"}
+    promised.with_thresholds(Thresholds(math.inf, 0.9, 0.4), promise).save(file)
+    assert math.inf == cal.CalibratedProfile.load(file).thresholds.silent
+    content = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**content, "thresholds": thresholds}), encoding="utf-8")
+    with pytest.raises(cal.ProfileFileError, match=re.escape(words)):
+        cal.CalibratedProfile.load(file)

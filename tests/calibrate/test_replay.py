@@ -8,9 +8,11 @@ import json
 import math
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
@@ -394,3 +396,164 @@ def test_a_profile_does_not_share_the_gaps_of_another():
     lenient = gk.Thresholds(0.1, 0.1, 0.0)
     assert 1 == cal.replay(traces, lenient).actions.a.asked.count - 1
     assert 1 == cal.replay(traces, cal.ReplayPolicy("grace", lenient)).actions.a.levels["silent"]
+
+
+def report():
+    scores = [0.95, 0.8, 0.6, 0.3]
+    traces = [
+        document(number, decision(scores[number % 4], action="send \x1b[31m" + "x" * 60), correct=number % 3 > 0)
+        for number in range(24)
+    ]
+    return cal.replay([*traces, document(99)], gk.Thresholds(math.inf, 0.9, 0.5), gk.Thresholds(), price_per_hour=60)
+
+
+def test_the_text_fits_80_columns_and_hides_nothing_dangerous():
+    """Names from traces carry no control characters; an infinite threshold reads never."""
+    text = str(report())
+    assert max(len(line) for line in text.splitlines() if "note:" not in line) <= 80
+    assert text.replace("\n", "").isprintable()
+    assert "A = never / 0.9 / 0.5" in text
+    assert text == report().summary()
+
+
+def test_the_text_has_each_figure():
+    """Levels, questions, errors, time, price, differences, and the first runs that differ."""
+    lines = str(report()).splitlines()
+    assert "gated actions: 24 decisions of 24 runs, 16 right, 8 wrong" in lines
+    for begins in (
+        "  silent ",
+        "  questions ",
+        "  errors let through ",
+        "  errors caught ",
+        "  needless questions ",
+        "  reviewer hours ",
+    ):
+        assert any(line.startswith(begins) for line in lines)
+    assert any(line.startswith("    questions, of all decisions     +25.0%  (+8.3% to +4") for line in lines)
+    assert any(
+        line.startswith("    00000001  send") and line.endswith("confirm / notify  0.800 / 0.800  right")
+        for line in lines
+    )
+
+
+def test_a_difference_without_spread_has_no_interval():
+    """Too few runs, or runs that all differ alike, show no certainty."""
+    few = [document(number, decision(0.8)) for number in range(9)]
+    alike = [document(number, decision(0.8)) for number in range(30)]
+    for traces in (few, alike):
+        found = cal.replay(traces, gk.Thresholds(0.9, 0.9, 0.4), gk.Thresholds()).actions.differences["asked"]
+        assert (1.0, None, None) == (found.value, found.low, found.high)
+
+
+def test_notes_say_what_the_figures_rest_on():
+    """Missing labels, several decisions of a run, and labels that exist for the asked ones only."""
+    several = [document(1, decision(0.5), decision(0.5))]
+    assert any(
+        "no labels: errors cannot be counted" in note for note in cal.replay(several, gk.Thresholds()).actions.notes
+    )
+    assert any("2 decisions come from 1 run;" in note for note in cal.replay(several, gk.Thresholds()).actions.notes)
+    asked = [document(1, decision(0.5), correct=True), document(2, decision(0.95, "silent"))]
+    assert any(
+        "recorded: 100% of the asked decisions have a label, and 0% of the others" in note
+        for note in cal.replay(asked, gk.Thresholds()).actions.notes
+    )
+
+
+def test_models_and_their_dict_form_read_the_same():
+    """A `ReasoningTrace`, and what `to_dict` returns."""
+    traces = live([[True, False], [False]])
+    for policy in (gk.Thresholds(0.99, 0.8, 0.5), "strict"):
+        first, second = cal.replay(traces, policy), cal.replay([trace.to_dict() for trace in traces], policy)
+        assert first.to_dict() == second.to_dict()
+
+
+def test_calls_of_another_form_are_no_evidence():
+    """They are skipped; what stands beside them counts."""
+    trace = document(1, decision(step=4), correct=True)
+    before = cal.replay([trace], "grace").actions.a.curve.scores
+    trace["grace"]["calls"] += [
+        "text",
+        None,
+        {},
+        {"observation": "1", "status": "ok"},
+        {"observation": True, "status": "error"},
+    ]
+    trace["steps"] = "text"
+    assert before == cal.replay([trace], "grace").actions.a.curve.scores
+
+
+def test_a_step_that_is_no_number_is_unknown():
+    """Nothing is guessed from it."""
+    for step in (-1, 2.0, True, "3", None):
+        assert 0 == cal.replay([document(1, decision(step=step))], "grace").actions.decisions
+
+
+def test_an_undecided_entry_is_left_out_by_its_own_reason():
+    """Its call ended before its level was decided."""
+    entry = {"action": "pay", "outcome": "cancelled", "arguments": {}}
+    assert {"no decision was made": 1} == cal.replay([document(1, entry)], gk.Thresholds()).actions.left_out
+
+
+ROWS = st.lists(st.tuples(st.sampled_from([0.1, 0.45, 0.5, 0.72, 0.9, 1.0]), st.booleans()), min_size=1, max_size=40)
+
+
+def labelled(rows):
+    return [document(number, decision(score), correct=right) for number, (score, right) in enumerate(rows)]
+
+
+@given(ROWS)
+def test_intervals_are_exact(rows):
+    """Clopper-Pearson, as scipy computes it."""
+    share = cal.replay(labelled(rows), gk.Thresholds()).actions.a.asked
+    expected = stats.binomtest(share.count, share.of).proportion_ci(0.95, method="exact")
+    assert np.allclose((expected.low, expected.high), share.interval, atol=1e-9)
+    assert {
+        "count": share.count,
+        "of": share.of,
+        "share": share.share,
+        "low": share.interval[0],
+        "high": share.interval[1],
+    } == share.to_dict()
+
+
+@given(ROWS)
+def test_the_risk_at_each_score_is_that_of_all_at_least_as_confident(rows):
+    """Counted decision by decision."""
+    curve = cal.replay(labelled(rows), gk.Thresholds()).actions.a.curve
+    assert sorted({score for score, _ in rows}, reverse=True) == list(curve.scores)
+    for score, coverage, risk in zip(curve.scores, curve.coverage, curve.risk, strict=True):
+        accepted = [right for value, right in rows if value >= score]
+        assert (len(accepted) / len(rows), 1 - sum(accepted) / len(accepted)) == (
+            coverage,
+            np.float64(risk).round(15),
+        ) or np.isclose(risk, 1 - sum(accepted) / len(accepted))
+
+
+def test_a_long_curve_is_thinned_to_its_ends():
+    """A thousand and one points, the first and the last among them."""
+    scores = np.linspace(0, 1, 5_000)
+    curve = cal.replay(labelled([(float(score), True) for score in scores]), gk.Thresholds()).actions.a.curve
+    assert (1_001, 1.0, 0.0, 1.0) == (len(curve.scores), curve.scores[0], curve.scores[-1], curve.coverage[-1])
+    assert 1_001 == len(curve.to_dict()["risk"])
+
+
+def test_the_bootstrap_resamples_runs():
+    """The same interval as drawing whole runs by hand; with all decisions of a run alike it is wider than over decisions."""
+    generator = np.random.default_rng(4)
+    groups = [[decision(0.8 if generator.random() < 0.3 else 0.95)] * int(generator.integers(1, 6)) for _ in range(60)]
+    traces = [document(number, *group) for number, group in enumerate(groups)]
+    found = cal.replay(traces, gk.Thresholds(0.9, 0.9, 0.4), gk.Thresholds()).actions.differences["asked"]
+    sizes = np.array([len(group) for group in groups])
+    asked = np.array([len(group) * (group[0]["score"] == 0.8) for group in groups])
+    drawn = generator.integers(0, 60, size=(20_000, 60))
+    low, high = np.quantile(asked[drawn].sum(axis=1) / sizes[drawn].sum(axis=1), [0.025, 0.975])
+    assert np.isclose(asked.sum() / sizes.sum(), found.value)
+    assert np.allclose((low, high), (found.low, found.high), atol=0.02)
+    naive = stats.binomtest(int(asked.sum()), int(sizes.sum())).proportion_ci()
+    assert found.high - found.low > naive.high - naive.low
+    again = cal.replay(traces, gk.Thresholds(0.9, 0.9, 0.4), gk.Thresholds()).actions.differences["asked"]
+    assert (
+        found
+        == again
+        != cal.replay(traces, gk.Thresholds(0.9, 0.9, 0.4), gk.Thresholds(), seed=1).actions.differences["asked"]
+    )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
+import random
 import re
 from html.parser import HTMLParser
 
 import pytest
 
 from grace_kp import calibrate as cal
+from grace_kp.calibrate import assess, risk_thresholds
 from tests.calibrate.examples import labelled_runs
+from tests.pages.reading import Elements, problems
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x1b[2J\u202e"
 RISKS = {"silent": 0.05, "notify": 0.1, "confirm": 0.4}
@@ -49,16 +51,11 @@ def found():
     return calibrated(moment="end")
 
 
-@pytest.fixture
-def drawn():
-    pytest.importorskip("matplotlib", reason="needs the extra calibration")
-
-
-def test_the_page_shows_what_was_found(found, drawn):
+def test_the_page_shows_what_was_found(found):
     """The thresholds with bounds and needs, both diagrams, weights, what it was fitted on, and what it does not promise."""
     page = cal.calibration_page(found, "Clerk")
     text = " ".join(Page(page).text)
-    assert 2 == page.count("<svg")
+    assert 4 == page.count("<svg")
     for each in found.levels:
         assert f"{each.errors:,} of {each.reached:,}" in text
     for words in ("What this does not promise", "same agent, models, tools", "formula grace", "run length", "kp:agent:clerk", "1,000 labelled runs", "hedging", "95 % intervals"):  # fmt: skip
@@ -66,7 +63,7 @@ def test_the_page_shows_what_was_found(found, drawn):
     assert "The selective promise: of all runs" in text
 
 
-def test_the_page_stands_alone(found, drawn):
+def test_the_page_stands_alone(found):
     """No script, no handler of events, nothing from elsewhere; all elements are closed."""
     page = Page(cal.calibration_page(found))
     assert not page.tags & {"script", "link", "img", "iframe", "object"}
@@ -75,17 +72,29 @@ def test_the_page_stands_alone(found, drawn):
     assert [] == [tag for tag in page.open if tag != "html"]
 
 
-def test_diagrams_follow_the_page_and_are_described(found, drawn):
-    """No fixed ink, a title and a description each, and series that differ in more than colour."""
+def test_diagrams_are_described_and_hold_their_numbers(found):
+    """Each has a description and a table; chosen thresholds name their level and the end of their bound."""
     page = cal.calibration_page(found)
-    assert "var(--ink)" in page
-    assert not re.search("#0102|#000000", page)
-    assert 2 == len(re.findall("<desc id=", page)) == len(re.findall("aria-labelledby=", page))
-    assert "stroke-dasharray" in page
-    assert "bound 0." in page
+    assert 4 == len(re.findall("<desc id=", page)) == len(re.findall("aria-labelledby=", page))
+    for each in found.levels:
+        assert f"{each.level} {each.risk:g}" in page
+        assert (each.threshold is None) == (f"{each.level} from " not in page)
+    assert "share wrong, of these" in page
 
 
-def test_hostile_names_are_text(drawn):
+def test_a_confidence_that_never_varies_can_be_drawn():
+    """One point instead of a curve, and one bin; no threshold is chosen."""
+    labelled = labelled_runs(200)
+    alike = cal.Labels(
+        traces=[labelled.traces[0]] * 200, labels=labelled.labels, weights=labelled.weights, sources=labelled.sources,
+        groups=[str(number) for number in range(200)],
+    )  # fmt: skip
+    page = cal.calibration_page(cal.calibrate_runs(alike, cal.Promise(risks={"silent": 0.05}, kind="overall")))
+    assert "share wrong, of all" in page
+    assert "chosen thresholds" not in page
+
+
+def test_hostile_names_are_text():
     """Of tasks, agents, models, tools, sources of labels and domains, and of the page itself."""
     labelled = labelled_runs(200)
     for number, trace in enumerate(labelled.traces):
@@ -112,19 +121,6 @@ def test_hostile_names_are_text(drawn):
     assert f"{HOSTILE[:20]}" in " ".join(page.text)
 
 
-def test_without_matplotlib_there_are_tables(found, monkeypatch):
-    """The page says so in a line, and holds the same numbers."""
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name))
-    page = cal.calibration_page(found)
-    assert "<svg" not in page
-    assert (
-        "There are no diagrams, because matplotlib is not installed: pip install &#x27;grace-kp[calibration]&#x27;"
-        in page
-    )
-    assert page.count("<table") >= 6
-
-
 @pytest.mark.parametrize(
     ("how", "holdout", "words"),
     [
@@ -145,9 +141,78 @@ def test_the_limits_are_those_of_the_promise(how, holdout, words):
     assert [] == [each for each in words if each not in text]
 
 
-def test_nothing_promised_is_said_at_the_top(drawn):
+def test_nothing_promised_is_said_at_the_top():
     """With the number of labels that are lacking."""
     found = cal.calibrate_runs(labelled_runs(100), cal.Promise(risks={"silent": 0.01}))
     text = " ".join(Page(cal.calibration_page(found)).text)
     assert "No level keeps its promise on these labels" in text
     assert "Silent is never used: a risk of 0.01 needs at least 230 labels" in text
+
+
+HOSTILE_GROUP = '<img src=x onerror=alert(1)>"&\u202e'
+
+
+def samples(count=400):
+    draw = random.Random(3)
+    confidence = [draw.random() for _ in range(count)]
+    return confidence, [draw.random() < value for value in confidence]
+
+
+def test_an_assessment_shows_figures_with_intervals_and_reliability():
+    """In words and as bars, and the figures of each group."""
+    confidence, correct = samples()
+    found = assess(confidence, correct, groups=["a", HOSTILE_GROUP] * 200)
+    html = found._repr_html_()
+    text = Elements(html).text
+    pair = found.intervals["auroc"]
+    for words in (
+        f"{found.auroc:.2f} ({pair[0]:.2f} to {pair[1]:.2f})",
+        "calibration error",
+        "0.0 to 0.1",
+        "% correct",
+        "group",
+        "<img src=x",
+    ):
+        assert words in text
+    assert [] == problems(html)
+    assert "img" not in Elements(html).tags
+
+
+def test_an_assessment_of_samples_that_are_all_right_has_no_auroc():
+    """A dash stands for it."""
+    assert "–" in Elements(assess([0.5, 0.75], [True, True])._repr_html_()).text
+
+
+def test_many_groups_are_cut_with_a_note():
+    """So that the output stays small."""
+    html = assess([0.5] * 2_400, [True, False] * 1_200, groups=[place // 2 for place in range(2_400)])._repr_html_()
+    assert "1,100 more rows are not shown." in html
+    assert len(html) < 100_000
+
+
+def test_thresholds_show_the_promise_and_what_the_sample_shows():
+    """Levels that are never used say so, with the reason."""
+    confidence = [0.9] * 300 + [0.3] * 100
+    correct = [True] * 299 + [False] + [True, False] * 50
+    found = risk_thresholds(confidence, correct, {"silent": 0.001, "notify": 0.05})
+    html = found._repr_html_()
+    text = Elements(html).text
+    for words in (
+        "The selective promise",
+        "silent",
+        "never",
+        "notify",
+        f"{found.thresholds.notify:.3f}",
+        "75.0%",
+        "1 of 300",
+        "tested on 400 independent labels",
+        *found.notes,
+    ):
+        assert words in text
+    assert [] == problems(html)
+
+
+def test_an_overall_promise_is_stated_as_one():
+    """It bounds another share."""
+    html = risk_thresholds([0.9] * 100, [True] * 100, {"silent": 0.1}, promise="overall")._repr_html_()
+    assert "The overall promise" in html

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
 import math
 
@@ -9,10 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mapie.risk_control.methods import compute_hoeffding_bentkus_p_value
 from scipy import stats
+from scipy.stats import binom
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
+from grace_kp.calibrate._risk import Ranking, ladder
 
 RISKS = {"silent": 0.05, "notify": 0.15, "confirm": 0.35}
 
@@ -183,3 +188,187 @@ def test_arguments_are_checked(arguments, message):
         cal.risk_thresholds([0.5, 0.6], [True, False], **{"risks": RISKS, **arguments})
     with pytest.raises(ValueError, match="risk must be above 0"):
         cal.labels_needed(0.0)
+
+
+DELTA = 0.1
+LADDERS = functools.cache(ladder)
+
+
+def drawn(n, chance, seed):
+    """A sample of which a confidence c is right with the probability chance(c), and a function from a threshold to its true risk."""
+    random = np.random.default_rng(seed)
+    scores = random.random(n)
+    return scores, (random.random(n) >= chance(scores)).astype(float)
+
+
+def risk_above(chance, threshold):
+    grid = np.linspace(min(threshold, 1 - 1e-9), 1, 4_001)
+    return 1 - float(chance(grid).mean())
+
+
+@given(st.integers(1, 100_000), st.floats(0.01, 0.6), st.floats(0.001, 0.2))
+def test_the_parts_of_delta_sum_to_delta(n, risk, delta):
+    """And the ranks rise to the whole sample."""
+    ranks, shares = ladder(n, risk, delta)
+    assert delta == pytest.approx(sum(shares))
+    assert sorted(ranks) == ranks
+    assert n == ranks[-1]
+    assert min(shares) >= 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 10), st.booleans()), min_size=1, max_size=80), st.floats(0.05, 0.6))
+def test_what_is_found_passes_the_test_itself(pairs, risk):
+    """Whatever the sample, with ties too: the errors at the threshold are few enough for the whole delta."""
+    scores, wrong = map(np.array, zip(*pairs, strict=True))
+    scores = scores / 10
+    ranking = Ranking(scores, wrong.astype(float))
+    threshold = ranking.selective(risk, DELTA)
+    if threshold < math.inf:
+        n, errors = ranking.at(threshold)
+        assert n == (scores >= threshold).sum()
+        assert errors == wrong[scores >= threshold].sum()
+        assert binom.cdf(errors, n, risk) <= DELTA + 1e-12
+
+
+@pytest.mark.parametrize(
+    "chance", [np.sqrt, np.square, lambda c: c, lambda c: 0.5 + 0 * c], ids=["under", "over", "right", "constant"]
+)
+def test_a_promise_is_broken_in_at_most_delta_of_the_samples(chance, monkeypatch):
+    """400 samples of known risk: the share of broken promises has delta within its own sampling error of one in 10,000."""
+    monkeypatch.setattr("grace_kp.calibrate._risk.ladder", LADDERS)  # depends on the sample size alone
+    risk, broken = 0.3, 0
+    for seed in range(400):
+        threshold = Ranking(*drawn(300, chance, seed)).selective(risk, DELTA)
+        broken += threshold < math.inf and risk_above(chance, threshold) > risk
+    assert binom.sf(broken - 1, 400, DELTA) > 1e-4
+
+
+def test_it_finds_more_than_a_bound_by_hoeffding_and_bentkus():
+    """Tested from the strictest rank down, as MAPIE's p-values would be, less is covered than here."""
+    ours, theirs = 0.0, 0.0
+    for seed in range(40):
+        scores, wrong = drawn(600, np.sqrt, seed)
+        ours += np.mean(scores >= Ranking(scores, wrong).selective(0.15, DELTA / 3))
+        order = np.argsort(-scores)
+        count = 0
+        for k in range(25, 601, 5):
+            p = compute_hoeffding_bentkus_p_value(np.array([wrong[order[:k]].mean()]), k, np.array([0.15]))
+            if p.ravel()[0] > DELTA / 3:
+                break
+            count = k
+        theirs += count / 600
+    assert ours > 1.3 * theirs > 0
+
+
+def test_exact_p_values_are_smaller_than_those_of_mapie():
+    """Clopper-Pearson is exact where Hoeffding-Bentkus is an upper bound."""
+    for errors in (0, 3, 10, 20):
+        theirs = compute_hoeffding_bentkus_p_value(np.array([errors / 200]), 200, np.array([0.15])).ravel()[0]
+        assert binom.cdf(errors, 200, 0.15) <= theirs * (1 + 1e-9)
+
+
+def test_overall_counts_errors_among_all_samples():
+    """The mildest threshold that no more errors reach than pass among all samples."""
+    scores, wrong = np.arange(100) / 100, np.zeros(100)
+    wrong[[80, 60, 40]] = 1
+    ranking = Ranking(scores, wrong)
+    assert binom.cdf(2, 100, 0.07) <= 0.05 < binom.cdf(3, 100, 0.07)
+    threshold = ranking.overall(0.07, 0.05)
+    assert 0.4 < threshold < 0.41
+    assert (59, 2) == ranking.at(threshold)
+    assert 0.0 == ranking.overall(0.1, 0.05)  # three are few enough
+    assert math.inf == ranking.overall(0.01, 0.05)  # even none would be too many
+
+
+def test_a_tie_is_left_out_whole():
+    """A threshold cannot let half of a tie act."""
+    ranking = Ranking(np.array([0.9] * 50 + [0.5] * 50), np.array([0.0] * 50 + [1.0] * 10 + [0.0] * 40))
+    assert (50, 0) == ranking.at(ranking.overall(0.07, 0.05))
+    assert (50, 0) == ranking.at(ranking.selective(0.07, 0.05))
+
+
+SAMPLES = st.lists(st.tuples(st.integers(0, 20).map(lambda n: n / 20), st.booleans()), min_size=1, max_size=60)
+
+
+@given(SAMPLES, st.sampled_from(["selective", "overall"]))
+def test_each_point_is_the_share_of_wrong_runs_at_its_threshold(rows, promise):
+    """Counted one by one, with an interval around it; the last point is all runs."""
+    points = cal.risk_curve([row[0] for row in rows], [row[1] for row in rows], promise)
+    assert sorted({row[0] for row in rows}, reverse=True) == [point.confidence for point in points]
+    for point in points:
+        reached = [right for confidence, right in rows if confidence >= point.confidence]
+        wrong = len(reached) - sum(reached)
+        assert point.coverage == pytest.approx(len(reached) / len(rows))
+        assert point.risk == pytest.approx(wrong / (len(rows) if promise == "overall" else len(reached)))
+        assert 0 <= point.low <= point.risk <= point.high <= 1
+    assert 1.0 == points[-1].coverage
+
+
+def test_a_long_curve_is_thinned():
+    """The first and the last threshold stay, and coverage rises."""
+    points = cal.risk_curve([place / 1_000 for place in range(1_001)], [True] * 1_001, points=10)
+    assert 10 == len(points)
+    assert (1.0, 0.0) == (points[0].confidence, points[-1].confidence)
+    assert all(before.coverage < after.coverage for before, after in itertools.pairwise(points))
+
+
+def test_runs_of_one_task_count_once():
+    """Their labels are not independent."""
+    (point,) = cal.risk_curve([0.5] * 4, [True, True, False, False], groups=["a", "a", "b", "b"])
+    assert 0.5 == point.risk
+    assert (point.low, point.high) == pytest.approx((0.0126, 0.9874), abs=1e-3)  # 1 of 2
+
+
+def test_fractions_have_no_place_on_the_curve():
+    """A label that is partly right is no error and no success; without any other there is no curve."""
+    assert [0.9] == [point.confidence for point in cal.risk_curve([0.9, 0.4], [1.0, 0.5])]
+    with pytest.raises(ValueError, match="no label of 0 or 1 is left"):
+        cal.risk_curve([0.4], [0.5])
+
+
+def test_a_bin_has_an_interval():
+    """That of its share of correct samples."""
+    (found,) = cal.assess([0.65] * 10, [True] * 7 + [False] * 3).bins
+    assert cal.bin_interval(found) == pytest.approx((0.3475, 0.9333), abs=1e-3)
+
+
+def test_it_says_how_many_labels_it_needs():
+    """Before anyone collects them: delta is shared among the levels."""
+    promise = cal.Promise(risks={"confirm": 0.35, "silent": 0.05})
+    assert {"silent": cal.labels_needed(0.05, 0.1, 2), "confirm": cal.labels_needed(0.35, 0.1, 2)} == promise.needed
+    assert ["silent", "confirm"] == list(promise.risks)
+    (sentence,) = promise.lacking(10)
+    assert "silent at 0.05 needs at least 59 labels without an error, and there are 10" == sentence
+    assert () == promise.lacking(59)
+
+
+@pytest.mark.parametrize(
+    ("kind", "moment", "words"),
+    [
+        ("selective", "action", "of all actions at the level or a milder one, at most this share is wrong"),
+        ("overall", "end", "of all runs, at most this share both reaches the level or a milder one and is wrong"),
+    ],
+)
+def test_it_states_itself(kind, moment, words):
+    """The two kinds of promise are different sentences."""
+    promise = cal.Promise(risks={"silent": 0.02}, kind=kind, moment=moment)
+    assert words in promise.in_words
+    assert "silent 0.02" in promise.in_words
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"risks": {}}, "risks must name one or more of the levels silent, notify, confirm"),
+        ({"risks": {"loud": 0.1}}, "'loud'"),
+        ({"risks": {"silent": 0.2, "notify": 0.1}}, "must not fall"),
+        ({"risks": {"silent": 1.0}}, "above 0 and below 1"),
+        ({"delta": 0.0}, "delta must be above 0"),
+        ({"kind": "conformal"}, "promise must be selective or overall"),
+        ({"moment": "start"}, "moment must be end or action"),
+    ],
+)
+def test_what_cannot_be_promised_is_refused(fields, problem):
+    """The message names the argument."""
+    with pytest.raises(ValueError, match=problem):
+        cal.Promise(**{"risks": {"silent": 0.05}, **fields})

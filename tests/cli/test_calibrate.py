@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import os
 import sys
@@ -138,27 +137,16 @@ def test_json_is_for_machines(command, file):
 
 
 def test_the_report_is_written_as_a_page(command, file, tmp_path):
-    """With diagrams if matplotlib is there; hostile names do not become markup."""
-    pytest.importorskip("matplotlib", reason="needs the extra calibration")
+    """With two diagrams, each in two sizes; hostile names do not become markup."""
     rows = lines(100, grace={"source": {"model": HOSTILE, "task_id": HOSTILE}})
     report = tmp_path / "report.html"
     ran = command("calibrate", file(rows, "<b>.jsonl"), "--label", "correct", "--report", report)
     page = report.read_text(encoding="utf-8")
-    assert (0, 2) == (ran.returncode, page.count("<svg"))
+    assert (0, 4) == (ran.returncode, page.count("<svg"))
     assert "<script" not in page
     assert "<b>" not in page
     assert "\x1b" not in page + ran.stdout + ran.stderr
     assert "&lt;script&gt;" in page
-
-
-def test_without_matplotlib_the_report_has_tables(command, file, tmp_path, monkeypatch):
-    """A line on standard error names the pip command."""
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name))
-    ran = command("calibrate", file(lines(100)), *RISKS, "--report", tmp_path / "report.html")
-    assert 0 == ran.returncode
-    assert "pip install 'grace-kp[calibration]'; it has tables only" in ran.stderr
-    assert "<svg" not in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

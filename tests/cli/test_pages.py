@@ -12,7 +12,7 @@ from grace_kp import rubric as rb
 from grace_kp.rubric import comparison_page, history_page
 from grace_kp.scorers import html_report
 
-pytest.importorskip("matplotlib", reason="needs the extra eval")
+pytest.importorskip("scipy", reason="needs the extra eval")
 
 HOSTILE = "x\"><script>alert(1)</script>\x1b[31m&amp;\u202e'onload=alert(1)"
 

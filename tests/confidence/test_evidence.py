@@ -1,8 +1,15 @@
 """From a run to its confidence factors."""
 
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
 import math
+import pickle
 import statistics
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +17,7 @@ from hypothesis import strategies as st
 from grace_kp.confidence import (
     ConfidenceCalculator,
     ConfidenceFactors,
-    Evidence,
+    RunEvidence,
     SearchResults,
     evidence_of_calls,
     factors_from_trace,
@@ -24,7 +31,7 @@ def hits(scores=(), sources=(), count=None):
 
 
 def gathered(*finished, searches=()):
-    evidence = Evidence()
+    evidence = RunEvidence()
     for ok in finished:
         evidence.tool_finished(ok)
     for found in searches:
@@ -106,7 +113,7 @@ def test_results_without_scores_do_not_replace_an_empty_search():
 )
 def test_searches_without_scores_are_counted(result, scores, expected):
     """Those whose scores are unusable, that found nothing or could not be read count as that; declared ones do not count."""
-    first, second = Evidence(), Evidence()
+    first, second = RunEvidence(), RunEvidence()
     for evidence in (first, second):
         evidence.search_finished(read_results(result, scores))
     first.merge(second)
@@ -142,7 +149,7 @@ def test_statistics_over_all_scores(found):
 @given(searches, searches, st.lists(st.booleans()), st.lists(st.booleans()))
 def test_merging_is_having_seen_both(first, second, tools, more):
     """Two merged gatherings give the factors of one that saw it all."""
-    merged, other = Evidence(), Evidence()
+    merged, other = RunEvidence(), RunEvidence()
     for evidence, oks, found in ((merged, tools, first), (other, more, second)):
         for ok in oks:
             evidence.tool_finished(ok)
@@ -231,7 +238,7 @@ ENDINGS = st.sampled_from(["ok", "error", "cancelled", "closed", "suspended", "u
 def test_calls_counted_together_are_calls_counted_one_by_one(statuses, found):
     """The factors of a trace's calls are those of the same calls as they end, with searches among them and without."""
     for results in (found, []):
-        evidence = Evidence()
+        evidence = RunEvidence()
         for status in statuses:
             evidence.call_finished(status, None)
         for result in results:
@@ -259,7 +266,7 @@ BAD = [math.nan, -1, 5, "0.1", None, math.inf]
 
 
 def confidence_of(found, profile, *oks):
-    evidence = Evidence()
+    evidence = RunEvidence()
     for ok in oks:
         evidence.tool_finished(ok)
     evidence.search_finished(read_results(found))
@@ -337,14 +344,14 @@ def test_unusable_scores_of_somebody_elses_trace_count():
 )
 def test_the_worst_search_is_never_forgotten_though_few_are_kept(steps):
     """In any order of their ends, the pessimistic reading is that of all searches or stricter, and equal while few are kept."""
-    evidence, parts = Evidence(), [Evidence(), Evidence()]
+    evidence, parts = RunEvidence(), [RunEvidence(), RunEvidence()]
     for number, (kind, at, score) in enumerate(steps):
         for target in (evidence, parts[number % 2]):
             if kind == "words":
                 target.user_spoke(at)
             else:
                 target.search_finished(SearchResults(count=1, scores=(score / 20,)), "search", at)
-    merged = Evidence()
+    merged = RunEvidence()
     for part in parts:
         merged.merge(part)
     searches = [(at, score / 20) for kind, at, score in steps if kind == "search"]
@@ -360,7 +367,7 @@ def test_the_worst_search_is_never_forgotten_though_few_are_kept(steps):
 
 def test_a_run_that_searches_and_is_gated_often_keeps_few_searches():
     """Its evidence does not grow with searches that rise, and a snapshot shares the sources and has only those of its time."""
-    evidence, snapshots = Evidence(), []
+    evidence, snapshots = RunEvidence(), []
     for number in range(1_000):
         evidence.search_finished(
             SearchResults(count=1, scores=(number / 1_000,), sources=(f"s{number}",)), "search", number
@@ -391,15 +398,15 @@ def add(evidence, steps):
 
 @given(actions, actions)
 def test_a_snapshot_stays_as_it_is_while_its_original_goes_on(before, after):
-    evidence = add(Evidence(), before)
+    evidence = add(RunEvidence(), before)
     snapshot = evidence.snapshot()
     add(evidence, after)
-    assert add(Evidence(), before).readings() == snapshot.readings()
+    assert add(RunEvidence(), before).readings() == snapshot.readings()
 
 
 def test_what_is_added_to_a_snapshot_does_not_change_its_original():
     """A source that the original has is no further one."""
-    evidence = add(Evidence(), [("search", "a", 3), ("succeed", "b", 0)])
+    evidence = add(RunEvidence(), [("search", "a", 3), ("succeed", "b", 0)])
     snapshot = evidence.snapshot()
     for source in ("s3", "s4", "s4"):
         snapshot.search_finished(SearchResults(count=1, scores=(0.5,), sources=(source,)), "b")
@@ -412,3 +419,162 @@ def test_what_is_added_to_a_snapshot_does_not_change_its_original():
     evidence.call_finished("ok", None, "b", 10)
     with pytest.raises(ValueError, match="a snapshot cannot be merged"):
         evidence.merge(snapshot)
+
+
+COUNTS = ("search_result_count", "source_count", "tool_execution_count", "tool_success_count")
+UNITS = (
+    "search_avg_score",
+    "search_max_score",
+    "source_agreement",
+    "llm_self_confidence",
+    "tool_success_rate",
+    "query_coverage",
+)
+FLAGS = ("search_made", "self_evaluated", "agreement_evaluated", "coverage_evaluated")
+
+
+def test_defaults():
+    """Nothing given is the defaults of the design, and nothing made."""
+    assert {
+        "search_result_count": 0,
+        "search_avg_score": 0.0,
+        "search_max_score": 0.0,
+        "search_score_variance": 1.0,
+        "source_agreement": 0.0,
+        "source_count": 0,
+        "llm_self_confidence": 0.5,
+        "tool_success_rate": 1.0,
+        "tool_execution_count": 0,
+        "tool_success_count": 0,
+        "query_coverage": 0.0,
+        "is_search_step": False,
+        "search_made": False,
+        "self_evaluated": False,
+        "agreement_evaluated": False,
+        "coverage_evaluated": False,
+        "search_avg_with_unusable": None,
+        "search_variance_with_unusable": None,
+    } == dataclasses.asdict(ConfidenceFactors())
+
+
+def test_the_signature_shows_the_defaults():
+    """Help and editors show the figures that stand for a factor left out."""
+    shown = str(inspect.signature(ConfidenceFactors))
+    assert "search_score_variance: 'float' = 1.0" in shown
+    assert [field.name for field in dataclasses.fields(ConfidenceFactors)] == list(
+        inspect.signature(ConfidenceFactors).parameters
+    )
+
+
+def test_positions_follow_the_design():
+    """The twelve factors can be given by position."""
+    given = (3, 0.4, 0.5, 0.1, 0.7, 2, 0.8, 0.75, 4, 3, 0.6, True)
+    assert given == dataclasses.astuple(ConfidenceFactors(*given))[:12]
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ({"search_result_count": 0}, "search_made"),
+        ({"search_avg_score": 0.0}, "search_made"),
+        ({"search_max_score": 0.0}, "search_made"),
+        ({"search_score_variance": 1.0}, "search_made"),
+        ({"is_search_step": True}, "search_made"),
+        ({"llm_self_confidence": 0.5}, "self_evaluated"),
+        ({"source_agreement": 0.0}, "agreement_evaluated"),
+        ({"query_coverage": 0.0}, "coverage_evaluated"),
+        ({"source_count": 3, "tool_execution_count": 1}, None),
+        ({"is_search_step": False}, None),
+    ],
+)
+def test_what_is_given_was_made(given, made):
+    """A figure that is given was made, even if it equals the default; what is left out was not."""
+    factors = ConfidenceFactors(**given)
+    assert {flag: flag == made for flag in FLAGS} == {flag: getattr(factors, flag) for flag in FLAGS}
+
+
+def test_a_flag_wins_over_what_is_given():
+    """A fallback is given with its flag off, a figure at its default with its flag on."""
+    factors = ConfidenceFactors(llm_self_confidence=0.5, self_evaluated=False, coverage_evaluated=True)
+    assert (False, True) == (factors.self_evaluated, factors.coverage_evaluated)
+    assert ConfidenceFactors(query_coverage=0.4, coverage_evaluated=None).coverage_evaluated is True
+
+
+def test_replacing_a_factor_keeps_what_was_made():
+    """dataclasses.replace changes what it names and nothing else."""
+    factors = ConfidenceFactors(llm_self_confidence=0.9)
+    assert ConfidenceFactors(llm_self_confidence=0.9, source_count=2) == dataclasses.replace(factors, source_count=2)
+    assert not dataclasses.replace(factors, source_count=2).search_made
+
+
+def test_records_compare_hash_copy_and_pickle():
+    """Equal factors are equal and hash alike; what was made is part of what they are."""
+    factors = ConfidenceFactors(3, llm_self_confidence=0.9)
+    assert factors == ConfidenceFactors(search_result_count=3, llm_self_confidence=0.9)
+    assert hash(factors) == hash(copy.copy(factors))
+    assert factors == pickle.loads(pickle.dumps(factors))
+    assert factors != ConfidenceFactors(3, llm_self_confidence=0.9, self_evaluated=False)
+    assert "search_result_count=3" in repr(factors)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        factors.source_count = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("bad", [-1, 1.0, 1.5, math.nan, "1", None, True, [1], 10**3000 * -1])
+def test_bad_counts_are_refused_by_name(name, bad):
+    """A count is an integer from 0 on, and no truth value."""
+    with pytest.raises(ValueError, match=f"^{name} must be an integer >= 0"):
+        ConfidenceFactors(**{name: bad})
+
+
+@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("bad", [-0.001, 1.001, math.nan, math.inf, -math.inf, "0.5", None, True, 10**400, 1j])
+def test_bad_rates_are_refused_by_name(name, bad):
+    """Scores and rates are numbers from 0 to 1."""
+    with pytest.raises(ValueError, match=f"^{name} must be a number from 0 to 1"):
+        ConfidenceFactors(**{name: bad})
+
+
+@pytest.mark.parametrize("bad", [-0.001, math.nan, math.inf, "0.5", None, False, 10**400])
+def test_bad_variances_are_refused(bad):
+    """A variance is a finite number from 0 on."""
+    with pytest.raises(ValueError, match=r"^search_score_variance must be a finite number"):
+        ConfidenceFactors(search_score_variance=bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        *(("search_avg_with_unusable", bad) for bad in (-0.1, 1.1, math.nan, "0.5", True)),
+        *(("search_variance_with_unusable", bad) for bad in (-0.1, math.inf, "0.5", True)),
+    ],
+)
+def test_bad_figures_with_unusable_scores_are_refused(name, bad):
+    """The figures that `strict` takes have the ranges of a mean and a variance."""
+    with pytest.raises(ValueError, match=f"^{name} must be"):
+        ConfidenceFactors(**{name: bad})
+
+
+@pytest.mark.parametrize("name", ["is_search_step", *FLAGS])
+@pytest.mark.parametrize("bad", [1, "yes", 0.0])
+def test_bad_flags_are_refused_by_name(name, bad):
+    """A flag is true or false."""
+    with pytest.raises(ValueError, match=f"^{name} must be true or false"):
+        ConfidenceFactors(**{name: bad})
+
+
+def test_no_more_successes_than_executions():
+    """Tools cannot succeed more often than they were executed."""
+    with pytest.raises(ValueError, match="tool_success_count must not exceed tool_execution_count"):
+        ConfidenceFactors(tool_execution_count=2, tool_success_count=3)
+
+
+def test_numbers_of_numpy_are_numbers():
+    """Figures from arrays are taken, and kept as plain numbers."""
+    factors = ConfidenceFactors(
+        search_result_count=np.int64(3), search_avg_score=np.float32(0.5), search_max_score=np.float64(0.5)
+    )
+    assert [int, float, float] == [
+        type(value) for value in (factors.search_result_count, factors.search_avg_score, factors.search_max_score)
+    ]
+    assert 5.0 == ConfidenceFactors(search_score_variance=5).search_score_variance

@@ -1,12 +1,16 @@
 """A confidence score: its number, its sub-scores for people, and its penalties in words."""
 
+from __future__ import annotations
+
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import grace_kp as gk
 from grace_kp.confidence import (
+    ConfidenceAggregator,
     ConfidenceCalculator,
     ConfidenceFactors,
     ConfidenceScore,
@@ -14,6 +18,7 @@ from grace_kp.confidence import (
     penalties_text,
 )
 from grace_kp.pages import penalty_text
+from tests.pages.reading import Elements, problems
 
 
 @pytest.mark.parametrize(
@@ -92,3 +97,166 @@ def test_a_contribution_is_a_finite_number_with_a_name(contributions, message):
     """What JSON cannot hold never reaches a trace."""
     with pytest.raises(ValueError, match=message):
         ConfidenceScore(0.5, ConfidenceFactors(), contributions=contributions)
+
+
+HOSTILE = '<img src=x onerror=alert(1)>"&\u202e'
+FACTORS = gk.ConfidenceFactors(
+    search_result_count=3,
+    search_avg_score=0.7,
+    search_max_score=0.9,
+    search_score_variance=0.1,
+    tool_execution_count=4,
+    tool_success_count=2,
+    tool_success_rate=0.5,
+)
+
+
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+def test_a_confidence_shows_what_it_is_made_of(profile):
+    """The number, its level as a word, its parts, the penalties in words, the reason and the factors."""
+    score = gk.ConfidenceCalculator(profile).calculate(FACTORS)
+    found = score._repr_html_()
+    page = Elements(found)
+    for words in (f"{score.score:.3f}", score.level.replace("_", " "), "search quality", "not evaluated", "no sources", "tools succeeded: 50 %", "search avg score"):  # fmt: skip
+        assert words in page.text
+    assert [] == problems(found)
+
+
+def test_a_part_that_counts_without_having_been_evaluated_shows_its_fallback():
+    """In a notebook, as in pages and terminals."""
+    score = gk.ConfidenceCalculator().calculate(
+        gk.ConfidenceFactors(source_count=2, source_agreement=0.5, agreement_evaluated=False)
+    )
+    assert "source agreementfallback 0.5" in " ".join(Elements(score._repr_html_()).text.split())
+
+
+def test_contributions_of_a_learned_profile_are_listed_strongest_first():
+    """With their sign; a note gives the number of those left out."""
+    weights = {"agreement": 0.1, "failures": -1.25, **{f"feature {place}": 0.01 for place in range(60)}}
+    text = Elements(ConfidenceScore(0.5, FACTORS, contributions=weights)._repr_html_()).text
+    assert text.index("−1.25") < text.index("+0.10")
+    assert "2 weaker ones are not shown." in text
+
+
+def test_every_text_is_text():
+    """Names, penalties and the reason may hold markup."""
+    found = ConfidenceScore(
+        0.5,
+        FACTORS,
+        breakdown={HOSTILE: 0.5},
+        penalties_applied=[HOSTILE],
+        reason=HOSTILE,
+        contributions={HOSTILE: 1.0},
+    )._repr_html_()
+    assert 4 == found.count("&lt;img src=x")
+    assert [] == problems(found)
+
+
+def test_factors_of_another_kind_are_left_out():
+    """A profile of the user's may calculate from anything."""
+    assert "factors" not in ConfidenceScore(0.5, object())._repr_html_()
+
+
+def test_size_is_bounded():
+    """Whatever a profile of the user's wrote."""
+    score = ConfidenceScore(
+        0.5,
+        FACTORS,
+        breakdown={"x" * 999 + str(place): 0.5 for place in range(3_000)},
+        penalties_applied=["y" * 9_999] * 999,
+        reason="z" * 999_999,
+        contributions={"w" * 999 + str(place): 0.5 for place in range(3_000)},
+    )
+    assert len(score._repr_html_()) < 60_000
+
+
+METHODS = ("mean", "min", "weighted")
+aggregator = ConfidenceAggregator()
+lists = st.lists(st.floats(0, 1), min_size=1, max_size=40)
+
+
+def test_golden_aggregates(vectors):
+    """Every recorded list gives its recorded mean, minimum, weighted mean and critical check."""
+    for number, vector in enumerate(vectors("aggregate")):
+        scores, expected = vector["scores"], vector["expected"]
+        for method in METHODS:
+            assert expected[method] == pytest.approx(aggregator.aggregate(scores, method), abs=1e-9), number
+        value, critical = aggregator.aggregate_with_critical_check(scores, vector["critical_threshold"])
+        assert expected["critical"] == [pytest.approx(value, abs=1e-9), critical], number
+
+
+@given(lists)
+def test_order_of_the_aggregates(scores):
+    """The minimum is at most the mean and the weighted mean, and these at most the maximum."""
+    lowest, mean, weighted = (aggregator.aggregate(scores, method) for method in ("min", "mean", "weighted"))
+    assert min(scores) == lowest <= mean <= max(scores)
+    assert lowest <= weighted <= max(scores)
+
+
+@given(lists, st.randoms())
+def test_order_of_steps_matters_only_when_weighted(scores, random):
+    """Mean and minimum do not change when the steps are shuffled."""
+    shuffled = random.sample(scores, len(scores))
+    for method in ("mean", "min"):
+        assert aggregator.aggregate(scores, method) == aggregator.aggregate(shuffled, method)
+
+
+@given(lists)
+def test_later_steps_count_more(scores):
+    """In rising order the weighted mean is at least the mean, in falling order at most."""
+    mean = aggregator.aggregate(scores)
+    assert mean <= aggregator.aggregate(sorted(scores), "weighted") + 1e-12
+    assert aggregator.aggregate(sorted(scores)[::-1], "weighted") <= mean + 1e-12
+
+
+@given(lists, st.data())
+def test_a_worse_step_never_raises_an_aggregate(scores, data):
+    """Every method is monotone in every step; so is the mean of the critical check."""
+    at = data.draw(st.integers(0, len(scores) - 1))
+    worse = [*scores[:at], data.draw(st.floats(0, scores[at])), *scores[at + 1 :]]
+    for method in METHODS:
+        assert aggregator.aggregate(worse, method) <= aggregator.aggregate(scores, method) + 1e-15
+    assert aggregator.aggregate_with_critical_check(worse)[0] <= (
+        aggregator.aggregate_with_critical_check(scores)[0] + 1e-15
+    )
+
+
+@pytest.mark.parametrize("value", [0.1, 0.3, 0.7, 1 / 3])
+def test_equal_scores_aggregate_to_themselves(value):
+    """A mean of equal numbers is that number to the last bit."""
+    for method in METHODS:
+        assert value == aggregator.aggregate([value] * 3, method)
+
+
+def test_nothing_aggregates_to_zero():
+    """No steps, no confidence; and nothing critical about it."""
+    assert [0.0] * 3 == [aggregator.aggregate([], method) for method in METHODS]
+    assert (0.0, False) == aggregator.aggregate_with_critical_check([])
+
+
+def test_scores_may_be_objects():
+    """ConfidenceScore objects and numbers may be mixed, in any iterable."""
+    scores = (ConfidenceScore(0.25, ConfidenceFactors()), 0.75)
+    assert 0.5 == aggregator.aggregate(iter(scores))
+    assert (0.35, True) == aggregator.aggregate_with_critical_check(iter(scores))
+
+
+def test_a_score_at_the_threshold_is_not_critical():
+    """Only below the threshold is critical."""
+    assert (0.3, False) == aggregator.aggregate_with_critical_check([0.3])
+
+
+def test_an_unknown_method_is_refused():
+    """Also when there is nothing to aggregate."""
+    with pytest.raises(ValueError, match="mean, min, weighted"):
+        aggregator.aggregate([], "median")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan, math.inf, "0.5", None, True])
+def test_bad_scores_are_refused_by_place(bad):
+    """A score that is no number from 0 to 1 is named by its place; so is a bad threshold."""
+    for method in METHODS:
+        with pytest.raises(ValueError, match=r"^scores\[1\] must be"):
+            aggregator.aggregate([0.5, bad], method)
+    with pytest.raises(ValueError, match="critical_threshold"):
+        aggregator.aggregate_with_critical_check([0.5], bad)

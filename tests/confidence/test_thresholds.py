@@ -1,5 +1,7 @@
 """Thresholds: in order, in JSON, infinite, and moving with feedback."""
 
+from __future__ import annotations
+
 import json
 import math
 import threading
@@ -8,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.confidence import DynamicThresholds, Thresholds, decide
+from grace_kp.confidence import (
+    PROFILES,
+    ActionDecision,
+    ConfidenceCalculator,
+    ConfidenceFactors,
+    ConfidenceScore,
+    DynamicThresholds,
+    Thresholds,
+    decide,
+)
 from grace_kp.levels import InterventionLevel
 
 
@@ -174,3 +185,143 @@ def test_threads_share_thresholds():
     for thread in threads:
         thread.join()
     assert Thresholds(0.95, 0.85, 0.6) == dynamic.current
+
+
+@pytest.mark.parametrize(
+    ("score", "level", "action"),
+    [
+        (1.0, "silent", "proceed"),
+        (0.9, "silent", "proceed"),
+        (0.899, "notify", "proceed_with_status"),
+        (0.7, "notify", "proceed_with_status"),
+        (0.699, "confirm", "ask_confirmation"),
+        (0.4, "confirm", "ask_confirmation"),
+        (0.399, "escalate", "request_clarification"),
+        (0, "escalate", "request_clarification"),
+    ],
+)
+def test_levels_at_the_default_thresholds(score, level, action):
+    """A threshold that is met exactly counts as met; each level suggests its action and says why."""
+    decision = decide(score, Thresholds())
+    assert (level, action, score) == (decision.level, decision.suggested_action, decision.confidence_score)
+    assert str(score) in decision.reason
+    assert decision == ConfidenceCalculator().decide_action(score)
+    assert decision == ConfidenceCalculator().decide_action(ConfidenceScore(score, ConfidenceFactors()))
+
+
+@pytest.mark.parametrize(
+    ("level", "answers"),
+    [
+        ("silent", (True, False, False)),
+        ("notify", (True, False, False)),
+        ("confirm", (False, True, False)),
+        ("escalate", (False, False, True)),
+    ],
+)
+def test_the_questions_asked_of_a_decision(level, answers):
+    """Exactly one of going ahead, a yes and help is needed."""
+    decision = ActionDecision(InterventionLevel(level), 0.5)
+    assert answers == (decision.should_proceed, decision.needs_confirmation, decision.needs_user_input)
+    assert decision == ActionDecision(level, 0.5)  # type: ignore[arg-type]
+
+
+thresholds = st.lists(st.floats(0, 1), min_size=3, max_size=3).map(lambda parts: Thresholds(*sorted(parts)[::-1]))
+
+
+@given(thresholds, st.floats(0, 1), st.floats(0, 1))
+def test_more_confidence_is_never_gated_harder(limits, one, other):
+    """For any thresholds, a higher confidence never needs more of a person."""
+    low, high = sorted([one, other])
+    assert decide(high, limits).level.severity <= decide(low, limits).level.severity
+
+
+@pytest.mark.parametrize(
+    ("limits", "level", "reason"),
+    [
+        (Thresholds(silent=math.inf), "notify", "reaches the notify threshold 0.7"),
+        (Thresholds(math.inf, math.inf), "confirm", "cannot reach the notify threshold, which is set to never"),
+        (Thresholds(math.inf, math.inf, math.inf), "escalate", "cannot reach the confirm threshold"),
+    ],
+)
+def test_an_infinite_threshold_is_never_reached(limits, level, reason):
+    """Not even by full confidence."""
+    decision = decide(1.0, limits)
+    assert level == decision.level
+    assert reason in decision.reason
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan, "0.5", None, True])
+def test_no_decision_without_a_confidence(bad):
+    """What is no number from 0 to 1 leads to an error, never to a decision."""
+    with pytest.raises(ValueError, match="score must be a number"):
+        decide(bad, Thresholds())
+    with pytest.raises(ValueError, match="score must be a number"):
+        ActionDecision(InterventionLevel.SILENT, bad)
+
+
+def test_an_unknown_level_is_refused():
+    """A decision has one of the four levels."""
+    with pytest.raises(ValueError, match="maybe"):
+        ActionDecision("maybe", 0.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bad", ["lenient", "", "Grace", None, 3, object()])
+def test_unknown_profiles_are_refused(bad):
+    """A profile that does not exist is a ValueError that says which do."""
+    with pytest.raises(ValueError, match="profile"):
+        ConfidenceCalculator(bad)
+
+
+def test_a_profile_of_ones_own():
+    """Any object with a name and a calculation serves as a profile."""
+
+    class Constant:
+        name = "constant"
+
+        def calculate(self, factors):
+            return ConfidenceScore(0.25, factors)
+
+    calculator = ConfidenceCalculator(Constant(), Thresholds(0.2, 0.1, 0.0))
+    assert "constant" == calculator.profile
+    assert "silent" == calculator.decide_action(calculator.calculate(ConfidenceFactors())).level
+
+
+def test_only_the_named_profiles_are_known():
+    """An object that carries the name of a profile is not that profile."""
+
+    class Grace:
+        name = "grace"
+
+        def calculate(self, factors):
+            return ConfidenceScore(1.0, factors)
+
+    assert [True, True] == [ConfidenceCalculator(name).is_known for name in PROFILES]
+    assert not ConfidenceCalculator(Grace()).is_known
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "hint"),
+    [
+        (None, "pass Thresholds(silent=0.9, notify=0.7, confirm=0.4)"),
+        ({"silent": 0.9}, "pass Thresholds.from_dict(...)"),
+        (DynamicThresholds(), "pass its .current"),
+    ],
+)
+def test_thresholds_of_another_type_are_refused(thresholds, hint):
+    """The message names the type and what to write instead."""
+    with pytest.raises(TypeError) as caught:
+        ConfidenceCalculator(thresholds=thresholds)
+    assert f"thresholds must be a Thresholds, not {type(thresholds).__name__}; {hint}" == str(caught.value)
+
+
+def test_a_calculator_shows_what_it_holds():
+    """The profile's name and the thresholds."""
+    expected = "ConfidenceCalculator(profile='strict', thresholds=Thresholds(silent=0.9, notify=0.7, confirm=0.4))"
+    assert expected == repr(ConfidenceCalculator("strict"))
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.1, "0.5", True])
+def test_a_calculator_decides_by_confidences_only(bad):
+    """A number from 0 to 1, or a score that holds one."""
+    with pytest.raises((ValueError, AttributeError)):
+        ConfidenceCalculator().decide_action(bad)

@@ -16,7 +16,7 @@ HOMES = {"grace_kp/record/_current.py", "grace_kp/runtime/_default.py"}
 # What else there is, with the reason. It only gets shorter.
 KNOWN = {
     "grace_kp/background/_process.py:PROCESS": "the two hooks of the process, fork and exit, and whom they tell",
-    "grace_kp/scorers/_evaluation.py:_SCORE": "what a forked worker scores with; set once in each, never in the command itself",
+    "grace_kp/scorers/_cases.py:_SCORE": "what a forked worker scores with; set once in each, never in the command itself",
     "grace_kp/gating/_request.py:_numbers": "numbers the requests of the process, so that no two share an id",
     "grace_kp/gating/reviewers/_console.py:_ONE_AT_A_TIME": "a process has one terminal, and one question at a time on it",
     "grace_kp/integrations/langchain/_node.py:_NODES": "numbers the calls of each node that LangGraph runs, up to a bound",

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import json
+import sqlite3
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import grace_kp as gk
+from grace_kp.judge import acall_judge, call_judge
+from grace_kp.protocols import JudgeReply
 from tests.judge.scripted import GOOD, Judge
 
 
@@ -195,3 +201,238 @@ def test_options_without_a_sense_are_refused(options, said):
         gk.LLMSelfEvaluator(None, **options)
     with pytest.raises(TypeError, match="a judge is a callable"):
         gk.LLMSelfEvaluator("gemini")
+
+
+class Asking:
+    """A judge with both optional methods; it keeps how it was asked."""
+
+    def __init__(self):
+        self.calls = []
+
+    def ask(self, prompt, *, vary, fields):
+        self.calls.append(("ask", prompt, vary, fields))
+        return GOOD
+
+    async def aask(self, prompt, *, vary, fields):
+        self.calls.append(("aask", prompt, vary, fields))
+        return GOOD
+
+
+async def test_the_optional_methods_are_preferred():
+    """`ask` in plain calls and `aask` in coroutines, with what the caller wants of the reply."""
+    judge = Asking()
+    assert GOOD == call_judge(judge, "p", vary=True, fields=("score",), timeout=None)
+    assert GOOD == await acall_judge(judge, "p", vary=False, fields=(), timeout=None)
+    assert [("ask", "p", True, ("score",)), ("aask", "p", False, ())] == judge.calls
+
+
+async def test_an_event_loop_is_not_blocked():
+    """A judge that is a plain function may wait for something that the loop has still to do."""
+    ready = threading.Event()
+
+    def patient(prompt):
+        assert ready.wait(30)
+        return GOOD
+
+    task = asyncio.create_task(gk.LLMSelfEvaluator(patient).aevaluate("q", "a"))
+    await asyncio.sleep(0)
+    ready.set()
+    assert 0.8 == await task
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+async def test_a_judge_that_hangs_is_left(kind):
+    """After the timeout, sync and async."""
+    over = threading.Event()
+
+    async def hangs(prompt):
+        await asyncio.Event().wait()
+
+    judge = hangs if kind == "async" else lambda prompt: over.wait(60)
+    made = await gk.LLMSelfEvaluator(judge, timeout=0.05).aevaluate_detailed("q", "a")
+    assert "did not answer within 0.05 s" in made.error
+    made = await asyncio.to_thread(gk.LLMSelfEvaluator(judge, timeout=0.05).evaluate_detailed, "q", "a")
+    assert "did not answer within 0.05 s" in made.error
+    over.set()
+
+
+async def test_a_judge_raises_what_it_raises():
+    """Exceptions of the judge reach the caller unchanged, from a plain call and from a coroutine."""
+
+    def broken(prompt):
+        raise LookupError("no such model")
+
+    with pytest.raises(LookupError, match="no such model"):
+        call_judge(broken, "p", vary=False, fields=(), timeout=5)
+    with pytest.raises(LookupError, match="no such model"):
+        await acall_judge(broken, "p", vary=False, fields=(), timeout=5)
+
+
+def test_the_limit_per_minute():
+    """Beyond it the judge is not asked; after a minute it is again."""
+    now = [0.0]
+    limit = gk.SpendingLimit(calls_per_minute=2, clock=lambda: now[0])
+    judge = Judge("0.8")
+    evaluator = gk.LLMSelfEvaluator(judge, limit=limit)
+    assert [False, False, True] == [evaluator.evaluate_detailed("q", str(n)).fallback for n in range(3)]
+    made = evaluator.evaluate_detailed("q", "3")
+    assert "the spending limit of 2 calls per minute is reached" == made.error
+    assert 0 == made.attempts
+    assert (2, 2) == (limit.spent.calls, limit.spent.refused)
+    now[0] = 61.0
+    assert not evaluator.evaluate_detailed("q", "4").fallback
+    assert evaluator.evaluate_detailed("q", "0").cached  # what is known costs nothing
+
+
+def test_the_limit_per_run_and_in_tokens():
+    """By what the judge reports; retries count as calls."""
+    limit = gk.SpendingLimit(calls_per_run=3, tokens_per_run=10_000)
+    evaluator = gk.LLMSelfEvaluator(Judge(JudgeReply("0.8", tokens_in=900, tokens_out=100, attempts=3)), limit=limit)
+    assert not evaluator.evaluate_detailed("q", "1", run="one").fallback
+    assert "3 calls per run" in evaluator.evaluate_detailed("q", "2", run="one").error
+    assert not evaluator.evaluate_detailed("q", "3", run="two").fallback
+    assert (6, 2_000) == (limit.spent.calls, limit.spent.tokens)
+    limit = gk.SpendingLimit(tokens_per_minute=1_500)
+    evaluator = gk.LLMSelfEvaluator(Judge(JudgeReply("0.8", tokens_in=1_300, tokens_out=100)), limit=limit)
+    assert not evaluator.evaluate_detailed("q", "1").fallback
+    assert "tokens per minute" in evaluator.evaluate_detailed("q", "2").error
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.5, True, "many"])
+def test_a_limit_without_a_sense_is_refused(wrong):
+    """By name."""
+    with pytest.raises(ValueError, match="calls_per_run"):
+        gk.SpendingLimit(calls_per_run=wrong)
+    if wrong != -1:
+        with pytest.raises(ValueError, match="max_entries"):
+            gk.JudgementCache(max_entries=wrong)
+
+
+def test_runs_are_forgotten_in_their_order():
+    """The limit per run keeps the last 10,000 runs, so that it does not grow for ever."""
+    now = iter(range(0, 10**9, 61))
+    limit = gk.SpendingLimit(calls_per_run=1, clock=lambda: float(next(now)))
+    for number in range(10_001):
+        assert limit.reserve(f"run {number}", 40) is None
+    assert "1 calls per run" in limit.reserve("run 10000", 40)
+    assert limit.reserve("run 0", 40) is None
+
+
+def test_what_a_call_has_cost_replaces_the_estimate():
+    """A quarter of the characters is reserved; the tokens that the judge reports count in the end."""
+    limit = gk.SpendingLimit(tokens_per_minute=100)
+    assert limit.reserve(None, 400) is None
+    assert 100 == limit.spent.tokens
+    assert "100 tokens per minute" in limit.reserve(None, 4)
+    limit.settle(None, 400, 1, 30)
+    assert (1, 30, 1) == (limit.spent.calls, limit.spent.tokens, limit.spent.refused)
+    assert limit.reserve(None, 280) is None
+    limit.settle(None, 280, 3, None)  # retries count as calls, and an unknown cost leaves the estimate
+    assert (4, 100) == (limit.spent.calls, limit.spent.tokens)
+
+
+def test_what_was_judged_is_remembered():
+    """By model, prompt and texts; failures are not."""
+    judge = Judge(OSError("once"), GOOD)
+    evaluator = gk.LLMSelfEvaluator(judge)
+    assert evaluator.evaluate_detailed("q", "a").fallback
+    assert not evaluator.evaluate_detailed("q", "a").cached
+    again = evaluator.evaluate_detailed("q", "a")
+    assert (0.8, True, 0, None) == (again.score, again.cached, again.attempts, again.tokens_in)
+    assert "borne out by the first source" == again.reason
+    assert 2 == len(judge.prompts)
+    evaluator.evaluate("q", "another")
+    evaluator.evaluate("q", "a", ["a source"])
+    assert 4 == len(judge.prompts)
+
+
+def test_a_cache_on_disk_outlives_the_process(tmp_path):
+    """It holds scores and reasons, no texts and no secrets."""
+    path = tmp_path / "cache" / "judgements.db"
+    reply = json.dumps({"score": 0.8, "reason": "ask ann@example.com, password=hunter2x"})
+    first = gk.LLMSelfEvaluator(lambda prompt: reply, cache=gk.JudgementCache(path))
+    made = first.evaluate_detailed("a question of 7f3a", "an answer of 7f3a")
+    first.cache.close()
+    judge = Judge(GOOD)
+    judge.__name__ = "<lambda>"
+    again = gk.LLMSelfEvaluator(judge, cache=gk.JudgementCache(path)).evaluate_detailed(
+        "a question of 7f3a", "an answer of 7f3a"
+    )
+    assert (0.8, True, made.reason) == (again.score, again.cached, again.reason)
+    assert [] == judge.prompts
+    stored = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    for text in (b"7f3a", b"hunter2x", b"ann@example.com"):
+        assert text not in stored
+    assert 0o600 == path.stat().st_mode & 0o777
+
+
+@pytest.mark.parametrize("damage", ["garbage", "folder", "table", "value"])
+def test_a_cache_that_cannot_be_used_is_an_empty_one(tmp_path, damage):
+    """Judging goes on, and it says why."""
+    path = tmp_path / "c.db"
+    if damage == "garbage":
+        path.write_bytes(b"no database at all" * 100)
+    elif damage == "folder":
+        path.mkdir()
+    elif damage == "table":
+        sqlite3.connect(path).execute("CREATE TABLE judgements (other INTEGER)").connection.commit()
+    cache = gk.JudgementCache(path)
+    evaluator = gk.LLMSelfEvaluator(Judge(GOOD), cache=cache)
+    assert 0.8 == evaluator.evaluate("q", "a")
+    if damage == "value":
+        cache.close()
+        file = sqlite3.connect(path)
+        file.execute("UPDATE judgements SET value = ?", ('{"score": 7}',))
+        file.commit()
+        judge = Judge(GOOD)
+        gk.LLMSelfEvaluator(judge, cache=gk.JudgementCache(path)).evaluate("q", "a")
+        assert 1 == len(judge.prompts)
+    else:
+        assert cache.error
+
+
+def entry(score):
+    return {"score": score, "reason": "r", "model": None}
+
+
+def test_a_cache_that_is_dropped_closes_its_file(tmp_path):
+    """Python from 3.13 on warns about a connection that is left to be collected."""
+    gc.collect()  # what earlier tests left
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        gk.JudgementCache(tmp_path / "judgements.db").get("none")
+        gc.collect()
+    assert [] == heard
+
+
+def test_the_oldest_judgements_are_dropped(tmp_path):
+    """In memory the one that was used longest ago, in the file the one that was written first."""
+    cache = gk.JudgementCache(max_entries=2)
+    for cache_key in ("a", "b"):
+        cache.put(cache_key, entry(0.1))
+    cache.get("a")
+    cache.put("c", entry(0.3))
+    assert [True, False, True] == [cache.get(cache_key) is not None for cache_key in ("a", "b", "c")]
+    first = gk.JudgementCache(tmp_path / "c.db", max_entries=2)
+    for cache_key in ("a", "b", "c"):
+        first.put(cache_key, entry(0.1))
+    first.close()
+    again = gk.JudgementCache(tmp_path / "c.db", max_entries=2)
+    assert [False, True, True] == [again.get(cache_key) is not None for cache_key in ("a", "b", "c")]
+    again.close()
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_clearing_forgets_everything(tmp_path, on_disk):
+    """Also in the file, whose pages no longer hold what was deleted; the cache can be used again."""
+    path = tmp_path / "c.db" if on_disk else None
+    cache = gk.JudgementCache(path)
+    cache.put("a", {"score": 0.5, "reason": "a reason of 7f3a", "model": None})
+    cache.clear()
+    assert cache.get("a") is None
+    if on_disk:
+        assert b"7f3a" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    cache.put("b", entry(0.7))
+    assert 0.7 == cache.get("b")["score"]
+    cache.close()
+    cache.close()

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import grace_kp as gk
+from grace_kp.judge import agreement_of
 from grace_kp.protocols import JudgeReply
 from tests.judge.scripted import BOTH, GOOD, Judge
 
@@ -70,3 +79,125 @@ async def test_a_step_judge_sees_factors_purpose_and_output():
     assert 0.8 == made.score
     for text in ('"tool_execution_count": 7', "book the flight", "XK9"):
         assert text in judge.prompts[0]
+
+
+VECTORS = Path(__file__).resolve().parents[1] / "vectors" / "source_agreement.jsonl.gz"
+
+
+class Given:
+    """An embedder that has its vectors already, in the order of the texts."""
+
+    def __init__(self, vectors):
+        self.vectors = vectors
+        self.dimensions = len(vectors[0]) if vectors else 0
+
+    def embed(self, texts):
+        return np.array([self.vectors[int(text)] for text in texts], dtype=np.float64)
+
+
+def cases():
+    with gzip.open(VECTORS, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case["id"])
+def test_golden_vectors(case):
+    """To 1e-6, by an embedder and by a callable."""
+    vectors = case["embeddings"]
+    texts = [str(number) for number in range(len(vectors))]
+    assert case["expected"] == pytest.approx(gk.SourceAgreementCalculator(Given(vectors)).calculate(texts), abs=1e-6)
+    plain = gk.SourceAgreementCalculator(lambda text: vectors[int(text)])
+    assert case["expected"] == pytest.approx(plain.calculate(texts), abs=1e-6)
+
+
+def by_pairs(rows):
+    """The definition, pair by pair."""
+    total = count = 0
+    for one, other in itertools.combinations(rows, 2):
+        norms = np.linalg.norm(one) * np.linalg.norm(other)
+        total += float(np.dot(one, other)) / norms if norms else 0.0
+        count += 1
+    return min(1.0, max(0.0, total / count)) if count else 1.0
+
+
+@given(
+    st.integers(1, 6).flatmap(
+        lambda size: st.lists(
+            st.lists(st.floats(-10, 10).map(lambda x: round(x, 3)), min_size=size, max_size=size),
+            min_size=2,
+            max_size=12,
+        )
+    )
+)
+def test_it_is_the_mean_over_all_pairs(rows):
+    """The vectorised form and the definition agree."""
+    assert by_pairs([np.array(row) for row in rows]) == pytest.approx(agreement_of(rows), abs=1e-9)
+
+
+@given(st.floats(1e-150, 1e150), st.floats(1e-150, 1e150))
+def test_length_does_not_matter(one, other):
+    """Also where squares would overflow or vanish."""
+    assert agreement_of([[3 * one, 4 * one], [3 * other, 4 * other]]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("answers", [[], ["one"], (), "a text alone"])
+def test_fewer_than_two_agree(answers):
+    """There is nothing to disagree with, and no embedder is asked."""
+
+    def never(text):
+        raise AssertionError
+
+    made = gk.SourceAgreementCalculator(never).calculate_detailed(answers)
+    assert (1.0, False, 0) == (made.score, made.fallback, made.attempts)
+
+
+def breaks(text):
+    raise OSError("the model is gone")
+
+
+@pytest.mark.parametrize(
+    ("embedder", "said"),
+    [
+        (None, "no embedder"),
+        (breaks, "the model is gone"),
+        (lambda text: [float("nan"), 1.0], "not finite"),
+        (lambda text: [float("inf"), 1.0], "not finite"),
+        (lambda text: 1.0, "shape"),
+        (lambda text: [], "shape"),
+        (lambda text: [1.0] * len(text), "inhomogeneous"),
+        (lambda text: "vector", "could not convert"),
+    ],
+)
+def test_a_failure_is_a_half_and_says_so(embedder, said):
+    """Never an exception, unless one is asked for."""
+    made = gk.SourceAgreementCalculator(embedder).calculate_detailed(["a", "bb"])
+    assert (0.5, True) == (made.score, made.fallback)
+    assert said in made.error
+    strict = gk.SourceAgreementCalculator(embedder, on_failure="raise")
+    with pytest.raises(gk.EvaluationFailed) as caught:
+        strict.calculate(["a", "bb"])
+    assert caught.value.evaluation.error == made.error
+
+
+async def test_the_async_twin():
+    """The same, off the event loop."""
+    calculator = gk.SourceAgreementCalculator(lambda text: [1.0, 0.0] if text == "a" else [1.0, 1.0])
+    assert (
+        calculator.calculate(["a", "b"]) == await calculator.acalculate(["a", "b"]) == pytest.approx(0.7071, abs=1e-4)
+    )
+    assert (await gk.SourceAgreementCalculator(None).acalculate_detailed(["a", "b"])).fallback
+
+
+def test_zero_vectors_agree_with_nothing():
+    """Their similarity is 0 to everything, themselves included."""
+    assert agreement_of([[0.0, 0.0], [0.0, 0.0]]) == 0.0
+    assert agreement_of([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0]]) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("wrong", [3, "model", object()])
+def test_what_is_no_embedder_is_refused(wrong):
+    """At once, by name."""
+    with pytest.raises(TypeError, match="an embedder has `embed`"):
+        gk.SourceAgreementCalculator(wrong)
+    with pytest.raises(ValueError, match="on_failure"):
+        gk.SourceAgreementCalculator(None, on_failure="ignore")

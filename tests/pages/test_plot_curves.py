@@ -34,6 +34,16 @@ def test_any_numbers_give_curves(found, fixed, rules):
     assert whole(curves("Curves", found, plane))
 
 
+def test_points_need_not_be_joined():
+    """Each is drawn, however many there are, and no line joins them; whole numbers on the axis have no fractions between them."""
+    plane = Plane(x="round", y="score", x_is_whole=True, x_range=(0, 3))
+    found = curves("Scores", [Curve(name="a run", points=[(1, 0.5)] * 20 + [(2, 1)], is_joined=False)], plane)
+    assert "<polyline" not in found
+    assert 2 * 22 == found.count("<circle")
+    assert ">0.5<" in found
+    assert ">1.5<" not in found
+
+
 def test_the_table_holds_the_points():
     """With what is plausible, and notes."""
     curve = Curve(name="learned", points=[(0.25, 0.5), (0.75, 1)], band=[(0.25, 0.75), (0.5, 1)], notes=["3", "4"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 
 import pytest
 
@@ -10,7 +11,7 @@ import grace_kp as gk
 from grace_kp import rubric as rb
 from tests.rubric.variants import O, P, X, variant
 
-pytest.importorskip("matplotlib", reason="needs the extra eval")
+pytest.importorskip("scipy", reason="needs the extra eval")
 
 
 def variants():
@@ -24,7 +25,8 @@ def test_a_comparison_shows_the_verdict_the_evidence_and_two_plots():
     best, new = variants()
     page = rb.comparison_page(best, new, rb.compare(best, new))
     assert "Continue with <b>new</b>: the variant is better by" in page
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 4
+    assert "1: old &lt;1&gt;" in page
     assert "old &lt;1&gt;" in page
     assert "old <1>" not in page
     assert "p of a permutation test, 8 pairs" in page
@@ -48,10 +50,18 @@ def test_a_history_without_rounds_has_a_page(tmp_path):
     assert "<svg" not in page
 
 
-@pytest.mark.parametrize("missing", ["matplotlib", "scipy"])
-def test_a_missing_package_is_an_error_that_names_the_pip_command(monkeypatch, missing):
+def test_rates_have_intervals_and_variants_their_numbers():
+    """In the table beside the bars; two variants of one name differ by their number."""
+    best, _ = variants()
+    page = rb.comparison_page(best, best, rb.compare(best, best))
+    assert "Detection rates with 95 % bootstrap intervals" in page
+    assert re.search(r"0\.\d\d \(0\.\d\d to 0\.\d\d\)", page)
+    assert "2: old &lt;1&gt;" in page
+
+
+def test_a_missing_package_is_an_error_that_names_the_pip_command(monkeypatch):
     """Before anything is computed or judged."""
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else find(name))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "scipy" else find(name))
     with pytest.raises(gk.MissingExtra, match=r"pip install 'grace-kp\[eval\]'"):
         rb.require_plots()

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import grace_kp as gk
-from grace_kp.models import Choice
+from grace_kp.models import ChosenModel
 from grace_kp.runtime._completion import Completer, Completion
 from tests import warm
 
@@ -364,7 +364,7 @@ def test_a_run_that_cannot_be_completed_still_has_its_trace(monkeypatch):
 def test_a_process_takes_only_what_it_can_add(tmp_path, monkeypatch):
     """Without a judge for certain it takes no runs that await one, and others can have them."""
     url = killed(tmp_path, "judge")
-    monkeypatch.setattr("grace_kp.models.choose_judge", lambda settings: Choice(None, "none", "there is no key"))
+    monkeypatch.setattr("grace_kp.models.choose_judge", lambda settings: ChosenModel(None, "none", "there is no key"))
     undecided = runtime(url, evaluator="auto")
     agent = answering(undecided)
     assert frozenset() == undecided._pipeline.parts

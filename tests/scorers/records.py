@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
+
+import pytest
+
 from grace_kp import scorers as sc
+
+NEEDS_REGEX = pytest.mark.skipif(importlib.util.find_spec("regex") is None, reason="needs the extra eval")
 
 
 def op(kind="update", target=None, index=None, position=None, content=None):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 
 from grace_kp import scorers as sc
+from tests.scorers.records import BAD, GOOD, NEEDS_REGEX
 
 OPERATION = {"type": "update", "target_block_id": "a"}
 CASE = {"id": "first", "actual": {"operations": [OPERATION]}, "expected": {"operations": [OPERATION]}}
@@ -65,3 +67,91 @@ def test_a_line_that_cannot_be_read(read, tmp_path, line, problem):
     with pytest.raises(sc.CaseError) as caught:
         read(CASE, line)
     assert str(caught.value).startswith(f"{tmp_path / 'cases.jsonl'}:2: {problem}")
+
+
+def case(number, target="a"):
+    expected = {"operations": [{**OPERATION, "target_block_id": target}]}
+    return {"id": f"case {number}", "actual": {"operations": [OPERATION]}, "expected": expected}
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes cases to a file."""
+
+    def call(*cases):
+        path = tmp_path / "cases.jsonl"
+        path.write_text("".join(json.dumps(item) + "\n" for item in cases), "utf-8")
+        return path
+
+    return call
+
+
+def accuracy():
+    return sc.Suite([sc.Entry(sc.OperationAccuracy())])
+
+
+def test_rows_are_in_the_order_of_the_file(write):
+    """Each holds the id and the report as plain data."""
+    rows = sc.evaluate_cases(accuracy(), write(case(1), case(2, "b")))
+    assert [("case 1", True, 1.0), ("case 2", False, 0.0)] == [
+        (name, report["passed"], report["overall"]) for name, report in rows
+    ]
+    assert json.loads(json.dumps(rows)) == [list(row) for row in rows]
+
+
+def test_details_are_left_out_on_request(write):
+    """They may be large."""
+    ((_, report),) = sc.evaluate_cases(accuracy(), write(case(1)), details=False)
+    assert "details" not in report["results"][0]
+
+
+def test_progress_sees_every_row(write):
+    """It wraps the rows while they are computed, and knows their number."""
+    seen = []
+
+    def progress(rows, total):
+        for row in rows:
+            seen.append((row[0], total))
+            yield row
+
+    sc.evaluate_cases(accuracy(), write(case(1), case(2)), progress=progress)
+    assert seen == [("case 1", 2), ("case 2", 2)]
+
+
+def test_a_file_without_cases_is_an_error(write):
+    """A suite over nothing would pass."""
+    with pytest.raises(sc.CaseError, match=r"cases\.jsonl: the file has no cases"):
+        sc.evaluate_cases(accuracy(), write())
+
+
+def rows():
+    suite = sc.Suite([sc.Entry(sc.OperationAccuracy()), sc.Entry(sc.ContentQuality())])
+    return [(name, suite.evaluate(*case).to_dict()) for name, case in (("good <1>", GOOD), ("bad", BAD))]
+
+
+@NEEDS_REGEX
+def test_a_page_shows_totals_scorers_and_the_diagnosis_of_failed_cases():
+    """Names are text, not markup."""
+    page = sc.html_report(rows(), "a suite")
+    assert "<h1>a suite</h1><p>1 of 2 cases pass; overall 0.500 on average.</p>" in page
+    assert "good &lt;1&gt;" in page
+    assert "operation-accuracy: 0.00, and 0.80 is needed" in page
+    assert page.count("<summary>why</summary>") == 1
+
+
+def test_a_page_without_cases_has_no_scorers():
+    """Nothing is divided by zero."""
+    page = sc.html_report([], "empty")
+    assert "0 of 0 cases pass" in page
+    assert "Scorers" not in page
+
+
+@NEEDS_REGEX
+def test_junit_has_a_test_case_for_each_case():
+    """The diagnosis is the text of the failure."""
+    root = ElementTree.fromstring(sc.junit_report(rows(), "a suite").partition("\n")[2])
+    assert (root.get("name"), root.get("tests"), root.get("failures")) == ("a suite", "2", "1")
+    good, bad = root.findall("testcase")
+    assert (good.get("name"), good.find("failure")) == ("good <1>", None)
+    assert bad.find("failure").get("message") == "overall 0.000"
+    assert "operation-accuracy: 0.00" in bad.find("failure").text

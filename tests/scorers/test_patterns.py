@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grace_kp import scorers as sc
+from grace_kp.scorers import ContentQuality, EditExpectation, EditResult, PatternError
 from tests.scorers.records import done, op, wanted
 
 
@@ -47,3 +51,105 @@ class TestPatterns:
         report = suite.evaluate(actual, slow)
         assert [0.0, 0.6] == [one.score for one in report.results]
         assert "not found within 0.4 s" in report.diagnosis[-1]
+
+
+def is_found(pattern, content, **options):
+    scorer = ContentQuality({"P": [pattern]}, **options)
+    return scorer.score(EditResult([], pages={"P": content}), EditExpectation()) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("pattern", "content", "expected"),
+    [
+        ("done$", "done", True),
+        ("done$", "done\n", False),
+        ("done\n$", "done\n", True),
+        ("done$", "done\nmore", False),
+        ("^$", "", True),
+        ("^$", "\n", False),
+        ("a$|b", "a\n", False),
+        ("a$|b", "b\n", True),
+        ("(?:a$)", "a\n", False),
+        ("a$*", "a\n", True),
+        ("(?i)DONE$", "done\n", False),
+        # In multi-line mode, the end of each line and of the text.
+        ("(?m)done$", "done\n", True),
+        ("(?m)done$", "done\nmore", True),
+        ("(?m)done$", "done.\nmore", False),
+        ("(?im)DONE$", "done\nmore", True),
+        ("(?m:a$)\n.*b$", "a\nb", True),
+        ("(?m:a$)\n.*b$", "a\nb\n", False),
+        ("(?m:(?-m:a$))", "a\n", False),
+        # No anchor at all.
+        (r"5\$", "5$\n", True),
+        (r"5\\$", "5\\\n", False),
+        (r"5\\$", "5\\", True),
+        ("5[$]", "5$\n", True),
+        ("5[^$]", "5\n", True),
+        ("5[]$]", "5$\n", True),
+        ("5[^]$]", "5$\n", False),
+        (r"5[\]$]", "5$\n", True),
+        ("5[[:digit:]$]", "5$\n", True),
+        ("(?V1)5[[a]$]", "5$\n", True),
+        ("(?V1)5[[a]||[$]]$", "5$\n", False),
+        # Comments may hold anything.
+        ("(?#costs 5$ [)a$", "a\n", False),
+        ("(?x) a # 5$ [each\n $", "a\n", False),
+        ("(?x) a # 5$ [each\n $", "a", True),
+        ("(?x:a # [\n)$", "a\n", False),
+        ("a#[$]", "a#$\n", True),
+        ("(?x: b )? a#[$]", " a#$\n", True),
+    ],
+)
+def test_a_dollar_is_the_end(pattern, content, expected):
+    """A final newline belongs to the text; escapes, classes and comments keep their dollar signs."""
+    assert expected == is_found(pattern, content)
+
+
+def test_patterns_that_are_expected_follow_the_same_rule():
+    """A pattern of a case behaves like a pattern of the scorer."""
+    expected = EditExpectation(patterns={"P": ["done$"]})
+    assert 1.0 == ContentQuality().score(EditResult([], pages={"P": "done"}), expected)
+    assert 0.0 == ContentQuality().score(EditResult([], pages={"P": "done\n"}), expected)
+
+
+def test_messages_show_the_pattern_as_the_user_wrote_it():
+    """The rewritten form stays inside."""
+    with pytest.raises(PatternError, match=r"the pattern 'a\$\(' is malformed"):
+        ContentQuality({"P": ["a$("]})
+    details = ContentQuality({"P": ["a$"]}).details(EditResult([], pages={"P": "a\n"}), EditExpectation())
+    assert "Pattern 'a$' not found" in details.content_issues[0]
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        ["a", "b", "\n", "$", "$", r"\$", r"\\", "[$]", "[^$]", "[]$]", "(?:", ")", "|", "*", "(?=", "(?#$)", "#", "."]
+    ),
+    max_size=12,
+)
+
+
+@given(PIECES, st.text("ab\n$\\#", max_size=8))
+def test_a_dollar_is_python_s_end_of_text(pieces, content):
+    r"""Any pattern finds what it finds with `\Z` in place of each `$` that is an anchor."""
+    strict = "".join(r"\Z" if piece == "$" else piece for piece in pieces)
+    try:
+        expected = regex.search(strict, content) is not None
+    except regex.error:
+        return
+    # `\` directly before a piece would escape it; the pieces that end in one are pairs.
+    assert expected == is_found("".join(pieces), content, ignore_case=False)
+
+
+@given(
+    st.lists(st.sampled_from(["a", "\n", "$", "^", ".", "(?:", ")", "|", "*"]), max_size=10),
+    st.text("a\nb", max_size=8),
+)
+def test_in_multi_line_mode_nothing_changes(pieces, content):
+    """With `(?m)`, Python's own meaning is the intended one."""
+    pattern = "(?m)" + "".join(pieces)
+    try:
+        expected = regex.search(pattern, content) is not None
+    except regex.error:
+        return
+    assert expected == is_found(pattern, content, ignore_case=False)

@@ -1,5 +1,7 @@
 """The value score: dimensions, weights, overrides, novelty and its fallbacks."""
 
+from __future__ import annotations
+
 import asyncio
 import copy
 import math
@@ -13,14 +15,7 @@ from hypothesis import strategies as st
 
 from grace_kp.errors import InvalidTrace
 from grace_kp.trace import ReasoningTrace
-from grace_kp.value import (
-    ScoringWeights,
-    ValueScorer,
-    VectorCache,
-    embedded_text,
-    evaluate_value,
-    register_profile,
-)
+from grace_kp.value import ScoringWeights, ValueScorer, VectorCache, embedded_text, evaluate_value, register_profile
 from tests.value.traces import trace
 
 SCORER = ValueScorer()
@@ -472,3 +467,29 @@ def test_a_trace_that_cannot_be_scored_is_an_error_in_its_turn():
     with pytest.raises(InvalidTrace, match="metadata"):
         next(scores)
     assert [0.1] == [score.score for score in ValueScorer().score_all([trace(["thought"])])]
+
+
+@pytest.mark.parametrize(
+    ("steps", "success", "overrides"),
+    [
+        (["thought"], True, ("single_thought",)),
+        ([("thought", "a")], True, ("single_thought", "low_tool_diversity")),
+        (["observation"], True, ()),
+        (["error_recovery"] * 2, True, ()),
+        (["error_recovery"] * 3, True, ("error_recovery_bonus",)),
+        (["error_recovery"] * 3, False, ()),
+        ([("error_recovery", "a")] * 3, True, ("error_recovery_bonus", "low_tool_diversity")),
+        ([("tool_call", "a"), ("tool_call", "a")], True, ("low_tool_diversity",)),
+        ([("tool_call", "a"), ("tool_call", "b")], True, ()),
+        ([], True, ()),
+    ],
+)
+def test_overrides(steps, success, overrides):
+    """Each override applies exactly when its rule says so, and the score tells which did, in order."""
+    assert overrides == ValueScorer().score(trace(steps, success=success)).overrides
+
+
+def test_overrides_apply_on_top_of_each_other():
+    """A single thought that carries a tool is 0.1 less 0.1."""
+    assert 0.0 == evaluate_value(trace([("thought", "a")]))
+    assert 0.1 == evaluate_value(trace(["thought"]))

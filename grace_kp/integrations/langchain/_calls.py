@@ -54,7 +54,7 @@ from grace_kp.runtime import GateSpec, Scope
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from grace_kp.confidence import Evidence
+    from grace_kp.confidence import RunEvidence
     from grace_kp.gating import HeldRefusal, Policy
     from grace_kp.runtime import Grace
 
@@ -519,7 +519,7 @@ class ToolScope(Scope):
         self._state = state
         self._turn = next((it.id for it in reversed(messages_of(state)) if isinstance(it, AIMessage)), None)
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> RunEvidence:
         """Return the evidence of the run, and where no handler records it, the failures that its messages report.
 
         A caller may write messages. So no message raises a confidence: with a failure among them, successes do not count.
@@ -535,7 +535,7 @@ class ToolScope(Scope):
             recorded.calls_succeeded(len(outcomes))
         return recorded
 
-    def gaps(self, evidence: Evidence) -> tuple[str, ...]:
+    def gaps(self, evidence: RunEvidence) -> tuple[str, ...]:
         """Return why evidence is missing. A run that no handler records lacks none: nothing was measured in it."""
         return () if self._run is None and self._enabled else super().gaps(evidence)
 
