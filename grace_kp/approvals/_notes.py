@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from grace_kp.approvals._seal import without_texts
 from grace_kp.errors import ApprovalError
 from grace_kp.trace import redact_text, redact_value, storable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAX_NOTE = 10_000
 """Characters that a note may have."""
@@ -32,10 +36,16 @@ def clean_note(text: object, approval_id: str, *, what: str = "note") -> str:
     return redact_text(storable(text), identifiers=False)
 
 
-def clean_json(value: object) -> Any:
-    """Return JSON without secrets. What JSON cannot hold becomes text."""
+def clean_json(value: object, sealed: Sequence[str] = ()) -> Any:
+    """Return JSON without secrets. Values that JSON cannot hold become strings.
+
+    Args:
+        value: the value.
+        sealed: the texts of sealed arguments, which are replaced by `[SEALED]`.
+    """
     plain = json.loads(json.dumps(value, default=str, skipkeys=True), parse_constant=str)
-    return redact_value(plain, identifiers=False)
+    # Before redaction, which may change a part of such a text, so that the rest would be found no more.
+    return redact_value(without_texts(plain, sealed), identifiers=False)
 
 
 def kept_result(value: object) -> bool:

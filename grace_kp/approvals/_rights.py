@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._account import reason_without_account
-from grace_kp.approvals._actor import Actor, person
+from grace_kp.approvals._people import Actor, person, reason_without_account
 from grace_kp.errors import NotEntitled
 from grace_kp.pages import printable
 from grace_kp.trace import redact_text
@@ -77,3 +76,11 @@ class Rights:
         if (groups or quorum > 1) and person(actor.name) in users_of(record):
             return "the run acts for this person, and somebody else must decide"
         return reason_without_account(reads, actor)
+
+
+def vote_of(reads: Reads, record: Record, actor: Actor) -> Mapping[str, Any] | None:
+    """Return the vote of a person for the arguments that are decided on now; None if there is none, or if it no longer counts."""
+    for vote in record.data["votes"]:
+        if vote["digest"] == record.row.digest and person(vote["actor"]["name"]) == person(actor.name):
+            return None if reason_without_account(reads, Actor.from_dict(vote["actor"])) else vote
+    return None

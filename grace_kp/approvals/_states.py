@@ -18,7 +18,7 @@
 
     approved, edited, claimed ── the store was restored from a backup ──> unknown
 
-The last line is written only by `Desk.restored`: what was decided before the backup may have been carried out after it.
+The last line is written only by `RequestStore.restored`: what was decided before the backup may have been carried out after it.
 Only a claim entitles to run. `failed` means that the action raised, not that nothing happened. A state without a way out is final.
 """
 

@@ -18,7 +18,7 @@ from grace_kp.errors import GraceError, UnknownApproval
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from grace_kp.approvals import Actor, Desk, Secret, Tables
+    from grace_kp.approvals import Actor, RequestStore, Secret, Tables
     from grace_kp.store import Store
 
 ByOption = Annotated[
@@ -38,7 +38,7 @@ class Office:
 
     store: Store
     tables: Tables
-    desk: Desk
+    desk: RequestStore
     secret: Secret | None
 
     def find(self, wanted: str) -> str:
@@ -71,7 +71,7 @@ def office(url: str | None) -> Iterator[Office]:
     Raises:
         GraceError: the store does not exist, or keeps no approvals.
     """
-    from grace_kp.approvals import Desk, Secret
+    from grace_kp.approvals import RequestStore, Secret
     from grace_kp.settings import Settings
 
     store = opened(url, must_exist=True)
@@ -80,7 +80,7 @@ def office(url: str | None) -> Iterator[Office]:
         if tables is None:
             raise GraceError(f"this store keeps no approvals; use a SQLite store, {CHOOSE}")
         secret = Secret.load()
-        yield Office(store, tables, Desk(tables, groups=Settings.load().reviewers, secret=secret), secret)
+        yield Office(store, tables, RequestStore(tables, groups=Settings.load().reviewers, secret=secret), secret)
     finally:
         store.close()
 

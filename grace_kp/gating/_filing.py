@@ -6,15 +6,13 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import (
-    NewRequest,
+    ApprovalRequest,
     PolicyNow,
     SealNeeded,
     digest,
     encode,
     new_approval_id,
     sealed_arguments,
-    sealed_texts,
-    without_texts,
 )
 from grace_kp.errors import ActionCancelled
 
@@ -34,37 +32,30 @@ if TYPE_CHECKING:
 UNIDENTIFIED = "is the object whose method is called; name what identifies it with @grace.gate(identity=...)"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Encoded:
-    """The arguments of one call as approvals know them."""
+def encode_call(
+    case: Case, terms: Terms, bound: inspect.BoundArguments | None
+) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
+    """Return the arguments of a call as approvals keep them, by parameter name.
 
-    arguments: Mapping[str, Any]
-    """Encodings by parameter name."""
-    problems: Mapping[str, str]
-    """Why the other parameters have none."""
-    whole: Mapping[str, Any]
-    """What the digest covers: the encodings; and for what has none the digest that its gate compares with, which holds in this process alone."""
+    Returns:
+        The encodings; why the other parameters have none; and what the digest covers: the encodings, and for the others the digest that their gate
+        compares, which holds in this process alone.
 
-    @classmethod
-    def of(cls, case: Case, terms: Terms, bound: inspect.BoundArguments | None) -> Encoded:
-        """Return the encoding of a call of the action with these arguments.
-
-        Raises:
-            NotCheckable: a change of an argument without an encoding would go unnoticed.
-        """
-        shown = terms.covered(case.shown(bound))
-        arguments, problems = encode(shown)
-        lasting = case.program is not None  # it makes the objects anew each time it runs
-        digests = {name: case.coverage.digest({name: shown[name]}, lasting=lasting) for name in problems}
-        if (owner := case.coverage.owner((bound or case.bound).arguments)) is not None:
-            # With the same arguments, the method of another object is another action.
-            kept, unkept = encode({} if owner.identity is None else {owner.name: owner.identity})
-            arguments = {**arguments, **kept}
-            if not kept:
-                problems = {**problems, owner.name: unkept.get(owner.name, UNIDENTIFIED)}
-                digests[owner.name] = owner.digest(lasting=lasting)
-        local = {name: {"$unencoded": digest_here} for name, digest_here in digests.items()}
-        return cls(arguments, problems, {**arguments, **local})
+    Raises:
+        NotCheckable: a change of an argument without an encoding would go unnoticed.
+    """
+    shown = terms.covered(case.shown(bound))
+    arguments, problems = encode(shown)
+    lasting = case.program is not None  # it makes the objects anew each time it runs
+    digests = {name: case.coverage.digest({name: shown[name]}, lasting=lasting) for name in problems}
+    if (owner := case.coverage.owner((bound or case.bound).arguments)) is not None:
+        # With the same arguments, the method of another object is another action.
+        kept, unkept = encode({} if owner.identity is None else {owner.name: owner.identity})
+        arguments = {**arguments, **kept}
+        if not kept:
+            problems = {**problems, owner.name: unkept.get(owner.name, UNIDENTIFIED)}
+            digests[owner.name] = owner.digest(lasting=lasting)
+    return arguments, problems, {**arguments, **{name: {"$unencoded": local} for name, local in digests.items()}}
 
 
 def new_request(
@@ -75,55 +66,54 @@ def new_request(
     *,
     request: InterventionRequest,
     decision: Decision,
-    encoded: Encoded,
-) -> NewRequest:
-    """Return the request about a call.
+) -> tuple[ApprovalRequest, dict[str, Any]]:
+    """Return the request about a call, and its encoded arguments before sealing.
 
     Raises:
         ActionCancelled: it has arguments that cannot be kept.
     """
-    unkept = encoded.problems
+    arguments, problems, covered = encode_call(case, terms, case.bound)
+    unkept = problems
     if case.program is not None:  # it makes its objects anew, but a key is found by other programs, too
         unkept = {name: why for name, why in unkept.items() if why == UNIDENTIFIED and terms.key is not None}
     if unkept and (reviewer.wait is not True or case.program is not None):
         raise ActionCancelled(_unencoded_message(case.action, unkept))
     version, approval_id = terms.version, new_approval_id()
-    bound_digest = digest(case.action, version, encoded.whole, secret=inbox.secret)
+    bound_digest = digest(case.action, version, covered, secret=inbox.secret)
     try:
-        stored, sealed = sealed_arguments(
-            encoded.arguments, terms.sealed, inbox.secret, approval_id=approval_id, digest=bound_digest
+        kept, sealed = sealed_arguments(
+            arguments, terms.sealed, inbox.secret, approval_id=approval_id, digest=bound_digest
         )
     except SealNeeded as error:
         raise ActionCancelled(f"{case.action} was not run, because its request cannot be kept: {error}") from error
     scope, confidence, now = case.scope, decision.confidence, policy_now(case.policy, reviewer)
     own = case.policy.timeout if case.policy.timeout is not None else scope.own_timeout
-    texts = sealed_texts(encoded.arguments, sealed)
-    return NewRequest(
+    # The inbox removes secrets, and the texts of sealed arguments, from everything else.
+    new = ApprovalRequest(
         id=approval_id,
         action=case.action,
         version=version,
         domain=inbox.domain,
         digest=bound_digest,
-        encoded=encoded.arguments,
-        stored=stored,
+        encoded=kept,
         sealed=sealed,
         schema=case.schema(),
         not_covered=terms.not_covered,
-        unencoded=tuple(encoded.problems),
+        unencoded=tuple(problems),
         key=None if terms.key is None else terms.key.key(inbox.domain, case.action, case.shown()),
         key_fields=() if terms.key is None else terms.key.fields,
         level=str(request.level),
         score=None if confidence is None else confidence.score,
         breakdown={} if confidence is None else dict(confidence.evaluated),
         penalties=() if confidence is None else tuple(confidence.penalties_applied),
-        reason=without_texts(request.reason, texts),
-        gaps=tuple(without_texts(list(decision.gaps), texts)),
-        facts=without_texts(dict(decision.facts), texts),
+        reason=request.reason,
+        gaps=tuple(decision.gaps),
+        facts=dict(decision.facts),
         policy=_policy_facts(case, now),
         run_id=scope.run_id,
-        objective=without_texts(scope.objective, texts),
+        objective=scope.objective,
         user=scope.user,
-        run=without_texts(scope.document(), texts),
+        run=scope.document(),
         deadline_seconds=reviewer.deadline if own is None else own,
         use_within_seconds=reviewer.use_within,
         on_deadline=reviewer.on_deadline,
@@ -133,6 +123,7 @@ def new_request(
         waits=reviewer.waits,
         note={"function": terms.place},
     )
+    return new, arguments
 
 
 def policy_now(policy: Policy, reviewer: InboxReviewer) -> PolicyNow:

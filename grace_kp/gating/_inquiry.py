@@ -15,7 +15,7 @@ from grace_kp.approvals import Actor, ApprovalState, canonical, decode, digest, 
 from grace_kp.background import to_thread
 from grace_kp.errors import ActionCancelled, AlreadyDecided, ApprovalError, ChangedSinceShown, StoreError
 from grace_kp.gating._decision import Basis
-from grace_kp.gating._filing import Encoded, new_request, policy_now
+from grace_kp.gating._filing import encode_call, new_request, policy_now
 from grace_kp.gating._hidden import unseen_problem
 from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun, can_be_kept
 from grace_kp.gating._operation import running_operations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import inspect
     from collections.abc import Callable, Mapping
 
-    from grace_kp.approvals import Approval, Inbox, NewRequest, PolicyNow
+    from grace_kp.approvals import Approval, ApprovalRequest, Inbox, PolicyNow
     from grace_kp.gating._case import Case
     from grace_kp.gating._decision import Decision
     from grace_kp.gating._request import InterventionRequest, InterventionResponse
@@ -98,20 +98,15 @@ class Inquiry:
             StoreError: the request cannot be kept.
         """
         case = self._case
-        encoded = Encoded.of(case, self._terms, case.bound)
-        new = self._completed(
-            new_request(
-                case, self._terms, self._reviewer, self._inbox, request=request, decision=decision, encoded=encoded
-            )
-        )
+        new, unsealed = new_request(case, self._terms, self._reviewer, self._inbox, request=request, decision=decision)
         if case.is_changed(case.bound, request.digest):
             raise ActionCancelled(f"the arguments of {case.action} were changed while they were read; it was not run")
         self._inbox.notifier.add(self._reviewer.notify)
-        self._asked = encoded.arguments
-        self._approval = self._inbox.desk.request(new)
+        self._asked = unsealed
+        self._approval = self._inbox.requests.file(self._completed(new), unsealed)
         self.joined = self._approval.id != new.id
 
-    def _completed(self, new: NewRequest) -> NewRequest:
+    def _completed(self, new: ApprovalRequest) -> ApprovalRequest:
         """Return the request with what a program around the call adds to it."""
         return new
 
@@ -124,7 +119,7 @@ class Inquiry:
             StoreError: it could not be read for `OUTAGE_SECONDS`.
         """
         try:
-            self._approval = approval = self._inbox.desk.get(self.id)
+            self._approval = approval = self._inbox.requests.get(self.id)
         except StoreError:
             if self._ends is None:
                 self._ends = time.monotonic() + OUTAGE_SECONDS
@@ -169,23 +164,23 @@ class Inquiry:
         """Decide the request by the answer of a second reviewer. Where it does not count, the request stays as it is."""
         if unseen_problem(shown, response) or (response.action is InterventionAction.MODIFY and not response.modified):
             return
-        # The question showed the arguments of the call. An edit since then was not seen, and the desk refuses the answer.
-        desk, digest, words = self._inbox.desk, self.approval.asked_digest, response.user_input or ""
+        # The question showed the arguments of the call. An edit since then was not seen, and the inbox refuses the answer.
+        requests, digest, words = self._inbox.requests, self.approval.asked_digest, response.user_input or ""
         channel = "console" if isinstance(self._reviewer.ask, ConsoleReviewer) else "callback"
         try:
             actor = Actor.here(str(response.reviewer)[:200], channel=channel)
             if response.action is InterventionAction.PROCEED:
-                desk.approve(self.id, actor=actor, note=words, digest=digest)
+                requests.approve(self.id, actor=actor, note=words, digest=digest)
             elif response.action is InterventionAction.MODIFY:
-                desk.edit(self.id, response.modified or {}, actor=actor, note=words, digest=digest)
+                requests.edit(self.id, response.modified or {}, actor=actor, note=words, digest=digest)
             elif response.action is InterventionAction.INPUT:
-                desk.respond(self.id, words, actor=actor, digest=digest)
+                requests.respond(self.id, words, actor=actor, digest=digest)
             elif response.action is InterventionAction.SKIP:
-                desk.skip(self.id, actor=actor, note=words, digest=digest)
+                requests.skip(self.id, actor=actor, note=words, digest=digest)
             elif response.action is InterventionAction.RETRY:
-                desk.retry(self.id, actor=actor, note=words, digest=digest)
+                requests.retry(self.id, actor=actor, note=words, digest=digest)
             else:
-                desk.reject(self.id, actor=actor, reason=words, digest=digest)
+                requests.reject(self.id, actor=actor, reason=words, digest=digest)
         except (ApprovalError, StoreError, ValueError) as error:
             _log.warning("the answer of %s about %s did not count: %s", response.reviewer, self.id, error)
 
@@ -206,9 +201,9 @@ class Inquiry:
         try:
             if self.joined or others:
                 if not others:
-                    self._inbox.desk.leave(self.id)
+                    self._inbox.requests.leave(self.id)
                 return
-            self._inbox.desk.withdraw(self.id, actor=self._inbox.process, reason="its caller gave up")
+            self._inbox.requests.withdraw(self.id, actor=self._inbox.process, reason="its caller gave up")
         except (ApprovalError, StoreError):
             return  # decided meanwhile; a decision that nobody claims expires
 
@@ -225,7 +220,7 @@ class Inquiry:
     def withdraw(self, reason: str) -> None:
         """Withdraw a decision that cannot be carried out."""
         try:
-            self._approval = self._inbox.desk.withdraw(self.id, actor=self._inbox.process, reason=reason)
+            self._approval = self._inbox.requests.withdraw(self.id, actor=self._inbox.process, reason=reason)
         except (ApprovalError, StoreError):
             return  # it was claimed, or has expired
 
@@ -248,7 +243,7 @@ class Inquiry:
         """Cancel what was asked about the call, because its policy forbids the action now."""
         if self._terms.key is not None:
             key = self._terms.key.key(self._inbox.domain, self._case.action, self._case.shown())
-            self._inbox.desk.forbid(key, actor=self._inbox.process, reason=FORBIDDEN)
+            self._inbox.requests.forbid(key, actor=self._inbox.process, reason=FORBIDDEN)
 
     def _policy_now(self) -> PolicyNow:
         """Return what the policy in force requires, its thresholds included: the level that they give to the confidence then."""
@@ -272,9 +267,9 @@ class Inquiry:
         if (earlier := self.earlier()) is not None:
             return earlier
         approval, case = self.approval, self._case
-        now = self._digest_as(approval.digest, Encoded.of(case, self._terms, self.bound).whole)
+        now = self._digest_as(approval.digest, encode_call(case, self._terms, self.bound)[2])
         try:
-            claim = self._inbox.desk.claim(
+            claim = self._inbox.requests.claim(
                 approval.id,
                 digest=now,
                 version=self._version,
@@ -286,7 +281,7 @@ class Inquiry:
                 self.withdraw("its arguments were changed after they were shown")
             raise
         except AlreadyDecided:
-            self._approval = self._inbox.desk.get(approval.id)
+            self._approval = self._inbox.requests.get(approval.id)
             if (earlier := self.earlier()) is not None:
                 return earlier
             raise
@@ -322,7 +317,7 @@ class Inquiry:
 
     def release(self) -> None:
         """Record that the action did not run after all."""
-        self._report(lambda token: self._inbox.desk.release(self.id, token))
+        self._report(lambda token: self._inbox.requests.release(self.id, token))
 
     def done(self, result: object = None, *, keep: bool = False) -> None:
         """Record that the action returned, with its result where `keep` says so and it can be kept."""
@@ -338,7 +333,7 @@ class Inquiry:
         self._settle("unknown", error=type(error).__name__)
 
     def _settle(self, state: str, **outcome: Any) -> None:
-        self._report(lambda token: self._inbox.desk.settle(self.id, token, state=state, **outcome))
+        self._report(lambda token: self._inbox.requests.settle(self.id, token, state=state, **outcome))
 
     def _report(self, report: Callable[[str], Approval]) -> None:
         """Write an outcome, again while the store is locked or full.

@@ -72,7 +72,7 @@ class Carrier:
     def _begun(self, approval_id: str, arguments: Mapping[str, object]) -> functools.partial[Any]:
         """Return the call that carries out the action."""
         inbox = self._gates().inbox
-        approval = inbox.desk.get(approval_id)
+        approval = inbox.requests.get(approval_id)
         action = self._definitions().find(approval)
         bound = action.kept(approval, inbox, arguments)
         carried = decorate(

@@ -65,7 +65,7 @@ class LazyInbox(Resident):
 
     def _opening(self, store: object) -> Callable[[], Inbox]:
         """Return what opens the inbox. The rest is done here, without the lock, which a fork waits for: a keyring starts processes."""
-        from grace_kp.approvals import Desk, Inbox, Notifier, Secret, Watcher
+        from grace_kp.approvals import Inbox, Notifier, RequestStore, Secret, Watcher
 
         tables: Any = getattr(store, "approvals", None)
         if tables is None:
@@ -77,9 +77,7 @@ class LazyInbox(Resident):
         def opened() -> Inbox:
             notifier = Notifier(tables)
             notifier.add(receivers)
-            desk = Desk(tables, groups=self._groups, secret=secret, on_event=lambda *_: notifier.wake())
-            return Inbox(
-                desk=desk, tables=tables, watcher=Watcher(tables), notifier=notifier, domain=self._domain, secret=secret
-            )
+            requests = RequestStore(tables, groups=self._groups, secret=secret, on_event=lambda *_: notifier.wake())
+            return Inbox(requests=requests, watcher=Watcher(tables), notifier=notifier, domain=self._domain)
 
         return opened

@@ -55,6 +55,6 @@ def nested(depth):
 )  # fmt: skip
 def test_a_constraint_that_cannot_be_read_has_a_problem(constraint):
     """It is refused when it is granted; it never means any value."""
-    from grace_kp.approvals._constraint import problem_with
+    from grace_kp.approvals._standing import problem_with
 
     assert problem_with(constraint)

@@ -10,18 +10,18 @@ import time
 import pytest
 import standardwebhooks
 
-from grace_kp.approvals import Delivery, Webhook, _delivery, entry_of
+from grace_kp.approvals import Delivery, Webhook, _webhooks, entry_of
 from grace_kp.store import open_store
 from tests.approvals.chains import advance
-from tests.approvals.desks import ANA, Bureau, asked
 from tests.approvals.receivers import SECRET, receiver
+from tests.approvals.shops import ANA, Shop, asked
 
 
 @pytest.fixture
 def hook(monkeypatch):
-    monkeypatch.setattr(_delivery, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(_delivery, "POLL_SECONDS", 0.05)
-    monkeypatch.setattr(_delivery, "POST_SECONDS", 60.0)
+    monkeypatch.setattr(_webhooks, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(_webhooks, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(_webhooks, "POST_SECONDS", 60.0)
     with receiver() as found:
         yield found
 
@@ -248,12 +248,12 @@ def test_only_the_events_that_a_receiver_wants(tables, hook):
 
 def test_a_receiver_may_get_the_arguments(hook):
     """They are those that are decided on now, with the groups that may decide."""
-    bureau = Bureau(groups={"ana": ["finance"]})
+    shop = Shop(groups={"ana": ["finance"]})
     webhook = Webhook(url=hook.url, secret=SECRET, with_arguments=True)
-    sender = Delivery(bureau.tables, webhook, clock=bureau.clock)
-    approval = bureau.desk.request(asked(groups=("finance",)))
-    bureau.desk.reject(approval.id, actor=ANA, reason="no receipt")
-    bureau.desk.restored(actor=ANA)
+    sender = Delivery(shop.tables, webhook, clock=shop.clock)
+    approval = shop.requests.file(asked(groups=("finance",)))
+    shop.requests.reject(approval.id, actor=ANA, reason="no receipt")
+    shop.requests.restored(actor=ANA)
     assert sender.flush(30)
     first, second, third = (json.loads(body)["data"] for _, body, _ in hook.messages)
     assert ({"euros": 500, "invoice": "R-1"}, ["finance"], "pending") == (
@@ -291,7 +291,7 @@ def test_an_entry_that_cannot_be_read_is_reported(tables, hook, caplog, monkeypa
         raise ValueError("entry 2 of the chain is no JSON object")
 
     with monkeypatch.context() as patched:
-        patched.setattr(_delivery, "entry_of", fails)
+        patched.setattr(_webhooks, "entry_of", fails)
         assert not sender.flush(0.2)
         until(lambda: "wait: ValueError: entry 2 of the chain is no JSON object" in caplog.text)
     assert sender.flush(30)

@@ -1,4 +1,4 @@
-"""The desk as a whole: two processes at one store do whatever they like, and a simple model says what must come of it."""
+"""The requests as a whole: two processes at one store do whatever they like, and a simple model says what must come of it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from grace_kp.approvals import ENTITLING, ApprovalState, Desk, may_follow, verify
+from grace_kp.approvals import ENTITLING, ApprovalState, RequestStore, may_follow, verify
 from grace_kp.errors import ApprovalError, KeyReused
-from tests.approvals.desks import ANA, BO, CY, GATE, SAME, Bureau, asked, claim, keyed
+from tests.approvals.shops import ANA, BO, CY, GATE, SAME, Shop, asked, claim, keyed
 
 PEOPLE = (ANA, BO, CY)
 CLOSED = {"reject": "rejected", "respond": "responded", "skip": "skipped", "retry": "retried"}
@@ -22,50 +22,50 @@ STANDS = {"pending", "approved", "edited", "claimed", "unknown", "done"}
 
 
 def test_every_verb_says_what_it_does():
-    """The desk is what gates and the command line are written against."""
-    verbs = [verb for name, verb in inspect.getmembers(Desk, inspect.isfunction) if not name.startswith("_")]
+    """The requests is what gates and the command line are written against."""
+    verbs = [verb for name, verb in inspect.getmembers(RequestStore, inspect.isfunction) if not name.startswith("_")]
     assert all(verb.__doc__ for verb in verbs)
 
 
 def test_a_bulk_decision_names_each_request():
     """What cannot be decided is an error beside the others, and each is a transaction of its own."""
-    bureau = Bureau()
-    first, second = bureau.desk.request(asked()), bureau.desk.request(asked())
-    bureau.desk.reject(first.id, actor=BO)
+    shop = Shop()
+    first, second = shop.requests.file(asked()), shop.requests.file(asked())
+    shop.requests.reject(first.id, actor=BO)
     ids = [first.id, second.id, "nope", second.id]
-    outcomes = bureau.desk.decide_all(ids, "approve", actor=ANA, digests={second.id: second.digest})
+    outcomes = shop.requests.decide_all(ids, "approve", actor=ANA, digests={second.id: second.digest})
     assert [first.id, second.id, "nope"] == list(outcomes)
     assert ["AlreadyDecided", "Approval", "UnknownApproval"] == [type(each).__name__ for each in outcomes.values()]
     with pytest.raises(ApprovalError, match="must be one of approve, reject"):
-        bureau.desk.decide_all(ids, "edit", actor=ANA)
+        shop.requests.decide_all(ids, "edit", actor=ANA)
 
 
 def test_a_view_is_recorded_once_per_person_and_revision():
     """Whoever looks again adds nothing."""
-    bureau = Bureau()
-    approval = bureau.desk.request(asked())
+    shop = Shop()
+    approval = shop.requests.file(asked())
     for _ in range(3):
         for person in (ANA, BO):
-            bureau.desk.get(approval.id, viewer=person)
-    bureau.desk.approve(approval.id, actor=ANA)
-    bureau.desk.get(approval.id, viewer=BO)
-    views = [(each["actor"]["name"], each["revision"]) for each in bureau.entries() if each["kind"] == "viewed"]
+            shop.requests.get(approval.id, viewer=person)
+    shop.requests.approve(approval.id, actor=ANA)
+    shop.requests.get(approval.id, viewer=BO)
+    views = [(each["actor"]["name"], each["revision"]) for each in shop.entries() if each["kind"] == "viewed"]
     assert [("ana", 1), ("bo", 1), ("bo", 2)] == views
 
 
 @pytest.mark.parametrize("place", ["memory:", "sqlite"])
 def test_many_claimants_of_one_approval(place, tmp_path):
     """Exactly one gets it."""
-    bureau = Bureau(f"sqlite:///{tmp_path / 'a.db'}" if place == "sqlite" else place)
+    shop = Shop(f"sqlite:///{tmp_path / 'a.db'}" if place == "sqlite" else place)
     for _ in range(10):
-        approval = bureau.desk.approve(bureau.desk.request(asked()).id, actor=ANA)
+        approval = shop.requests.approve(shop.requests.file(asked()).id, actor=ANA)
         tokens, start = [], threading.Barrier(4)
 
         def run(approval=approval, tokens=tokens, start=start):
-            desk = bureau.another(threading.current_thread().name)
+            requests = shop.another(threading.current_thread().name)
             start.wait()
             with contextlib.suppress(ApprovalError):
-                tokens.append(claim(desk, approval).token)
+                tokens.append(claim(requests, approval).token)
 
         threads = [threading.Thread(target=run) for _ in range(4)]
         for thread in threads:
@@ -73,8 +73,8 @@ def test_many_claimants_of_one_approval(place, tmp_path):
         for thread in threads:
             thread.join()
         assert 1 == len(tokens)
-    assert verify(bureau.tables, at=bureau.clock.now).ok
-    bureau.store.close()
+    assert verify(shop.tables, at=shop.clock.now).ok
+    shop.store.close()
 
 
 @dataclass
@@ -103,20 +103,20 @@ class Desks(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.bureau = Bureau()
+        self.shop = Shop()
         self.processes = {"a": "a1", "b": "b1"}
-        self.desks = {name: self.bureau.another(process) for name, process in self.processes.items()}
+        self.desks = {name: self.shop.another(process) for name, process in self.processes.items()}
         self.models = {}
 
     def due(self, model):
         """Apply to a model what an observer writes."""
-        now = max(self.bureau.clock.now, model.changed)
+        now = max(self.shop.clock.now, model.changed)
         after = model.state
         if model.state == "pending" and model.deadline <= now:
             after = "skipped" if model.on_deadline == "skip" else "expired"
         elif model.state in ENTITLING and model.use_by <= now:
             after = "expired"
-        elif model.state == "claimed" and self.bureau.alive[model.claimant] is False:
+        elif model.state == "claimed" and self.shop.alive[model.claimant] is False:
             after = "unknown"
         if after != model.state:
             model.closer = "" if after != "unknown" else model.closer
@@ -125,7 +125,7 @@ class Desks(RuleBasedStateMachine):
     def move(self, model, state=None):
         assert state is None or may_follow(ApprovalState(model.state), ApprovalState(state))
         model.state = state or model.state
-        model.changed = max(self.bureau.clock.now, model.changed)
+        model.changed = max(self.shop.clock.now, model.changed)
 
     def attempt(self, expected, call, errors=ApprovalError):
         """Call a verb that must succeed, or must be refused with one of our errors."""
@@ -141,14 +141,14 @@ class Desks(RuleBasedStateMachine):
         return approval_id, self.models[approval_id]
 
     @rule(
-        desk=st.sampled_from("ab"),
+        requests=st.sampled_from("ab"),
         invoice=st.sampled_from(["R-1", "R-2"]),
         euros=st.sampled_from([5, 50]),
         quorum=st.sampled_from([1, 1, 2]),
         on_deadline=st.sampled_from(["cancel", "skip"]),
         run=st.sampled_from(["run-1", "run-2"]),
     )
-    def request(self, desk, invoice, euros, quorum, on_deadline, run):
+    def request(self, requests, invoice, euros, quorum, on_deadline, run):
         new = keyed(
             {"invoice": invoice, "euros": euros},
             quorum=quorum,
@@ -165,9 +165,9 @@ class Desks(RuleBasedStateMachine):
         assert len(standing) <= 1
         if standing and of_key[standing[0]].asked_digest != new.digest:
             with pytest.raises(KeyReused):
-                self.desks[desk].request(new)
+                self.desks[requests].file(new)
             return
-        approval = self.desks[desk].request(new)
+        approval = self.desks[requests].file(new)
         if standing:
             assert standing == [approval.id]
             joined = of_key[standing[0]]
@@ -180,14 +180,14 @@ class Desks(RuleBasedStateMachine):
             assert old.state != "responded" or old.asked_digest == new.digest
         else:
             assert "pending" == approval.state
-            now = self.bureau.clock.now
+            now = self.shop.clock.now
             self.models[approval.id] = Model(
                 invoice, new.digest, new.digest, quorum, now + 3_600, {run}, now, on_deadline=on_deadline
             )
 
     @precondition(lambda self: self.models)
-    @rule(desk=st.sampled_from("ab"), person=st.sampled_from(PEOPLE), is_stale=st.booleans(), data=st.data())
-    def approve(self, desk, person, is_stale, data):
+    @rule(requests=st.sampled_from("ab"), person=st.sampled_from(PEOPLE), is_stale=st.booleans(), data=st.data())
+    def approve(self, requests, person, is_stale, data):
         approval_id, model = self.chosen(data)
         digest = model.asked_digest if is_stale else model.digest
         is_current = digest == model.digest
@@ -196,7 +196,7 @@ class Desks(RuleBasedStateMachine):
         votes = model.state == "pending" and person.name not in model.votes
         self.attempt(
             is_current and (repeats or votes),
-            lambda: self.desks[desk].approve(approval_id, actor=person, digest=digest),
+            lambda: self.desks[requests].approve(approval_id, actor=person, digest=digest),
         )
         if is_current and votes:
             self.vote(model, person)
@@ -211,13 +211,13 @@ class Desks(RuleBasedStateMachine):
         return None
 
     @precondition(lambda self: self.models)
-    @rule(desk=st.sampled_from("ab"), person=st.sampled_from(PEOPLE), euros=st.integers(1, 3), data=st.data())
-    def edit(self, desk, person, euros, data):
+    @rule(requests=st.sampled_from("ab"), person=st.sampled_from(PEOPLE), euros=st.integers(1, 3), data=st.data())
+    def edit(self, requests, person, euros, data):
         approval_id, model = self.chosen(data)
         new = asked({"invoice": model.key, "euros": euros}).digest
-        before = self.desks[desk].get(approval_id)
+        before = self.desks[requests].get(approval_id)
         try:
-            edited = self.desks[desk].edit(approval_id, {"euros": euros}, actor=person, digest=model.digest)
+            edited = self.desks[requests].edit(approval_id, {"euros": euros}, actor=person, digest=model.digest)
         except ApprovalError:
             assert model.state != "pending" or new == model.digest
             return
@@ -231,12 +231,15 @@ class Desks(RuleBasedStateMachine):
 
     @precondition(lambda self: self.models)
     @rule(
-        desk=st.sampled_from("ab"), person=st.sampled_from(PEOPLE), verb=st.sampled_from(sorted(CLOSED)), data=st.data()
+        requests=st.sampled_from("ab"),
+        person=st.sampled_from(PEOPLE),
+        verb=st.sampled_from(sorted(CLOSED)),
+        data=st.data(),
     )
-    def close(self, desk, person, verb, data):
+    def close(self, requests, person, verb, data):
         approval_id, model = self.chosen(data)
         repeats = model.state == CLOSED[verb] and model.closer == person.name
-        call = getattr(self.desks[desk], verb)
+        call = getattr(self.desks[requests], verb)
         words = ("no",) if verb == "respond" else ()
         self.attempt(model.state == "pending" or repeats, lambda: call(approval_id, *words, actor=person))
         if model.state == "pending":
@@ -244,42 +247,42 @@ class Desks(RuleBasedStateMachine):
             model.closer = person.name
 
     @precondition(lambda self: self.models)
-    @rule(desk=st.sampled_from("ab"), person=st.sampled_from(PEOPLE), data=st.data())
-    def withdraw(self, desk, person, data):
+    @rule(requests=st.sampled_from("ab"), person=st.sampled_from(PEOPLE), data=st.data())
+    def withdraw(self, requests, person, data):
         approval_id, model = self.chosen(data)
         repeats = model.state == "cancelled" and model.closer == person.name
         can = model.state == "pending" or model.state in ENTITLING
-        self.attempt(can or repeats, lambda: self.desks[desk].withdraw(approval_id, actor=person))
+        self.attempt(can or repeats, lambda: self.desks[requests].withdraw(approval_id, actor=person))
         if can:
             self.move(model, "cancelled")
             model.closer = person.name
 
     @precondition(lambda self: self.models)
-    @rule(desk=st.sampled_from("ab"), is_other=st.booleans(), data=st.data())
-    def claim(self, desk, is_other, data):
+    @rule(requests=st.sampled_from("ab"), is_other=st.booleans(), data=st.data())
+    def claim(self, requests, is_other, data):
         approval_id, model = self.chosen(data)
         digest = "sha256:00" if is_other else model.digest
         claimed = self.attempt(
             model.state in ENTITLING and not is_other,
-            lambda: self.desks[desk].claim(approval_id, digest=digest, version="1", policy=SAME, actor=GATE),
+            lambda: self.desks[requests].claim(approval_id, digest=digest, version="1", policy=SAME, actor=GATE),
         )
         if claimed:
-            model.token, model.claimant = claimed.token, self.processes[desk]
+            model.token, model.claimant = claimed.token, self.processes[requests]
             self.move(model, "claimed")
 
     @precondition(lambda self: self.models)
     @rule(
-        desk=st.sampled_from("ab"),
+        requests=st.sampled_from("ab"),
         state=st.sampled_from(["done", "failed", "unknown"]),
         has_token=st.booleans(),
         data=st.data(),
     )
-    def settle(self, desk, state, has_token, data):
+    def settle(self, requests, state, has_token, data):
         approval_id = data.draw(st.sampled_from(list(self.models)))
         model = self.models[approval_id]  # a report needs no observation first: its claimant is alive
         token = model.token if has_token else "wrong"
         after = self.attempt(
-            bool(model.token) and has_token, lambda: self.desks[desk].settle(approval_id, token, state=state)
+            bool(model.token) and has_token, lambda: self.desks[requests].settle(approval_id, token, state=state)
         )
         if after is None:
             return
@@ -288,26 +291,28 @@ class Desks(RuleBasedStateMachine):
         assert model.state == after.state
 
     @precondition(lambda self: self.models)
-    @rule(desk=st.sampled_from("ab"), data=st.data())
-    def release(self, desk, data):
+    @rule(requests=st.sampled_from("ab"), data=st.data())
+    def release(self, requests, data):
         approval_id = data.draw(st.sampled_from(list(self.models)))
         model = self.models[approval_id]
         can = model.state == "claimed"
-        self.attempt(can, lambda: self.desks[desk].release(approval_id, model.token))
+        self.attempt(can, lambda: self.desks[requests].release(approval_id, model.token))
         if can:
             self.move(model, "approved")
             model.token = ""
 
     @precondition(lambda self: self.models)
-    @rule(desk=st.sampled_from("ab"), happened=st.booleans(), person=st.sampled_from(PEOPLE), data=st.data())
-    def reconcile(self, desk, happened, person, data):
+    @rule(requests=st.sampled_from("ab"), happened=st.booleans(), person=st.sampled_from(PEOPLE), data=st.data())
+    def reconcile(self, requests, happened, person, data):
         approval_id, model = self.chosen(data)
         state = "done" if happened else "not_done"
-        runs = bool(model.claimant) and self.bureau.alive[model.claimant] is True
-        lost = bool(model.claimant) and self.bureau.alive[model.claimant] is None
+        runs = bool(model.claimant) and self.shop.alive[model.claimant] is True
+        lost = bool(model.claimant) and self.shop.alive[model.claimant] is None
         repeats = model.reconciled and model.state == state and model.closer == person.name
         can = (model.state == "unknown" and (happened or not runs)) or (model.state == "claimed" and lost)
-        self.attempt(can or repeats, lambda: self.desks[desk].reconcile(approval_id, actor=person, happened=happened))
+        self.attempt(
+            can or repeats, lambda: self.desks[requests].reconcile(approval_id, actor=person, happened=happened)
+        )
         if can:
             if model.state == "claimed":
                 self.move(model, "unknown")
@@ -315,47 +320,47 @@ class Desks(RuleBasedStateMachine):
             model.reconciled, model.closer = True, person.name
 
     @precondition(lambda self: self.models)
-    @rule(desk=st.sampled_from("ab"), data=st.data())
-    def approve_and_claim(self, desk, data):
+    @rule(requests=st.sampled_from("ab"), data=st.data())
+    def approve_and_claim(self, requests, data):
         approval_id, model = self.chosen(data)
-        self.desks[desk].get(approval_id)
+        self.desks[requests].get(approval_id)
         for person in PEOPLE:
             if model.state == "pending" and person.name not in model.votes:
-                self.desks[desk].approve(approval_id, actor=person, digest=model.digest)
+                self.desks[requests].approve(approval_id, actor=person, digest=model.digest)
                 self.vote(model, person)
         if model.state in ENTITLING:
-            model.token = claim(self.desks[desk], self.desks[desk].get(approval_id)).token
-            model.claimant = self.processes[desk]
+            model.token = claim(self.desks[requests], self.desks[requests].get(approval_id)).token
+            model.claimant = self.processes[requests]
             self.move(model, "claimed")
 
     @rule(seconds=st.sampled_from([1, 1, 1, 300, 700, 4_000, 86_400, -86_400]))
     def turn_the_clock(self, seconds):
-        self.bureau.clock.now += seconds
+        self.shop.clock.now += seconds
 
     @rule(name=st.sampled_from("ab"), fate=st.sampled_from([False, None]))
     def die_and_start_again(self, name, fate):
         process = self.processes[name]
-        self.bureau.alive[process] = fate
+        self.shop.alive[process] = fate
         self.processes[name] = f"{name}{int(process[1:]) + 1}"
-        self.desks[name] = self.bureau.another(self.processes[name])
+        self.desks[name] = self.shop.another(self.processes[name])
 
-    @rule(desk=st.sampled_from("ab"))
-    def sweep(self, desk):
-        self.desks[desk].sweep()
+    @rule(requests=st.sampled_from("ab"))
+    def sweep(self, requests):
+        self.desks[requests].sweep()
         for model in self.models.values():
             self.due(model)
 
     @invariant()
     def rows_are_as_the_model_says(self):
         for approval_id, model in self.models.items():
-            row = self.bureau.tables.row(approval_id)
+            row = self.shop.tables.row(approval_id)
             assert (model.state, model.digest) == (row.state, row.digest)
             model.changed = row.changed  # also an entry without another state, such as a late report, has a time
 
     @invariant()
     def every_claim_has_consent_and_is_the_only_one(self):
         states = {}
-        for entry in self.bureau.entries():
+        for entry in self.shop.entries():
             approval_id, kind, facts = entry["approval"], entry["kind"], entry["facts"]
             votes, running, settled = states.setdefault(approval_id, ({}, [False], [False]))
             if kind in {"voted", "edited", "decided"} and facts["verb"] in {"approve", "edit"}:
@@ -372,8 +377,8 @@ class Desks(RuleBasedStateMachine):
                 settled[0] = True
 
     def teardown(self):
-        assert verify(self.bureau.tables, at=self.bureau.clock.now).ok
-        self.bureau.store.close()
+        assert verify(self.shop.tables, at=self.shop.clock.now).ok
+        self.shop.store.close()
 
 
 TestDesks = Desks.TestCase
@@ -382,37 +387,37 @@ TestDesks.settings = settings(stateful_step_count=40, phases=(Phase.explicit, Ph
 
 def test_pending_requests_are_paged_and_filtered():
     """By level and by who may decide; an offset counts those that match."""
-    bureau = Bureau(groups={"ana": ["finance"]})
+    shop = Shop(groups={"ana": ["finance"]})
     ids = [
-        bureau.desk.request(asked({"n": n}, level="escalate" if n % 2 else "confirm", groups=("finance",) if n < 3 else ())).id
+        shop.requests.file(asked({"n": n}, level="escalate" if n % 2 else "confirm", groups=("finance",) if n < 3 else ())).id
         for n in range(6)
     ]  # fmt: skip
-    everything = [approval.id for approval in bureau.desk.pending()]
+    everything = [approval.id for approval in shop.requests.pending()]
     assert sorted(ids) == sorted(everything)
-    assert everything[2:4] == [approval.id for approval in bureau.desk.pending(limit=2, offset=2)]
-    strict = [approval.id for approval in bureau.desk.pending(level="escalate")]
+    assert everything[2:4] == [approval.id for approval in shop.requests.pending(limit=2, offset=2)]
+    strict = [approval.id for approval in shop.requests.pending(level="escalate")]
     assert [ids[1], ids[3], ids[5]] == strict
-    assert strict[1:] == [approval.id for approval in bureau.desk.pending(level="escalate", limit=5, offset=1)]
-    assert sorted(ids[3:]) == sorted(approval.id for approval in bureau.desk.pending(decider=BO))
-    bureau.desk.approve(ids[0], actor=ANA)
-    assert sorted(ids[1:]) == sorted(approval.id for approval in bureau.desk.pending(decider=ANA))
+    assert strict[1:] == [approval.id for approval in shop.requests.pending(level="escalate", limit=5, offset=1)]
+    assert sorted(ids[3:]) == sorted(approval.id for approval in shop.requests.pending(decider=BO))
+    shop.requests.approve(ids[0], actor=ANA)
+    assert sorted(ids[1:]) == sorted(approval.id for approval in shop.requests.pending(decider=ANA))
 
 
 def test_history_is_paged_and_filtered_by_state():
     """With and without a person."""
-    bureau = Bureau()
-    ids = [bureau.desk.request(asked({"n": n})).id for n in range(4)]
+    shop = Shop()
+    ids = [shop.requests.file(asked({"n": n})).id for n in range(4)]
     for each in ids:
-        bureau.clock.now += 1
-        bureau.desk.decide_all([each], "reject" if each in ids[:2] else "approve", actor=ANA)
+        shop.clock.now += 1
+        shop.requests.decide_all([each], "reject" if each in ids[:2] else "approve", actor=ANA)
     for by in (None, "ana"):
-        assert ids[1::-1] == [approval.id for approval in bureau.desk.history(by=by, states=["rejected"])]
-        assert ids[2:0:-1] == [approval.id for approval in bureau.desk.history(by=by, limit=2, offset=1)]
+        assert ids[1::-1] == [approval.id for approval in shop.requests.history(by=by, states=["rejected"])]
+        assert ids[2:0:-1] == [approval.id for approval in shop.requests.history(by=by, limit=2, offset=1)]
 
 
 def test_it_says_why_a_person_may_not_decide():
     """Without changing anything."""
-    bureau = Bureau(groups={"ana": ["finance"]})
-    approval = bureau.desk.request(asked(groups=("finance",)))
-    assert "" == bureau.desk.reason_against(approval.id, ANA)
-    assert "needs a member of finance" in bureau.desk.reason_against(approval.id, BO)
+    shop = Shop(groups={"ana": ["finance"]})
+    approval = shop.requests.file(asked(groups=("finance",)))
+    assert "" == shop.requests.reason_against(approval.id, ANA)
+    assert "needs a member of finance" in shop.requests.reason_against(approval.id, BO)

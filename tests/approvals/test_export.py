@@ -11,7 +11,7 @@ import textwrap
 import pytest
 import rfc8785
 
-from grace_kp.approvals import _export, export, forget
+from grace_kp.approvals import _chain, export, forget
 from tests.approvals.chains import chain_of, damage
 
 STEPS = (1, 1, 2, 1, 2, 1, 3, 2)
@@ -20,7 +20,7 @@ STEPS = (1, 1, 2, 1, 2, 1, 3, 2)
 @pytest.fixture
 def check(tmp_path):
     """Run the program of the description over lines; return what it printed or why it exited."""
-    text = _export.__doc__
+    text = _chain.__doc__
     program = textwrap.dedent(text[text.index("    import hashlib") :])
 
     def run(lines):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 
-from grace_kp.approvals import Actor, Approval, ApprovalState, Decided, Vote
+from grace_kp.approvals import Actor, Approval, ApprovalRequest, ApprovalState, Decided, Vote
 
 ANA = Actor(name="ana")
 
@@ -39,3 +39,10 @@ def test_the_arguments_before_an_edit_are_json_too():
     asked = {"day": datetime.date(2026, 1, 31), "iban": "DE89370400440532013000"}
     document = approval(asked=asked, asked_encoded=kept).to_dict()
     assert kept == json.loads(json.dumps(document))["asked"]
+
+
+def test_ids_are_distinct_and_exist_before_the_request():
+    """Values are sealed for the id, so that it cannot wait for the store."""
+    ids = {ApprovalRequest(action="a", version="1", domain="d", digest="sha256:0").id for _ in range(50)}
+    assert 50 == len(ids)
+    assert all(each.startswith("ap-") and each.isascii() and len(each) == 19 for each in ids)

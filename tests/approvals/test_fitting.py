@@ -18,7 +18,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from grace_kp.approvals import decode, encode, fitted_edit, schema_of
-from grace_kp.approvals._plain import plain_json
+from grace_kp.approvals._arguments import plain_json
 from tests.approvals.values import Address, Colour, Open, same
 
 

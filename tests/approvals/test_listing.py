@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from grace_kp.approvals import Actor, _listing
-from tests.approvals.desks import ANA, BO, Bureau, asked, claim
+from grace_kp.approvals import Actor, _lists
+from tests.approvals.shops import ANA, BO, Shop, asked, claim
 
 
 @pytest.fixture
-def bureau():
-    return Bureau()
+def shop():
+    return Shop()
 
 
-def test_what_waits_is_listed_by_deadline_and_level(bureau):
+def test_what_waits_is_listed_by_deadline_and_level(shop):
     """What is due first stands first; without a deadline last."""
     ids = {
-        name: bureau.desk.request(asked(**fields)).id
+        name: shop.requests.file(asked(**fields)).id
         for name, fields in {
             "never": {"deadline_seconds": None},
             "late": {"deadline_seconds": 50.0},
@@ -25,69 +25,69 @@ def test_what_waits_is_listed_by_deadline_and_level(bureau):
         }.items()
     }
     names = {approval_id: name for name, approval_id in ids.items()}
-    assert ["strict", "mild", "late", "never"] == [names[each.id] for each in bureau.desk.pending()]
-    assert 2 == len(bureau.desk.pending(limit=2))
+    assert ["strict", "mild", "late", "never"] == [names[each.id] for each in shop.requests.pending()]
+    assert 2 == len(shop.requests.pending(limit=2))
 
 
-def test_what_waits_can_be_restricted(bureau):
+def test_what_waits_can_be_restricted(shop):
     """To actions that match, and to what members of a group may decide."""
     for number in range(30):
-        bureau.desk.request(asked(action=f"refund.{number % 3}", groups=("finance",) if number % 2 else ()))
-    bureau.desk.request(asked(action="delete", groups=("board",)))
-    assert 10 == len(bureau.desk.pending("refund.1"))
-    assert 30 == len(bureau.desk.pending("refund.*"))
-    assert 16 == len(bureau.desk.pending(group="board"))
-    assert 3 == len(bureau.desk.pending("refund.*", group="board", limit=3))
+        shop.requests.file(asked(action=f"refund.{number % 3}", groups=("finance",) if number % 2 else ()))
+    shop.requests.file(asked(action="delete", groups=("board",)))
+    assert 10 == len(shop.requests.pending("refund.1"))
+    assert 30 == len(shop.requests.pending("refund.*"))
+    assert 16 == len(shop.requests.pending(group="board"))
+    assert 3 == len(shop.requests.pending("refund.*", group="board", limit=3))
 
 
-def test_requests_with_one_digest_are_counted(bureau):
+def test_requests_with_one_digest_are_counted(shop):
     """So that a list shows them as one entry."""
     for _ in range(3):
-        bureau.desk.request(asked())
-    bureau.desk.request(asked({"invoice": "R-2", "euros": 1}))
-    assert [3, 3, 3, 1] == sorted((each.same for each in bureau.desk.pending()), reverse=True)
-    first = bureau.desk.pending()[0]
-    assert 1 == bureau.desk.approve(first.id, actor=ANA).same
+        shop.requests.file(asked())
+    shop.requests.file(asked({"invoice": "R-2", "euros": 1}))
+    assert [3, 3, 3, 1] == sorted((each.same for each in shop.requests.pending()), reverse=True)
+    first = shop.requests.pending()[0]
+    assert 1 == shop.requests.approve(first.id, actor=ANA).same
 
 
-def test_history_holds_what_no_longer_waits(bureau):
+def test_history_holds_what_no_longer_waits(shop):
     """By action, person and time."""
     ids = []
     for number in range(6):
-        bureau.clock.now += 1
-        ids.append(bureau.desk.request(asked(action=f"a{number % 2}")).id)
-        bureau.desk.reject(ids[-1], actor=ANA if number < 3 else BO)
-    bureau.desk.request(asked())
-    assert ids[::-1] == [each.id for each in bureau.desk.history()]
-    assert ids[1::2][::-1] == [each.id for each in bureau.desk.history(action="a1")]
-    assert ids[2::-1] == [each.id for each in bureau.desk.history(by=" Ana ")]
-    assert ids[:3:-1] == [each.id for each in bureau.desk.history(since=bureau.clock.now - 1)]
-    assert ids[:2:-1][:2] == [each.id for each in bureau.desk.history(by="bo", limit=2)]
-    assert [] == bureau.desk.history(by="cy")
+        shop.clock.now += 1
+        ids.append(shop.requests.file(asked(action=f"a{number % 2}")).id)
+        shop.requests.reject(ids[-1], actor=ANA if number < 3 else BO)
+    shop.requests.file(asked())
+    assert ids[::-1] == [each.id for each in shop.requests.history()]
+    assert ids[1::2][::-1] == [each.id for each in shop.requests.history(action="a1")]
+    assert ids[2::-1] == [each.id for each in shop.requests.history(by=" Ana ")]
+    assert ids[:3:-1] == [each.id for each in shop.requests.history(since=shop.clock.now - 1)]
+    assert ids[:2:-1][:2] == [each.id for each in shop.requests.history(by="bo", limit=2)]
+    assert [] == shop.requests.history(by="cy")
 
 
 @pytest.mark.parametrize("many", [0, 10_000])
-def test_what_a_person_decided_is_found_whether_it_is_rare_or_not(bureau, monkeypatch, many):
+def test_what_a_person_decided_is_found_whether_it_is_rare_or_not(shop, monkeypatch, many):
     """By an index, or among the newest rows: votes for arguments before an edit are none any more, and a claim is nobody's decision."""
-    monkeypatch.setattr(_listing, "AT_MOST_LOOKED_UP", many)
+    monkeypatch.setattr(_lists, "AT_MOST_LOOKED_UP", many)
     ids = []
     for verb, actor in (("approve", ANA), ("reject", BO), ("approve", Actor(name="ANA", channel="web"))):
-        bureau.clock.now += 1
-        ids.append(bureau.desk.request(asked()).id)
-        getattr(bureau.desk, verb)(ids[-1], actor=actor)
-    bureau.desk.request(asked())
-    claim(bureau.desk, bureau.desk.get(ids[0]))
-    bureau.clock.now += 5_000
-    assert [ids[2], ids[0]] == [each.id for each in bureau.desk.history(by="ana")]
-    assert [ids[1]] == [each.id for each in bureau.desk.history(by="Bo", action="ref*")]
-    assert [] == bureau.desk.history(by="bo", action="delete") == bureau.desk.history(by="gate")
-    assert [ids[2]] == [each.id for each in bureau.desk.history(by="ana", limit=1)]
+        shop.clock.now += 1
+        ids.append(shop.requests.file(asked()).id)
+        getattr(shop.requests, verb)(ids[-1], actor=actor)
+    shop.requests.file(asked())
+    claim(shop.requests, shop.requests.get(ids[0]))
+    shop.clock.now += 5_000
+    assert [ids[2], ids[0]] == [each.id for each in shop.requests.history(by="ana")]
+    assert [ids[1]] == [each.id for each in shop.requests.history(by="Bo", action="ref*")]
+    assert [] == shop.requests.history(by="bo", action="delete") == shop.requests.history(by="gate")
+    assert [ids[2]] == [each.id for each in shop.requests.history(by="ana", limit=1)]
 
 
-def test_a_rare_name_is_found_without_reading_everything(bureau):
+def test_a_rare_name_is_found_without_reading_everything(shop):
     """Only its own rows."""
     for _ in range(3):
-        bureau.desk.reject(bureau.desk.request(asked()).id, actor=ANA)
-    wanted = bureau.desk.request(asked()).id
-    bureau.desk.reject(wanted, actor=BO)
-    assert {wanted: b""} == bureau.tables.documents(_listing.index_of("bo"))
+        shop.requests.reject(shop.requests.file(asked()).id, actor=ANA)
+    wanted = shop.requests.file(asked()).id
+    shop.requests.reject(wanted, actor=BO)
+    assert {wanted: b""} == shop.tables.documents(_lists.index_of("bo"))

@@ -7,53 +7,53 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, NotEntitled
-from tests.approvals.desks import ANA, BO, GATE, Bureau, asked, claim, keyed
+from tests.approvals.shops import ANA, BO, GATE, Shop, asked, claim, keyed
 
 
 @pytest.fixture
-def bureau():
-    return Bureau(groups={"ana": ["finance"], "bo": ["finance"]})
+def shop():
+    return Shop(groups={"ana": ["finance"], "bo": ["finance"]})
 
 
-def claimed(bureau, **fields):
-    approval = bureau.desk.approve(bureau.desk.request(asked(**fields)).id, actor=ANA)
-    return approval.id, claim(bureau.desk, approval).token
+def claimed(shop, **fields):
+    approval = shop.requests.approve(shop.requests.file(asked(**fields)).id, actor=ANA)
+    return approval.id, claim(shop.requests, approval).token
 
 
-def unknown(bureau, **fields):
+def unknown(shop, **fields):
     """An approval whose claimant died, and its token."""
-    approval_id, token = claimed(bureau, **fields)
-    bureau.alive["p1"] = False
-    assert 1 == bureau.another("p2").sweep()
+    approval_id, token = claimed(shop, **fields)
+    shop.alive["p1"] = False
+    assert 1 == shop.another("p2").sweep()
     return approval_id, token
 
 
 @pytest.mark.parametrize("state", ["done", "failed", "unknown"])
-def test_a_report_is_written_once(bureau, state):
+def test_a_report_is_written_once(shop, state):
     """Reports are retried, so that repeating one changes nothing."""
-    approval_id, token = claimed(bureau)
-    first = bureau.desk.settle(approval_id, token, state=state, error="TimeoutError")
+    approval_id, token = claimed(shop)
+    first = shop.requests.settle(approval_id, token, state=state, error="TimeoutError")
     assert (state, "TimeoutError") == (first.state, first.outcome.error)
-    assert first == bureau.desk.settle(approval_id, token, state=state, error="TimeoutError")
-    assert 4 == len(bureau.entries())
+    assert first == shop.requests.settle(approval_id, token, state=state, error="TimeoutError")
+    assert 4 == len(shop.entries())
 
 
-def test_only_the_claimant_reports(bureau):
+def test_only_the_claimant_reports(shop):
     """With the token of the claim."""
-    approval_id, _ = claimed(bureau)
+    approval_id, _ = claimed(shop)
     for token in ("", "x" * 43, None):
         with pytest.raises(NotEntitled, match="does not belong to the last claim"):
-            bureau.desk.settle(approval_id, token, state="done")
-    assert "claimed" == bureau.desk.get(approval_id).state
+            shop.requests.settle(approval_id, token, state="done")
+    assert "claimed" == shop.requests.get(approval_id).state
 
 
-def test_an_outcome_that_is_none_is_refused(bureau):
+def test_an_outcome_that_is_none_is_refused(shop):
     """Nothing is written."""
-    approval_id, token = claimed(bureau)
+    approval_id, token = claimed(shop)
     for state in ("approved", "", None, ["done"]):
         with pytest.raises(ApprovalError, match="done, failed or unknown"):
-            bureau.desk.settle(approval_id, token, state=state)
-    assert "claimed" == bureau.desk.get(approval_id).state
+            shop.requests.settle(approval_id, token, state=state)
+    assert "claimed" == shop.requests.get(approval_id).state
 
 
 @pytest.mark.parametrize(
@@ -72,13 +72,13 @@ def test_an_outcome_that_is_none_is_refused(bureau):
         ("\ud800", True),
     ],
 )
-def test_results_are_kept_if_they_come_back_the_same(bureau, result, is_kept):
+def test_results_are_kept_if_they_come_back_the_same(shop, result, is_kept):
     """JSON of at most 100 kB without recognised secrets."""
-    approval_id, token = claimed(bureau)
-    outcome = bureau.desk.settle(approval_id, token, state="done", result=result, has_result=True).outcome
+    approval_id, token = claimed(shop)
+    outcome = shop.requests.settle(approval_id, token, state="done", result=result, has_result=True).outcome
     assert is_kept == outcome.has_result
     assert (result if is_kept else None) == outcome.result
-    assert outcome == bureau.desk.get(approval_id).outcome
+    assert outcome == shop.requests.get(approval_id).outcome
 
 
 JSON = st.recursive(
@@ -91,135 +91,135 @@ JSON = st.recursive(
 @given(JSON)
 def test_a_kept_result_comes_back_as_it_was(result):
     """Values and types."""
-    bureau = Bureau()
-    approval_id, token = claimed(bureau)
-    bureau.desk.settle(approval_id, token, state="done", result=result, has_result=True)
-    outcome = bureau.desk.get(approval_id).outcome
+    shop = Shop()
+    approval_id, token = claimed(shop)
+    shop.requests.settle(approval_id, token, state="done", result=result, has_result=True)
+    outcome = shop.requests.get(approval_id).outcome
     if outcome.has_result:
         assert repr(result) == repr(outcome.result)
 
 
-def test_a_failed_action_is_not_claimed_again(bureau):
+def test_a_failed_action_is_not_claimed_again(shop):
     """It may have had its effect; a new call asks again."""
-    approval = bureau.desk.approve(bureau.desk.request(keyed()).id, actor=ANA)
-    token = claim(bureau.desk, approval).token
-    bureau.desk.settle(approval.id, token, state="failed", error="OSError")
+    approval = shop.requests.approve(shop.requests.file(keyed()).id, actor=ANA)
+    token = claim(shop.requests, approval).token
+    shop.requests.settle(approval.id, token, state="failed", error="OSError")
     with pytest.raises(AlreadyDecided, match="was carried out and failed"):
-        claim(bureau.desk, approval)
-    again = bureau.desk.request(keyed())
+        claim(shop.requests, approval)
+    again = shop.requests.file(keyed())
     assert ("pending", "failed") == (again.state, again.earlier[0].state)
 
 
 @pytest.mark.parametrize("report", ["done", "failed"])
-def test_a_claimant_that_was_given_up_reports_late(bureau, report):
+def test_a_claimant_that_was_given_up_reports_late(shop, report):
     """Its report settles what nobody knew."""
-    approval_id, token = unknown(bureau)
-    assert report == bureau.desk.settle(approval_id, token, state=report).state
+    approval_id, token = unknown(shop)
+    assert report == shop.requests.settle(approval_id, token, state=report).state
 
 
 @pytest.mark.parametrize("happened", [True, False])
 @pytest.mark.parametrize("report", ["done", "failed"])
-def test_a_report_after_a_reconciliation_changes_nothing(bureau, happened, report):
+def test_a_report_after_a_reconciliation_changes_nothing(shop, happened, report):
     """It is recorded, once."""
-    approval_id, token = unknown(bureau)
-    before = bureau.desk.reconcile(approval_id, actor=BO, happened=happened, note="asked the bank")
+    approval_id, token = unknown(shop)
+    before = shop.requests.reconcile(approval_id, actor=BO, happened=happened, note="asked the bank")
     for _ in range(2):
-        after = bureau.desk.settle(approval_id, token, state=report, result=1, has_result=True)
+        after = shop.requests.settle(approval_id, token, state=report, result=1, has_result=True)
         assert (before.state, before.outcome) == (after.state, after.outcome)
-    late = [entry for entry in bureau.entries(approval_id) if entry["kind"] == "late_report"]
+    late = [entry for entry in shop.entries(approval_id) if entry["kind"] == "late_report"]
     assert [report] == [entry["facts"]["reported"] for entry in late]
 
 
-def test_a_reconciliation_is_idempotent_and_final(bureau):
+def test_a_reconciliation_is_idempotent_and_final(shop):
     """Another person's contradiction is refused, naming the first."""
-    approval_id, _ = unknown(bureau)
-    first = bureau.desk.reconcile(approval_id, actor=BO, happened=False, note="no booking")
+    approval_id, _ = unknown(shop)
+    first = shop.requests.reconcile(approval_id, actor=BO, happened=False, note="no booking")
     assert ("not_done", "bo", "no booking") == (first.state, first.outcome.actor.name, first.outcome.note)
-    assert first == bureau.desk.reconcile(approval_id, actor=BO, happened=False)
+    assert first == shop.requests.reconcile(approval_id, actor=BO, happened=False)
     with pytest.raises(AlreadyDecided, match="did not happen, as reconciled by bo"):
-        bureau.desk.reconcile(approval_id, actor=ANA, happened=True)
+        shop.requests.reconcile(approval_id, actor=ANA, happened=True)
 
 
 @pytest.mark.parametrize("happened", [True, False])
-def test_nobody_reconciles_what_still_runs(bureau, happened):
+def test_nobody_reconciles_what_still_runs(shop, happened):
     """The claimant will report itself."""
-    approval_id, _ = claimed(bureau)
+    approval_id, _ = claimed(shop)
     with pytest.raises(AlreadyDecided, match="by a process that still runs"):
-        bureau.desk.reconcile(approval_id, actor=BO, happened=happened)
-    assert "claimed" == bureau.desk.get(approval_id).state
+        shop.requests.reconcile(approval_id, actor=BO, happened=happened)
+    assert "claimed" == shop.requests.get(approval_id).state
 
 
-def test_not_done_is_refused_while_the_claimant_runs_although_its_outcome_is_unknown(bureau):
+def test_not_done_is_refused_while_the_claimant_runs_although_its_outcome_is_unknown(shop):
     """It may still cause the effect; that it happened can be stated."""
-    approval_id, token = claimed(bureau)
-    bureau.desk.settle(approval_id, token, state="unknown")
+    approval_id, token = claimed(shop)
+    shop.requests.settle(approval_id, token, state="unknown")
     with pytest.raises(AlreadyDecided, match="stop the process"):
-        bureau.desk.reconcile(approval_id, actor=BO, happened=False)
-    assert "done" == bureau.desk.reconcile(approval_id, actor=BO, happened=True).state
+        shop.requests.reconcile(approval_id, actor=BO, happened=False)
+    assert "done" == shop.requests.reconcile(approval_id, actor=BO, happened=True).state
 
 
 @pytest.mark.parametrize(("happened", "state"), [(True, "done"), (False, "not_done")])
-def test_a_claimant_that_nobody_can_see_is_reconciled_by_a_person(bureau, happened, state):
+def test_a_claimant_that_nobody_can_see_is_reconciled_by_a_person(shop, happened, state):
     """Its lease has expired. That alone does not make the outcome unknown; the chain keeps that it may only be paused."""
-    approval_id, _ = claimed(bureau)
-    bureau.alive["p1"] = None
-    assert (0, "claimed") == (bureau.desk.sweep(), bureau.desk.get(approval_id).state)
-    assert state == bureau.desk.reconcile(approval_id, actor=BO, happened=happened).state
-    assert ["settled", "reconciled"] == bureau.kinds(approval_id)[-2:]
-    assert "may only be paused" == bureau.entries()[-1]["facts"]["claimant"]
+    approval_id, _ = claimed(shop)
+    shop.alive["p1"] = None
+    assert (0, "claimed") == (shop.requests.sweep(), shop.requests.get(approval_id).state)
+    assert state == shop.requests.reconcile(approval_id, actor=BO, happened=happened).state
+    assert ["settled", "reconciled"] == shop.kinds(approval_id)[-2:]
+    assert "may only be paused" == shop.entries()[-1]["facts"]["claimant"]
 
 
-def test_only_whom_the_gate_names_reconciles(bureau):
+def test_only_whom_the_gate_names_reconciles(shop):
     """`not_done` allows to ask again."""
-    approval_id, _ = unknown(bureau, groups=("finance",), user="bo")
+    approval_id, _ = unknown(shop, groups=("finance",), user="bo")
     for actor in (BO, GATE):
         with pytest.raises(NotEntitled):
-            bureau.desk.reconcile(approval_id, actor=actor, happened=False)
+            shop.requests.reconcile(approval_id, actor=actor, happened=False)
 
 
-def test_a_reconciliation_says_yes_or_no(bureau):
+def test_a_reconciliation_says_yes_or_no(shop):
     """The text "no" is true in Python."""
-    approval_id, _ = unknown(bureau)
+    approval_id, _ = unknown(shop)
     with pytest.raises(ApprovalError, match="True or False"):
-        bureau.desk.reconcile(approval_id, actor=BO, happened="no")
+        shop.requests.reconcile(approval_id, actor=BO, happened="no")
 
 
-def test_an_outcome_is_stated_for_the_revision_that_was_shown(bureau):
+def test_an_outcome_is_stated_for_the_revision_that_was_shown(shop):
     """The digest is the same for every execution; repeating the statement changes nothing."""
-    approval_id, _ = unknown(bureau)
-    revision = bureau.desk.get(approval_id).revision
+    approval_id, _ = unknown(shop)
+    revision = shop.requests.get(approval_id).revision
     for stale in (revision - 1, revision + 1):
         with pytest.raises(ChangedSinceShown, match="may have been started again"):
-            bureau.desk.reconcile(approval_id, actor=BO, happened=True, revision=stale)
+            shop.requests.reconcile(approval_id, actor=BO, happened=True, revision=stale)
     for _ in range(2):
-        done = bureau.desk.reconcile(approval_id, actor=BO, happened=True, revision=revision)
+        done = shop.requests.reconcile(approval_id, actor=BO, happened=True, revision=revision)
         assert ("done", revision + 1) == (done.state, done.revision)
 
 
-def test_what_is_known_is_not_reconciled(bureau):
+def test_what_is_known_is_not_reconciled(shop):
     """Nor what was never begun."""
-    approval = bureau.desk.request(asked())
+    approval = shop.requests.file(asked())
     with pytest.raises(AlreadyDecided, match="is pending and nobody has started it"):
-        bureau.desk.reconcile(approval.id, actor=BO, happened=True)
-    approval_id, token = claimed(bureau)
-    bureau.desk.settle(approval_id, token, state="done")
+        shop.requests.reconcile(approval.id, actor=BO, happened=True)
+    approval_id, token = claimed(shop)
+    shop.requests.settle(approval_id, token, state="done")
     with pytest.raises(AlreadyDecided, match="was carried out, claimed by gate"):
-        bureau.desk.reconcile(approval_id, actor=BO, happened=False)
+        shop.requests.reconcile(approval_id, actor=BO, happened=False)
 
 
-def test_a_restored_store_runs_nothing_that_it_had_consented_to(bureau):
+def test_a_restored_store_runs_nothing_that_it_had_consented_to(shop):
     """Approved, edited and claimed become unknown; what is pending or has ended stays."""
-    desk = bureau.desk
-    pending, approved, edited = (desk.request(asked()) for _ in range(3))
-    approved = desk.approve(approved.id, actor=ANA)
-    edited = desk.edit(edited.id, {"euros": 20}, actor=ANA)
-    approval_id, token = claimed(bureau)
-    done_id, done_token = claimed(bureau)
-    desk.settle(done_id, done_token, state="done")
-    assert 3 == desk.restored(actor=BO)
-    states = [desk.get(each).state for each in (pending.id, approved.id, edited.id, approval_id, done_id)]
+    requests = shop.requests
+    pending, approved, edited = (requests.file(asked()) for _ in range(3))
+    approved = requests.approve(approved.id, actor=ANA)
+    edited = requests.edit(edited.id, {"euros": 20}, actor=ANA)
+    approval_id, token = claimed(shop)
+    done_id, done_token = claimed(shop)
+    requests.settle(done_id, done_token, state="done")
+    assert 3 == requests.restored(actor=BO)
+    states = [requests.get(each).state for each in (pending.id, approved.id, edited.id, approval_id, done_id)]
     assert ["pending", "unknown", "unknown", "unknown", "done"] == states
     with pytest.raises(AlreadyDecided):
-        claim(desk, approved)
-    assert "not_done" == desk.reconcile(approved.id, actor=BO, happened=False).state
-    assert "done" == desk.settle(approval_id, token, state="done").state
+        claim(requests, approved)
+    assert "not_done" == requests.reconcile(approved.id, actor=BO, happened=False).state
+    assert "done" == requests.settle(approval_id, token, state="done").state

@@ -9,7 +9,7 @@ import json
 from hypothesis import given
 
 from grace_kp.approvals import encode
-from grace_kp.approvals._plain import plain_json, tag_of
+from grace_kp.approvals._arguments import plain_json, tag_of
 from tests.approvals.values import Address, Colour, Order, values
 
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from grace_kp.approvals._posting import Gone, Refused, Unreached, post
+from grace_kp.approvals._webhooks import Gone, Refused, Unreached, post
 from tests.approvals.receivers import receiver
 
 

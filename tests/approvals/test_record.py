@@ -8,7 +8,7 @@ import pytest
 
 from grace_kp.approvals import forget
 from grace_kp.errors import StoreError
-from tests.approvals.desks import ANA, Bureau, asked, claim, keyed
+from tests.approvals.shops import ANA, Shop, asked, claim, keyed
 
 
 def test_a_request_shows_what_it_was_asked_with():
@@ -31,30 +31,30 @@ def test_a_request_shows_what_it_was_asked_with():
         "waits": "hand_over",
         "origin": "graph",
     }
-    approval = Bureau().desk.request(keyed(**fields))
+    approval = Shop().requests.file(keyed(**fields))
     assert fields == {name: getattr(approval, name) for name in fields}
     assert ("refund:R-1", ("invoice",)) == (approval.key, approval.key_fields)
 
 
 def test_retention_deletes_contents_and_leaves_the_facts():
     """Who decided what and when stays; arguments, notes and results go."""
-    bureau = Bureau()
-    approval = bureau.desk.approve(bureau.desk.request(asked()).id, actor=ANA, note="checked")
-    token = claim(bureau.desk, approval).token
-    bureau.desk.settle(approval.id, token, state="done", result="paid", has_result=True)
-    forget(bureau.tables, before=2_000.0, at=2_000.0)
-    left = bureau.desk.get(approval.id)
+    shop = Shop()
+    approval = shop.requests.approve(shop.requests.file(asked()).id, actor=ANA, note="checked")
+    token = claim(shop.requests, approval).token
+    shop.requests.settle(approval.id, token, state="done", result="paid", has_result=True)
+    forget(shop.tables, before=2_000.0, at=2_000.0)
+    left = shop.requests.get(approval.id)
     assert (True, {}, "", False) == (left.deleted, left.arguments, left.decision.note, left.outcome.has_result)
     assert ("done", "ana") == (left.state, left.decision.actor.name)
-    assert [approval.id] == [each.id for each in bureau.desk.history(by="ana")]
+    assert [approval.id] == [each.id for each in shop.requests.history(by="ana")]
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b"null"])
 def test_a_damaged_row_is_a_clear_error(data):
     """It names the approval; nothing runs on it."""
-    bureau = Bureau()
-    approval = bureau.desk.request(asked())
-    with bureau.tables.transaction() as writes:
+    shop = Shop()
+    approval = shop.requests.file(asked())
+    with shop.tables.transaction() as writes:
         writes.put(dataclasses.replace(writes.row(approval.id), data=data, revision=2))
     with pytest.raises(StoreError, match=f"{approval.id}' cannot be read"):
-        bureau.desk.get(approval.id)
+        shop.requests.get(approval.id)

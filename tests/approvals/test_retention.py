@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.approvals import Actor, _retention, append, checkpoint, contents_of, entry_of, forget, verify
+from grace_kp.approvals import Actor, _chain, append, checkpoint, contents_of, entry_of, forget, verify
 from tests.approvals.chains import ANA, advance, chain_of, found
 from tests.approvals.tables import DictTables
 
@@ -70,7 +70,7 @@ def test_the_chain_stays_verifiable(steps, times):
 
 def test_many_entries_are_deleted_in_several_transactions(monkeypatch):
     """Others can write in between."""
-    monkeypatch.setattr(_retention, "AT_MOST", 1_000)
+    monkeypatch.setattr(_chain, "AT_MOST", 1_000)
     steps = [number for number in range(400) for _ in range(4)]
     tables = chain_of(steps)
     assert 1_200 == forget(tables, before=2_000.0, at=3_000.0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from grace_kp.approvals import Actor, Desk, RowQuery
-from grace_kp.approvals._rights import person
+from grace_kp.approvals import Actor, RequestStore, RowQuery
+from grace_kp.approvals._people import person
 from grace_kp.errors import ApprovalError, NotEntitled
 from grace_kp.store import open_store
-from tests.approvals.desks import Bureau, asked
+from tests.approvals.shops import Shop, asked
 
 
 @pytest.mark.parametrize(
@@ -31,29 +31,29 @@ def test_spellings_of_one_name_are_one_person(first, second):
 def test_groups_are_lists_of_names(groups):
     """A text would be a list of letters."""
     with pytest.raises(ValueError, match="must be a list of names"):
-        Desk(open_store("memory:").approvals, groups=groups)
+        RequestStore(open_store("memory:").approvals, groups=groups)
 
 
 def test_a_name_that_shows_nothing_is_none():
     """Nobody could be asked about the decision."""
-    bureau = Bureau()
-    approval = bureau.desk.request(asked())
+    shop = Shop()
+    approval = shop.requests.file(asked())
     with pytest.raises(ApprovalError, match="needs a name"):
-        bureau.desk.approve(approval.id, actor=Actor(name="\u200b\u2066"))
+        shop.requests.approve(approval.id, actor=Actor(name="\u200b\u2066"))
 
 
 def test_people_whose_names_hold_secrets_are_still_compared():
     """The user of a run may not decide, two votes of one name are one, and a group finds its member; no store holds the secret."""
     secret = "ghp_aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY1zA2"
     store = open_store("memory:")
-    desk = Desk(store.approvals, groups={secret: ["finance"], "bo": ["finance"]})
-    own = desk.request(asked(user=secret, groups=("finance",)))
+    requests = RequestStore(store.approvals, groups={secret: ["finance"], "bo": ["finance"]})
+    own = requests.file(asked(user=secret, groups=("finance",)))
     with pytest.raises(NotEntitled, match="acts for this person"):
-        desk.approve(own.id, actor=Actor.here(secret))
-    other = desk.request(asked({"invoice": "R-2", "euros": 1}, groups=("finance",), quorum=2, identity="stated"))
+        requests.approve(own.id, actor=Actor.here(secret))
+    other = requests.file(asked({"invoice": "R-2", "euros": 1}, groups=("finance",), quorum=2, identity="stated"))
     assert ["pending", "pending", "approved"] == [
-        desk.approve(other.id, actor=Actor.here(name)).state for name in (secret, secret, "bo")
+        requests.approve(other.id, actor=Actor.here(name)).state for name in (secret, secret, "bo")
     ]
-    assert [other.id] == [approval.id for approval in desk.history(by=secret)]
+    assert [other.id] == [approval.id for approval in requests.history(by=secret)]
     held = [row.data for row in store.approvals.rows(RowQuery())] + [link.data for link in store.approvals.links()]
     assert not any(secret.encode() in data for data in held)

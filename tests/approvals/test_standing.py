@@ -6,7 +6,7 @@ import pytest
 
 from grace_kp.approvals import Standing
 from grace_kp.errors import ApprovalError
-from tests.approvals.desks import ANA, Bureau
+from tests.approvals.shops import ANA, Shop
 
 
 def test_a_standing_approval_holds_until_it_is_ended():
@@ -33,8 +33,8 @@ def test_a_standing_approval_holds_until_it_is_ended():
 )
 def test_what_cannot_be_granted_is_refused(fields, message):
     """The error names the field; nothing is written."""
-    bureau = Bureau()
+    shop = Shop()
     usual = {"action": "refund", "domain": "shop", "parameters": {}, "until": 2_000.0, "uses": 1}
     with pytest.raises(ApprovalError, match=message):
-        bureau.desk.grant(Standing(**{**usual, **fields}), actor=ANA)
-    assert [] == bureau.entries()
+        shop.requests.grant(Standing(**{**usual, **fields}), actor=ANA)
+    assert [] == shop.entries()

@@ -6,36 +6,36 @@ import pytest
 
 from grace_kp.approvals import Standing, verify
 from grace_kp.errors import AlreadyDecided, ApprovalError
-from tests.approvals.desks import ANA, BO, Bureau, asked, claim
+from tests.approvals.shops import ANA, BO, Shop, asked, claim
 
 
 @pytest.fixture
-def bureau():
-    return Bureau(groups={"ana": ["finance"]})
+def shop():
+    return Shop(groups={"ana": ["finance"]})
 
 
 ANY = {"any": True}
 
 
-def granted(bureau, *, actor=ANA, **fields):
+def granted(shop, *, actor=ANA, **fields):
     usual = {"invoice": {"any": True}, "euros": {"from": 1, "to": 500}}
     settings = {"action": "refund", "domain": "shop", "parameters": usual, "until": 50_000.0, "uses": 2}
-    return bureau.desk.grant(Standing(**{**settings, **fields}), actor=actor)
+    return shop.requests.grant(Standing(**{**settings, **fields}), actor=actor)
 
 
-def test_a_covered_request_is_approved_at_once(bureau):
+def test_a_covered_request_is_approved_at_once(shop):
     """In the name of whoever granted it, with an entry for its use."""
-    standing = granted(bureau, note="small refunds")
-    approval = bureau.desk.request(asked())
+    standing = granted(shop, note="small refunds")
+    approval = shop.requests.file(asked())
     assert ("approved", standing.id, "ana", "standing") == (
         approval.state,
         approval.standing,
         approval.decision.actor.name,
         approval.decision.actor.channel,
     )
-    claim(bureau.desk, approval)
-    assert ["requested", "decided", "claimed", "standing_used"] == bureau.kinds(approval.id)
-    assert [1] == [each.used for each in bureau.desk.standing()]
+    claim(shop.requests, approval)
+    assert ["requested", "decided", "claimed", "standing_used"] == shop.kinds(approval.id)
+    assert [1] == [each.used for each in shop.requests.standing()]
 
 
 @pytest.mark.parametrize(
@@ -56,154 +56,154 @@ def test_a_covered_request_is_approved_at_once(bureau):
         {"arguments": {"invoice": "R-1", "euros": 5, "currency": "EUR"}},
     ],
 )
-def test_what_it_does_not_cover_asks(bureau, fields):
+def test_what_it_does_not_cover_asks(shop, fields):
     """A quorum, an escalation, hidden values, other people's groups, other arguments."""
-    granted(bureau)
-    assert "pending" == bureau.desk.request(asked(**fields)).state
+    granted(shop)
+    assert "pending" == shop.requests.file(asked(**fields), {}).state
 
 
 @pytest.mark.parametrize("hidden", ["sealed", "not_covered"])
-def test_hidden_values_are_covered_by_any_only(bureau, hidden):
+def test_hidden_values_are_covered_by_any_only(shop, hidden):
     """Explicitly."""
-    granted(bureau)
-    assert "approved" == bureau.desk.request(asked(**{hidden: ("invoice",)})).state
+    granted(shop)
+    assert "approved" == shop.requests.file(asked(**{hidden: ("invoice",)}), {}).state
 
 
-def test_a_repeated_grant_changes_nothing(bureau):
+def test_a_repeated_grant_changes_nothing(shop):
     """A form that is sent twice does not double the uses. Other terms, another person, or the end of the first make another one."""
-    first = granted(bureau)
-    claim(bureau.desk, bureau.desk.request(asked()))
-    assert first.id == granted(bureau).id
-    assert [(2, 1)] == [(each.uses, each.used) for each in bureau.desk.standing()]
+    first = granted(shop)
+    claim(shop.requests, shop.requests.file(asked()))
+    assert first.id == granted(shop).id
+    assert [(2, 1)] == [(each.uses, each.used) for each in shop.requests.standing()]
     others = [
-        granted(bureau, uses=3),
-        granted(bureau, parameters={"invoice": {"is": 1}, "euros": ANY}),
-        granted(bureau, parameters={"invoice": {"is": True}, "euros": ANY}),
-        granted(bureau, actor=BO),
+        granted(shop, uses=3),
+        granted(shop, parameters={"invoice": {"is": 1}, "euros": ANY}),
+        granted(shop, parameters={"invoice": {"is": True}, "euros": ANY}),
+        granted(shop, actor=BO),
     ]
-    bureau.desk.end_standing(first.id, actor=ANA)
-    assert 6 == len({first.id, granted(bureau).id, *(each.id for each in others)})
+    shop.requests.end_standing(first.id, actor=ANA)
+    assert 6 == len({first.id, granted(shop).id, *(each.id for each in others)})
 
 
-def test_a_version_can_be_required(bureau):
+def test_a_version_can_be_required(shop):
     """Then another version asks."""
-    granted(bureau, version="1")
-    assert ["approved", "pending"] == [bureau.desk.request(asked(version=version)).state for version in "12"]
+    granted(shop, version="1")
+    assert ["approved", "pending"] == [shop.requests.file(asked(version=version)).state for version in "12"]
 
 
-def test_uses_are_reserved_and_counted(bureau):
+def test_uses_are_reserved_and_counted(shop):
     """What waits for its claim takes a place; what is withdrawn gives it back."""
-    granted(bureau)
-    first, second, third = (bureau.desk.request(asked()) for _ in range(3))
+    granted(shop)
+    first, second, third = (shop.requests.file(asked()) for _ in range(3))
     assert ["approved", "approved", "pending"] == [first.state, second.state, third.state]
-    bureau.desk.withdraw(first.id, actor=BO)
-    assert "approved" == bureau.desk.request(asked()).state
-    claim(bureau.desk, second)
-    assert "pending" == bureau.desk.request(asked()).state
+    shop.requests.withdraw(first.id, actor=BO)
+    assert "approved" == shop.requests.file(asked()).state
+    claim(shop.requests, second)
+    assert "pending" == shop.requests.file(asked()).state
 
 
-def test_a_released_claim_gives_its_use_back(bureau):
+def test_a_released_claim_gives_its_use_back(shop):
     """It has done nothing."""
-    granted(bureau, uses=1)
-    approval = bureau.desk.request(asked())
-    bureau.desk.release(approval.id, claim(bureau.desk, approval).token)
-    assert [0] == [each.used for each in bureau.desk.standing()]
-    assert verify(bureau.tables, at=bureau.clock.now).ok
-    claim(bureau.desk, approval)
-    assert verify(bureau.tables, at=bureau.clock.now).ok
-    assert [] == bureau.desk.standing()
-    assert [1] == [each.used for each in bureau.desk.standing(ended=True)]
+    granted(shop, uses=1)
+    approval = shop.requests.file(asked())
+    shop.requests.release(approval.id, claim(shop.requests, approval).token)
+    assert [0] == [each.used for each in shop.requests.standing()]
+    assert verify(shop.tables, at=shop.clock.now).ok
+    claim(shop.requests, approval)
+    assert verify(shop.tables, at=shop.clock.now).ok
+    assert [] == shop.requests.standing()
+    assert [1] == [each.used for each in shop.requests.standing(ended=True)]
 
 
-def test_the_rights_of_its_author_are_checked_by_the_claim(bureau):
+def test_the_rights_of_its_author_are_checked_by_the_claim(shop):
     """Who has left the group consents to nothing any more."""
-    granted(bureau)
-    approval = bureau.desk.request(asked(groups=("finance",)))
+    granted(shop)
+    approval = shop.requests.file(asked(groups=("finance",)))
     assert "approved" == approval.state
     with pytest.raises(AlreadyDecided, match="may no longer decide") as caught:
-        claim(bureau.another("p2", groups={}), approval)
-    assert ("cancelled", [0]) == (caught.value.state, [each.used for each in bureau.desk.standing()])
+        claim(shop.another("p2", groups={}), approval)
+    assert ("cancelled", [0]) == (caught.value.state, [each.used for each in shop.requests.standing()])
 
 
-def test_its_time_is_checked_by_the_claim(bureau):
+def test_its_time_is_checked_by_the_claim(shop):
     """Although the approval itself could be used longer."""
-    granted(bureau, until=1_100.0)
-    approval = bureau.desk.request(asked())
-    bureau.clock.now = 1_100.0
-    assert [] == bureau.desk.standing()
+    granted(shop, until=1_100.0)
+    approval = shop.requests.file(asked())
+    shop.clock.now = 1_100.0
+    assert [] == shop.requests.standing()
     with pytest.raises(AlreadyDecided, match="held until"):
-        claim(bureau.desk, approval)
-    assert "cancelled" == bureau.desk.get(approval.id).state
+        claim(shop.requests, approval)
+    assert "cancelled" == shop.requests.get(approval.id).state
 
 
-def test_a_later_rejection_ends_it(bureau):
+def test_a_later_rejection_ends_it(shop):
     """It cancels what it approved and nobody claimed; what runs goes on."""
-    standing = granted(bureau, uses=3)
-    waiting, running = bureau.desk.request(asked()), bureau.desk.request(asked())
-    token = claim(bureau.desk, running).token
-    asks = bureau.desk.request(asked(level="escalate"))
-    bureau.desk.reject(asks.id, actor=BO, reason="fraud")
-    assert [] == bureau.desk.standing()
-    assert ["cancelled", "claimed"] == [bureau.desk.get(each.id).state for each in (waiting, running)]
-    assert "pending" == bureau.desk.request(asked()).state
-    assert "done" == bureau.desk.settle(running.id, token, state="done").state
-    (ended,) = bureau.desk.standing(ended=True)
+    standing = granted(shop, uses=3)
+    waiting, running = shop.requests.file(asked()), shop.requests.file(asked())
+    token = claim(shop.requests, running).token
+    asks = shop.requests.file(asked(level="escalate"))
+    shop.requests.reject(asks.id, actor=BO, reason="fraud")
+    assert [] == shop.requests.standing()
+    assert ["cancelled", "claimed"] == [shop.requests.get(each.id).state for each in (waiting, running)]
+    assert "pending" == shop.requests.file(asked()).state
+    assert "done" == shop.requests.settle(running.id, token, state="done").state
+    (ended,) = shop.requests.standing(ended=True)
     assert f"{asks.id}, which it covers, was rejected" == ended.ended
-    assert standing == granted_again(bureau, standing)
+    assert standing == granted_again(shop, standing)
 
 
-def granted_again(bureau, standing):
+def granted_again(shop, standing):
     """Ending it once more changes nothing."""
-    before = len(bureau.entries())
-    bureau.desk.end_standing(standing.id, actor=ANA)
-    assert before == len(bureau.entries())
+    before = len(shop.entries())
+    shop.requests.end_standing(standing.id, actor=ANA)
+    assert before == len(shop.entries())
     return standing
 
 
-def test_a_rejection_of_something_else_leaves_it(bureau):
+def test_a_rejection_of_something_else_leaves_it(shop):
     """Other arguments are none of its business."""
-    granted(bureau)
-    other = bureau.desk.request(asked({"invoice": "R-1", "euros": 900}))
-    bureau.desk.reject(other.id, actor=BO)
-    assert 1 == len(bureau.desk.standing())
+    granted(shop)
+    other = shop.requests.file(asked({"invoice": "R-1", "euros": 900}))
+    shop.requests.reject(other.id, actor=BO)
+    assert 1 == len(shop.requests.standing())
 
 
-def test_a_person_ends_it(bureau):
+def test_a_person_ends_it(shop):
     """With a reason, and an entry."""
-    standing = granted(bureau)
-    approval = bureau.desk.request(asked())
-    assert "too many" == bureau.desk.end_standing(standing.id, actor=BO, reason="too many").ended
-    assert "cancelled" == bureau.desk.get(approval.id).state
-    assert "standing_ended" in bureau.kinds()
+    standing = granted(shop)
+    approval = shop.requests.file(asked())
+    assert "too many" == shop.requests.end_standing(standing.id, actor=BO, reason="too many").ended
+    assert "cancelled" == shop.requests.get(approval.id).state
+    assert "standing_ended" in shop.kinds()
     with pytest.raises(ApprovalError, match="no standing approval has the id"):
-        bureau.desk.end_standing("st-\x1b", actor=BO)
+        shop.requests.end_standing("st-\x1b", actor=BO)
 
 
-def test_a_restored_store_has_none(bureau):
+def test_a_restored_store_has_none(shop):
     """Uses since the backup are not known."""
-    granted(bureau)
-    bureau.desk.restored(actor=BO)
-    assert [] == bureau.desk.standing()
+    granted(shop)
+    shop.requests.restored(actor=BO)
+    assert [] == shop.requests.standing()
 
 
-def test_a_constraint_holds_no_secret(bureau):
+def test_a_constraint_holds_no_secret(shop):
     """It is kept in the clear: what redaction recognises, and parameters that requests of this action seal."""
     with pytest.raises(ApprovalError, match="'invoice' is kept encrypted"):
         granted(
-            bureau, parameters={"invoice": {"in": ["sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"]}, "euros": ANY}
+            shop, parameters={"invoice": {"in": ["sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"]}, "euros": ANY}
         )
-    bureau.desk.request(asked(sealed=("invoice",)))
+    shop.requests.file(asked(sealed=("invoice",)), {})
     with pytest.raises(ApprovalError, match="'invoice' is kept encrypted"):
-        granted(bureau, parameters={"invoice": {"is": "R-1"}, "euros": ANY})
-    granted(bureau, parameters={"invoice": ANY, "euros": {"is": 500}})
+        granted(shop, parameters={"invoice": {"is": "R-1"}, "euros": ANY})
+    granted(shop, parameters={"invoice": ANY, "euros": {"is": 500}})
 
 
-def test_a_clock_that_is_set_back_does_not_revive_it(bureau):
+def test_a_clock_that_is_set_back_does_not_revive_it(shop):
     """The first request after its time ends it."""
-    granted(bureau, until=2_000.0)
-    bureau.clock.now = 2_000.0
-    assert "pending" == bureau.desk.request(asked()).state
-    bureau.clock.now = 1_500.0
-    assert "pending" == bureau.desk.request(asked()).state
-    assert ["its time is over"] == [each.ended for each in bureau.desk.standing(ended=True)]
-    assert verify(bureau.tables, at=0.0).ok
+    granted(shop, until=2_000.0)
+    shop.clock.now = 2_000.0
+    assert "pending" == shop.requests.file(asked()).state
+    shop.clock.now = 1_500.0
+    assert "pending" == shop.requests.file(asked()).state
+    assert ["its time is over"] == [each.ended for each in shop.requests.standing(ended=True)]
+    assert verify(shop.tables, at=0.0).ok

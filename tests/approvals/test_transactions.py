@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from grace_kp.approvals import Desk
+from grace_kp.approvals import RequestStore
 from grace_kp.errors import AlreadyDecided, StoreError
-from tests.approvals.desks import ANA, Bureau, Seat, asked, claim
+from tests.approvals.shops import ANA, ProcessTables, Shop, asked, claim
 
 
-class Failing(Seat):
+class Failing(ProcessTables):
     """Tables that fail at the n-th write of a transaction."""
 
     fails_at = 0
@@ -48,48 +48,48 @@ class _Failing:
 @pytest.mark.parametrize("verb", ["approve", "edit", "reject", "withdraw", "claim"])
 def test_a_write_that_fails_leaves_nothing(verb, fails_at):
     """Neither the row without its entry nor the entry without its row; afterwards the verb succeeds."""
-    bureau = Bureau()
-    tables = Failing(bureau.tables, "p1", bureau.alive)
-    desk = Desk(tables, clock=bureau.clock)
-    approval = desk.request(asked())
+    shop = Shop()
+    tables = Failing(shop.tables, "p1", shop.alive)
+    requests = RequestStore(tables, clock=shop.clock)
+    approval = requests.file(asked())
     if verb == "claim":
-        approval = desk.approve(approval.id, actor=ANA)
+        approval = requests.approve(approval.id, actor=ANA)
     calls = {
-        "approve": lambda: desk.approve(approval.id, actor=ANA),
-        "edit": lambda: desk.edit(approval.id, {"euros": 1}, actor=ANA),
-        "reject": lambda: desk.reject(approval.id, actor=ANA),
-        "withdraw": lambda: desk.withdraw(approval.id, actor=ANA),
-        "claim": lambda: claim(desk, approval),
+        "approve": lambda: requests.approve(approval.id, actor=ANA),
+        "edit": lambda: requests.edit(approval.id, {"euros": 1}, actor=ANA),
+        "reject": lambda: requests.reject(approval.id, actor=ANA),
+        "withdraw": lambda: requests.withdraw(approval.id, actor=ANA),
+        "claim": lambda: claim(requests, approval),
     }
-    before = bureau.tables.row(approval.id), bureau.tables.head()
+    before = shop.tables.row(approval.id), shop.tables.head()
     tables.fails_at = fails_at
     with pytest.raises(StoreError, match="the disk is full"):
         calls[verb]()
-    assert before == (bureau.tables.row(approval.id), bureau.tables.head())
+    assert before == (shop.tables.row(approval.id), shop.tables.head())
     tables.fails_at = 0
     calls[verb]()
 
 
 def test_events_follow_the_commit_with_the_approval_and_its_entry():
     """Each change is one event; what is only read is none."""
-    events, bureau = [], Bureau()
-    desk = bureau.another("p1", on_event=lambda approval, link: events.append((approval.state, link.seq)))
-    approval = desk.request(asked())
-    desk.get(approval.id)
-    desk.approve(approval.id, actor=ANA)
-    bureau.clock.now += 10_000
-    desk.sweep()
+    events, shop = [], Shop()
+    requests = shop.another("p1", on_event=lambda approval, link: events.append((approval.state, link.seq)))
+    approval = requests.file(asked())
+    requests.get(approval.id)
+    requests.approve(approval.id, actor=ANA)
+    shop.clock.now += 10_000
+    requests.sweep()
     assert [("pending", 1), ("approved", 2), ("expired", 3)] == events
 
 
 def test_what_is_due_is_an_event_although_the_verb_fails():
     """A receiver learns of the expiry."""
-    events, bureau = [], Bureau()
-    desk = bureau.another("p1", on_event=lambda approval, link: events.append(approval.state))
-    approval = desk.request(asked())
-    bureau.clock.now += 10_000
+    events, shop = [], Shop()
+    requests = shop.another("p1", on_event=lambda approval, link: events.append(approval.state))
+    approval = requests.file(asked())
+    shop.clock.now += 10_000
     with pytest.raises(AlreadyDecided):
-        desk.approve(approval.id, actor=ANA)
+        requests.approve(approval.id, actor=ANA)
     assert ["pending", "expired"] == events
 
 
@@ -99,14 +99,14 @@ def test_a_listener_that_fails_breaks_nothing(caplog):
     def fail(approval, link):
         raise RuntimeError("down")
 
-    bureau = Bureau()
-    desk = bureau.another("p1", on_event=fail)
-    assert "approved" == desk.approve(desk.request(asked()).id, actor=ANA).state
+    shop = Shop()
+    requests = shop.another("p1", on_event=fail)
+    assert "approved" == requests.approve(requests.file(asked()).id, actor=ANA).state
     assert "on_event failed" in caplog.text
 
 
 def test_a_listener_may_use_the_desk():
     """It is called outside of the transaction."""
-    bureau = Bureau()
-    desk = bureau.another("p1", on_event=lambda approval, link: bureau.desk.get(approval.id))
-    assert "approved" == desk.approve(desk.request(asked()).id, actor=ANA).state
+    shop = Shop()
+    requests = shop.another("p1", on_event=lambda approval, link: shop.requests.get(approval.id))
+    assert "approved" == requests.approve(requests.file(asked()).id, actor=ANA).state

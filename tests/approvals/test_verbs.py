@@ -6,14 +6,14 @@ import pytest
 
 from grace_kp.approvals import Actor
 from grace_kp.errors import AlreadyDecided
-from tests.approvals.desks import ANA, Bureau, asked
+from tests.approvals.shops import ANA, Shop, asked
 
 
 def test_a_hostile_name_is_shown_without_its_control_characters():
     """The error is printed at terminals."""
-    bureau = Bureau()
-    approval = bureau.desk.request(asked())
-    bureau.desk.reject(approval.id, actor=Actor(name="\x1b[2Jmallory\u202e"))
+    shop = Shop()
+    approval = shop.requests.file(asked())
+    shop.requests.reject(approval.id, actor=Actor(name="\x1b[2Jmallory\u202e"))
     with pytest.raises(AlreadyDecided, match=r"was rejected by \?\[2Jmallory\? at") as caught:
-        bureau.desk.approve(approval.id, actor=ANA)
+        shop.requests.approve(approval.id, actor=ANA)
     assert str(caught.value).isprintable()

@@ -10,7 +10,7 @@ import pytest
 
 from grace_kp.approvals import Watcher
 from grace_kp.errors import StoreError
-from tests.approvals.desks import ANA, Bureau, asked
+from tests.approvals.shops import ANA, Shop, asked
 
 
 def waits(watcher, approval, woken, due=None):
@@ -35,19 +35,19 @@ def begun(watcher, approval, **settings):
 
 def test_a_decision_wakes(tmp_path):
     """Also one of another connection."""
-    bureau = Bureau(f"sqlite:///{tmp_path}/a.db")
-    approval = bureau.desk.request(asked())
-    woken, thread = begun(Watcher(bureau.tables), approval.id)
-    Bureau(f"sqlite:///{tmp_path}/a.db").desk.approve(approval.id, actor=ANA)
+    shop = Shop(f"sqlite:///{tmp_path}/a.db")
+    approval = shop.requests.file(asked())
+    woken, thread = begun(Watcher(shop.tables), approval.id)
+    Shop(f"sqlite:///{tmp_path}/a.db").requests.approve(approval.id, actor=ANA)
     assert woken.get(timeout=30) == "changed"
     thread.join(30)
 
 
 def test_the_deadline_wakes():
     """Whoever waits then reads the approval, and the deadline applies."""
-    bureau = Bureau()
-    approval = bureau.desk.request(asked())
-    woken, thread = begun(Watcher(bureau.tables, clock=lambda: 50.0), approval.id, due=49.0)
+    shop = Shop()
+    approval = shop.requests.file(asked())
+    woken, thread = begun(Watcher(shop.tables, clock=lambda: 50.0), approval.id, due=49.0)
     assert woken.get(timeout=30) == "changed"
     thread.join(30)
 
@@ -66,12 +66,12 @@ def test_a_failure_wakes():
 
 async def test_a_coroutine_is_woken():
     """On its own loop."""
-    bureau = Bureau()
-    approval = bureau.desk.request(asked())
-    watcher = Watcher(bureau.tables)
+    shop = Shop()
+    approval = shop.requests.file(asked())
+    watcher = Watcher(shop.tables)
     with watcher.waiting(approval.id) as waiter, waiter.on_loop() as sleep:
         await asyncio.wait_for(sleep(), 30)
-        bureau.desk.approve(approval.id, actor=ANA)
+        shop.requests.approve(approval.id, actor=ANA)
         await asyncio.wait_for(sleep(), 30)
         assert watcher.counted(approval.id) == 1
     assert watcher.counted(approval.id) == 0
@@ -80,7 +80,7 @@ async def test_a_coroutine_is_woken():
 @pytest.mark.parametrize("turns", range(6))
 async def test_a_cancellation_that_meets_a_change_is_not_lost(turns):
     """However many turns of the loop lie between the two."""
-    watcher = Watcher(Bureau().tables)
+    watcher = Watcher(Shop().tables)
     with watcher.waiting("ap-1") as waiter, waiter.on_loop() as sleep:
 
         async def waits_for_ever():
@@ -112,7 +112,7 @@ class Counted:
 
 def test_the_lease_is_kept_while_an_action_runs(monkeypatch):
     """For however long, so that nobody takes its process for one that is gone; not after it."""
-    monkeypatch.setattr("grace_kp.approvals._watcher.HOLD_SECONDS", 0.001)
+    monkeypatch.setattr("grace_kp.approvals._watch.HOLD_SECONDS", 0.001)
     tables, action = Counted(), threading.Event()
     watcher = Watcher(tables)
     watcher.hold(action)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grace_kp.approvals._written import TEXTS, Misfit, from_text, list_of, member_of
+from grace_kp.approvals._fitting import TEXTS, Misfit, from_text, list_of, member_of
 
 WRITTEN = {
     "$date": ("20260131", "2026-01-31"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import RESPONSES, Actor, ApprovalState
 from grace_kp.errors import AlreadyDecided, ApprovalError
-from grace_kp.gating._filing import Encoded, policy_now
+from grace_kp.gating._filing import encode_call, policy_now
 from grace_kp.gating._hidden import unseen_problem
 from grace_kp.gating._inquiry import FORBIDDEN, Inquiry
 from grace_kp.gating._ledger import DONE, FAILED, EarlierRun
@@ -24,7 +24,7 @@ from grace_kp.levels import InterventionAction
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from grace_kp.approvals import Approval, NewRequest
+    from grace_kp.approvals import Approval, ApprovalRequest
     from grace_kp.gating._case import Case
     from grace_kp.gating._decision import Decision
     from grace_kp.gating._ledger import LedgerEntry
@@ -100,16 +100,16 @@ class PausedInquiry(Inquiry):
             self.withdraw(FORBIDDEN)
 
     def _read_again(self, approval: str) -> None:
-        self._asked = Encoded.of(self._case, self._terms, self._case.bound).arguments
+        self._asked = encode_call(self._case, self._terms, self._case.bound)[0]
         self.joined = True
         self.read(approval)
 
     def read(self, approval: str | None = None) -> Approval:
         """Read the approval as it is now."""
-        self._approval = found = self._inbox.desk.get(approval or self.id)
+        self._approval = found = self._inbox.requests.get(approval or self.id)
         return found
 
-    def _completed(self, new: NewRequest) -> NewRequest:
+    def _completed(self, new: ApprovalRequest) -> ApprovalRequest:
         own = json.dumps([self._inbox.domain, self._identity]) if new.key is None else new.key
         note = {**new.note, **self._program.whereabouts()}
         return replace(new, key=own, origin=self._program.origin, waits=INTERRUPT, note=note)
@@ -156,17 +156,21 @@ class PausedInquiry(Inquiry):
         return problem or self._decide(answer, digest, changes)
 
     def _decide(self, answer: ProgramAnswer, digest: str, changes: dict[str, Any]) -> str:
-        desk, words, policy = self._inbox.desk, answer.user_input or "", policy_now(self._case.policy, self._reviewer)
+        requests, words, policy = (
+            self._inbox.requests,
+            answer.user_input or "",
+            policy_now(self._case.policy, self._reviewer),
+        )
         try:
             actor = Actor.here(answer.reviewer or self._program.origin, channel=self._program.origin)
             if answer.action is InterventionAction.INPUT:
-                self._approval = desk.respond(self.id, words, actor=actor)
+                self._approval = requests.respond(self.id, words, actor=actor)
             elif answer.action is InterventionAction.CANCEL:
-                self._approval = desk.reject(self.id, actor=actor, reason=words)
+                self._approval = requests.reject(self.id, actor=actor, reason=words)
             elif changes:
-                self._approval = desk.edit(self.id, changes, actor=actor, digest=digest, policy=policy)
+                self._approval = requests.edit(self.id, changes, actor=actor, digest=digest, policy=policy)
             else:
-                self._approval = desk.approve(self.id, actor=actor, digest=digest)
+                self._approval = requests.approve(self.id, actor=actor, digest=digest)
         except AlreadyDecided:
             self.read()
             self._state_ignored(answer)

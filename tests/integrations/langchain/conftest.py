@@ -62,7 +62,7 @@ def let_pass(monkeypatch):
     """A function that sets the clock of a runtime's requests forward, by seconds."""
 
     def forward(grace, seconds):
-        desk = grace.approvals.inbox.desk
+        desk = grace.approvals.inbox.requests
         for part in (desk, desk._work):
             monkeypatch.setattr(part, "_clock", lambda: time.time() + seconds)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from grace_kp.approvals import (
     Actor,
-    Desk,
-    NewRequest,
+    ApprovalRequest,
     PolicyNow,
+    RequestStore,
     RowQuery,
     digest,
     encode,
@@ -34,7 +34,7 @@ class Clock:
         return self.now
 
 
-class Seat:
+class ProcessTables:
     """The tables as one process sees them. `alive` is shared: what is known of each process."""
 
     def __init__(self, tables, process, alive):
@@ -51,18 +51,18 @@ class Seat:
         return self._alive.get(process)
 
 
-class Bureau:
+class Shop:
     """A store with desks in several processes."""
 
     def __init__(self, url="memory:", **settings):
         self.store = open_store(url)
         self.tables, self.alive, self.clock = self.store.approvals, {}, Clock()
         self.settings = settings
-        self.desk = self.another("p1")
+        self.requests = self.another("p1")
 
     def another(self, process, **settings):
-        seat = Seat(self.tables, process, self.alive)
-        return Desk(seat, clock=self.clock, **{**self.settings, **settings})
+        seen = ProcessTables(self.tables, process, self.alive)
+        return RequestStore(seen, clock=self.clock, **{**self.settings, **settings})
 
     def kinds(self, approval=None):
         """The kinds of the entries of an approval, without views."""
@@ -84,22 +84,22 @@ def asked(arguments=None, **fields):
     closed = {name: {"$sealed": "AA==", "key": "another"} for name in fields.get("sealed", ())}
     usual = {
         "digest": digest(action, version, encoded, leave_out=leave_out),
-        "stored": {**encoded, **closed},
+        "encoded": {**encoded, **closed},
         "domain": "shop",
         "run_id": "run-1",
         "deadline_seconds": 3_600.0,
         "use_within_seconds": 600.0,
     }
-    return NewRequest(**{"action": action, "version": version, "encoded": encoded, **usual, **fields})
+    return ApprovalRequest(**{"action": action, "version": version, **usual, **fields})
 
 
 def sealing(secret, arguments, names, **fields):
-    """What a gate asks that has a key for secrets."""
+    """What a gate asks that has a key for secrets, and the arguments before sealing."""
     encoded, _ = encode(arguments)
     approval_id = new_approval_id()
     made = digest("refund", "1", encoded, secret=secret)
     stored, sealed = sealed_arguments(encoded, names, secret, approval_id=approval_id, digest=made)
-    return asked(arguments, id=approval_id, digest=made, stored=stored, sealed=sealed, **fields)
+    return asked(arguments, id=approval_id, digest=made, encoded=stored, sealed=sealed, **fields), encoded
 
 
 def written(tables):
@@ -118,7 +118,7 @@ def keyed(arguments=None, **fields):
     return dataclasses.replace(new, key=f"refund:{new.encoded['invoice']}", key_fields=("invoice",))
 
 
-def claim(desk, approval, **changes):
+def claim(requests, approval, **changes):
     """Claim what was decided, as the gate does."""
     fields = {"digest": approval.digest, "version": approval.version, "policy": SAME, "actor": GATE}
-    return desk.claim(approval.id, **{**fields, **changes})
+    return requests.claim(approval.id, **{**fields, **changes})

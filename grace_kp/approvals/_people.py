@@ -1,15 +1,25 @@
-"""Who does something to an approval, as far as that is known."""
+"""Who does something to an approval, as far as that is known, and whether their account still lets them decide.
+
+A person who loses an account of `grace-kp serve`, or its right to decide, no longer consents to anything. A decision that was made before stays. Votes
+that still wait for others, and standing approvals, count only while their author may decide. Groups and quorums are in `_rights`.
+"""
 
 from __future__ import annotations
 
 import getpass
+import json
 import re
 import socket
 import unicodedata
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from grace_kp.pages import printable
 from grace_kp.trace import redact_text
+
+if TYPE_CHECKING:
+    from grace_kp.approvals._tables import Reads
+
 
 _HIDDEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 """Characters that render as nothing, beside those of the category Cf."""
@@ -89,3 +99,34 @@ def _os_user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # no entry for the user id, as in some containers
         return ""
+
+
+ACCOUNT = "account"
+"""Kind of the documents that hold the accounts of `grace-kp serve`, by id."""
+DECIDING_ROLES = frozenset({"approver", "admin"})
+"""The roles of accounts that may decide."""
+
+
+def account_mark(created: float) -> str:
+    """Return the mark of an account: a later account of the same name has another.
+
+    Args:
+        created: when it was created, in seconds since the epoch.
+    """
+    return f"{created:.6f}"
+
+
+def reason_without_account(reads: Reads, actor: Actor) -> str:
+    """Return why the consent of an actor no longer counts, because of its account; empty where it counts, or where there was no account."""
+    if not actor.account:
+        return ""
+    name, data = printable(actor.name, replace="?"), reads.document(ACCOUNT, person(actor.name))
+    try:
+        account = json.loads(data) if data else None
+        if account is None or account_mark(account["created"]) != actor.account:
+            return f"the account of {name} was removed"
+        if account["role"] not in DECIDING_ROLES:
+            return f"the role of {name} no longer includes decisions"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return f"the account of {name} cannot be read"
+    return ""

@@ -1,22 +1,24 @@
-"""Lists of requests: those that wait, and those that do not any more."""
+"""Lists of requests, pending and past, and figures of the approvals of a period: how many were decided, how, and how long people took."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from grace_kp.approvals._actor import person
+from grace_kp.approvals._people import person
 from grace_kp.approvals._record import record_of
 from grace_kp.approvals._states import ApprovalState
 from grace_kp.approvals._tables import RowQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from grace_kp.approvals._record import Record
     from grace_kp.approvals._tables import Reads, Row, Writes
+
 
 _PENDING = ApprovalState.PENDING
 _PAST = tuple(state.value for state in ApprovalState if state is not _PENDING)
@@ -92,13 +94,6 @@ def _is_in(row: Row, action: str | None, since: float | None) -> bool:
     return (action is None or fnmatchcase(row.action, action)) and (since is None or row.changed >= since)
 
 
-def same_as(reads: Reads, record: Record) -> int:
-    """Return how many pending requests ask the same as this one. Where an argument has no encoding, nobody knows of another."""
-    if record.state is not _PENDING or record.data["unencoded"]:
-        return 1
-    return max(1, reads.count(RowQuery(states=(_PENDING.value,), digest=record.row.digest, domain=record.row.domain)))
-
-
 def _first(
     reads: Reads, query: RowQuery, limit: int, is_wanted: Callable[[Record], bool], level: int | None = None
 ) -> list[Record]:
@@ -125,3 +120,57 @@ def _people(record: Record) -> set[str]:
     data = record.data
     actors = [source["actor"] for source in (*data["votes"], data["decision"], data["outcome"]) if source]
     return {person(actor["name"]) for actor in actors if actor["channel"] not in _PROCESSES}
+
+
+AT_MOST_READ = 5_000
+STANDING = "standing"
+"""The outcome of requests that a standing approval approved: nobody was asked."""
+
+
+_NOBODY = frozenset({"gate", "deadline", STANDING})
+"""Channels of actors that are no person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalFigures:
+    """Figures of the requests that were decided or closed in a period."""
+
+    pending: int
+    """Requests that wait now, whatever the period."""
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    """By state of the decision, such as `approved`, `edited`, `rejected`, `expired`; `standing` for standing approvals. Most frequent first."""
+    waits: tuple[float, ...] = ()
+    """Seconds from each request to the decision of a person, from short to long."""
+    is_cut: bool = False
+    """Whether there were more requests than were read, so that the oldest are missing."""
+
+
+def approval_figures(reads: Reads, since: float, until: float, *, limit: int = AT_MOST_READ) -> ApprovalFigures:
+    """Return the figures of the approvals of a period.
+
+    Args:
+        reads: the tables.
+        since: beginning of the period, in seconds since the epoch.
+        until: end of the period; a decision at this time does not belong to it.
+        limit: requests that are read at most: those that changed last.
+
+    Raises:
+        StoreError: the tables cannot be read.
+    """
+    rows = reads.rows(RowQuery(states=_PAST, since=since, order="newest", limit=limit))
+    outcomes: Counter[str] = Counter()
+    waits = []
+    for row in rows:
+        decision = record_of(row).data["decision"]
+        if decision is None or not since <= decision["at"] < until:
+            continue
+        channel = decision["actor"]["channel"]
+        outcomes[STANDING if channel == STANDING else decision["state"]] += 1
+        if channel not in _NOBODY:
+            waits.append(max(0.0, decision["at"] - row.created))
+    return ApprovalFigures(
+        pending=reads.count(RowQuery(states=(_PENDING.value,))),
+        outcomes=dict(outcomes.most_common()),
+        waits=tuple(sorted(waits)),
+        is_cut=len(rows) == limit,
+    )
