@@ -1,4 +1,4 @@
-"""Desks for tests: several processes at one store, a clock that tests turn, and processes that tests end."""
+"""Requests for tests: several processes at one store, a clock that tests set, and processes that tests end."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ProcessTables:
 
 
 class Shop:
-    """A store with desks in several processes."""
+    """A store and its requests, as several processes see them."""
 
     def __init__(self, url="memory:", **settings):
         self.store = open_store(url)
@@ -61,8 +61,8 @@ class Shop:
         self.requests = self.another("p1")
 
     def another(self, process, **settings):
-        seen = ProcessTables(self.tables, process, self.alive)
-        return RequestStore(seen, clock=self.clock, **{**self.settings, **settings})
+        tables = ProcessTables(self.tables, process, self.alive)
+        return RequestStore(tables, clock=self.clock, **{**self.settings, **settings})
 
     def kinds(self, approval=None):
         """The kinds of the entries of an approval, without views."""

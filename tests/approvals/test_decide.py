@@ -1,11 +1,13 @@
-"""Decisions of people: repeated, contradicted, late, by those who may and those who may not."""
+"""The verbs of people: who may decide, how votes count, and how verbs are refused."""
 
 from __future__ import annotations
 
 import pytest
 
-from grace_kp.approvals import Actor
+from grace_kp.approvals import Actor, RequestStore, RowQuery
+from grace_kp.approvals._people import person
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, NotEntitled, UnknownApproval
+from grace_kp.store import open_store
 from tests.approvals.shops import ANA, BO, CY, Shop, asked, claim, logged_in
 
 FINANCE = {"ana": ["finance"], "bo": ["finance"], "dee": ["legal"]}
@@ -188,3 +190,72 @@ def test_hostile_notes_are_refused_or_cleaned(shop):
     decided = shop.requests.approve(approval.id, actor=CY, note="password=hunter22hunter \ud800 \u202e")
     assert "hunter22" not in decided.decision.note
     assert "hunter22" not in str([link.contents for link in shop.tables.links()])
+
+
+def test_each_vote_is_an_entry_and_the_last_is_the_decision():
+    """The entries state the count."""
+    shop = Shop()
+    approval = shop.requests.file(asked(quorum=2, identity="stated"))
+    shop.requests.approve(approval.id, actor=ANA, note="first")
+    decided = shop.requests.approve(approval.id, actor=BO, note="second")
+    assert ["requested", "voted", "decided"] == shop.kinds()
+    assert [(1, 2), (2, 2)] == [(entry["facts"]["votes"], entry["facts"]["quorum"]) for entry in shop.entries()[1:]]
+    assert (["first", "second"], "bo") == ([vote.note for vote in decided.votes], decided.decision.actor.name)
+
+
+def test_a_hostile_name_is_shown_without_its_control_characters():
+    """The error is printed at terminals."""
+    shop = Shop()
+    approval = shop.requests.file(asked())
+    shop.requests.reject(approval.id, actor=Actor(name="\x1b[2Jmallory\u202e"))
+    with pytest.raises(AlreadyDecided, match=r"was rejected by \?\[2Jmallory\? at") as caught:
+        shop.requests.approve(approval.id, actor=ANA)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("ana", "ANA "),
+        ("straße", "STRASSE"),
+        ("ana b", "ana  b"),
+        ("ａｎａ", "ana"),
+        ("an\u200ba", "\u202eana"),
+        ("ana\u00ad", "ana\ufe0f"),
+    ],
+)
+def test_spellings_of_one_name_are_one_person(first, second):
+    """Otherwise one person could be a quorum."""
+    assert person(first) == person(second)
+
+
+@pytest.mark.parametrize("groups", [{"ana": "finance"}, {"ana": [1]}])
+def test_groups_are_lists_of_names(groups):
+    """A text would be a list of letters."""
+    with pytest.raises(ValueError, match="must be a list of names"):
+        RequestStore(open_store("memory:").approvals, groups=groups)
+
+
+def test_a_name_that_shows_nothing_is_none():
+    """Nobody could be asked about the decision."""
+    shop = Shop()
+    approval = shop.requests.file(asked())
+    with pytest.raises(ApprovalError, match="needs a name"):
+        shop.requests.approve(approval.id, actor=Actor(name="\u200b\u2066"))
+
+
+def test_people_whose_names_hold_secrets_are_still_compared():
+    """The user of a run may not decide, two votes of one name are one, and a group finds its member; no store holds the secret."""
+    secret = "ghp_aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY1zA2"
+    store = open_store("memory:")
+    requests = RequestStore(store.approvals, groups={secret: ["finance"], "bo": ["finance"]})
+    own = requests.file(asked(user=secret, groups=("finance",)))
+    with pytest.raises(NotEntitled, match="acts for this person"):
+        requests.approve(own.id, actor=Actor.here(secret))
+    other = requests.file(asked({"invoice": "R-2", "euros": 1}, groups=("finance",), quorum=2, identity="stated"))
+    assert ["pending", "pending", "approved"] == [
+        requests.approve(other.id, actor=Actor.here(name)).state for name in (secret, secret, "bo")
+    ]
+    assert [other.id] == [approval.id for approval in requests.history(by=secret)]
+    held = [row.data for row in store.approvals.rows(RowQuery())] + [link.data for link in store.approvals.links()]
+    assert not any(secret.encode() in data for data in held)

@@ -22,7 +22,7 @@ STANDS = {"pending", "approved", "edited", "claimed", "unknown", "done"}
 
 
 def test_every_verb_says_what_it_does():
-    """The requests is what gates and the command line are written against."""
+    """Gates and the command line are written against it."""
     verbs = [verb for name, verb in inspect.getmembers(RequestStore, inspect.isfunction) if not name.startswith("_")]
     assert all(verb.__doc__ for verb in verbs)
 
@@ -98,14 +98,14 @@ class Model:
     reconciled: bool = False
 
 
-class Desks(RuleBasedStateMachine):
+class Processes(RuleBasedStateMachine):
     """Verbs in any order, by any process and person, while the clock jumps and processes die."""
 
     def __init__(self):
         super().__init__()
         self.shop = Shop()
         self.processes = {"a": "a1", "b": "b1"}
-        self.desks = {name: self.shop.another(process) for name, process in self.processes.items()}
+        self.stores = {name: self.shop.another(process) for name, process in self.processes.items()}
         self.models = {}
 
     def due(self, model):
@@ -141,14 +141,14 @@ class Desks(RuleBasedStateMachine):
         return approval_id, self.models[approval_id]
 
     @rule(
-        requests=st.sampled_from("ab"),
+        process=st.sampled_from("ab"),
         invoice=st.sampled_from(["R-1", "R-2"]),
         euros=st.sampled_from([5, 50]),
         quorum=st.sampled_from([1, 1, 2]),
         on_deadline=st.sampled_from(["cancel", "skip"]),
         run=st.sampled_from(["run-1", "run-2"]),
     )
-    def request(self, requests, invoice, euros, quorum, on_deadline, run):
+    def request(self, process, invoice, euros, quorum, on_deadline, run):
         new = keyed(
             {"invoice": invoice, "euros": euros},
             quorum=quorum,
@@ -165,9 +165,9 @@ class Desks(RuleBasedStateMachine):
         assert len(standing) <= 1
         if standing and of_key[standing[0]].asked_digest != new.digest:
             with pytest.raises(KeyReused):
-                self.desks[requests].file(new)
+                self.stores[process].file(new)
             return
-        approval = self.desks[requests].file(new)
+        approval = self.stores[process].file(new)
         if standing:
             assert standing == [approval.id]
             joined = of_key[standing[0]]
@@ -186,8 +186,8 @@ class Desks(RuleBasedStateMachine):
             )
 
     @precondition(lambda self: self.models)
-    @rule(requests=st.sampled_from("ab"), person=st.sampled_from(PEOPLE), is_stale=st.booleans(), data=st.data())
-    def approve(self, requests, person, is_stale, data):
+    @rule(process=st.sampled_from("ab"), person=st.sampled_from(PEOPLE), is_stale=st.booleans(), data=st.data())
+    def approve(self, process, person, is_stale, data):
         approval_id, model = self.chosen(data)
         digest = model.asked_digest if is_stale else model.digest
         is_current = digest == model.digest
@@ -196,7 +196,7 @@ class Desks(RuleBasedStateMachine):
         votes = model.state == "pending" and person.name not in model.votes
         self.attempt(
             is_current and (repeats or votes),
-            lambda: self.desks[requests].approve(approval_id, actor=person, digest=digest),
+            lambda: self.stores[process].approve(approval_id, actor=person, digest=digest),
         )
         if is_current and votes:
             self.vote(model, person)
@@ -211,13 +211,13 @@ class Desks(RuleBasedStateMachine):
         return None
 
     @precondition(lambda self: self.models)
-    @rule(requests=st.sampled_from("ab"), person=st.sampled_from(PEOPLE), euros=st.integers(1, 3), data=st.data())
-    def edit(self, requests, person, euros, data):
+    @rule(process=st.sampled_from("ab"), person=st.sampled_from(PEOPLE), euros=st.integers(1, 3), data=st.data())
+    def edit(self, process, person, euros, data):
         approval_id, model = self.chosen(data)
         new = asked({"invoice": model.key, "euros": euros}).digest
-        before = self.desks[requests].get(approval_id)
+        before = self.stores[process].get(approval_id)
         try:
-            edited = self.desks[requests].edit(approval_id, {"euros": euros}, actor=person, digest=model.digest)
+            edited = self.stores[process].edit(approval_id, {"euros": euros}, actor=person, digest=model.digest)
         except ApprovalError:
             assert model.state != "pending" or new == model.digest
             return
@@ -231,15 +231,15 @@ class Desks(RuleBasedStateMachine):
 
     @precondition(lambda self: self.models)
     @rule(
-        requests=st.sampled_from("ab"),
+        process=st.sampled_from("ab"),
         person=st.sampled_from(PEOPLE),
         verb=st.sampled_from(sorted(CLOSED)),
         data=st.data(),
     )
-    def close(self, requests, person, verb, data):
+    def close(self, process, person, verb, data):
         approval_id, model = self.chosen(data)
         repeats = model.state == CLOSED[verb] and model.closer == person.name
-        call = getattr(self.desks[requests], verb)
+        call = getattr(self.stores[process], verb)
         words = ("no",) if verb == "respond" else ()
         self.attempt(model.state == "pending" or repeats, lambda: call(approval_id, *words, actor=person))
         if model.state == "pending":
@@ -247,42 +247,42 @@ class Desks(RuleBasedStateMachine):
             model.closer = person.name
 
     @precondition(lambda self: self.models)
-    @rule(requests=st.sampled_from("ab"), person=st.sampled_from(PEOPLE), data=st.data())
-    def withdraw(self, requests, person, data):
+    @rule(process=st.sampled_from("ab"), person=st.sampled_from(PEOPLE), data=st.data())
+    def withdraw(self, process, person, data):
         approval_id, model = self.chosen(data)
         repeats = model.state == "cancelled" and model.closer == person.name
         can = model.state == "pending" or model.state in ENTITLING
-        self.attempt(can or repeats, lambda: self.desks[requests].withdraw(approval_id, actor=person))
+        self.attempt(can or repeats, lambda: self.stores[process].withdraw(approval_id, actor=person))
         if can:
             self.move(model, "cancelled")
             model.closer = person.name
 
     @precondition(lambda self: self.models)
-    @rule(requests=st.sampled_from("ab"), is_other=st.booleans(), data=st.data())
-    def claim(self, requests, is_other, data):
+    @rule(process=st.sampled_from("ab"), is_other=st.booleans(), data=st.data())
+    def claim(self, process, is_other, data):
         approval_id, model = self.chosen(data)
         digest = "sha256:00" if is_other else model.digest
         claimed = self.attempt(
             model.state in ENTITLING and not is_other,
-            lambda: self.desks[requests].claim(approval_id, digest=digest, version="1", policy=SAME, actor=GATE),
+            lambda: self.stores[process].claim(approval_id, digest=digest, version="1", policy=SAME, actor=GATE),
         )
         if claimed:
-            model.token, model.claimant = claimed.token, self.processes[requests]
+            model.token, model.claimant = claimed.token, self.processes[process]
             self.move(model, "claimed")
 
     @precondition(lambda self: self.models)
     @rule(
-        requests=st.sampled_from("ab"),
+        process=st.sampled_from("ab"),
         state=st.sampled_from(["done", "failed", "unknown"]),
         has_token=st.booleans(),
         data=st.data(),
     )
-    def settle(self, requests, state, has_token, data):
+    def settle(self, process, state, has_token, data):
         approval_id = data.draw(st.sampled_from(list(self.models)))
         model = self.models[approval_id]  # a report needs no observation first: its claimant is alive
         token = model.token if has_token else "wrong"
         after = self.attempt(
-            bool(model.token) and has_token, lambda: self.desks[requests].settle(approval_id, token, state=state)
+            bool(model.token) and has_token, lambda: self.stores[process].settle(approval_id, token, state=state)
         )
         if after is None:
             return
@@ -291,19 +291,19 @@ class Desks(RuleBasedStateMachine):
         assert model.state == after.state
 
     @precondition(lambda self: self.models)
-    @rule(requests=st.sampled_from("ab"), data=st.data())
-    def release(self, requests, data):
+    @rule(process=st.sampled_from("ab"), data=st.data())
+    def release(self, process, data):
         approval_id = data.draw(st.sampled_from(list(self.models)))
         model = self.models[approval_id]
         can = model.state == "claimed"
-        self.attempt(can, lambda: self.desks[requests].release(approval_id, model.token))
+        self.attempt(can, lambda: self.stores[process].release(approval_id, model.token))
         if can:
             self.move(model, "approved")
             model.token = ""
 
     @precondition(lambda self: self.models)
-    @rule(requests=st.sampled_from("ab"), happened=st.booleans(), person=st.sampled_from(PEOPLE), data=st.data())
-    def reconcile(self, requests, happened, person, data):
+    @rule(process=st.sampled_from("ab"), happened=st.booleans(), person=st.sampled_from(PEOPLE), data=st.data())
+    def reconcile(self, process, happened, person, data):
         approval_id, model = self.chosen(data)
         state = "done" if happened else "not_done"
         runs = bool(model.claimant) and self.shop.alive[model.claimant] is True
@@ -311,7 +311,7 @@ class Desks(RuleBasedStateMachine):
         repeats = model.reconciled and model.state == state and model.closer == person.name
         can = (model.state == "unknown" and (happened or not runs)) or (model.state == "claimed" and lost)
         self.attempt(
-            can or repeats, lambda: self.desks[requests].reconcile(approval_id, actor=person, happened=happened)
+            can or repeats, lambda: self.stores[process].reconcile(approval_id, actor=person, happened=happened)
         )
         if can:
             if model.state == "claimed":
@@ -320,17 +320,17 @@ class Desks(RuleBasedStateMachine):
             model.reconciled, model.closer = True, person.name
 
     @precondition(lambda self: self.models)
-    @rule(requests=st.sampled_from("ab"), data=st.data())
-    def approve_and_claim(self, requests, data):
+    @rule(process=st.sampled_from("ab"), data=st.data())
+    def approve_and_claim(self, process, data):
         approval_id, model = self.chosen(data)
-        self.desks[requests].get(approval_id)
+        self.stores[process].get(approval_id)
         for person in PEOPLE:
             if model.state == "pending" and person.name not in model.votes:
-                self.desks[requests].approve(approval_id, actor=person, digest=model.digest)
+                self.stores[process].approve(approval_id, actor=person, digest=model.digest)
                 self.vote(model, person)
         if model.state in ENTITLING:
-            model.token = claim(self.desks[requests], self.desks[requests].get(approval_id)).token
-            model.claimant = self.processes[requests]
+            model.token = claim(self.stores[process], self.stores[process].get(approval_id)).token
+            model.claimant = self.processes[process]
             self.move(model, "claimed")
 
     @rule(seconds=st.sampled_from([1, 1, 1, 300, 700, 4_000, 86_400, -86_400]))
@@ -342,11 +342,11 @@ class Desks(RuleBasedStateMachine):
         process = self.processes[name]
         self.shop.alive[process] = fate
         self.processes[name] = f"{name}{int(process[1:]) + 1}"
-        self.desks[name] = self.shop.another(self.processes[name])
+        self.stores[name] = self.shop.another(self.processes[name])
 
-    @rule(requests=st.sampled_from("ab"))
-    def sweep(self, requests):
-        self.desks[requests].sweep()
+    @rule(process=st.sampled_from("ab"))
+    def sweep(self, process):
+        self.stores[process].sweep()
         for model in self.models.values():
             self.due(model)
 
@@ -381,8 +381,8 @@ class Desks(RuleBasedStateMachine):
         self.shop.store.close()
 
 
-TestDesks = Desks.TestCase
-TestDesks.settings = settings(stateful_step_count=40, phases=(Phase.explicit, Phase.generate))
+TestRequests = Processes.TestCase
+TestRequests.settings = settings(stateful_step_count=40, phases=(Phase.explicit, Phase.generate))
 
 
 def test_pending_requests_are_paged_and_filtered():
