@@ -19,7 +19,21 @@ from grace_kp.approvals._inbox import Inbox, Notifier, RequestStore
 from grace_kp.approvals._lists import ApprovalFigures, approval_figures
 from grace_kp.approvals._people import ACCOUNT, DECIDING_ROLES, Actor, account_mark, person, reason_without_account
 from grace_kp.approvals._record import Approval
-from grace_kp.approvals._request import ApprovalRequest, Claimed, Decided, Earlier, Ended, Vote, new_approval_id
+from grace_kp.approvals._request import (
+    ENTITLING,
+    FOLLOWING,
+    OPEN,
+    RESPONSES,
+    ApprovalRequest,
+    ApprovalState,
+    Claimed,
+    Decided,
+    Earlier,
+    Ended,
+    Vote,
+    may_follow,
+    new_approval_id,
+)
 from grace_kp.approvals._schema import schema_of
 from grace_kp.approvals._seal import (
     SealNeeded,
@@ -33,7 +47,6 @@ from grace_kp.approvals._seal import (
     without_texts,
 )
 from grace_kp.approvals._standing import Standing, check_standing
-from grace_kp.approvals._states import ENTITLING, FOLLOWING, OPEN, RESPONSES, ApprovalState, may_follow
 from grace_kp.approvals._tables import Link, Reads, Row, RowQuery, Tables, Writes
 from grace_kp.approvals._verify import (
     Checkpoint,
@@ -46,7 +59,7 @@ from grace_kp.approvals._verify import (
     verify,
     write_checkpoint,
 )
-from grace_kp.approvals._watch import Waiter, Watcher
+from grace_kp.approvals._watch import Watcher
 from grace_kp.approvals._webhooks import Delivery, Webhook, receiver_of, webhooks_of
 from grace_kp.approvals._words import (
     KEY_FIELD,
@@ -111,7 +124,6 @@ __all__ = [
     "Tables",
     "Verification",
     "Vote",
-    "Waiter",
     "Watcher",
     "Webhook",
     "Writes",

@@ -51,7 +51,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._states import FOLLOWING, ApprovalState
+from grace_kp.approvals._request import FOLLOWING, ApprovalState
 from grace_kp.approvals._tables import Link
 
 if TYPE_CHECKING:

@@ -15,13 +15,19 @@ from grace_kp.approvals._chain import entry_of
 from grace_kp.approvals._digest import digest as digest_of
 from grace_kp.approvals._digest import has_digest
 from grace_kp.approvals._fitting import fitted_edit
-from grace_kp.approvals._notes import clean_note
 from grace_kp.approvals._people import person
-from grace_kp.approvals._record import contents_at, note_at, stored_arguments, without_sealed
+from grace_kp.approvals._record import contents_at, note_at, stored_arguments
+from grace_kp.approvals._request import ENTITLING, ApprovalState
 from grace_kp.approvals._rights import vote_of
-from grace_kp.approvals._seal import opened_arguments, sealed_arguments, sealed_texts, unopened, without_texts
+from grace_kp.approvals._seal import (
+    clean_note,
+    opened_arguments,
+    sealed_arguments,
+    sealed_texts,
+    unopened,
+    without_texts,
+)
 from grace_kp.approvals._standing_use import end_covering
-from grace_kp.approvals._states import ENTITLING, ApprovalState
 from grace_kp.approvals._transaction import (
     add_vote,
     already_decided,
@@ -38,7 +44,7 @@ from grace_kp.pages import printable
 if TYPE_CHECKING:
     from grace_kp.approvals._execution import PolicyNow
     from grace_kp.approvals._people import Actor
-    from grace_kp.approvals._record import Record
+    from grace_kp.approvals._record import RequestRecord
     from grace_kp.approvals._seal import Secret
     from grace_kp.approvals._tables import Reads
     from grace_kp.approvals._transaction import Transaction
@@ -55,7 +61,7 @@ CLOSING: Mapping[str, ApprovalState] = {
 _LAPSED = frozenset({_S.EXPIRED, _S.CANCELLED})
 
 
-def approve(tx: Transaction, approval_id: str, *, actor: Actor, note: str, digest: str | None) -> Record:
+def approve(tx: Transaction, approval_id: str, *, actor: Actor, note: str, digest: str | None) -> RequestRecord:
     """Write a person's consent to the arguments."""
     check_actor(actor)
     note = clean_note(note, approval_id)
@@ -72,10 +78,10 @@ def approve(tx: Transaction, approval_id: str, *, actor: Actor, note: str, diges
     if digest is None:
         check_seen(tx.writes, record, actor)
     tx.rights.check(tx.writes, record, actor)
-    return add_vote(tx, record, record, actor, verb="approve", note=without_sealed(tx.writes, tx.secret, record, note))
+    return add_vote(tx, record, record, actor, verb="approve", note=tx.hide_sealed(record, note))
 
 
-def check_seen(reads: Reads, record: Record, actor: Actor) -> None:
+def check_seen(reads: Reads, record: RequestRecord, actor: Actor) -> None:
     """Refuse consent without a digest to an edit that the person has neither made nor viewed.
 
     Raises:
@@ -98,7 +104,9 @@ def check_seen(reads: Reads, record: Record, actor: Actor) -> None:
     )
 
 
-def conclude(tx: Transaction, approval_id: str, verb: str, *, actor: Actor, note: str, digest: str | None) -> Record:
+def conclude(
+    tx: Transaction, approval_id: str, verb: str, *, actor: Actor, note: str, digest: str | None
+) -> RequestRecord:
     """Close a pending request by one of the verbs of `CLOSING`."""
     check_actor(actor)
     state = CLOSING[verb]
@@ -112,14 +120,14 @@ def conclude(tx: Transaction, approval_id: str, verb: str, *, actor: Actor, note
         raise already_decided(record)
     check_digest(record, digest)
     tx.rights.check(tx.writes, record, actor)
-    note = without_sealed(tx.writes, tx.secret, record, note)
+    note = tx.hide_sealed(record, note)
     closed = close(tx, record, state, "decided", actor=actor, verb=verb, note=note)
     if verb == "reject":
         end_covering(tx, closed, actor)
     return closed
 
 
-def withdraw(tx: Transaction, approval_id: str, *, actor: Actor, reason: str) -> Record:
+def withdraw(tx: Transaction, approval_id: str, *, actor: Actor, reason: str) -> RequestRecord:
     """Cancel a request, or a decision that nobody has claimed."""
     check_actor(actor)
     reason = clean_note(reason, approval_id, what="reason")
@@ -128,19 +136,17 @@ def withdraw(tx: Transaction, approval_id: str, *, actor: Actor, reason: str) ->
         return record
     if record.state is not _S.PENDING and record.state not in ENTITLING:
         raise already_decided(record)
-    reason = without_sealed(tx.writes, tx.secret, record, reason)
+    reason = tx.hide_sealed(record, reason)
     return close(tx, record, _S.CANCELLED, "withdrawn", actor=actor, verb="withdraw", note=reason)
 
 
-def _repeats(tx: Transaction, record: Record, verb: str, note: str) -> bool:
+def _repeats(tx: Transaction, record: RequestRecord, verb: str, note: str) -> bool:
     """Return whether a verb repeats the decision. Other words are another answer; another reason is not another refusal."""
-    return verb != "respond" or without_sealed(tx.writes, tx.secret, record, note) == note_at(
-        tx.writes, record.data["decision"]["seq"]
-    )
+    return verb != "respond" or tx.hide_sealed(record, note) == note_at(tx.writes, record.data["decision"]["seq"])
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class WantedEdit:
     """What a person wants to run instead."""
 
     changes: Mapping[str, object]
@@ -148,7 +154,9 @@ class Edit:
     policy: PolicyNow | None
 
 
-def edit(tx: Transaction, approval_id: str, wanted: Edit, *, actor: Actor, note: str, digest: str | None) -> Record:
+def edit(
+    tx: Transaction, approval_id: str, wanted: WantedEdit, *, actor: Actor, note: str, digest: str | None
+) -> RequestRecord:
     """Write an edit, which is also its editor's vote."""
     check_actor(actor)
     note = clean_note(note, approval_id)
@@ -161,14 +169,14 @@ def edit(tx: Transaction, approval_id: str, wanted: Edit, *, actor: Actor, note:
     if digest is None:
         check_seen(tx.writes, record, actor)
     tx.rights.check(tx.writes, record, actor)
-    result = _result(tx, record, wanted)
-    if result.digest == record.row.digest:
+    stored, sealed, texts, new = _apply(tx, record, wanted)
+    if new == record.row.digest:
         raise EditRefused(
             f"the edit of {record.id} changes nothing; approve it, or name other values", approval_id=record.id
         )
     after = _under_stricter(record, wanted.policy).changed(
-        digest=result.digest,
-        sealed=list(result.sealed),
+        digest=new,
+        sealed=list(sealed),
         votes=[],
         edit=tx.next_seq,
         edited=record.row.revision + 1,
@@ -183,13 +191,15 @@ def edit(tx: Transaction, approval_id: str, wanted: Edit, *, actor: Actor, note:
         after,
         actor,
         verb="edit",
-        note=without_texts(without_sealed(tx.writes, tx.secret, record, note), result.sealed_texts),
+        note=without_texts(tx.hide_sealed(record, note), texts),
         facts=facts,
-        contents={"arguments": result.stored},
+        contents={"arguments": stored},
     )
 
 
-def _is_repeated_edit(tx: Transaction, record: Record, wanted: Edit, actor: Actor, digest: str | None) -> bool:
+def _is_repeated_edit(
+    tx: Transaction, record: RequestRecord, wanted: WantedEdit, actor: Actor, digest: str | None
+) -> bool:
     """Return whether this person has made this very edit already, and nobody has closed the request since."""
     editor, state = record.data["editor"], record.state
     if editor is None or person(editor["name"]) != person(actor.name) or vote_of(tx.writes, record, actor) is None:
@@ -199,21 +209,15 @@ def _is_repeated_edit(tx: Transaction, record: Record, wanted: Edit, actor: Acto
     if record.data["decision"] is not None and record.data["decision"]["state"] != ApprovalState.EDITED.value:
         return False
     try:
-        return _result(tx, record, wanted).digest == record.row.digest
+        return _apply(tx, record, wanted)[3] == record.row.digest
     except EditRefused:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
-    stored: dict[str, Any]
-    sealed: tuple[str, ...]
-    sealed_texts: list[str]
-    digest: str
-
-
-def _result(tx: Transaction, record: Record, wanted: Edit) -> _Result:
-    """Return the edited arguments as they are kept, and their digest.
+def _apply(
+    tx: Transaction, record: RequestRecord, wanted: WantedEdit
+) -> tuple[dict[str, Any], tuple[str, ...], list[str], str]:
+    """Return the edited arguments as they are kept, the names and texts of sealed ones, and their digest.
 
     Raises:
         EditRefused: with the parameter and the reason.
@@ -221,47 +225,49 @@ def _result(tx: Transaction, record: Record, wanted: Edit) -> _Result:
     row, data, secret = record.row, record.data, tx.secret
     kept = stored_arguments(tx.writes, record)
     if kept is None:
-        raise _refused(record, "its contents are deleted")
+        raise _refusal(record, "its contents are deleted")
     _check_names(record, wanted.changes, kept)
     try:
         before = opened_arguments(kept, secret, approval_id=row.id, digest=row.digest)
         _check_whole(record, before, secret)
-        encoded = {**before, **_encoded(record, wanted, before, _schema(tx, record))}
+        encoded = {**before, **_encode_changes(record, wanted, before, _schema(tx, record))}
         own = secret if row.digest.startswith("hmac-") else None
         new = digest_of(row.action, data["version"], encoded, leave_out=data["not_covered"], secret=own)
         stored, sealed = sealed_arguments(encoded, data["sealed"], secret, approval_id=row.id, digest=new)
     except ValueError as error:
         if isinstance(error, EditRefused):
             raise
-        raise _refused(record, str(error)) from None
-    return _Result(stored, sealed, sealed_texts(encoded, sealed), new)
+        raise _refusal(record, str(error)) from None
+    return stored, sealed, sealed_texts(encoded, sealed), new
 
 
-def _check_names(record: Record, changes: Mapping[str, object], stored: Mapping[str, Any]) -> None:
+def _check_names(record: RequestRecord, changes: Mapping[str, object], stored: Mapping[str, Any]) -> None:
     data = record.data
     if not isinstance(changes, Mapping) or not changes or not all(isinstance(name, str) for name in changes):
-        raise _refused(record, f"an edit maps parameter names to values, not {brief(changes)}")
+        raise _refusal(record, f"an edit maps parameter names to values, not {brief(changes)}")
     if data["unencoded"]:
         names = ", ".join(data["unencoded"])
-        raise _refused(record, f"only the process that waits holds {names}; approve or reject it, or answer with words")
+        raise _refusal(record, f"only the process that waits holds {names}; approve or reject it, or answer with words")
     for name in changes:
         if name not in stored:
-            raise _refused(record, f"the action has no parameter {brief(name)}; it has {', '.join(stored) or 'none'}")
+            raise _refusal(record, f"the action has no parameter {brief(name)}; it has {', '.join(stored) or 'none'}")
         if name in data["key_fields"]:
-            raise _refused(record, f"{name} identifies the operation; reject the request and ask for another one")
+            raise _refusal(record, f"{name} identifies the operation; reject the request and ask for another one")
         if name in data["not_covered"]:
-            raise _refused(record, f"{name} is not covered by the decision; the call that runs has its own value")
+            raise _refusal(record, f"{name} is not covered by the decision; the call that runs has its own value")
 
 
-def _encoded(record: Record, wanted: Edit, before: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+def _encode_changes(
+    record: RequestRecord, wanted: WantedEdit, before: Mapping[str, Any], schema: Mapping[str, Any]
+) -> dict[str, Any]:
     changes: Mapping[str, Any] = wanted.changes
     if not wanted.is_encoded:
         changes, problems = encode(wanted.changes)
         for name, problem in problems.items():
-            raise _refused(record, f"{name} {problem}")
+            raise _refusal(record, f"{name} {problem}")
     for name, value in changes.items():
         if tag_of(value) == "$sealed":
-            raise _refused(record, f"{name} holds a sealed value; pass the value itself")
+            raise _refusal(record, f"{name} holds a sealed value; pass the value itself")
     try:
         return fitted_edit(
             schema,
@@ -272,45 +278,45 @@ def _encoded(record: Record, wanted: Edit, before: Mapping[str, Any], schema: Ma
             has_instances=not wanted.is_encoded,
         )
     except ValueError as error:
-        raise _refused(record, str(error)) from None
+        raise _refusal(record, str(error)) from None
 
 
-def _schema(tx: Transaction, record: Record) -> Mapping[str, Any]:
+def _schema(tx: Transaction, record: RequestRecord) -> Mapping[str, Any]:
     contents = contents_at(tx.writes, record.data["request"])
     found: Mapping[str, Any] = {} if contents is None else contents.get("schema", {})
     return found
 
 
-def _check_whole(record: Record, encoded: Mapping[str, Any], secret: Secret | None) -> None:
+def _check_whole(record: RequestRecord, encoded: Mapping[str, Any], secret: Secret | None) -> None:
     """Refuse arguments that are sealed, or that do not have the digest which people decide on."""
     row, data = record.row, record.data
     closed = ", ".join(unopened(encoded))
     if closed:
-        raise _refused(record, f"{closed} is sealed and cannot be opened here; edit it where its key is")
+        raise _refusal(record, f"{closed} is sealed and cannot be opened here; edit it where its key is")
     if not has_digest(row.digest, row.action, data["version"], encoded, leave_out=data["not_covered"], secret=secret):
-        raise _refused(
+        raise _refusal(
             record, "the arguments that are kept do not have its digest; `grace-kp approvals verify` tells more"
         )
 
 
-def _under_stricter(record: Record, policy: PolicyNow | None) -> Record:
+def _under_stricter(record: RequestRecord, policy: PolicyNow | None) -> RequestRecord:
     """Return the record under the stricter of its own policy and the one now in force."""
     if policy is None:
         return record
     if policy.denies:
-        raise _refused(record, "the policy forbids the action now")
+        raise _refusal(record, "the policy forbids the action now")
     level = InterventionLevel(record.data["level"])
     if policy.floor is not None:
         level = level.at_least(InterventionLevel(policy.floor))
     own, now = record.data["groups"], list(policy.groups)
     groups = [group for group in own if group in now] if own and now else own or now
     if own and now and not groups:
-        raise _refused(record, f"the policy requires a member of {' or '.join(now)} now; reject it and ask again")
+        raise _refusal(record, f"the policy requires a member of {' or '.join(now)} now; reject it and ask again")
     asked = record.data["asked_groups"]
     asked = [group for group in asked if group in now] or now if asked and now else asked or now
     quorum = max(record.data["quorum"], policy.quorum)
     return record.changed(level=level.value, groups=groups, asked_groups=asked, quorum=quorum)
 
 
-def _refused(record: Record, reason: str) -> ApprovalError:
+def _refusal(record: RequestRecord, reason: str) -> ApprovalError:
     return EditRefused(f"{record.id} cannot be edited like this: {reason}", approval_id=record.id)

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._chain import append
-from grace_kp.approvals._notes import clean_note, kept_result
 from grace_kp.approvals._people import Actor
-from grace_kp.approvals._record import record_of, repeats_sealed, without_sealed
+from grace_kp.approvals._record import record_of, repeats_sealed
+from grace_kp.approvals._request import ENTITLING, ApprovalState
+from grace_kp.approvals._seal import clean_note, kept_result
 from grace_kp.approvals._standing import all_standing
 from grace_kp.approvals._standing_use import end, give_back, use
-from grace_kp.approvals._states import ENTITLING, ApprovalState
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._transaction import already_decided, check_actor, close, is_same_person, moment, write_due
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, NotEntitled, brief
@@ -27,7 +27,7 @@ from grace_kp.levels import InterventionLevel
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from grace_kp.approvals._record import Approval, Record
+    from grace_kp.approvals._record import Approval, RequestRecord
     from grace_kp.approvals._transaction import Transaction
 
 
@@ -42,7 +42,7 @@ class Claim:
 
 def claim(
     tx: Transaction, approval_id: str, *, digest: str, version: str, policy: PolicyNow, actor: Actor
-) -> tuple[str, Record]:
+) -> tuple[str, RequestRecord]:
     """Take the one right to run the action; return the token and the record.
 
     If the policy is stricter now or the standing approval no longer holds, the approval is cancelled, and `tx.error` says why.
@@ -66,10 +66,10 @@ def claim(
         error.args = (f"{error.args[0].removesuffix('; nothing was changed')}: {refusal}; ask again",)
         tx.error = error
         return "", closed
-    return _claimed(tx, record, policy, actor)
+    return _take(tx, record, policy, actor)
 
 
-def release(tx: Transaction, approval_id: str, token: str) -> Record:
+def release(tx: Transaction, approval_id: str, token: str) -> RequestRecord:
     """Return the right unused. The decision can be claimed again until its use-by time."""
     record = tx.read(approval_id)
     check_token(record, token)
@@ -84,7 +84,7 @@ def release(tx: Transaction, approval_id: str, token: str) -> Record:
     return tx.write(record, after, "released", actor=actor, facts=facts)
 
 
-def check_token(record: Record, token: str) -> None:
+def check_token(record: RequestRecord, token: str) -> None:
     """Refuse whoever does not hold the last claim.
 
     Raises:
@@ -103,7 +103,7 @@ def hash_of(token: str) -> str:
     return hashlib.sha256(str(token).encode("utf-8", "replace")).hexdigest()
 
 
-def _claimed(tx: Transaction, record: Record, policy: PolicyNow, actor: Actor) -> tuple[str, Record]:
+def _take(tx: Transaction, record: RequestRecord, policy: PolicyNow, actor: Actor) -> tuple[str, RequestRecord]:
     token, at = secrets.token_urlsafe(32), record.at(tx.now)
     taken = {"at": at, "process": tx.tables.hold(), "actor": actor.to_dict()}
     after = record.changed(ApprovalState.CLAIMED, claim=taken, token=hash_of(token))
@@ -122,7 +122,7 @@ def _claimed(tx: Transaction, record: Record, policy: PolicyNow, actor: Actor) -
     return token, written
 
 
-def _check_holder(tx: Transaction, record: Record) -> None:
+def _check_holder(tx: Transaction, record: RequestRecord) -> None:
     """Refuse a process that does not hold the arguments without an encoding.
 
     The digest does not cover them, except in a program that pauses: it makes them anew, and their lasting digest is a part of it.
@@ -135,7 +135,7 @@ def _check_holder(tx: Transaction, record: Record) -> None:
         )
 
 
-def _check_same(record: Record, digest: str, version: str) -> None:
+def _check_same(record: RequestRecord, digest: str, version: str) -> None:
     found = "version of the action" if version != record.data["version"] else ""
     if digest != record.row.digest:
         found = found or "digest of the arguments"
@@ -152,7 +152,7 @@ REPORTS = frozenset({_S.DONE, _S.FAILED, _S.UNKNOWN})
 
 def settle(
     tx: Transaction, approval_id: str, token: str, *, state: str, result: object, has_result: bool, error: str
-) -> Record:
+) -> RequestRecord:
     """Write the report of a claimant. After a reconciliation it is recorded in the chain only."""
     if not isinstance(state, str) or state not in REPORTS:
         raise ApprovalError(
@@ -172,7 +172,7 @@ def settle(
 
 def reconcile(
     tx: Transaction, approval_id: str, *, actor: Actor, happened: bool, note: str, revision: int | None
-) -> Record:
+) -> RequestRecord:
     """Write what a person states about an action whose outcome is unknown."""
     check_actor(actor)
     if not isinstance(happened, bool):
@@ -213,7 +213,7 @@ def reconcile(
         state,
         "reconciled",
         actor=actor,
-        contents={"note": without_sealed(tx.writes, tx.secret, record, note)},
+        contents={"note": tx.hide_sealed(record, note)},
         facts=facts,
     )
 
@@ -235,7 +235,7 @@ def restored(tx: Transaction, actor: Actor) -> int:
 
 def _with_outcome(
     tx: Transaction,
-    record: Record,
+    record: RequestRecord,
     state: ApprovalState,
     kind: str,
     *,
@@ -243,7 +243,7 @@ def _with_outcome(
     contents: dict[str, Any] | None = None,
     error: str = "",
     facts: dict[str, Any] | None = None,
-) -> Record:
+) -> RequestRecord:
     outcome = {
         "state": state.value,
         "at": record.at(tx.now),
@@ -256,7 +256,7 @@ def _with_outcome(
     return tx.write(record, after, kind, actor=actor, facts=facts, contents=contents)
 
 
-def _late(tx: Transaction, record: Record, report: ApprovalState, error: str) -> Record:
+def _late(tx: Transaction, record: RequestRecord, report: ApprovalState, error: str) -> RequestRecord:
     """Record a report that changes nothing; repeating it records nothing more."""
     if record.state is _S.UNKNOWN or record.data["late"] == report.value:
         return record
@@ -264,26 +264,25 @@ def _late(tx: Transaction, record: Record, report: ApprovalState, error: str) ->
     return tx.write(record, record.changed(late=report.value), "late_report", actor=_claimant(record), facts=facts)
 
 
-def _can_be_kept(tx: Transaction, record: Record, result: object) -> bool:
+def _can_be_kept(tx: Transaction, record: RequestRecord, result: object) -> bool:
     return kept_result(result) and not repeats_sealed(tx.writes, tx.secret, record, result)
 
 
-def _error(tx: Transaction, record: Record, error: str) -> str:
-    cleaned: str = without_sealed(tx.writes, tx.secret, record, clean_note(error[:200], record.id, what="error"))
-    return cleaned
+def _error(tx: Transaction, record: RequestRecord, error: str) -> str:
+    return tx.hide_sealed(record, clean_note(error[:200], record.id, what="error"))
 
 
-def _claimant(record: Record) -> Actor:
+def _claimant(record: RequestRecord) -> Actor:
     return Actor.from_dict(record.data["claim"]["actor"])
 
 
-def _is_running(tx: Transaction, record: Record) -> bool | None:
+def _is_running(tx: Transaction, record: RequestRecord) -> bool | None:
     claim = record.data["claim"]
     # Without a claim it was marked after a restore: the history with its claimant is lost.
     return None if claim is None else tx.tables.is_alive(claim["process"])
 
 
-def _runs(record: Record) -> AlreadyDecided:
+def _runs(record: RequestRecord) -> AlreadyDecided:
     claim = record.data["claim"]
     return AlreadyDecided(
         f"{record.id} was claimed at {moment(claim['at'])} by a process that still runs ({claim['process']}); wait for its report or stop the "

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._digest import has_digest
 from grace_kp.approvals._people import Actor, person
-from grace_kp.approvals._record import WAITER, Record, new_record, record_of
+from grace_kp.approvals._record import WAITER, RequestRecord, new_record, record_of
+from grace_kp.approvals._request import ENTITLING, OPEN, ApprovalState
 from grace_kp.approvals._rights import users_of
 from grace_kp.approvals._seal import secret_parameters, unopened
 from grace_kp.approvals._standing_use import find_covering, reserve_use
-from grace_kp.approvals._states import ENTITLING, OPEN, ApprovalState
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._transaction import ESCALATE, add_vote, close, moment, write_due
 from grace_kp.errors import KeyReused, NotEntitled
@@ -85,7 +85,7 @@ def digest_of_key(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def file_request(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> Record:
+def file_request(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> RequestRecord:
     """Return the record that answers a call, creating one where there is none.
 
     Args:
@@ -106,7 +106,7 @@ def file_request(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, A
 # Joining
 
 
-def _join(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> Record | None:
+def _join(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> RequestRecord | None:
     """Return the request of the key that answers this call; None if there is none.
 
     Raises:
@@ -138,13 +138,13 @@ def _join(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str
     return record
 
 
-def _find_answering(tx: Transaction, key: str) -> Record | None:
+def _find_answering(tx: Transaction, key: str) -> RequestRecord | None:
     rows = tx.writes.rows(RowQuery(states=_ANSWERING, key=key, order="newest", limit=5))
     records = [write_due(tx, record_of(row)) for row in rows]
     return next((record for record in records if record.state in _ANSWERING), None)
 
 
-def _check_same_call(tx: Transaction, record: Record, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> None:
+def _check_same_call(tx: Transaction, record: RequestRecord, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> None:
     if _asks_the_same(tx, record, new, unsealed):
         return
     found, advice = (
@@ -162,7 +162,7 @@ def _check_same_call(tx: Transaction, record: Record, new: ApprovalRequest, unse
     )
 
 
-def _asks_the_same(tx: Transaction, record: Record, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> bool:
+def _asks_the_same(tx: Transaction, record: RequestRecord, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> bool:
     """Return whether a call has the digest of a request, which may have been computed before there was a key, or with an earlier one."""
     asked = record.data["asked_digest"]
     if asked == new.digest:
@@ -173,7 +173,7 @@ def _asks_the_same(tx: Transaction, record: Record, new: ApprovalRequest, unseal
         return False
 
 
-def _check_user(record: Record, new: ApprovalRequest) -> None:
+def _check_user(record: RequestRecord, new: ApprovalRequest) -> None:
     """Refuse to let a run use the consent of the person whom it acts for."""
     data = record.data
     if record.state not in ENTITLING or not new.user or not (data["groups"] or data["quorum"] > 1):
@@ -185,7 +185,7 @@ def _check_user(record: Record, new: ApprovalRequest) -> None:
         )
 
 
-def _add_run(tx: Transaction, record: Record, new: ApprovalRequest) -> Record:
+def _add_run(tx: Transaction, record: RequestRecord, new: ApprovalRequest) -> RequestRecord:
     """Note the run that joins, its user, who may not decide either, and its level if it is stricter."""
     data = record.data
     changes: dict[str, Any] = {}
@@ -199,7 +199,7 @@ def _add_run(tx: Transaction, record: Record, new: ApprovalRequest) -> Record:
     return _write_joined(tx, record, new, changes) if changes else record
 
 
-def _note_waiting(tx: Transaction, record: Record) -> None:
+def _note_waiting(tx: Transaction, record: RequestRecord) -> None:
     """Note that this process waits for a decision or its use, unless a process does that may still run."""
     if record.state not in OPEN or record.state is _S.CLAIMED:
         return
@@ -210,7 +210,7 @@ def _note_waiting(tx: Transaction, record: Record) -> None:
         tx.writes.put_document(WAITER, record.id, own.encode())
 
 
-def _find_refusal(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> Record | None:
+def _find_refusal(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> RequestRecord | None:
     """Return the refusal that holds for this call; None if there is none."""
     rows = tx.writes.rows(RowQuery(states=_WITHOUT_EFFECT, key=key, order="newest", limit=MAX_EARLIER))
     for number, record in enumerate(map(record_of, rows)):
@@ -228,8 +228,8 @@ def _find_refusal(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Map
 
 
 def _write_joined(
-    tx: Transaction, record: Record, new: ApprovalRequest, changes: dict[str, Any], **facts: object
-) -> Record:
+    tx: Transaction, record: RequestRecord, new: ApprovalRequest, changes: dict[str, Any], **facts: object
+) -> RequestRecord:
     facts = {"run": new.run_id, "level": new.level, **facts}
     return tx.write(record, record.changed(**changes), "joined", actor=_gate(), facts=facts)
 
@@ -237,7 +237,7 @@ def _write_joined(
 # Creating
 
 
-def _create(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any], key: str | None) -> Record:
+def _create(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any], key: str | None) -> RequestRecord:
     record, contents = new_record(
         new,
         unsealed,
@@ -260,7 +260,7 @@ def _list_earlier(tx: Transaction, key: str | None) -> list[dict[str, Any]]:
     return [_as_earlier(record_of(row)) for row in rows]
 
 
-def _as_earlier(record: Record) -> dict[str, Any]:
+def _as_earlier(record: RequestRecord) -> dict[str, Any]:
     ending = record.data["outcome"] or record.data["decision"] or {}
     return {
         "id": record.id,
@@ -281,7 +281,7 @@ def _identify_attempt(tx: Transaction, key: str | None) -> dict[str, Any]:
     return {"store": tx.tables.identity, "failed": failed}
 
 
-def _approve_by_standing(tx: Transaction, record: Record) -> Record:
+def _approve_by_standing(tx: Transaction, record: RequestRecord) -> RequestRecord:
     standing = find_covering(tx, record)
     if standing is None or standing.granted_by is None:
         return record

@@ -171,7 +171,7 @@ class _Fit:
 
     def _fit(self, schema: Any, value: Any, place: str) -> Any:
         """Return the value with the type tags that the schema asks for. Where it does not fit, the check that follows says so."""
-        schema = self._resolved(schema)
+        schema = self._resolve(schema)
         tag = tag_of(value)
         if not schema:
             if _has_model(value) and not self._has_instances:
@@ -181,7 +181,7 @@ class _Fit:
             return value
         encoding = schema.get("x-encoding", "$path" if schema.get("format") == "path" else "")
         if encoding:
-            return self._tagged(encoding, schema, value, place)
+            return self._tag(encoding, schema, value, place)
         branches = schema.get("anyOf") or schema.get("oneOf")
         if branches:
             return self._branch(branches, value, place)
@@ -195,7 +195,7 @@ class _Fit:
             }
         return value
 
-    def _tagged(self, encoding: str, schema: dict[str, Any], value: Any, place: str) -> Any:
+    def _tag(self, encoding: str, schema: dict[str, Any], value: Any, place: str) -> Any:
         tag = tag_of(value)
         if encoding == "$enum":
             return member_of(schema, value, place)
@@ -251,7 +251,7 @@ class _Fit:
         properties = schema.get("properties", {})
         return properties[key] if key in properties else schema.get("additionalProperties", {})
 
-    def _resolved(self, schema: Any) -> dict[str, Any]:
+    def _resolve(self, schema: Any) -> dict[str, Any]:
         for _ in range(20):
             if not isinstance(schema, dict) or "$ref" not in schema:
                 break

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._arguments import tag_of
+from grace_kp.approvals._request import OPEN
 from grace_kp.approvals._seal import secret_parameters
-from grace_kp.approvals._states import OPEN
 from grace_kp.approvals._words import (
     actor_text,
     deadline_text,

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._chain import append_view, was_viewed
-from grace_kp.approvals._decide import Edit, approve, conclude, edit, withdraw
+from grace_kp.approvals._decide import WantedEdit, approve, conclude, edit, withdraw
 from grace_kp.approvals._execution import Claim, claim, reconcile, release, restored, settle
 from grace_kp.approvals._filing import check_new, digest_of_key, file_request
 from grace_kp.approvals._lists import past_records, pending_records
 from grace_kp.approvals._people import Actor
 from grace_kp.approvals._record import WAITER, read_record
+from grace_kp.approvals._request import ENTITLING, ApprovalState
 from grace_kp.approvals._rights import Rights, vote_of
 from grace_kp.approvals._standing import all_standing
 from grace_kp.approvals._standing_use import end_by_id, grant
-from grace_kp.approvals._states import ENTITLING, ApprovalState
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._transaction import Transactions, check_actor, is_due, write_due
 from grace_kp.approvals._webhooks import Delivery
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from grace_kp.approvals._execution import PolicyNow
-    from grace_kp.approvals._record import Approval, Record
+    from grace_kp.approvals._record import Approval, RequestRecord
     from grace_kp.approvals._request import ApprovalRequest
     from grace_kp.approvals._seal import Secret
     from grace_kp.approvals._standing import Standing
@@ -105,7 +105,7 @@ class RequestStore:
         has_seen = viewer is None or was_viewed(self.tables, record.id, record.row.revision, viewer)
         if has_seen and not is_due(record, self.clock(), self.tables):
             return self._transactions.show(self.tables, record)
-        return self._transactions.change(lambda tx: _viewed(tx, approval_id, viewer))
+        return self._transactions.change(lambda tx: _record_view(tx, approval_id, viewer))
 
     def pending(
         self,
@@ -174,22 +174,15 @@ class RequestStore:
         """
         return self._transactions.rights.reason_against(self.tables, read_record(self.tables, approval_id), actor)
 
-    def _awaits(self, record: Record, actor: Actor) -> bool:
+    def _awaits(self, record: RequestRecord, actor: Actor) -> bool:
         rights, reads = self._transactions.rights, self.tables
         return not rights.reason_against(reads, record, actor) and vote_of(reads, record, actor) is None
 
     def approve(self, approval_id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:
         """Consent to the arguments. With a quorum, this is one vote.
 
-        Args:
-            approval_id: the approval.
-            actor: who consents.
-            note: a note; at most 10,000 characters.
-            digest: digest of the arguments that the person was shown. Without it, the arguments must be as the program asked, or this person
-                must have viewed or made the edit.
-
-        Raises:
-            UnknownApproval, AlreadyDecided, NotEntitled, ChangedSinceShown.
+        Without the digest that the person was shown, the arguments must be as the program asked, or this person must have viewed or made the edit.
+        The verbs of people raise `UnknownApproval`, `AlreadyDecided`, `NotEntitled` and `ChangedSinceShown`.
         """
         return self._transactions.change(lambda tx: approve(tx, approval_id, actor=actor, note=note, digest=digest))
 
@@ -217,9 +210,8 @@ class RequestStore:
 
         Raises:
             EditRefused: the arguments do not fit, identify the operation, have no encoding, or are sealed and cannot be opened here.
-            UnknownApproval, AlreadyDecided, NotEntitled, ChangedSinceShown.
         """
-        wanted = Edit(changes, is_encoded, policy)
+        wanted = WantedEdit(changes, is_encoded, policy)
         return self._transactions.change(
             lambda tx: edit(tx, approval_id, wanted, actor=actor, note=note, digest=digest)
         )
@@ -254,15 +246,7 @@ class RequestStore:
     def decide_all(
         self, ids: Sequence[str], verb: str, *, actor: Actor, note: str = "", digests: Mapping[str, str] | None = None
     ) -> dict[str, Approval | ApprovalError]:
-        """Apply a verb to each of these approvals, one transaction each; return each approval or error, by id.
-
-        Args:
-            ids: the approvals.
-            verb: `approve`, `reject`, `respond`, `skip`, `retry` or `withdraw`.
-            actor: who decides.
-            note: the note, reason or words.
-            digests: the digests that were shown, by id.
-        """
+        """Apply a verb of `VERBS` to each of these approvals, one transaction each; return each approval or error, by id."""
         if verb not in VERBS:
             raise ApprovalError(f"the verb must be one of {', '.join(VERBS)}, not {brief(verb)}")
         outcomes: dict[str, Approval | ApprovalError] = {}
@@ -398,7 +382,7 @@ class RequestStore:
         )
 
 
-def _viewed(tx: Transaction, approval_id: str, viewer: Actor | None) -> Record:
+def _record_view(tx: Transaction, approval_id: str, viewer: Actor | None) -> RequestRecord:
     record = write_due(tx, tx.read(approval_id))
     if viewer is not None:
         check_actor(viewer)

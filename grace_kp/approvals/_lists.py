@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from grace_kp.approvals._people import person
 from grace_kp.approvals._record import record_of
-from grace_kp.approvals._states import ApprovalState
+from grace_kp.approvals._request import ApprovalState
 from grace_kp.approvals._tables import RowQuery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from grace_kp.approvals._record import Record
+    from grace_kp.approvals._record import RequestRecord
     from grace_kp.approvals._tables import Reads, Row, Writes
 
 
@@ -37,14 +37,14 @@ def pending_records(
     *,
     offset: int = 0,
     level: int | None = None,
-    is_wanted: Callable[[Record], bool] | None = None,
-) -> list[Record]:
+    is_wanted: Callable[[RequestRecord], bool] | None = None,
+) -> list[RequestRecord]:
     """Return pending requests that members of a group may decide, by deadline and level; `offset` of those that match are left out."""
     query = RowQuery(states=(_PENDING.value,), action=action)
     if group is None and level is None and is_wanted is None:
         return [record_of(row) for row in reads.rows(replace(query, limit=limit, offset=offset))]
 
-    def matches(record: Record) -> bool:
+    def matches(record: RequestRecord) -> bool:
         is_theirs = group is None or not record.groups or group in record.groups
         return is_theirs and (is_wanted is None or is_wanted(record))
 
@@ -60,7 +60,7 @@ def past_records(
     *,
     offset: int = 0,
     states: Sequence[str] = (),
-) -> list[Record]:
+) -> list[RequestRecord]:
     """Return what is no longer pending, is in one of these states and has to do with a person, newest first; `offset` of these are left out.
 
     Where the person has few requests, these are read; where there are many, the newest rows hold enough of them.
@@ -78,7 +78,7 @@ def past_records(
     return [record_of(row) for row in matching[offset : offset + limit]]
 
 
-def note_people(writes: Writes, record: Record) -> None:
+def note_people(writes: Writes, record: RequestRecord) -> None:
     """Note who has to do with a request, so that it is found by person."""
     for name in _people(record):
         if writes.document(kind := index_of(name), record.id) is None:
@@ -95,9 +95,9 @@ def _is_in(row: Row, action: str | None, since: float | None) -> bool:
 
 
 def _first(
-    reads: Reads, query: RowQuery, limit: int, is_wanted: Callable[[Record], bool], level: int | None = None
-) -> list[Record]:
-    found: list[Record] = []
+    reads: Reads, query: RowQuery, limit: int, is_wanted: Callable[[RequestRecord], bool], level: int | None = None
+) -> list[RequestRecord]:
+    found: list[RequestRecord] = []
     for record in _each(reads, query, limit, level):
         if len(found) >= limit:
             break
@@ -106,7 +106,7 @@ def _first(
     return found
 
 
-def _each(reads: Reads, query: RowQuery, limit: int, level: int | None) -> Iterator[Record]:
+def _each(reads: Reads, query: RowQuery, limit: int, level: int | None) -> Iterator[RequestRecord]:
     """Yield the records at a level, or at all, page by page; the first page is as large as what is asked for."""
     size, offset = max(1, min(limit, _PAGE)), 0
     while rows := reads.rows(replace(query, limit=size, offset=offset)):
@@ -115,7 +115,7 @@ def _each(reads: Reads, query: RowQuery, limit: int, level: int | None) -> Itera
         offset, size = offset + len(rows), _PAGE
 
 
-def _people(record: Record) -> set[str]:
+def _people(record: RequestRecord) -> set[str]:
     """Who voted, decided, closed or reconciled; no process, and no deadline."""
     data = record.data
     actors = [source["actor"] for source in (*data["votes"], data["decision"], data["outcome"]) if source]

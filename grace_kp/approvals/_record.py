@@ -13,11 +13,18 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.approvals._arguments import decode
 from grace_kp.approvals._chain import contents_of
 from grace_kp.approvals._digest import operation_of
-from grace_kp.approvals._notes import clean_json
 from grace_kp.approvals._people import Actor, reason_without_account
-from grace_kp.approvals._request import ApprovalRequest, Claimed, Decided, Earlier, Ended, Vote
-from grace_kp.approvals._seal import opened_arguments, sealed_texts, unopened, without_texts
-from grace_kp.approvals._states import ENTITLING, ApprovalState
+from grace_kp.approvals._request import (
+    ENTITLING,
+    ApprovalRequest,
+    ApprovalState,
+    Claimed,
+    Decided,
+    Earlier,
+    Ended,
+    Vote,
+)
+from grace_kp.approvals._seal import clean_json, opened_arguments, sealed_texts, unopened, without_texts
 from grace_kp.approvals._tables import Row, RowQuery
 from grace_kp.errors import StoreError, UnknownApproval, brief
 from grace_kp.levels import InterventionLevel
@@ -60,7 +67,7 @@ class Approval(ApprovalRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RequestRecord:
     """A row and its data."""
 
     row: Row
@@ -104,7 +111,9 @@ class Record:
         """Return the time of a change. A clock that was set back does not lead behind what is recorded."""
         return max(now, self.row.changed)
 
-    def changed(self, state: ApprovalState | None = None, *, digest: str | None = None, **data: object) -> Record:
+    def changed(
+        self, state: ApprovalState | None = None, *, digest: str | None = None, **data: object
+    ) -> RequestRecord:
         """Return the record with a state, a digest and fields of its data replaced; the other columns follow from them."""
         after = {**self.data, **data}
         state = self.state if state is None else state
@@ -116,7 +125,7 @@ class Record:
             deadline=_due_of(state, after),
             waiter=_process_of(state, after),
         )
-        return Record(row, after)
+        return RequestRecord(row, after)
 
 
 def _due_of(state: ApprovalState, data: Mapping[str, Any]) -> float | None:
@@ -133,7 +142,7 @@ def _process_of(state: ApprovalState, data: Mapping[str, Any]) -> str | None:
 
 def new_record(
     new: ApprovalRequest, unsealed: Mapping[str, Any], *, key: str | None, now: float, **data: object
-) -> tuple[Record, dict[str, Any]]:
+) -> tuple[RequestRecord, dict[str, Any]]:
     """Return the record of a new request, and its contents.
 
     Args:
@@ -183,10 +192,10 @@ def new_record(
     }
     words = clean_json({name: getattr(new, name) for name in _WORDS}, texts)
     contents = {"arguments": dict(new.encoded), "schema": dict(new.schema), "key": new.key, **words}
-    return Record(row, fields).changed(), contents
+    return RequestRecord(row, fields).changed(), contents
 
 
-def record_of(row: Row) -> Record:
+def record_of(row: Row) -> RequestRecord:
     """Return the record of a row.
 
     Raises:
@@ -198,10 +207,10 @@ def record_of(row: Row) -> Record:
         data["version"], data["decision"]
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"the approval {brief(row.id)} cannot be read: {type(error).__name__}: {error}") from error
-    return Record(row, data)
+    return RequestRecord(row, data)
 
 
-def read_record(reads: Reads, approval_id: str) -> Record:
+def read_record(reads: Reads, approval_id: str) -> RequestRecord:
     """Return the record with an id.
 
     Raises:
@@ -228,13 +237,13 @@ def note_at(reads: Reads, seq: int | None) -> str:
     return str((contents_at(reads, seq) or {}).get("note", ""))
 
 
-def stored_arguments(reads: Reads, record: Record) -> dict[str, Any] | None:
+def stored_arguments(reads: Reads, record: RequestRecord) -> dict[str, Any] | None:
     """Return the arguments that are decided on now, as they are kept; None if they were deleted."""
     contents = contents_at(reads, record.data["edit"] or record.data["request"])
     return None if contents is None else contents["arguments"]
 
 
-def is_awaited(tables: Tables, reads: Reads, record: Record) -> bool | None:
+def is_awaited(tables: Tables, reads: Reads, record: RequestRecord) -> bool | None:
     """Return whether a live process waits for the decision, or carries the action out; None where that cannot be known."""
     if not record.state.is_open:
         return False
@@ -245,7 +254,7 @@ def is_awaited(tables: Tables, reads: Reads, record: Record) -> bool | None:
     return tables.is_alive(process) if process else False
 
 
-def approval_of(reads: Reads, record: Record, *, tables: Tables, secret: Secret | None) -> Approval:
+def approval_of(reads: Reads, record: RequestRecord, *, tables: Tables, secret: Secret | None) -> Approval:
     """Return the approval that people and programs see of a record.
 
     A value that needs the declared type of its parameter, such as an instance of a data class, stays encoded in it. So does a sealed value that
@@ -273,9 +282,9 @@ def approval_of(reads: Reads, record: Record, *, tables: Tables, secret: Secret 
         run_id=row.run_id,
         created_at=row.created,
         operation=record.operation,
-        arguments=_opened(now, secret, row.id, row.digest),
+        arguments=_open(now, secret, row.id, row.digest),
         encoded=now,
-        asked=_opened(asked, secret, row.id, data["asked_digest"]) if data["edit"] else None,
+        asked=_open(asked, secret, row.id, data["asked_digest"]) if data["edit"] else None,
         asked_encoded=asked if data["edit"] else None,
         asked_digest=data["asked_digest"],
         use_within_seconds=data["use_within"],
@@ -284,7 +293,7 @@ def approval_of(reads: Reads, record: Record, *, tables: Tables, secret: Secret 
         votes=tuple(_vote(reads, vote, is_pending=record.state is _PENDING) for vote in data["votes"]),
         decision=None if decision is None else Decided(**_dated(decision), note=note_at(reads, decision["seq"])),
         claim=None if claim is None else Claimed(**{**claim, "actor": Actor.from_dict(claim["actor"])}),
-        outcome=None if outcome is None else _ended(reads, outcome),
+        outcome=None if outcome is None else _outcome(reads, outcome),
         earlier=tuple(_earlier(reads, each) for each in data["earlier"]),
         is_awaited=is_awaited(tables, reads, record),
         same=_count_same(reads, record),
@@ -300,22 +309,22 @@ def _frozen(value: object) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _opened(stored: Mapping[str, Any], secret: Secret | None, approval_id: str, digest: str) -> dict[str, Any]:
+def _open(stored: Mapping[str, Any], secret: Secret | None, approval_id: str, digest: str) -> dict[str, Any]:
     try:
         encoded = opened_arguments(stored, secret, approval_id=approval_id, digest=digest)
     except ValueError:
         encoded = dict(stored)
-    return {name: _decoded(name, item) for name, item in encoded.items()}
+    return {name: _decode(name, item) for name, item in encoded.items()}
 
 
-def _decoded(name: str, encoded: object) -> object:
+def _decode(name: str, encoded: object) -> object:
     try:
         return decode({name: encoded})[name]
     except ValueError:
         return encoded
 
 
-def _count_same(reads: Reads, record: Record) -> int:
+def _count_same(reads: Reads, record: RequestRecord) -> int:
     """Count the pending requests that ask the same as this one. Where an argument has no encoding, nobody knows of another."""
     if record.state is not _PENDING or record.data["unencoded"]:
         return 1
@@ -332,7 +341,7 @@ def _dated(event: Mapping[str, Any]) -> dict[str, Any]:
     return {"state": ApprovalState(event["state"]), "actor": Actor.from_dict(event["actor"]), "at": event["at"]}
 
 
-def _ended(reads: Reads, outcome: Mapping[str, Any]) -> Ended:
+def _outcome(reads: Reads, outcome: Mapping[str, Any]) -> Ended:
     contents = contents_at(reads, outcome["seq"]) or {}
     return Ended(
         **_dated(outcome),
@@ -348,18 +357,18 @@ def _earlier(reads: Reads, each: Mapping[str, Any]) -> Earlier:
     return Earlier(id=each["id"], state=ApprovalState(each["state"]), at=each["at"], by=each["by"], note=note)
 
 
-def without_sealed(reads: Reads, secret: Secret | None, record: Record, value: Any) -> Any:
+def without_sealed(reads: Reads, secret: Secret | None, record: RequestRecord, value: Any) -> Any:
     """Return a text or JSON value without the texts of sealed arguments, those before an edit included, as far as they can be opened here."""
     return without_texts(value, _texts_in_sealed(reads, secret, record)[0])
 
 
-def repeats_sealed(reads: Reads, secret: Secret | None, record: Record, value: object) -> bool:
+def repeats_sealed(reads: Reads, secret: Secret | None, record: RequestRecord, value: object) -> bool:
     """Return whether a JSON value repeats a text of a sealed argument, or cannot be compared because there is no key here."""
     texts, are_all = _texts_in_sealed(reads, secret, record)
     return not are_all or without_texts(value, texts) != value
 
 
-def _texts_in_sealed(reads: Reads, secret: Secret | None, record: Record) -> tuple[list[str], bool]:
+def _texts_in_sealed(reads: Reads, secret: Secret | None, record: RequestRecord) -> tuple[list[str], bool]:
     """Return the texts in sealed arguments, as asked and as edited, and whether all of these could be opened."""
     data = record.data
     texts: set[str] = set()

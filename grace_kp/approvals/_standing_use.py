@@ -7,18 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grace_kp.approvals._chain import append
-from grace_kp.approvals._notes import clean_note
 from grace_kp.approvals._people import Actor
 from grace_kp.approvals._record import record_of, stored_arguments
-from grace_kp.approvals._seal import secret_parameters
+from grace_kp.approvals._request import ENTITLING, ApprovalState
+from grace_kp.approvals._seal import clean_note, secret_parameters
 from grace_kp.approvals._standing import all_standing, check_standing, put_standing, read_standing
-from grace_kp.approvals._states import ENTITLING, ApprovalState
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._transaction import DEADLINE, close, is_same_person
 from grace_kp.errors import ApprovalError, NotEntitled, UnknownApproval, brief
 
 if TYPE_CHECKING:
-    from grace_kp.approvals._record import Record
+    from grace_kp.approvals._record import RequestRecord
     from grace_kp.approvals._standing import Standing
     from grace_kp.approvals._transaction import Transaction
 
@@ -68,7 +67,7 @@ def _check_open(tx: Transaction, standing: Standing) -> None:
         )
 
 
-def find_covering(tx: Transaction, record: Record) -> Standing | None:
+def find_covering(tx: Transaction, record: RequestRecord) -> Standing | None:
     """Return a standing approval that consents to a request; the one that ends first, if there are several.
 
     One whose time is over is ended, so that a clock that is set back does not revive it.
@@ -92,7 +91,7 @@ def reserve_use(tx: Transaction, standing: Standing, approval_id: str) -> None:
     put_standing(tx.writes, replace(standing, open=(*standing.open, approval_id)))
 
 
-def use(tx: Transaction, record: Record) -> str:
+def use(tx: Transaction, record: RequestRecord) -> str:
     """Count the use of a standing approval by a claim; return why it cannot be used any more, and count nothing then."""
     standing = read_standing(tx.writes, record.data["standing"])
     if standing.ended:
@@ -108,14 +107,14 @@ def use(tx: Transaction, record: Record) -> str:
     return ""
 
 
-def give_back(tx: Transaction, record: Record) -> None:
+def give_back(tx: Transaction, record: RequestRecord) -> None:
     """Undo the count of a use whose claim was released before anything was done."""
     standing = read_standing(tx.writes, record.data["standing"])
     tx.changes += 1
     put_standing(tx.writes, replace(standing, used=standing.used - 1, open=(*standing.open, record.id)))
 
 
-def end_covering(tx: Transaction, record: Record, actor: Actor) -> None:
+def end_covering(tx: Transaction, record: RequestRecord, actor: Actor) -> None:
     """End the standing approvals that cover a request which a person has rejected."""
     for standing in all_standing(tx.writes):
         if not standing.ended and _is_about(tx, standing, record):
@@ -158,7 +157,7 @@ def end_by_id(tx: Transaction, standing_id: str, actor: Actor, reason: str) -> S
     return end(tx, standing, actor, clean_note(reason, "", what="reason") or f"ended by {actor.name}")
 
 
-def _is_about(tx: Transaction, standing: Standing, record: Record) -> bool:
+def _is_about(tx: Transaction, standing: Standing, record: RequestRecord) -> bool:
     row, data = record.row, record.data
     if (standing.action, standing.domain) != (row.action, row.domain):
         return False
@@ -168,7 +167,7 @@ def _is_about(tx: Transaction, standing: Standing, record: Record) -> bool:
     return stored is not None and standing.covers(stored, sealed=data["sealed"], not_covered=data["not_covered"])
 
 
-def _may_grant(tx: Transaction, standing: Standing, record: Record) -> bool:
+def _may_grant(tx: Transaction, standing: Standing, record: RequestRecord) -> bool:
     if standing.granted_by is None:
         raise ApprovalError(f"the standing approval {standing.id} names nobody who granted it")
     try:

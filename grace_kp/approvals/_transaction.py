@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from grace_kp.approvals._chain import append
 from grace_kp.approvals._lists import note_people
 from grace_kp.approvals._people import Actor, person
-from grace_kp.approvals._record import WAITER, Record, approval_of, read_record, record_of
+from grace_kp.approvals._record import WAITER, RequestRecord, approval_of, read_record, record_of, without_sealed
+from grace_kp.approvals._request import ENTITLING, ApprovalState, may_follow
 from grace_kp.approvals._standing import free_reserved
-from grace_kp.approvals._states import ENTITLING, ApprovalState, may_follow
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, GraceError, KeyReused, StoreError
 from grace_kp.pages import printable
@@ -62,14 +62,14 @@ class Transaction:
     """Changes that were begun."""
     changes_due: int = 0
     """Changes that only wrote what was due; they stay although the verb fails."""
-    links: list[tuple[Record, Link]] = field(default_factory=list)
+    links: list[tuple[RequestRecord, Link]] = field(default_factory=list)
 
     @property
     def next_seq(self) -> int:
         """Number of the entry that is written next."""
         return self.writes.head()[0] + 1
 
-    def read(self, approval_id: str) -> Record:
+    def read(self, approval_id: str) -> RequestRecord:
         """Return the record with an id.
 
         Raises:
@@ -77,20 +77,25 @@ class Transaction:
         """
         return read_record(self.writes, approval_id)
 
-    def stamp(self, record: Record, state: ApprovalState, actor: Actor) -> dict[str, Any]:
+    def hide_sealed(self, record: RequestRecord, text: str) -> str:
+        """Return a text without the texts of the sealed arguments of a request."""
+        hidden: str = without_sealed(self.writes, self.secret, record, text)
+        return hidden
+
+    def stamp(self, record: RequestRecord, state: ApprovalState, actor: Actor) -> dict[str, Any]:
         """Return a state with its author, its time, and the number of the entry that is written next."""
         return {"state": state.value, "actor": actor.to_dict(), "at": record.at(self.now), "seq": self.next_seq}
 
     def write(
         self,
-        before: Record | None,
-        after: Record,
+        before: RequestRecord | None,
+        after: RequestRecord,
         kind: str,
         *,
         actor: Actor,
         facts: Mapping[str, object] | None = None,
         contents: Mapping[str, object] | None = None,
-    ) -> Record:
+    ) -> RequestRecord:
         """Write a record and its entry; return the record that was written.
 
         Args:
@@ -112,7 +117,7 @@ class Transaction:
         at = self.now if before is None else before.at(self.now)
         revision = 1 if before is None else before.row.revision + 1
         data = json.dumps(after.data, separators=(",", ":")).encode()
-        written = Record(replace(after.row, changed=at, revision=revision, data=data), after.data)
+        written = RequestRecord(replace(after.row, changed=at, revision=revision, data=data), after.data)
         if not self.writes.put(written.row):
             raise StoreError(f"the approval {after.id} was changed by somebody else inside of a transaction")
         link = append(
@@ -131,7 +136,7 @@ class Transaction:
         self.links.append((written, link))
         return written
 
-    def _tidy(self, before: Record, after: Record) -> None:
+    def _tidy(self, before: RequestRecord, after: RequestRecord) -> None:
         """Remove what only matters while nobody has claimed the action."""
         if after.state is _S.PENDING or after.state in ENTITLING:
             return
@@ -165,11 +170,11 @@ class Transactions:
         self.tables, self.rights, self.secret, self.clock = tables, rights, secret, clock
         self._on_event = on_event
 
-    def show(self, reads: Reads, record: Record) -> Approval:
+    def show(self, reads: Reads, record: RequestRecord) -> Approval:
         """Return the approval that people see of a record."""
         return approval_of(reads, record, tables=self.tables, secret=self.secret)
 
-    def change(self, work: Callable[[Transaction], Record]) -> Approval:
+    def change(self, work: Callable[[Transaction], RequestRecord]) -> Approval:
         """Run a verb; return the approval after it."""
         return self.run(lambda tx: self.show(tx.writes, work(tx)))
 
@@ -223,14 +228,14 @@ class Transactions:
 # What is due
 
 
-def is_due(record: Record, now: float, tables: Tables) -> bool:
+def is_due(record: RequestRecord, now: float, tables: Tables) -> bool:
     """Return whether something must be written before the record is used."""
     if record.state is _S.CLAIMED:
         return tables.is_alive(record.data["claim"]["process"]) is False
     return record.due is not None and record.due <= record.at(now)
 
 
-def write_due(tx: Transaction, record: Record) -> Record:
+def write_due(tx: Transaction, record: RequestRecord) -> RequestRecord:
     """Write what is due to a record; return the record after it."""
     while is_due(record, tx.now, tx.tables):
         record = _advance(tx, record)
@@ -250,7 +255,7 @@ def _count_due(tx: Transaction, approval_id: str) -> int:
     return tx.changes
 
 
-def _advance(tx: Transaction, record: Record) -> Record:
+def _advance(tx: Transaction, record: RequestRecord) -> RequestRecord:
     if record.state is _S.CLAIMED:
         return _lose_claimant(tx, record)
     if record.state is not _S.PENDING:
@@ -261,13 +266,13 @@ def _advance(tx: Transaction, record: Record) -> Record:
     return _expire(tx, record, _S.SKIPPED if on_deadline == "skip" else _S.EXPIRED, "nobody decided in time")
 
 
-def _expire(tx: Transaction, record: Record, state: ApprovalState, reason: str) -> Record:
+def _expire(tx: Transaction, record: RequestRecord, state: ApprovalState, reason: str) -> RequestRecord:
     actor = Actor.here(DEADLINE, channel=DEADLINE)
     after = record.changed(state, decision=tx.stamp(record, state, actor))
     return tx.write(record, after, "expired", actor=actor, facts={"due": record.due}, contents={"note": reason})
 
 
-def _escalate(tx: Transaction, record: Record, group: str) -> Record:
+def _escalate(tx: Transaction, record: RequestRecord, group: str) -> RequestRecord:
     # From the time of observation: the group gets the full time also where nobody looked when the first deadline passed.
     deadline = record.at(tx.now) + record.data["deadline_seconds"]
     after = record.changed(groups=[group], deadline=deadline, votes=[], escalated=True)
@@ -276,7 +281,7 @@ def _escalate(tx: Transaction, record: Record, group: str) -> Record:
     return tx.write(record, after, "escalated", actor=actor, facts=facts)
 
 
-def _lose_claimant(tx: Transaction, record: Record) -> Record:
+def _lose_claimant(tx: Transaction, record: RequestRecord) -> RequestRecord:
     actor = Actor.here("observer", channel="gate")
     outcome = {**tx.stamp(record, _S.UNKNOWN, actor), "error": "", "reconciled": False}
     after = record.changed(_S.UNKNOWN, outcome=outcome)
@@ -290,15 +295,15 @@ def _lose_claimant(tx: Transaction, record: Record) -> Record:
 
 def add_vote(
     tx: Transaction,
-    before: Record,
-    after: Record,
+    before: RequestRecord,
+    after: RequestRecord,
     actor: Actor,
     *,
     verb: str,
     note: str,
     facts: Mapping[str, object] | None = None,
     contents: Mapping[str, object] | None = None,
-) -> Record:
+) -> RequestRecord:
     """Write a vote; with the last one that is needed, the decision.
 
     Args:
@@ -329,8 +334,8 @@ def add_vote(
 
 
 def close(
-    tx: Transaction, record: Record, state: ApprovalState, kind: str, *, actor: Actor, verb: str, note: str
-) -> Record:
+    tx: Transaction, record: RequestRecord, state: ApprovalState, kind: str, *, actor: Actor, verb: str, note: str
+) -> RequestRecord:
     """Write the state that a person has closed a request with."""
     after = record.changed(state, decision=tx.stamp(record, state, actor))
     return tx.write(record, after, kind, actor=actor, facts={"verb": verb}, contents={"note": note})
@@ -345,7 +350,7 @@ _PAST = {
 }
 
 
-def already_decided(record: Record) -> AlreadyDecided:
+def already_decided(record: RequestRecord) -> AlreadyDecided:
     """Return the error that names what came first, its author and its time."""
     data, state = record.data, record.state
     outcome, claim, decision = data["outcome"], data["claim"], data["decision"]
@@ -384,7 +389,7 @@ def check_actor(actor: Actor) -> None:
         raise ApprovalError("whoever decides needs a name of 1 to 200 characters")
 
 
-def check_digest(record: Record, digest: str | None) -> None:
+def check_digest(record: RequestRecord, digest: str | None) -> None:
     """Refuse a digest that is not that of the arguments which are decided on now.
 
     Raises:

@@ -141,7 +141,7 @@ class Watcher(Resident):
         with self._lock:
             self._holders.discard(holder)
 
-    def counted(self, approval: str) -> int:
+    def count_waiting(self, approval: str) -> int:
         """Return how many in this process wait for the approval."""
         with self._lock:
             return sum(waiter.approval == approval for waiter in self._waiters.values())
@@ -155,7 +155,7 @@ class Watcher(Resident):
         if not self._all():
             return self._held()
         try:
-            changed = self._changed()
+            changed = self._find_changed()
         except Exception as error:  # noqa: BLE001 — those who wait read for themselves, and find out what is wrong
             _log.debug("the approvals cannot be read: %s", redacted_error(error))
             for waiter in self._all():
@@ -184,7 +184,7 @@ class Watcher(Resident):
             return FAILED_SECONDS
         return HOLD_SECONDS
 
-    def _changed(self) -> set[str] | None:
+    def _find_changed(self) -> set[str] | None:
         """Return the approvals that may have changed since the last look; None for all."""
         self._tables.hold()
         changes = self._tables.changes()

@@ -244,7 +244,7 @@ class Unreached(Exception):
         super().__init__(problem)
 
 
-class Refused(Exception):
+class MessageRefused(Exception):
     """The receiver does not accept this message."""
 
 
@@ -257,13 +257,13 @@ def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> N
 
     Raises:
         Unreached: there was no answer in time, or one that does not accept the message.
-        Refused: another attempt would be answered the same.
+        MessageRefused: another attempt would be answered the same.
         Gone: no message is wanted any more.
     """
     try:
         # The transport bounds each read, not the whole of it; this bounds everything.
         status, wait_seconds = call_within(
-            seconds + 0.05, lambda: _posted(url, headers, body, seconds), name="webhook", or_inline=True
+            seconds + 0.05, lambda: _send(url, headers, body, seconds), name="webhook", or_inline=True
         )
     except DeadlineExceeded:
         raise Unreached(f"no answer within {seconds:g} s") from None
@@ -272,11 +272,11 @@ def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> N
     if status == GONE:
         raise Gone(f"HTTP {status}")
     if 400 <= status < 500 and status not in ABOUT_THE_RECEIVER:
-        raise Refused(f"HTTP {status}")
+        raise MessageRefused(f"HTTP {status}")
     raise Unreached(f"HTTP {status}" + (", a redirect" if 300 <= status < 400 else ""), wait_seconds)
 
 
-def _posted(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> tuple[int, float | None]:
+def _send(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> tuple[int, float | None]:
     import httpx
 
     request = httpx.Request(
@@ -444,7 +444,7 @@ class Delivery(Resident):
     def _handle(self, link: Link, entry: dict[str, Any]) -> None:
         try:
             self._deliver(link, entry)
-        except (Unreached, Refused) as error:
+        except (Unreached, MessageRefused) as error:
             self._lose(link, str(error))
         except Gone as error:
             with self._changed:

@@ -29,7 +29,7 @@ from grace_kp.approvals import (
     unopened,
     without_texts,
 )
-from grace_kp.approvals._notes import MAX_NOTE, clean_json, clean_note, kept_result
+from grace_kp.approvals._seal import MAX_NOTE, clean_json, clean_note, kept_result
 from grace_kp.errors import ApprovalError, SettingsError
 from tests.approvals.values import values
 

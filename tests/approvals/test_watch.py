@@ -75,8 +75,8 @@ async def test_a_coroutine_is_woken():
         await asyncio.wait_for(sleep(), 30)
         shop.requests.approve(approval.id, actor=ANA)
         await asyncio.wait_for(sleep(), 30)
-        assert watcher.counted(approval.id) == 1
-    assert watcher.counted(approval.id) == 0
+        assert watcher.count_waiting(approval.id) == 1
+    assert watcher.count_waiting(approval.id) == 0
 
 
 @pytest.mark.parametrize("turns", range(6))

@@ -12,7 +12,7 @@ import pytest
 import standardwebhooks
 
 from grace_kp.approvals import Checkpoint, Delivery, Webhook, _webhooks, append, entry_of, verify, webhooks_of
-from grace_kp.approvals._webhooks import Gone, Refused, Unreached, post
+from grace_kp.approvals._webhooks import Gone, MessageRefused, Unreached, post
 from grace_kp.errors import SettingsError
 from grace_kp.store import open_store
 from tests.approvals.chains import advance, chain_of, new_row
@@ -181,8 +181,8 @@ def test_a_redirect_is_not_followed(status):
         ((429, {"retry-after": "soon"}), Unreached, None),
         (401, Unreached, None),
         (404, Unreached, None),
-        (400, Refused, None),
-        (413, Refused, None),
+        (400, MessageRefused, None),
+        (413, MessageRefused, None),
         (410, Gone, None),
     ],
 )
