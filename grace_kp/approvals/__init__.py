@@ -1,34 +1,44 @@
 """Requests for approval that outlive the process: asked once, decided by anyone entitled, claimed at most once, provable afterwards."""
 
-from grace_kp.approvals._account import ACCOUNT, DECIDING_ROLES, account_mark, reason_without_account
-from grace_kp.approvals._account_check import token_mark
-from grace_kp.approvals._actor import Actor, person
-from grace_kp.approvals._approval import Approval
-from grace_kp.approvals._approvals import Approvals
-from grace_kp.approvals._canonical import SEALED, Sealed, canonical, encode
-from grace_kp.approvals._chain import append, append_view, contents_of, entry_of, was_viewed
-from grace_kp.approvals._changes import Change, Changes
-from grace_kp.approvals._checkpoint import Checkpoint, checkpoint, parse_checkpoints, read_checkpoints, write_checkpoint
-from grace_kp.approvals._checks import Problem
-from grace_kp.approvals._claim import Claim
-from grace_kp.approvals._decoding import decode
-from grace_kp.approvals._delivery import Delivery
-from grace_kp.approvals._desk import Desk
-from grace_kp.approvals._digest import digest, has_digest, idempotency_key_of, same_digest, version_of
-from grace_kp.approvals._duration import seconds_of
-from grace_kp.approvals._export import export
-from grace_kp.approvals._facts import Claimed, Decided, Earlier, Ended, Vote
-from grace_kp.approvals._figures import ApprovalFigures, approval_figures
+from grace_kp.approvals._approvals import Approvals, Change, Changes, Resumed
+from grace_kp.approvals._arguments import SEALED, Sealed, canonical, decode, encode
+from grace_kp.approvals._chain import (
+    append,
+    append_view,
+    contents_of,
+    entry_of,
+    export,
+    forget,
+    forget_approvals,
+    was_viewed,
+)
+from grace_kp.approvals._digest import KeyTemplate, digest, has_digest, idempotency_key_of, same_digest, version_of
+from grace_kp.approvals._execution import Claim, PolicyNow
 from grace_kp.approvals._fitting import fitted_edit
-from grace_kp.approvals._inbox import Inbox, Notifier
-from grace_kp.approvals._key import KeyTemplate
-from grace_kp.approvals._new_request import NewRequest, new_approval_id
-from grace_kp.approvals._policy_now import PolicyNow
-from grace_kp.approvals._resumed import Resumed
-from grace_kp.approvals._retention import forget, forget_approvals
+from grace_kp.approvals._inbox import Inbox, Notifier, RequestStore
+from grace_kp.approvals._lists import ApprovalFigures, approval_figures
+from grace_kp.approvals._people import ACCOUNT, DECIDING_ROLES, Actor, account_mark, person, reason_without_account
+from grace_kp.approvals._record import Approval
+from grace_kp.approvals._request import (
+    ENTITLING,
+    FOLLOWING,
+    OPEN,
+    RESPONSES,
+    ApprovalRequest,
+    ApprovalState,
+    Claimed,
+    Decided,
+    Earlier,
+    Ended,
+    Vote,
+    may_follow,
+    new_approval_id,
+)
 from grace_kp.approvals._schema import schema_of
 from grace_kp.approvals._seal import (
     SealNeeded,
+    Secret,
+    new_key,
     opened_arguments,
     sealed_arguments,
     sealed_texts,
@@ -36,13 +46,21 @@ from grace_kp.approvals._seal import (
     unopened,
     without_texts,
 )
-from grace_kp.approvals._secret import Secret, new_key
 from grace_kp.approvals._standing import Standing, check_standing
-from grace_kp.approvals._states import ENTITLING, FOLLOWING, OPEN, RESPONSES, ApprovalState, may_follow
 from grace_kp.approvals._tables import Link, Reads, Row, RowQuery, Tables, Writes
-from grace_kp.approvals._verify import Verification, verify
-from grace_kp.approvals._watcher import Waiter, Watcher
-from grace_kp.approvals._webhooks import Webhook, receiver_of, webhooks_of
+from grace_kp.approvals._verify import (
+    Checkpoint,
+    Problem,
+    Verification,
+    checkpoint,
+    parse_checkpoints,
+    read_checkpoints,
+    token_mark,
+    verify,
+    write_checkpoint,
+)
+from grace_kp.approvals._watch import Watcher
+from grace_kp.approvals._webhooks import Delivery, Webhook, receiver_of, webhooks_of
 from grace_kp.approvals._words import (
     KEY_FIELD,
     NOT_COVERED,
@@ -57,6 +75,7 @@ from grace_kp.approvals._words import (
     process_text,
     remarks_of,
     rule_text,
+    seconds_of,
     unheld_text,
     verdict_text,
 )
@@ -75,6 +94,7 @@ __all__ = [
     "Actor",
     "Approval",
     "ApprovalFigures",
+    "ApprovalRequest",
     "ApprovalState",
     "Approvals",
     "Change",
@@ -84,17 +104,16 @@ __all__ = [
     "Claimed",
     "Decided",
     "Delivery",
-    "Desk",
     "Earlier",
     "Ended",
     "Inbox",
     "KeyTemplate",
     "Link",
-    "NewRequest",
     "Notifier",
     "PolicyNow",
     "Problem",
     "Reads",
+    "RequestStore",
     "Resumed",
     "Row",
     "RowQuery",
@@ -105,7 +124,6 @@ __all__ = [
     "Tables",
     "Verification",
     "Vote",
-    "Waiter",
     "Watcher",
     "Webhook",
     "Writes",

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from grace_kp.approvals._actor import Actor
-from grace_kp.approvals._changes import Changes
-from grace_kp.approvals._checkpoint import checkpoint
-from grace_kp.approvals._duration import seconds_of
-from grace_kp.approvals._export import export
-from grace_kp.approvals._retention import forget
+from grace_kp.approvals._chain import entry_of, export, forget
+from grace_kp.approvals._people import Actor
 from grace_kp.approvals._standing import Standing
-from grace_kp.approvals._verify import verify
+from grace_kp.approvals._verify import checkpoint, verify
+from grace_kp.approvals._words import seconds_of
 from grace_kp.background import to_thread
+from grace_kp.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 
-    from grace_kp.approvals._approval import Approval
-    from grace_kp.approvals._checkpoint import Checkpoint
     from grace_kp.approvals._inbox import Inbox
-    from grace_kp.approvals._resumed import Resumed
-    from grace_kp.approvals._verify import Verification
+    from grace_kp.approvals._record import Approval
+    from grace_kp.approvals._tables import Link
+    from grace_kp.approvals._verify import Checkpoint, Verification
     from grace_kp.errors import ApprovalError
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,6 +65,79 @@ def twin(verb: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], Co
     return twin_of
 
 
+SWEEP_SECONDS = 1.0
+"""How often what is due is written while somebody watches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One entry of the chain."""
+
+    seq: int
+    """Its number."""
+    at: float
+    """Seconds since the epoch."""
+    kind: str
+    """What happened, such as `requested`, `decided` or `settled`."""
+    approval: str | None = None
+    """Id of the approval; None for what concerns others, such as a standing approval."""
+    actor: Actor | None = None
+    facts: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, link: Link) -> Change:
+        """Return an entry of the chain as a change."""
+        entry = entry_of(link)
+        actor = entry.get("actor")
+        return cls(
+            seq=link.seq,
+            at=entry["at"],
+            kind=entry["kind"],
+            approval=link.approval,
+            actor=None if actor is None else Actor.from_dict(actor),
+            facts=entry.get("facts") or {},
+        )
+
+
+class Changes:
+    """An endless iterator of changes, for `for` and `async for`.
+
+    Args:
+        inbox: the inbox.
+        after: number of the change after which to begin.
+    """
+
+    def __init__(self, inbox: Inbox, after: int) -> None:
+        self._inbox, self._seq = inbox, after
+
+    def __iter__(self) -> Iterator[Change]:
+        with self._inbox.watcher.waiting(None) as waiter, waiter.in_thread() as sleep:
+            while True:
+                for change in self._next():
+                    self._seq = change.seq
+                    yield change
+                waiter.due = self._inbox.clock() + SWEEP_SECONDS
+                sleep()
+
+    async def __aiter__(self) -> AsyncIterator[Change]:
+        with self._inbox.watcher.waiting(None) as waiter, waiter.on_loop() as sleep:
+            while True:
+                for change in await to_thread(self._next):
+                    self._seq = change.seq
+                    yield change
+                waiter.due = self._inbox.clock() + SWEEP_SECONDS
+                await sleep()
+
+    def _next(self) -> list[Change]:
+        """Return the changes since the last one. A store that is busy now is read again later."""
+        try:
+            self._inbox.requests.sweep()
+            return [Change.of(link) for link in self._inbox.tables.links(after=self._seq)]
+        except StoreError:
+            self._inbox.tables.head()  # what cannot even be read is an error
+            return []
+
+
 class Approvals:
     """The requests for approval in the store of a runtime.
 
@@ -86,7 +158,7 @@ class Approvals:
 
     @property
     def inbox(self) -> Inbox:
-        """The desk with its tables, for programs in which a login establishes who decides."""
+        """The inbox of the runtime, for programs in which a login establishes who decides."""
         return self._inbox()
 
     def pending(self, action: str | None = None, *, limit: int = 100, group: str | None = None) -> list[Approval]:
@@ -97,11 +169,11 @@ class Approvals:
             limit: at most this many.
             group: only those that members of this group may decide.
         """
-        return self._inbox().desk.pending(action, limit=limit, group=group)
+        return self._inbox().requests.pending(action, limit=limit, group=group)
 
     def get(self, approval_id: str, *, by: str | None = None) -> Approval:
         """Return an approval; with `by`, the chain records that this person has seen it."""
-        return self._inbox().desk.get(approval_id, viewer=None if by is None else Actor.here(by))
+        return self._inbox().requests.get(approval_id, viewer=None if by is None else Actor.here(by))
 
     def approve(self, approval_id: str, *, by: str, note: str = "", digest: str | None = None) -> Approval:
         """Consent to the action with its arguments; with a quorum, this is one vote.
@@ -112,7 +184,7 @@ class Approvals:
             note: kept with the decision.
             digest: the digest of the arguments that the person was shown. It is needed after an edit by somebody else.
         """
-        return self._inbox().desk.approve(approval_id, actor=Actor.here(by), note=note, digest=digest)
+        return self._inbox().requests.approve(approval_id, actor=Actor.here(by), note=note, digest=digest)
 
     def edit(
         self, approval_id: str, changes: Mapping[str, object], *, by: str, note: str = "", digest: str | None = None
@@ -129,27 +201,27 @@ class Approvals:
         Raises:
             EditRefused: the arguments do not fit the action, or change what identifies the operation.
         """
-        return self._inbox().desk.edit(approval_id, changes, actor=Actor.here(by), note=note, digest=digest)
+        return self._inbox().requests.edit(approval_id, changes, actor=Actor.here(by), note=note, digest=digest)
 
     def reject(self, approval_id: str, *, by: str, reason: str = "", digest: str | None = None) -> Approval:
         """Refuse the action. One rejection closes the request."""
-        return self._inbox().desk.reject(approval_id, actor=Actor.here(by), reason=reason, digest=digest)
+        return self._inbox().requests.reject(approval_id, actor=Actor.here(by), reason=reason, digest=digest)
 
     def respond(self, approval_id: str, words: str, *, by: str, digest: str | None = None) -> Approval:
         """Answer with instructions for the agent; the action does not run."""
-        return self._inbox().desk.respond(approval_id, words, actor=Actor.here(by), digest=digest)
+        return self._inbox().requests.respond(approval_id, words, actor=Actor.here(by), digest=digest)
 
     def skip(self, approval_id: str, *, by: str, note: str = "", digest: str | None = None) -> Approval:
         """Let the agent go on without the action: its gate returns None."""
-        return self._inbox().desk.skip(approval_id, actor=Actor.here(by), note=note, digest=digest)
+        return self._inbox().requests.skip(approval_id, actor=Actor.here(by), note=note, digest=digest)
 
     def retry(self, approval_id: str, *, by: str, note: str = "", digest: str | None = None) -> Approval:
         """Have the gate assess the call again."""
-        return self._inbox().desk.retry(approval_id, actor=Actor.here(by), note=note, digest=digest)
+        return self._inbox().requests.retry(approval_id, actor=Actor.here(by), note=note, digest=digest)
 
     def withdraw(self, approval_id: str, *, by: str, reason: str = "") -> Approval:
         """Cancel a request, or a decision that nobody has claimed."""
-        return self._inbox().desk.withdraw(approval_id, actor=Actor.here(by), reason=reason)
+        return self._inbox().requests.withdraw(approval_id, actor=Actor.here(by), reason=reason)
 
     def decide_all(
         self,
@@ -161,14 +233,14 @@ class Approvals:
         digests: Mapping[str, str] | None = None,
     ) -> dict[str, Approval | ApprovalError]:
         """Apply `approve`, `reject`, `respond`, `skip`, `retry` or `withdraw` to each of these approvals; return what came of each, by id."""
-        return self._inbox().desk.decide_all(ids, verb, actor=Actor.here(by), note=note, digests=digests)
+        return self._inbox().requests.decide_all(ids, verb, actor=Actor.here(by), note=note, digests=digests)
 
     def reconcile(self, approval_id: str, *, happened: bool, by: str, note: str = "") -> Approval:
         """State whether an action whose outcome is unknown has happened.
 
         `happened=False` is refused while its process may still run; a new call may then ask again.
         """
-        return self._inbox().desk.reconcile(approval_id, actor=Actor.here(by), happened=happened, note=note)
+        return self._inbox().requests.reconcile(approval_id, actor=Actor.here(by), happened=happened, note=note)
 
     def history(
         self, *, action: str | None = None, by: str | None = None, since: float | None = None, limit: int = 100
@@ -181,7 +253,7 @@ class Approvals:
             since: only what changed at or after this time, in seconds since the epoch.
             limit: at most this many.
         """
-        return self._inbox().desk.history(action=action, by=by, since=since, limit=limit)
+        return self._inbox().requests.history(action=action, by=by, since=since, limit=limit)
 
     def watch(self, after: int | None = None) -> Changes:
         """Return an endless iterator of changes as they happen in any process, for `for` and `async for`.
@@ -284,23 +356,23 @@ class Approvals:
             note=note,
             version=version,
         )
-        return self._inbox().desk.grant(standing, actor=Actor.here(by))
+        return self._inbox().requests.grant(standing, actor=Actor.here(by))
 
     def standing(self, *, ended: bool = False) -> list[Standing]:
         """Return the standing approvals that hold; with `ended`, the others, too."""
-        return self._inbox().desk.standing(ended=ended)
+        return self._inbox().requests.standing(ended=ended)
 
     def end_standing(self, approval_id: str, *, by: str, reason: str = "") -> Standing:
         """End a standing approval, and cancel what it approved and nobody has claimed."""
-        return self._inbox().desk.end_standing(approval_id, actor=Actor.here(by), reason=reason)
+        return self._inbox().requests.end_standing(approval_id, actor=Actor.here(by), reason=reason)
 
     def sweep(self) -> int:
         """Write what is due: expiry, escalation, executions whose process is gone; return the number of changes."""
-        return self._inbox().desk.sweep()
+        return self._inbox().requests.sweep()
 
     def restored(self, *, by: str) -> int:
         """After the store was restored from a backup: mark everything approved or claimed as unknown; return their number."""
-        return self._inbox().desk.restored(actor=Actor.here(by))
+        return self._inbox().requests.restored(actor=Actor.here(by))
 
     def verify(self, checkpoint: Checkpoint | None = None) -> Verification:
         """Verify the chain of all that happened, against a checkpoint that was kept elsewhere. Without one, only accidents are found."""
@@ -341,3 +413,20 @@ class Approvals:
     averify = twin(verify)
     acheckpoint = twin(checkpoint)
     aforget = twin(forget)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """A thread whose decided requests were carried on, or could not be."""
+
+    thread: str
+    approvals: tuple[str, ...] = ()
+    """Ids of the requests whose decisions its graph was resumed with."""
+    state: str = "finished"
+    """`finished`; `paused`, where it asks something else; `raised`; or `left`, where it was not resumed."""
+    problem: str = ""
+    """The error that the graph raised, or why it was left."""
+    error: Exception | None = None
+    """The error itself."""
+    output: Any = field(default=None, repr=False)
+    """What the graph returned."""

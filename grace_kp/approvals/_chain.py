@@ -1,4 +1,4 @@
-"""Entries of the audit trail: each holds the hash of the one before it, and salted commitments instead of contents.
+"""The audit trail: entries that each hold the hash of the one before it and salted commitments instead of contents; their export; and retention.
 
 An entry is canonical JSON (RFC 8785) with these fields:
 
@@ -17,6 +17,29 @@ An entry is canonical JSON (RFC 8785) with these fields:
 The hash of an entry is the SHA-256 of these bytes, in hexadecimal digits. Contents (arguments, notes, reasons, results, the trace of the run)
 are JSON text. They and their salt of 16 random bytes are kept beside the entry, so that both can be deleted and the chain still holds. Without
 the salt, nobody can find out contents by trying likely ones.
+
+Retention deletes contents and salts of approvals that have ended. Entries, hashes and commitments stay, and an entry records the deletion. Names of
+actors and facts (actions, states, times, levels) are not contents. They stay.
+
+The export is for people who trust neither the store nor this library. Each line is a JSON object: `entry`, its `hash`, and `salt` (hexadecimal) and `contents` (the JSON text as it was committed to), which are null
+without contents or once these are deleted. This program checks a file of them; `entry` is described above:
+
+    import hashlib, json, sys
+    import rfc8785
+
+    previous, number = "", 0
+    for text in open(sys.argv[1], encoding="utf-8"):
+        line = json.loads(text)
+        entry, number = line["entry"], number + 1
+        computed = hashlib.sha256(rfc8785.dumps(entry)).hexdigest()
+        if computed != line["hash"] or entry["prev"] != previous or entry["seq"] != number:
+            sys.exit(f"entry {number} was changed, removed or inserted")
+        if line["contents"] is not None:
+            committed = bytes.fromhex(line["salt"]) + line["contents"].encode()
+            if hashlib.sha256(committed).hexdigest() != entry["commitment"]:
+                sys.exit(f"the contents of entry {number} were changed")
+        previous = computed
+    print(number, previous)  # compare both with a checkpoint that was kept elsewhere
 """
 
 from __future__ import annotations
@@ -25,15 +48,18 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.approvals._request import FOLLOWING, ApprovalState
 from grace_kp.approvals._tables import Link
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from grace_kp.approvals._actor import Actor
-    from grace_kp.approvals._tables import Reads, Row, Writes
+    from grace_kp.approvals._people import Actor
+    from grace_kp.approvals._tables import Reads, Row, Tables, Writes
+
 
 KINDS = frozenset(
     {
@@ -237,3 +263,127 @@ def _plain(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
+
+
+def export(
+    reads: Reads, *, after: int = 0, approval: str | None = None, with_contents: bool = True
+) -> Iterator[dict[str, Any]]:
+    """Yield the entries of the chain as JSON objects, one per line of an export.
+
+    Args:
+        reads: the tables.
+        after: number of the last entry that was exported before.
+        approval: only the entries of this approval, which form no chain by themselves.
+        with_contents: False leaves out contents and salts, for a copy that shows nothing of what was asked. Its chain can be checked.
+
+    Raises:
+        StoreError: the tables cannot be read.
+    """
+    for link in each_link(reads, after=after, approval=approval):
+        yield _line(link, with_contents=with_contents)
+
+
+def _line(link: Link, *, with_contents: bool) -> dict[str, Any]:
+    try:
+        entry: object = entry_of(link)
+    except (ValueError, RecursionError):  # damaged: the hash of a text is not that of an entry
+        entry = link.data.decode("utf-8", "backslashreplace")
+    shown = with_contents and link.salt is not None and link.contents is not None
+    return {
+        "entry": entry,
+        "hash": link.hash,
+        "salt": link.salt.hex() if shown and link.salt is not None else None,
+        "contents": link.contents.decode("utf-8", "backslashreplace") if shown and link.contents is not None else None,
+    }
+
+
+AT_MOST = 100_000
+"""Entries per transaction. Others wait for each, and a file is rewritten after each, so that it holds no deleted bytes."""
+
+
+def forget(tables: Tables, *, before: float, at: float, actor: Actor | None = None) -> int:
+    """Delete contents and salts of the approvals that ended before `before`, and return of how many entries.
+
+    An approval has ended when nothing can follow its state. One whose outcome is unknown keeps its contents until it is reconciled.
+    Contents of entries without an approval are deleted once the entry is older.
+
+    Args:
+        tables: the tables of the store.
+        before: seconds since the epoch.
+        at: the time now.
+        actor: who deletes; None for the retention of the store.
+
+    Raises:
+        StoreError: the tables cannot be written. What was deleted until then is recorded.
+    """
+    spans, count = _spans(tables, before), 0
+    while batch := list(islice(spans, AT_MOST)):
+        with tables.transaction() as writes:
+            count += _forget(writes, batch, at=at, actor=actor, facts={"before": before})
+    return count
+
+
+def forget_approvals(writes: Writes, approvals: Iterable[str], *, at: float) -> int:
+    """Delete contents and salts of these approvals inside of a transaction, because their runs are deleted.
+
+    Args:
+        writes: the transaction.
+        approvals: their ids.
+        at: the time now.
+
+    Returns:
+        How many approvals had contents.
+    """
+    seqs: list[int] = []
+    count = 0
+    for approval in approvals:
+        of_this = [link.seq for link in each_link(writes, approval=approval, kept=True)]
+        seqs.extend(of_this)
+        count += bool(of_this)
+    seqs.sort()
+    if seqs:
+        adjoining = [(seq, seq - 1 == before) for before, seq in zip([0, *seqs], seqs, strict=False)]
+        _forget(writes, adjoining, at=at, actor=None, facts={})
+    return count
+
+
+def _forget(
+    writes: Writes, batch: list[tuple[int, bool]], *, at: float, actor: Actor | None, facts: dict[str, object]
+) -> int:
+    deleted = writes.forget([seq for seq, _ in batch])
+    if deleted:
+        append(writes, "forgotten", at=at, actor=actor, facts={**facts, "count": deleted, "ranges": _spans_of(batch)})
+    return deleted
+
+
+def _spans(tables: Tables, before: float) -> Iterator[tuple[int, bool]]:
+    """Yield the numbers of entries to forget, each with whether all entries with contents since the number before are forgotten too."""
+    ended: dict[str, bool] = {}
+    adjoins = False
+    for link in each_link(tables, kept=True):
+        due = _is_due(tables, link, before, ended)
+        if due:
+            yield link.seq, adjoins
+        adjoins = due
+
+
+def _is_due(reads: Reads, link: Link, before: float, ended: dict[str, bool]) -> bool:
+    if link.approval is None:
+        return bool(entry_of(link)["at"] < before)
+    if link.approval not in ended:
+        if len(ended) >= AT_MOST:
+            ended.clear()
+        row = reads.row(link.approval)
+        ended[link.approval] = row is None or (not FOLLOWING[ApprovalState(row.state)] and row.changed < before)
+    return ended[link.approval]
+
+
+def _spans_of(batch: list[tuple[int, bool]]) -> list[list[int]]:
+    """Return the numbers as ranges, which also span entries that never had contents."""
+    ranges: list[list[int]] = []
+    for seq, adjoins in batch:
+        if adjoins and ranges:
+            ranges[-1][1] = seq
+        else:
+            ranges.append([seq, seq])
+    return ranges

@@ -1,28 +1,54 @@
-"""The verbs of people: approve, reject, respond, skip, retry, withdraw. Edits stand in `_edit`."""
+"""The verbs of people: approve, edit, reject, respond, skip, retry, withdraw.
+
+An edit replaces arguments and consents to the result; votes for other arguments no longer count. It changes values of parameters that the digest
+covers, and nothing else: not the action, not its version, not the fields that identify the operation.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from grace_kp.approvals._arguments import encode, tag_of
 from grace_kp.approvals._chain import entry_of
-from grace_kp.approvals._due import observed
-from grace_kp.approvals._notes import clean_note
-from grace_kp.approvals._opened import without_sealed
-from grace_kp.approvals._record import note_at
+from grace_kp.approvals._digest import digest as digest_of
+from grace_kp.approvals._digest import has_digest
+from grace_kp.approvals._fitting import fitted_edit
+from grace_kp.approvals._people import person
+from grace_kp.approvals._record import contents_at, note_at, stored_arguments
+from grace_kp.approvals._request import ENTITLING, ApprovalState
+from grace_kp.approvals._rights import vote_of
+from grace_kp.approvals._seal import (
+    clean_note,
+    opened_arguments,
+    sealed_arguments,
+    sealed_texts,
+    unopened,
+    without_texts,
+)
 from grace_kp.approvals._standing_use import end_covering
-from grace_kp.approvals._states import ENTITLING, ApprovalState
-from grace_kp.approvals._verbs import already, check_actor, check_digest, close, is_same_person
-from grace_kp.approvals._votes import vote_of, voted
-from grace_kp.errors import ApprovalError, ChangedSinceShown
+from grace_kp.approvals._transaction import (
+    add_vote,
+    already_decided,
+    check_actor,
+    check_digest,
+    close,
+    is_same_person,
+    write_due,
+)
+from grace_kp.errors import ApprovalError, ChangedSinceShown, EditRefused, brief
+from grace_kp.levels import InterventionLevel
 from grace_kp.pages import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from grace_kp.approvals._actor import Actor
-    from grace_kp.approvals._record import Record
+    from grace_kp.approvals._execution import PolicyNow
+    from grace_kp.approvals._people import Actor
+    from grace_kp.approvals._record import RequestRecord
+    from grace_kp.approvals._seal import Secret
     from grace_kp.approvals._tables import Reads
-    from grace_kp.approvals._turn import Turn
+    from grace_kp.approvals._transaction import Transaction
+
 
 _S = ApprovalState
 CLOSING: Mapping[str, ApprovalState] = {
@@ -35,29 +61,27 @@ CLOSING: Mapping[str, ApprovalState] = {
 _LAPSED = frozenset({_S.EXPIRED, _S.CANCELLED})
 
 
-def approve(turn: Turn, approval_id: str, *, actor: Actor, note: str, digest: str | None) -> Record:
+def approve(tx: Transaction, approval_id: str, *, actor: Actor, note: str, digest: str | None) -> RequestRecord:
     """Write a person's consent to the arguments."""
     check_actor(actor)
     note = clean_note(note, approval_id)
-    record = observed(turn, turn.read(approval_id))
-    vote = vote_of(turn.writes, record, actor)
-    if vote is not None and (vote["counts"] or not turn.office.rights.counts(record, actor)):
+    record = write_due(tx, tx.read(approval_id))
+    vote = vote_of(tx.writes, record, actor)
+    if vote is not None and (vote["counts"] or not tx.rights.counts(record, actor)):
         if record.state in _LAPSED or record.state in CLOSING.values():
-            raise already(record)
+            raise already_decided(record)
         check_digest(record, digest)
         return record
     if record.state is not _S.PENDING:
-        raise already(record)
+        raise already_decided(record)
     check_digest(record, digest)
     if digest is None:
-        check_seen(turn.writes, record, actor)
-    turn.office.rights.check(turn.writes, record, actor)
-    return voted(
-        turn, record, record, actor, verb="approve", note=without_sealed(turn.writes, turn.office.secret, record, note)
-    )
+        check_seen(tx.writes, record, actor)
+    tx.rights.check(tx.writes, record, actor)
+    return add_vote(tx, record, record, actor, verb="approve", note=tx.hide_sealed(record, note))
 
 
-def check_seen(reads: Reads, record: Record, actor: Actor) -> None:
+def check_seen(reads: Reads, record: RequestRecord, actor: Actor) -> None:
     """Refuse consent without a digest to an edit that the person has neither made nor viewed.
 
     Raises:
@@ -80,42 +104,219 @@ def check_seen(reads: Reads, record: Record, actor: Actor) -> None:
     )
 
 
-def conclude(turn: Turn, approval_id: str, verb: str, *, actor: Actor, note: str, digest: str | None) -> Record:
+def conclude(
+    tx: Transaction, approval_id: str, verb: str, *, actor: Actor, note: str, digest: str | None
+) -> RequestRecord:
     """Close a pending request by one of the verbs of `CLOSING`."""
     check_actor(actor)
     state = CLOSING[verb]
     note = clean_note(note, approval_id, what="answer" if verb == "respond" else "note")
     if verb == "respond" and not note.strip():
         raise ApprovalError("an answer needs words for the agent; reject or skip instead", approval_id=str(approval_id))
-    record = observed(turn, turn.read(approval_id))
+    record = write_due(tx, tx.read(approval_id))
     if record.state is not _S.PENDING:
-        if record.state is state and is_same_person(record.closer, actor) and _repeats(turn, record, verb, note):
+        if record.state is state and is_same_person(record.closer, actor) and _repeats(tx, record, verb, note):
             return record
-        raise already(record)
+        raise already_decided(record)
     check_digest(record, digest)
-    turn.office.rights.check(turn.writes, record, actor)
-    note = without_sealed(turn.writes, turn.office.secret, record, note)
-    closed = close(turn, record, state, "decided", actor=actor, verb=verb, note=note)
+    tx.rights.check(tx.writes, record, actor)
+    note = tx.hide_sealed(record, note)
+    closed = close(tx, record, state, "decided", actor=actor, verb=verb, note=note)
     if verb == "reject":
-        end_covering(turn, closed, actor)
+        end_covering(tx, closed, actor)
     return closed
 
 
-def withdraw(turn: Turn, approval_id: str, *, actor: Actor, reason: str) -> Record:
+def withdraw(tx: Transaction, approval_id: str, *, actor: Actor, reason: str) -> RequestRecord:
     """Cancel a request, or a decision that nobody has claimed."""
     check_actor(actor)
     reason = clean_note(reason, approval_id, what="reason")
-    record = observed(turn, turn.read(approval_id))
+    record = write_due(tx, tx.read(approval_id))
     if record.state is _S.CANCELLED and is_same_person(record.closer, actor):
         return record
     if record.state is not _S.PENDING and record.state not in ENTITLING:
-        raise already(record)
-    reason = without_sealed(turn.writes, turn.office.secret, record, reason)
-    return close(turn, record, _S.CANCELLED, "withdrawn", actor=actor, verb="withdraw", note=reason)
+        raise already_decided(record)
+    reason = tx.hide_sealed(record, reason)
+    return close(tx, record, _S.CANCELLED, "withdrawn", actor=actor, verb="withdraw", note=reason)
 
 
-def _repeats(turn: Turn, record: Record, verb: str, note: str) -> bool:
+def _repeats(tx: Transaction, record: RequestRecord, verb: str, note: str) -> bool:
     """Return whether a verb repeats the decision. Other words are another answer; another reason is not another refusal."""
-    return verb != "respond" or without_sealed(turn.writes, turn.office.secret, record, note) == note_at(
-        turn.writes, record.data["decision"]["seq"]
+    return verb != "respond" or tx.hide_sealed(record, note) == note_at(tx.writes, record.data["decision"]["seq"])
+
+
+@dataclass(frozen=True, slots=True)
+class WantedEdit:
+    """What a person wants to run instead."""
+
+    changes: Mapping[str, object]
+    is_encoded: bool
+    policy: PolicyNow | None
+
+
+def edit(
+    tx: Transaction, approval_id: str, wanted: WantedEdit, *, actor: Actor, note: str, digest: str | None
+) -> RequestRecord:
+    """Write an edit, which is also its editor's vote."""
+    check_actor(actor)
+    note = clean_note(note, approval_id)
+    record = write_due(tx, tx.read(approval_id))
+    if _is_repeated_edit(tx, record, wanted, actor, digest):
+        return record
+    if record.state is not ApprovalState.PENDING:
+        raise already_decided(record)
+    check_digest(record, digest)
+    if digest is None:
+        check_seen(tx.writes, record, actor)
+    tx.rights.check(tx.writes, record, actor)
+    stored, sealed, texts, new = _apply(tx, record, wanted)
+    if new == record.row.digest:
+        raise EditRefused(
+            f"the edit of {record.id} changes nothing; approve it, or name other values", approval_id=record.id
+        )
+    after = _under_stricter(record, wanted.policy).changed(
+        digest=new,
+        sealed=list(sealed),
+        votes=[],
+        edit=tx.next_seq,
+        edited=record.row.revision + 1,
+        edited_from=record.row.digest,
+        editor={"name": actor.name},
     )
+    tx.rights.check(tx.writes, after, actor)
+    facts = {"before": record.row.digest, "parameters": sorted(wanted.changes)}
+    return add_vote(
+        tx,
+        record,
+        after,
+        actor,
+        verb="edit",
+        note=without_texts(tx.hide_sealed(record, note), texts),
+        facts=facts,
+        contents={"arguments": stored},
+    )
+
+
+def _is_repeated_edit(
+    tx: Transaction, record: RequestRecord, wanted: WantedEdit, actor: Actor, digest: str | None
+) -> bool:
+    """Return whether this person has made this very edit already, and nobody has closed the request since."""
+    editor, state = record.data["editor"], record.state
+    if editor is None or person(editor["name"]) != person(actor.name) or vote_of(tx.writes, record, actor) is None:
+        return False
+    if state in _LAPSED or digest not in {None, record.row.digest, record.data["edited_from"]}:
+        return False
+    if record.data["decision"] is not None and record.data["decision"]["state"] != ApprovalState.EDITED.value:
+        return False
+    try:
+        return _apply(tx, record, wanted)[3] == record.row.digest
+    except EditRefused:
+        return False
+
+
+def _apply(
+    tx: Transaction, record: RequestRecord, wanted: WantedEdit
+) -> tuple[dict[str, Any], tuple[str, ...], list[str], str]:
+    """Return the edited arguments as they are kept, the names and texts of sealed ones, and their digest.
+
+    Raises:
+        EditRefused: with the parameter and the reason.
+    """
+    row, data, secret = record.row, record.data, tx.secret
+    kept = stored_arguments(tx.writes, record)
+    if kept is None:
+        raise _refusal(record, "its contents are deleted")
+    _check_names(record, wanted.changes, kept)
+    try:
+        before = opened_arguments(kept, secret, approval_id=row.id, digest=row.digest)
+        _check_whole(record, before, secret)
+        encoded = {**before, **_encode_changes(record, wanted, before, _schema(tx, record))}
+        own = secret if row.digest.startswith("hmac-") else None
+        new = digest_of(row.action, data["version"], encoded, leave_out=data["not_covered"], secret=own)
+        stored, sealed = sealed_arguments(encoded, data["sealed"], secret, approval_id=row.id, digest=new)
+    except ValueError as error:
+        if isinstance(error, EditRefused):
+            raise
+        raise _refusal(record, str(error)) from None
+    return stored, sealed, sealed_texts(encoded, sealed), new
+
+
+def _check_names(record: RequestRecord, changes: Mapping[str, object], stored: Mapping[str, Any]) -> None:
+    data = record.data
+    if not isinstance(changes, Mapping) or not changes or not all(isinstance(name, str) for name in changes):
+        raise _refusal(record, f"an edit maps parameter names to values, not {brief(changes)}")
+    if data["unencoded"]:
+        names = ", ".join(data["unencoded"])
+        raise _refusal(record, f"only the process that waits holds {names}; approve or reject it, or answer with words")
+    for name in changes:
+        if name not in stored:
+            raise _refusal(record, f"the action has no parameter {brief(name)}; it has {', '.join(stored) or 'none'}")
+        if name in data["key_fields"]:
+            raise _refusal(record, f"{name} identifies the operation; reject the request and ask for another one")
+        if name in data["not_covered"]:
+            raise _refusal(record, f"{name} is not covered by the decision; the call that runs has its own value")
+
+
+def _encode_changes(
+    record: RequestRecord, wanted: WantedEdit, before: Mapping[str, Any], schema: Mapping[str, Any]
+) -> dict[str, Any]:
+    changes: Mapping[str, Any] = wanted.changes
+    if not wanted.is_encoded:
+        changes, problems = encode(wanted.changes)
+        for name, problem in problems.items():
+            raise _refusal(record, f"{name} {problem}")
+    for name, value in changes.items():
+        if tag_of(value) == "$sealed":
+            raise _refusal(record, f"{name} holds a sealed value; pass the value itself")
+    try:
+        return fitted_edit(
+            schema,
+            changes,
+            action=record.row.action,
+            current=before,
+            hidden=record.data["sealed"],
+            has_instances=not wanted.is_encoded,
+        )
+    except ValueError as error:
+        raise _refusal(record, str(error)) from None
+
+
+def _schema(tx: Transaction, record: RequestRecord) -> Mapping[str, Any]:
+    contents = contents_at(tx.writes, record.data["request"])
+    found: Mapping[str, Any] = {} if contents is None else contents.get("schema", {})
+    return found
+
+
+def _check_whole(record: RequestRecord, encoded: Mapping[str, Any], secret: Secret | None) -> None:
+    """Refuse arguments that are sealed, or that do not have the digest which people decide on."""
+    row, data = record.row, record.data
+    closed = ", ".join(unopened(encoded))
+    if closed:
+        raise _refusal(record, f"{closed} is sealed and cannot be opened here; edit it where its key is")
+    if not has_digest(row.digest, row.action, data["version"], encoded, leave_out=data["not_covered"], secret=secret):
+        raise _refusal(
+            record, "the arguments that are kept do not have its digest; `grace-kp approvals verify` tells more"
+        )
+
+
+def _under_stricter(record: RequestRecord, policy: PolicyNow | None) -> RequestRecord:
+    """Return the record under the stricter of its own policy and the one now in force."""
+    if policy is None:
+        return record
+    if policy.denies:
+        raise _refusal(record, "the policy forbids the action now")
+    level = InterventionLevel(record.data["level"])
+    if policy.floor is not None:
+        level = level.at_least(InterventionLevel(policy.floor))
+    own, now = record.data["groups"], list(policy.groups)
+    groups = [group for group in own if group in now] if own and now else own or now
+    if own and now and not groups:
+        raise _refusal(record, f"the policy requires a member of {' or '.join(now)} now; reject it and ask again")
+    asked = record.data["asked_groups"]
+    asked = [group for group in asked if group in now] or now if asked and now else asked or now
+    quorum = max(record.data["quorum"], policy.quorum)
+    return record.changed(level=level.value, groups=groups, asked_groups=asked, quorum=quorum)
+
+
+def _refusal(record: RequestRecord, reason: str) -> ApprovalError:
+    return EditRefused(f"{record.id} cannot be edited like this: {reason}", approval_id=record.id)

@@ -1,22 +1,112 @@
 """A person's changes to the arguments of a request: checked by the schema of the action, and encoded as the action expects them.
 
-Nothing is guessed: the text "20" is no integer, and True is none. A value that is more than JSON may be written as a person writes it, so that the text
-"2026-01-02" becomes a date where the schema asks for a date.
+Nothing is guessed: the string "20" is not an integer, and neither is True. A value beyond JSON may be written as a person writes it: the string
+"2026-01-02" becomes a date where the schema asks for a date, a list becomes a set, and the value of an enum becomes its member.
 """
 
 from __future__ import annotations
 
+import base64
+import datetime as dt
+import decimal
 import math
+import pathlib
+import uuid
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._canonical import NoEncoding, canonical, encode_value
-from grace_kp.approvals._decoding import decode
-from grace_kp.approvals._plain import plain_json, tag_of
-from grace_kp.approvals._written import LISTS, TEXTS, Misfit, from_text, list_of, member_of
-from grace_kp.errors import MissingExtra
+from grace_kp.approvals._arguments import NoEncoding, canonical, decode, encode_value, plain_json, tag_of
+from grace_kp.errors import MissingExtra, brief
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
+
+
+TEXTS = {
+    "$date": "a date such as 2026-01-31",
+    "$datetime": "a date with time such as 2026-01-31T12:00:00+01:00",
+    "$time": "a time such as 12:00:00",
+    "$timedelta": "a duration such as P1DT3600S",
+    "$uuid": "a UUID",
+    "$decimal": "a decimal number such as 1.10",
+}
+LISTS = {"$tuple", "$set", "$frozenset"}
+
+
+class Misfit(ValueError):
+    """A value that is no value of its schema."""
+
+
+def member_of(schema: dict[str, Any], value: Any, place: str) -> Any:
+    """Return the encoded member of an enum that a value names or encodes.
+
+    Raises:
+        Misfit: there is none.
+    """
+    members = schema.get("x-members", [])
+    for member in members:
+        if canonical(value) in {canonical(form) for form in (member, _value_of(member), plain_json(member))}:
+            return member
+    allowed = ", ".join(brief(plain_json(member)) for member in members)
+    raise Misfit(f"{place}: {brief(plain_json(value))} is none of {allowed}")
+
+
+def _value_of(member: Any) -> Any:
+    return member["value"] if tag_of(member) == "$model" else member
+
+
+def list_of(encoding: str, items: list[Any]) -> dict[str, Any]:
+    """Return the encoding of a tuple or set from its encoded items."""
+    if encoding == "$tuple":
+        return {encoding: items}
+    unique = {canonical(item): item for item in items}
+    return {encoding: [unique[form] for form in sorted(unique)]}
+
+
+def from_text(encoding: str, value: Any, place: str) -> Any:
+    """Return the encoding of what a person wrote where a value with this tag is asked for; what is no text, as it is.
+
+    Raises:
+        Misfit: the text means no such value.
+    """
+    if encoding == "$decimal" and type(value) in {int, float}:
+        value = repr(value)
+    if encoding == "$decimal" and tag_of(value) in {"$float", "$int"}:
+        value = value[tag_of(value)]
+    if not isinstance(value, str) or encoding in LISTS:
+        return value  # the check by the schema says what it takes
+    if encoding in {"$bytes", "$path"}:
+        return {encoding: base64.b64encode(value.encode()).decode()} if encoding == "$bytes" else _path(value)
+    try:
+        return _canonical_form(encoding, value)
+    except ValueError:
+        raise Misfit(f"{place}: {brief(value)} is no {TEXTS[encoding].removeprefix('a ')}") from None
+
+
+def _canonical_form(encoding: str, text: str) -> Any:
+    """Return the encoding of what a text means; a person need not write its canonical form."""
+    read: dict[str, Callable[[str], object]] = {
+        "$date": dt.date.fromisoformat,
+        "$datetime": dt.datetime.fromisoformat,
+        "$time": dt.time.fromisoformat,
+        "$uuid": uuid.UUID,
+        "$decimal": lambda written: _finite(decimal.Decimal(written)),
+        "$timedelta": lambda written: decode({"": {"$timedelta": written}})[""],
+    }
+    try:
+        return encode_value(read[encoding](text))
+    except (ArithmeticError, NoEncoding) as error:
+        raise ValueError(str(error)) from None
+
+
+def _finite(number: decimal.Decimal) -> decimal.Decimal:
+    if not number.is_finite():
+        raise ValueError("not finite")
+    return number
+
+
+def _path(text: str) -> Any:
+    return encode_value(pathlib.Path(text))
+
 
 _NUMBERS = {"$int", "$float", "$text"}
 """Tags of values that a schema of JSON describes."""
@@ -81,7 +171,7 @@ class _Fit:
 
     def _fit(self, schema: Any, value: Any, place: str) -> Any:
         """Return the value with the type tags that the schema asks for. Where it does not fit, the check that follows says so."""
-        schema = self._resolved(schema)
+        schema = self._resolve(schema)
         tag = tag_of(value)
         if not schema:
             if _has_model(value) and not self._has_instances:
@@ -91,7 +181,7 @@ class _Fit:
             return value
         encoding = schema.get("x-encoding", "$path" if schema.get("format") == "path" else "")
         if encoding:
-            return self._tagged(encoding, schema, value, place)
+            return self._tag(encoding, schema, value, place)
         branches = schema.get("anyOf") or schema.get("oneOf")
         if branches:
             return self._branch(branches, value, place)
@@ -105,7 +195,7 @@ class _Fit:
             }
         return value
 
-    def _tagged(self, encoding: str, schema: dict[str, Any], value: Any, place: str) -> Any:
+    def _tag(self, encoding: str, schema: dict[str, Any], value: Any, place: str) -> Any:
         tag = tag_of(value)
         if encoding == "$enum":
             return member_of(schema, value, place)
@@ -161,7 +251,7 @@ class _Fit:
         properties = schema.get("properties", {})
         return properties[key] if key in properties else schema.get("additionalProperties", {})
 
-    def _resolved(self, schema: Any) -> dict[str, Any]:
+    def _resolve(self, schema: Any) -> dict[str, Any]:
         for _ in range(20):
             if not isinstance(schema, dict) or "$ref" not in schema:
                 break

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._plain import tag_of
+from grace_kp.approvals._arguments import tag_of
+from grace_kp.approvals._request import OPEN
 from grace_kp.approvals._seal import secret_parameters
-from grace_kp.approvals._states import OPEN
 from grace_kp.approvals._words import (
     actor_text,
     deadline_text,
@@ -28,7 +28,7 @@ from grace_kp.pages import APPROVAL_STATES, badge, confidence_html, facts, fold,
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from grace_kp.approvals._facts import RequestFacts
+    from grace_kp.approvals._request import ApprovalRequest
 
 MAX_LISTED = 50
 """Votes and earlier requests that are shown; a note gives the number of the others."""
@@ -50,7 +50,7 @@ _TEXTS = {
 }  # fmt: skip
 
 
-def approval_html(approval: RequestFacts) -> str:
+def approval_html(approval: ApprovalRequest) -> str:
     """Return a request for approval as HTML. Nothing is cut without a note, and no sealed argument is opened."""
     secret = _secrets(approval.encoded) | _secrets(approval.asked_encoded or {})
     state = str(approval.state)
@@ -70,7 +70,7 @@ def _secrets(encoded: Mapping[str, Any]) -> set[str]:
         return set(encoded)
 
 
-def _arguments(approval: RequestFacts, secret: Collection[str]) -> str:
+def _arguments(approval: ApprovalRequest, secret: Collection[str]) -> str:
     remarks = remarks_of(approval)
     rows = []
     for name, value in list(approval.encoded.items())[:MAX_ARGUMENTS]:
@@ -87,7 +87,7 @@ def _arguments(approval: RequestFacts, secret: Collection[str]) -> str:
     return facts(rows) + "".join(f'<p class="note small">{safe(note)}</p>' for note in notes)
 
 
-def _shown(name: str, value: Any, approval: RequestFacts, secret: Collection[str]) -> str:
+def _shown(name: str, value: Any, approval: ApprovalRequest, secret: Collection[str]) -> str:
     if name in approval.sealed or tag_of(value) == "$sealed":
         return _SEALED
     return _HIDDEN if name in secret else _value(value)
@@ -113,7 +113,7 @@ def _value(value: Any) -> str:
     return f'<span class="mono">{linked(text)}</span>' if len(text) <= SHORT else fold(_json(value, 2), code=True)
 
 
-def _edits(approval: RequestFacts, secret: Collection[str]) -> str:
+def _edits(approval: ApprovalRequest, secret: Collection[str]) -> str:
     """Return what an edit has changed, before and after."""
     asked = approval.asked_encoded
     if asked is None:
@@ -130,7 +130,7 @@ def _edits(approval: RequestFacts, secret: Collection[str]) -> str:
     return f'<p class="small soft">changed by an edit</p>{facts(rows)}' if rows else ""
 
 
-def _facts(approval: RequestFacts) -> Iterator[tuple[str, str]]:
+def _facts(approval: ApprovalRequest) -> Iterator[tuple[str, str]]:
     if approval.objective:
         yield "objective", fold(approval.objective)
     for gap in approval.gaps[:MAX_LISTED]:
@@ -180,7 +180,7 @@ def _facts(approval: RequestFacts) -> Iterator[tuple[str, str]]:
         yield "not shown", safe(f"{left_out:,} more votes and earlier requests. {_WHOLE}")
 
 
-def _confidence(approval: RequestFacts) -> str:
+def _confidence(approval: ApprovalRequest) -> str:
     if approval.score is None and not approval.breakdown and not approval.reason:
         return ""
     whole = confidence_html(
@@ -192,7 +192,7 @@ def _confidence(approval: RequestFacts) -> str:
     return f'<p class="kind">confidence</p>{whole}'
 
 
-def _run(approval: RequestFacts) -> str:
+def _run(approval: ApprovalRequest) -> str:
     from grace_kp.trace.html import items, steps_excerpt
 
     if not isinstance(approval.run, Mapping) or not items(approval.run.get("steps")):
@@ -201,7 +201,7 @@ def _run(approval: RequestFacts) -> str:
     return f"<details><summary>the run so far</summary>{steps}</details>"
 
 
-def _details(approval: RequestFacts) -> str:
+def _details(approval: ApprovalRequest) -> str:
     pairs = [
         ("id", approval.id), ("revision", str(approval.revision)), ("digest", approval.digest), ("key", approval.key or ""), ("run", approval.run_id or ""),
         ("user", approval.user or ""), ("domain", approval.domain), ("version", approval.version), ("origin", approval.origin),

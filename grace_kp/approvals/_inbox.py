@@ -1,30 +1,400 @@
-"""The inbox of a runtime: the desk of its store, and what gates need beside it."""
+"""The requests of one store with every verb on them, and the inbox in which the gates of a runtime file theirs.
+
+Each verb is one transaction, which holds the row, its entry in the chain and the use of a standing approval. Before a verb, the same transaction
+writes what is due: a deadline or use-by time that has passed, a claimant that is gone. That stays written even if the verb then fails. A verb that
+fails has changed nothing else.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._actor import Actor
-from grace_kp.approvals._delivery import Delivery
+from grace_kp.approvals._chain import append_view, was_viewed
+from grace_kp.approvals._decide import WantedEdit, approve, conclude, edit, withdraw
+from grace_kp.approvals._execution import Claim, claim, reconcile, release, restored, settle
+from grace_kp.approvals._filing import check_new, digest_of_key, file_request
+from grace_kp.approvals._lists import past_records, pending_records
+from grace_kp.approvals._people import Actor
+from grace_kp.approvals._record import WAITER, read_record
+from grace_kp.approvals._request import ENTITLING, ApprovalState
+from grace_kp.approvals._rights import Rights, vote_of
+from grace_kp.approvals._standing import all_standing
+from grace_kp.approvals._standing_use import end_by_id, grant
+from grace_kp.approvals._tables import RowQuery
+from grace_kp.approvals._transaction import Transactions, check_actor, is_due, write_due
+from grace_kp.approvals._webhooks import Delivery
+from grace_kp.errors import AlreadyDecided, ApprovalError, brief
+from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from grace_kp.approvals._desk import Desk
-    from grace_kp.approvals._secret import Secret
-    from grace_kp.approvals._tables import Tables
-    from grace_kp.approvals._watcher import Watcher
+    from grace_kp.approvals._execution import PolicyNow
+    from grace_kp.approvals._record import Approval, RequestRecord
+    from grace_kp.approvals._request import ApprovalRequest
+    from grace_kp.approvals._seal import Secret
+    from grace_kp.approvals._standing import Standing
+    from grace_kp.approvals._tables import Link, Tables
+    from grace_kp.approvals._transaction import Transaction
+    from grace_kp.approvals._watch import Watcher
     from grace_kp.approvals._webhooks import Webhook
+
+
+VERBS = ("approve", "reject", "respond", "skip", "retry", "withdraw")
+"""The verbs that `decide_all` applies."""
+
+
+class RequestStore:
+    """The verbs on the approvals of one store. It holds no state; any number of them, in any number of processes, share a store.
+
+    Args:
+        tables: the tables of the store.
+        groups: the groups of each person, by name.
+        secret: the key that sealed parameters are opened with and digests of edits are computed with; None without one.
+        clock: the wall clock, in seconds since the epoch.
+        on_event: called with the approval and the entry after each change is committed. What it raises is logged and has no other effect.
+    """
+
+    def __init__(
+        self,
+        tables: Tables,
+        *,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        secret: Secret | None = None,
+        clock: Callable[[], float] = time.time,
+        on_event: Callable[[Approval, Link], None] | None = None,
+    ) -> None:
+        self.tables, self.secret, self.clock = tables, secret, clock
+        self._transactions = Transactions(tables, Rights(groups), secret, clock, on_event)
+
+    def file(self, new: ApprovalRequest, unsealed: Mapping[str, Any] | None = None) -> Approval:
+        """Create a request, or return the one that answers the call already. The state of the approval decides what the gate does.
+
+        With a key, an open request of the key is joined. One that was done, or whose outcome is unknown, is returned as it is. `rejected` and
+        `skipped` hold for later calls of the key in the same run, `responded` for calls with the same arguments in the same run. After any
+        other end a new request is created, which lists the earlier ones in `earlier`. A refusal of a request with `waits="raise"` is also
+        returned to the first later call of any run, because nobody waited for it. A standing approval that covers the request approves it.
+
+        Args:
+            new: the request.
+            unsealed: its encoded arguments before sealing, where any are sealed. They are compared and never written.
+
+        Raises:
+            KeyReused: the key belongs to a request with other arguments that is open, may have happened, or was done.
+            ValueError: a setting that cannot be used.
+        """
+        check_new(new, unsealed, is_lasting=self.tables.lasting)
+        compared = new.encoded if unsealed is None else unsealed
+        return self._transactions.change(lambda tx: file_request(tx, new, compared))
+
+    def get(self, approval_id: str, *, viewer: Actor | None = None) -> Approval:
+        """Return an approval, after writing what is due to it.
+
+        Args:
+            approval_id: its id.
+            viewer: who is shown it; one entry of the chain per person and revision records that.
+
+        Raises:
+            UnknownApproval: there is none with this id.
+        """
+        record = read_record(self.tables, approval_id)
+        has_seen = viewer is None or was_viewed(self.tables, record.id, record.row.revision, viewer)
+        if has_seen and not is_due(record, self.clock(), self.tables):
+            return self._transactions.show(self.tables, record)
+        return self._transactions.change(lambda tx: _record_view(tx, approval_id, viewer))
+
+    def pending(
+        self,
+        action: str | None = None,
+        *,
+        limit: int = 100,
+        offset: int = 0,
+        group: str | None = None,
+        level: str | None = None,
+        decider: Actor | None = None,
+    ) -> list[Approval]:
+        """Return pending requests, by deadline and level.
+
+        Args:
+            action: only of actions that match this name or glob.
+            limit: at most this many.
+            offset: how many of those that match to leave out at the beginning.
+            group: only those that members of this group may decide.
+            level: only those at this level, such as `escalate`.
+            decider: only those that this person may decide and has not consented to.
+
+        Raises:
+            ValueError: there is no such level.
+        """
+        self._transactions.expire()
+        records = pending_records(
+            self.tables,
+            action,
+            group,
+            limit,
+            offset=offset,
+            level=None if level is None else InterventionLevel(level).severity,
+            is_wanted=None if decider is None else lambda record: self._awaits(record, decider),
+        )
+        return [self._transactions.show(self.tables, record) for record in records]
+
+    def history(
+        self,
+        *,
+        action: str | None = None,
+        by: str | None = None,
+        since: float | None = None,
+        states: Sequence[str] = (),
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Approval]:
+        """Return what is no longer pending, by last change, newest first.
+
+        Args:
+            action: only of actions that match this name or glob.
+            by: only what this person decided, voted for or closed.
+            since: only what changed at or after this time.
+            states: only in these states; all but `pending` where it is empty.
+            limit: at most this many.
+            offset: how many of those that match to leave out at the beginning.
+        """
+        self.sweep()
+        records = past_records(self.tables, action, since, by, limit, offset=offset, states=states)
+        return [self._transactions.show(self.tables, record) for record in records]
+
+    def reason_against(self, approval_id: str, actor: Actor) -> str:
+        """Return why a person may not decide a request; empty where groups and users of the runs allow it.
+
+        Raises:
+            UnknownApproval: there is none with this id.
+        """
+        return self._transactions.rights.reason_against(self.tables, read_record(self.tables, approval_id), actor)
+
+    def _awaits(self, record: RequestRecord, actor: Actor) -> bool:
+        rights, reads = self._transactions.rights, self.tables
+        return not rights.reason_against(reads, record, actor) and vote_of(reads, record, actor) is None
+
+    def approve(self, approval_id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:
+        """Consent to the arguments. With a quorum, this is one vote.
+
+        Without the digest that the person was shown, the arguments must be as the program asked, or this person must have viewed or made the edit.
+        The verbs of people raise `UnknownApproval`, `AlreadyDecided`, `NotEntitled` and `ChangedSinceShown`.
+        """
+        return self._transactions.change(lambda tx: approve(tx, approval_id, actor=actor, note=note, digest=digest))
+
+    def edit(
+        self,
+        approval_id: str,
+        changes: Mapping[str, object],
+        *,
+        actor: Actor,
+        note: str = "",
+        digest: str | None = None,
+        policy: PolicyNow | None = None,
+        is_encoded: bool = False,
+    ) -> Approval:
+        """Replace arguments and consent to the result. Votes for other arguments are dropped; the edit counts as its editor's vote.
+
+        Args:
+            approval_id: the approval.
+            changes: new values by parameter name.
+            actor: who edits.
+            note: a note.
+            digest: digest of the arguments that the person was shown.
+            policy: the policy now in force, where the caller knows it; the stricter of it and the recorded one holds from now on.
+            is_encoded: whether the values are encoded JSON, as in `Approval.encoded`, instead of Python values.
+
+        Raises:
+            EditRefused: the arguments do not fit, identify the operation, have no encoding, or are sealed and cannot be opened here.
+        """
+        wanted = WantedEdit(changes, is_encoded, policy)
+        return self._transactions.change(
+            lambda tx: edit(tx, approval_id, wanted, actor=actor, note=note, digest=digest)
+        )
+
+    def reject(self, approval_id: str, *, actor: Actor, reason: str = "", digest: str | None = None) -> Approval:
+        """Refuse the action. Standing approvals that cover the request end."""
+        return self._conclude(approval_id, "reject", actor, reason, digest)
+
+    def respond(self, approval_id: str, words: str, *, actor: Actor, digest: str | None = None) -> Approval:
+        """Answer with instructions for the agent; the action does not run."""
+        return self._conclude(approval_id, "respond", actor, words, digest)
+
+    def skip(self, approval_id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:
+        """Let the agent go on without the action."""
+        return self._conclude(approval_id, "skip", actor, note, digest)
+
+    def retry(self, approval_id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:
+        """Have the gate assess the call again."""
+        return self._conclude(approval_id, "retry", actor, note, digest)
+
+    def withdraw(self, approval_id: str, *, actor: Actor, reason: str = "") -> Approval:
+        """Cancel a request or a decision that nobody has claimed. Anybody may, because it only prevents."""
+        return self._transactions.change(lambda tx: withdraw(tx, approval_id, actor=actor, reason=reason))
+
+    def forbid(self, key: str, *, actor: Actor, reason: str) -> None:
+        """Cancel what was asked under a key and nobody has claimed, because the policy forbids the action now."""
+        states = (ApprovalState.PENDING, *sorted(ENTITLING))
+        for row in self.tables.rows(RowQuery(states=states, key=digest_of_key(key))):
+            with contextlib.suppress(AlreadyDecided):  # it was claimed or has ended meanwhile
+                self.withdraw(row.id, actor=actor, reason=reason)
+
+    def decide_all(
+        self, ids: Sequence[str], verb: str, *, actor: Actor, note: str = "", digests: Mapping[str, str] | None = None
+    ) -> dict[str, Approval | ApprovalError]:
+        """Apply a verb of `VERBS` to each of these approvals, one transaction each; return each approval or error, by id."""
+        if verb not in VERBS:
+            raise ApprovalError(f"the verb must be one of {', '.join(VERBS)}, not {brief(verb)}")
+        outcomes: dict[str, Approval | ApprovalError] = {}
+        for each in dict.fromkeys(ids):
+            digest = (digests or {}).get(each)
+            try:
+                if verb == "approve":
+                    outcomes[each] = self.approve(each, actor=actor, note=note, digest=digest)
+                elif verb == "withdraw":
+                    outcomes[each] = self.withdraw(each, actor=actor, reason=note)
+                else:
+                    outcomes[each] = self._conclude(each, verb, actor, note, digest)
+            except ApprovalError as error:
+                outcomes[each] = error
+        return outcomes
+
+    def claim(self, approval_id: str, *, digest: str, version: str, policy: PolicyNow, actor: Actor) -> Claim:
+        """Take the one right to run the action.
+
+        Args:
+            approval_id: the approval.
+            digest: digest of the arguments that will run.
+            version: version of the action that will run.
+            policy: the policy now in force. If it is stricter than the one that was decided under, the approval is cancelled.
+            actor: who runs it.
+
+        Raises:
+            AlreadyDecided: the state does not entitle; or the approval was cancelled now, because the policy is stricter or its standing
+                approval no longer holds. `.state` tells which.
+            ChangedSinceShown: the digest or the version differ.
+            UnknownApproval: there is none with this id.
+        """
+
+        def take(tx: Transaction) -> Claim:
+            token, record = claim(tx, approval_id, digest=digest, version=version, policy=policy, actor=actor)
+            return Claim(token, self._transactions.show(tx.writes, record))
+
+        return self._transactions.run(take)
+
+    def release(self, approval_id: str, token: str) -> Approval:
+        """Give a claim back before anything was done; the decision can be claimed again until its use-by time."""
+        return self._transactions.change(lambda tx: release(tx, approval_id, token))
+
+    def settle(
+        self,
+        approval_id: str,
+        token: str,
+        *,
+        state: str,
+        result: object = None,
+        has_result: bool = False,
+        error: str = "",
+    ) -> Approval:
+        """Report the outcome of a claimed action. Repeating a report changes nothing.
+
+        Args:
+            approval_id: the approval.
+            token: the token of the claim.
+            state: `done`, `failed` or `unknown`.
+            result: what the action returned; kept if it is JSON, at most 100 kB and free of recognised secrets.
+            has_result: whether `result` is one.
+            error: type of the exception that the action raised.
+
+        A report after a reconciliation is recorded in the chain and changes nothing.
+
+        Raises:
+            NotEntitled: the token is not that of the last claim.
+        """
+        return self._transactions.change(
+            lambda tx: settle(tx, approval_id, token, state=state, result=result, has_result=has_result, error=error)
+        )
+
+    def reconcile(
+        self, approval_id: str, *, actor: Actor, happened: bool, note: str = "", revision: int | None = None
+    ) -> Approval:
+        """State whether an action whose outcome is unknown has happened.
+
+        `happened=False` is refused while its claimant runs. Where nobody can know whether it runs, its lease must have expired. A process
+        that was only paused can still cause the effect afterwards. `revision` is what the person was shown: the digest does not tell two
+        executions of one action apart.
+
+        Raises:
+            AlreadyDecided: the outcome is known, nobody has started the action, or the claimant runs.
+            ChangedSinceShown: it has another revision.
+            NotEntitled: this person may not decide the request.
+        """
+        return self._transactions.change(
+            lambda tx: reconcile(tx, approval_id, actor=actor, happened=happened, note=note, revision=revision)
+        )
+
+    def leave(self, approval_id: str) -> None:
+        """Record that this process no longer waits."""
+        record, own = read_record(self.tables, approval_id), self.tables.hold()
+        with self.tables.transaction() as writes:
+            waiting = writes.document(WAITER, approval_id)
+            if (record.row.waiter if waiting is None else waiting.decode()) == own:
+                writes.put_document(WAITER, approval_id, b"")
+
+    def sweep(self) -> int:
+        """Write everything that is due: expiry, escalation, claimants that are gone. Return the number of changes."""
+        return self._transactions.expire() + self._transactions.lose()
+
+    def grant(self, standing: Standing, *, actor: Actor) -> Standing:
+        """Record a standing approval and return it with its id. Repeating a grant, until the same moment, changes nothing.
+
+        Raises:
+            ApprovalError: a constraint, a time or a number of uses that cannot be used.
+        """
+        check_actor(actor)
+        return self._transactions.run(lambda tx: grant(tx, standing, actor))
+
+    def standing(self, *, ended: bool = False) -> list[Standing]:
+        """Return the standing approvals that hold; with `ended`, also those that do not any more."""
+        now = self.clock()
+        found = all_standing(self.tables)
+        return [each for each in found if ended or (not each.ended and now < each.until and each.used < each.uses)]
+
+    def end_standing(self, standing_id: str, *, actor: Actor, reason: str = "") -> Standing:
+        """End a standing approval. What it approved and nobody claimed is cancelled."""
+        check_actor(actor)
+        return self._transactions.run(lambda tx: end_by_id(tx, standing_id, actor, reason))
+
+    def restored(self, *, actor: Actor) -> int:
+        """Mark everything approved, edited or claimed as unknown and end standing approvals, after the store was restored from a backup.
+
+        Return the number of approvals that were marked.
+        """
+        return self._transactions.run(lambda tx: restored(tx, actor))
+
+    def _conclude(self, approval_id: str, verb: str, actor: Actor, note: str, digest: str | None) -> Approval:
+        return self._transactions.change(
+            lambda tx: conclude(tx, approval_id, verb, actor=actor, note=note, digest=digest)
+        )
+
+
+def _record_view(tx: Transaction, approval_id: str, viewer: Actor | None) -> RequestRecord:
+    record = write_due(tx, tx.read(approval_id))
+    if viewer is not None:
+        check_actor(viewer)
+        append_view(tx.writes, record.row, at=record.at(tx.now), actor=viewer)
+    return record
 
 
 class Notifier:
     """The deliveries to the receivers of a runtime. They work in the background; a gate only wakes them."""
 
     def __init__(self, tables: Tables) -> None:
-        self._tables = tables
+        self.tables = tables
         self._lock = threading.Lock()
         self._deliveries: dict[str, Delivery] = {}
 
@@ -37,7 +407,7 @@ class Notifier:
         for receiver in receivers:
             with self._lock:
                 if receiver.id not in self._deliveries:
-                    self._deliveries[receiver.id] = Delivery(self._tables, receiver)
+                    self._deliveries[receiver.id] = Delivery(self.tables, receiver)
 
     def wake(self) -> None:
         """Have what is new delivered soon."""
@@ -54,17 +424,27 @@ class Notifier:
 class Inbox:
     """Where the gates of a runtime file their requests."""
 
-    desk: Desk
-    tables: Tables
+    requests: RequestStore
     watcher: Watcher
-    domain: str
-    """The domain of the runtime, which keys begin with."""
-    secret: Secret | None = None
-    """Seals parameters and turns digests into HMACs; None without a key."""
     notifier: Notifier
     """Tells receivers what happens."""
-    clock: Callable[[], float] = time.time
-    """The wall clock, in seconds since the epoch."""
+    domain: str
+    """The domain of the runtime, which keys begin with."""
+
+    @property
+    def tables(self) -> Tables:
+        """The tables that hold the requests."""
+        return self.requests.tables
+
+    @property
+    def secret(self) -> Secret | None:
+        """Seals parameters and turns digests into HMACs; None without a key."""
+        return self.requests.secret
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """The wall clock, in seconds since the epoch."""
+        return self.requests.clock
 
     @property
     def process(self) -> Actor:

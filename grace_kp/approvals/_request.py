@@ -1,208 +1,283 @@
-"""Requests: create one, join the open one of a key, or return the one that stands for it."""
+"""One request for approval: the one shape that it has from the gate to the inbox, to every page, and back to the gate.
+
+On its way a question to a person has these types, and no others:
+
+    InterventionRequest   what a reviewer in this process is asked; the gate makes it
+    ApprovalRequest       what a gate files in an inbox: the action, its kept arguments, and everything that people decide on
+    Row                   how the table holds it: columns that rows are found by, and the rest as JSON (`_tables`)
+    RequestRecord         a row with its parsed data, which verbs change inside of a transaction (`_record`)
+    Approval              what people and programs get back: the request with its state, votes, decision and outcome (`_record`)
+
+This module has no verbs and reads nothing. `_record` turns a request into a row and a row into an approval; `_words` and `_html` put it into words.
+
+The states of a request and the only changes between them. Nothing else in this library states which state may follow which.
+
+    pending ──┬─ approve ──> approved ──┬─ claim ──> claimed ──┬─ the action returned ──────────> done
+              ├─ edit ─────> edited ────┤                      ├─ the action raised ────────────> failed
+              │                         │                      ├─ nobody knows ─────────────────> unknown
+              │                         │                      └─ paused before it did anything > approved
+              │                         ├─ unused in time ──> expired
+              │                         └─ withdraw, or a stricter policy in force ──> cancelled
+              ├─ reject ───> rejected
+              ├─ respond ──> responded
+              ├─ skip ─────> skipped
+              ├─ retry ────> retried
+              ├─ the deadline has passed ──> expired, or skipped where the reviewer says so
+              └─ withdraw, or the caller gives up ──> cancelled
+
+    unknown ──┬─ late report by its claimant ──> done | failed
+              └─ reconcile ────────────────────> done | not_done
+
+    approved, edited, claimed ── the store was restored from a backup ──> unknown
+
+The last line is written only by `RequestStore.restored`: what was decided before the backup may have been carried out after it.
+Only a claim entitles to run. `failed` means that the action raised, not that nothing happened. A state without a way out is final.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import math
-from dataclasses import replace
+import secrets
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._actor import Actor
-from grace_kp.approvals._due import ESCALATE
-from grace_kp.approvals._join import MAX_EARLIER, WITHOUT_EFFECT, joined, refused
-from grace_kp.approvals._notes import clean_json
-from grace_kp.approvals._record import Record, record_of
-from grace_kp.approvals._seal import sealed_texts, secret_parameters, unopened, without_texts
-from grace_kp.approvals._standing_use import matching, opened_for
-from grace_kp.approvals._states import ApprovalState
-from grace_kp.approvals._tables import Row, RowQuery
-from grace_kp.approvals._votes import voted
-from grace_kp.levels import InterventionLevel
-from grace_kp.trace import redact_text
+from grace_kp.levels import InterventionAction
 
 if TYPE_CHECKING:
-    from grace_kp.approvals._new_request import NewRequest
-    from grace_kp.approvals._turn import Turn
+    from collections.abc import Mapping
+
+    from grace_kp.approvals._people import Actor
+
+
+class ApprovalState(StrEnum):
+    """Where a request for approval stands."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    EDITED = "edited"
+    REJECTED = "rejected"
+    RESPONDED = "responded"
+    SKIPPED = "skipped"
+    RETRIED = "retried"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    CLAIMED = "claimed"
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    NOT_DONE = "not_done"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the action may still run under this approval, or may be running."""
+        return self in OPEN
+
+    @property
+    def may_have_run(self) -> bool:
+        """Whether the action was begun and nobody has established that nothing happened."""
+        return self in {self.CLAIMED, self.DONE, self.FAILED, self.UNKNOWN}
+
 
 _S = ApprovalState
+_DECIDED = (_S.APPROVED, _S.EDITED, _S.REJECTED, _S.RESPONDED, _S.SKIPPED, _S.RETRIED)
+OPEN = frozenset({_S.PENDING, _S.APPROVED, _S.EDITED, _S.CLAIMED})
+ENTITLING = frozenset({_S.APPROVED, _S.EDITED})
+"""States from which an action may be claimed."""
+FOLLOWING: Mapping[ApprovalState, frozenset[ApprovalState]] = MappingProxyType(
+    {
+        _S.PENDING: frozenset({*_DECIDED, _S.EXPIRED, _S.CANCELLED}),
+        _S.APPROVED: frozenset({_S.CLAIMED, _S.EXPIRED, _S.CANCELLED, _S.UNKNOWN}),
+        _S.EDITED: frozenset({_S.CLAIMED, _S.EXPIRED, _S.CANCELLED, _S.UNKNOWN}),
+        _S.CLAIMED: frozenset({_S.DONE, _S.FAILED, _S.UNKNOWN, _S.APPROVED}),
+        _S.UNKNOWN: frozenset({_S.DONE, _S.FAILED, _S.NOT_DONE}),
+        **{state: frozenset() for state in (*_DECIDED[2:], _S.EXPIRED, _S.CANCELLED, _S.DONE, _S.FAILED, _S.NOT_DONE)},
+    }
+)
+"""The states that may follow each state."""
+RESPONSES: Mapping[ApprovalState, InterventionAction] = MappingProxyType(
+    {
+        _S.APPROVED: InterventionAction.PROCEED,
+        _S.EDITED: InterventionAction.MODIFY,
+        _S.REJECTED: InterventionAction.CANCEL,
+        _S.RESPONDED: InterventionAction.INPUT,
+        _S.SKIPPED: InterventionAction.SKIP,
+        _S.RETRIED: InterventionAction.RETRY,
+    }
+)
+"""The response that a gate takes each decision for."""
 
 
-def check_new(new: NewRequest, *, is_lasting: bool) -> None:
-    """Refuse settings that cannot be used, and secrets in the clear.
+def may_follow(state: ApprovalState, after: ApprovalState) -> bool:
+    """Return whether `after` may follow `state`."""
+    return after in FOLLOWING[state]
 
-    Raises:
-        ValueError: with the setting and what is allowed.
+
+_NOT_IN_JSON = ("asked_encoded", "deadline_seconds", "use_within_seconds", "encoded")
+
+
+def new_approval_id() -> str:
+    """Return an id that no other approval has."""
+    return f"ap-{secrets.token_hex(8)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vote:
+    """One person's consent to one digest."""
+
+    actor: Actor
+    at: float
+    digest: str
+    counts: bool = True
+    """False where the quorum counts authenticated people only and this name was only stated."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """How a request was decided or closed."""
+
+    state: ApprovalState
+    actor: Actor
+    at: float
+    note: str = ""
+    """The note, reason or words of the person; or why it was closed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """The one execution that a decision entitled to."""
+
+    at: float
+    process: str
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The outcome of the execution, as its claimant or a reconciliation states it."""
+
+    state: ApprovalState
+    at: float
+    actor: Actor
+    has_result: bool = False
+    result: Any = None
+    error: str = ""
+    """Type of the exception that the action raised."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """An earlier request with the same key that did not lead to the action, or failed."""
+
+    id: str
+    state: ApprovalState
+    at: float
+    by: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequest:
+    """The fields of a request and of its `Approval`. A gate sets those that it asks with; the others follow from what people and programs do.
+
+    Texts are redacted before they are stored.
     """
-    InterventionLevel(new.level)
-    for name, seconds in (("deadline", new.deadline_seconds), ("use_within", new.use_within_seconds)):
-        if seconds is not None and not (math.isfinite(seconds) and seconds >= 0):
-            raise ValueError(f"{name} must be 0 or more seconds, or None, not {seconds!r}")
-    action = new.on_deadline
-    if action not in {"cancel", "skip"} and not (action.startswith(ESCALATE) and action.removeprefix(ESCALATE).strip()):
-        raise ValueError(f"on_deadline must be cancel, skip or escalate:GROUP, not {action!r:.60}")
-    if type(new.quorum) is not int or new.quorum < 1:
-        raise ValueError(f"quorum must be a whole number of 1 or more, not {new.quorum!r:.60}")
-    if new.identity not in {"authenticated", "stated"}:
-        raise ValueError(f"identity must be authenticated or stated, not {new.identity!r:.60}")
-    groups: object = new.groups
-    if isinstance(groups, str):
-        raise ValueError(f"groups must be a list of names, not the text {groups!r:.60}")
-    open_names = set(new.key_fields) & set(new.sealed)
-    if open_names:
-        raise ValueError(f"a key is kept in the clear, and {', '.join(sorted(open_names))} must not be")
-    closed = unopened(new.stored)
-    missing = sorted(set(new.sealed) - set(closed))
-    if missing:
-        raise ValueError(f"{', '.join(missing)} is to be kept sealed, and `stored` holds it in the clear")
-    if is_lasting:
-        shown = {name: value for name, value in new.stored.items() if name not in closed}
-        for name in secret_parameters(shown):
-            raise ValueError(f"{name} holds a secret, which must not reach the disk in the clear")
-        names = {"key": [new.key or ""], "action": [new.action], "domain": [new.domain], "groups": new.groups}
-        for name, text in ((name, text) for name, texts in names.items() for text in texts):
-            if redact_text(text, identifiers=False) != text:
-                raise ValueError(f"{name} holds a secret, which must not reach the disk in the clear")
 
+    id: str = field(default_factory=new_approval_id)
+    """Id of the approval. Values are sealed for it, so that it exists before the request is filed."""
+    state: ApprovalState = ApprovalState.PENDING
+    revision: int = 1
+    action: str
+    version: str
+    """Version of the action: the declared one, or a hash of its signature."""
+    domain: str
+    digest: str
+    """Digest of the arguments that are decided on now; it changes with an edit. A verb with the digest that was shown fails after a change."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """What would run, by parameter name, decoded. Sealed values that cannot be opened here are `SEALED` objects, which print as `[SEALED]`."""
+    operation: str = ""
+    """What the idempotency key of the action is derived from: store, key, arguments and the number of failed attempts; without a key, the id."""
+    asked: Mapping[str, Any] | None = None
+    """The arguments before an edit; None without one."""
+    asked_encoded: Mapping[str, Any] | None = None
+    """`asked` as it is kept."""
+    asked_digest: str = ""
+    """Digest of the arguments that the program asked about; `digest` where nothing was edited."""
+    encoded: Mapping[str, Any] = field(default_factory=dict)
+    """The arguments as they are kept: canonical JSON with type tags, sealed values in place of secrets."""
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    """JSON schema of the parameters that an edit is checked with, as far as their types are known."""
+    not_covered: tuple[str, ...] = ()
+    """Parameters that the digest leaves out; they may differ between request and execution."""
+    sealed: tuple[str, ...] = ()
+    """Parameters that are kept encrypted."""
+    unencoded: tuple[str, ...] = ()
+    """Parameters that only the waiting process holds, because they have no encoding; nobody else can carry the action out."""
+    key: str | None = None
+    """What identifies the operation, as canonical JSON: domain, action and the named fields. Requests are joined by its digest."""
+    key_fields: tuple[str, ...] = ()
+    """Parameters that the key is made of; an edit cannot change them."""
+    level: str = "confirm"
+    score: float | None = None
+    """The confidence; None where it could not be computed."""
+    breakdown: Mapping[str, float | None] = field(default_factory=dict)
+    """Parts of the confidence; None for those that were not evaluated."""
+    penalties: tuple[str, ...] = ()
+    reason: str = ""
+    gaps: tuple[str, ...] = ()
+    """Why evidence is missing or cannot be used."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What else the decision rests on: profile, shadow, mismatches."""
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    """Policy and thresholds at the time of the request, with their version."""
+    run_id: str | None = None
+    objective: str | None = None
+    user: str | None = None
+    """The user of the run, who may not decide where a group or a quorum above 1 is required."""
+    run: Mapping[str, Any] | None = None
+    """The trace of the run up to the request, redacted; None outside of a run, or once its contents are deleted."""
+    created_at: float = 0.0
+    deadline_seconds: float | None = None
+    """Seconds until the request is due; None for never."""
+    deadline: float | None = None
+    """Seconds since the epoch until which it can be decided."""
+    use_within_seconds: float | None = None
+    """Seconds after a decision within which the action must be claimed; None for ever."""
+    use_by: float | None = None
+    """Until when an approved action must be claimed."""
+    on_deadline: str = "cancel"
+    """`cancel`, `skip` or `escalate:GROUP`."""
+    groups: tuple[str, ...] = ()
+    """Groups whose members may decide; empty for anybody."""
+    quorum: int = 1
+    identity: str = "authenticated"
+    """Which names a quorum above 1 counts: `authenticated` or `stated`."""
+    votes: tuple[Vote, ...] = ()
+    decision: Decided | None = None
+    claim: Claimed | None = None
+    outcome: Ended | None = None
+    earlier: tuple[Earlier, ...] = ()
+    standing: str | None = None
+    """The standing approval that approved it."""
+    origin: str = "gate"
+    """`gate`, or the framework whose interrupt it is."""
+    waits: str = "wait"
+    """`wait`, `raise`, `hand_over`, or `interrupt` for an interrupt of a graph. With `wait`, the process that files it is recorded as waiting."""
+    is_awaited: bool | None = None
+    """Whether a live process waits for the decision; None where that cannot be known."""
+    same: int = 1
+    """Number of pending requests with this digest, this one included."""
+    deleted: bool = False
+    """Whether retention has deleted the contents."""
+    note: Mapping[str, Any] = field(default_factory=dict)
+    """What a framework needs to carry the action on."""
 
-def digest_of_key(key: str) -> str:
-    """Return what requests of a key are found by."""
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def request(turn: Turn, new: NewRequest) -> Record:
-    """Return the record that stands for a call, creating one where there is none.
-
-    Raises:
-        KeyReused: the key belongs to a request with other arguments that is open, may have happened, or was done.
-    """
-    new = replace(new, user=None if new.user is None else redact_text(new.user, identifiers=False))
-    key = None if new.key is None else digest_of_key(new.key)
-    if key is not None:
-        found = joined(turn, key, new) or refused(turn, key, new)
-        if found is not None:
-            return found
-    return _created(turn, new, key)
-
-
-def _created(turn: Turn, new: NewRequest, key: str | None) -> Record:
-    seq, now = turn.next_seq, turn.now
-    row = Row(
-        id=new.id,
-        state=_S.PENDING.value,
-        action=new.action,
-        domain=new.domain,
-        key=key,
-        digest=new.digest,
-        run_id=new.run_id,
-        level=InterventionLevel(new.level).severity,
-        deadline=None,
-        created=now,
-        changed=now,
-        revision=1,
-    )
-    data = {**_fixed(new), **_moving(turn, new), "request": seq, "earlier": _earlier(turn, key)}
-    data["attempt"] = _attempt(turn, key)
-    contents = {"arguments": dict(new.stored), "schema": dict(new.schema), "key": new.key, **_words(new)}
-    actor = Actor.here("gate", channel="gate")
-    facts = {"level": new.level, "quorum": new.quorum, "groups": list(new.groups), "run": new.run_id}
-    record = turn.write(None, Record(row, data).changed(), "requested", actor=actor, facts=facts, contents=contents)
-    return _approved_by_standing(turn, record)
-
-
-def _words(new: NewRequest) -> dict[str, Any]:
-    """What explains the request, without secrets and without what is sealed."""
-    words = {
-        "reason": new.reason,
-        "gaps": list(new.gaps),
-        "facts": dict(new.facts),
-        "objective": new.objective,
-        "run": None if new.run is None else dict(new.run),
-        "note": dict(new.note),
-    }
-    return _cleaned(new, words)
-
-
-def _cleaned(new: NewRequest, words: dict[str, Any]) -> dict[str, Any]:
-    cleaned: dict[str, Any] = without_texts(clean_json(words), sealed_texts(new.encoded, new.sealed))
-    return cleaned
-
-
-def _fixed(new: NewRequest) -> dict[str, Any]:
-    """What stays as the program asked it."""
-    return {
-        "version": new.version,
-        "asked_digest": new.digest,
-        "asked_groups": list(new.groups),
-        **{name: list(getattr(new, name)) for name in ("not_covered", "sealed", "unencoded", "key_fields")},
-        **{
-            name: getattr(new, name)
-            for name in ("user", "deadline_seconds", "on_deadline", "identity", "origin", "waits")
-        },
-        **_cleaned(new, {name: getattr(new, name) for name in ("score", "breakdown", "penalties", "policy")}),
-        "use_within": new.use_within_seconds,
-    }
-
-
-def _moving(turn: Turn, new: NewRequest) -> dict[str, Any]:
-    """What later revisions may change."""
-    return {
-        "level": new.level,
-        "groups": list(new.groups),
-        "quorum": new.quorum,
-        "deadline": None if new.deadline_seconds is None else turn.now + new.deadline_seconds,
-        "use_by": None,
-        "escalated": False,
-        "votes": [],
-        "edit": None,
-        "edited": None,
-        "editor": None,
-        "edited_from": None,
-        "decision": None,
-        "claim": None,
-        "token": None,
-        "outcome": None,
-        "late": None,
-        "standing": None,
-        "runs": [new.run_id],
-        "users": [],
-        "received": False,
-        "waiter": turn.office.tables.hold() if new.waits == "wait" else None,
-    }
-
-
-def _earlier(turn: Turn, key: str | None) -> list[dict[str, Any]]:
-    if key is None:
-        return []
-    rows = turn.writes.rows(RowQuery(states=WITHOUT_EFFECT, key=key, order="newest", limit=MAX_EARLIER))
-    return [_as_earlier(record_of(row)) for row in rows]
-
-
-def _attempt(turn: Turn, key: str | None) -> dict[str, Any]:
-    """Return what, beside key and arguments, tells an attempt from those that the receiving service must take for the same one.
-
-    An execution that was reconciled as not done, or that a restored backup has lost, may have had its effect all the same. A new attempt after
-    a failure is another one: a service may answer its key with the same failure for ever.
-    """
-    failed = 0 if key is None else turn.writes.count(RowQuery(states=(_S.FAILED,), key=key))
-    return {"store": turn.office.tables.identity, "failed": failed}
-
-
-def _as_earlier(record: Record) -> dict[str, Any]:
-    ending = record.data["outcome"] or record.data["decision"] or {}
-    return {
-        "id": record.id,
-        "state": record.state.value,
-        "at": ending.get("at", record.row.changed),
-        "by": ending.get("actor", {}).get("name", ""),
-        "seq": ending.get("seq"),
-    }
-
-
-def _approved_by_standing(turn: Turn, record: Record) -> Record:
-    standing = matching(turn, record)
-    if standing is None or standing.granted_by is None:
-        return record
-    actor = Actor.from_dict({**standing.granted_by.to_dict(), "channel": "standing"})
-    opened_for(turn, standing, record.id)
-    after = record.changed(standing=standing.id)
-    return voted(turn, record, after, actor, verb="approve", note=standing.note, facts={"standing": standing.id})
+    def to_dict(self) -> dict[str, Any]:
+        """Return the approval as JSON; arguments in their encoded form, with sealed ones sealed."""
+        # Decoded arguments may not be JSON, and sealed ones are open in them.
+        document = asdict(replace(self, arguments={}, asked=None))
+        document["arguments"], document["asked"] = document["encoded"], document["asked_encoded"]
+        left_out = _NOT_IN_JSON if self.asked_encoded is not None else (*_NOT_IN_JSON, "asked")
+        return {name: value for name, value in document.items() if name not in left_out}

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._account import reason_without_account
-from grace_kp.approvals._actor import Actor, person
+from grace_kp.approvals._people import Actor, person, reason_without_account
 from grace_kp.errors import NotEntitled
 from grace_kp.pages import printable
 from grace_kp.trace import redact_text
@@ -17,11 +16,11 @@ from grace_kp.trace import redact_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from grace_kp.approvals._record import Record
+    from grace_kp.approvals._record import RequestRecord
     from grace_kp.approvals._tables import Reads
 
 
-def users_of(record: Record) -> set[str]:
+def users_of(record: RequestRecord) -> set[str]:
     """Return the people whom the runs act for that ask: the one that asked first, and those that joined it."""
     return {person(user) for user in (record.data["user"], *record.data["users"]) if user}
 
@@ -43,7 +42,7 @@ class Rights:
             redact_text(name, identifiers=False): frozenset(member_of) for name, member_of in (groups or {}).items()
         }
 
-    def check(self, reads: Reads, record: Record, actor: Actor) -> None:
+    def check(self, reads: Reads, record: RequestRecord, actor: Actor) -> None:
         """Refuse a person who may not decide a request.
 
         Raises:
@@ -53,11 +52,11 @@ class Rights:
         if reason:
             raise NotEntitled(f"{printable(actor.name)} may not decide {record.id}: {reason}", approval_id=record.id)
 
-    def counts(self, record: Record, actor: Actor) -> bool:
+    def counts(self, record: RequestRecord, actor: Actor) -> bool:
         """Return whether a vote counts. A quorum above 1 counts authenticated people only, unless it accepts stated names."""
         return bool(record.data["quorum"] == 1 or record.data["identity"] == "stated" or actor.authenticated)
 
-    def votes_for(self, reads: Reads, record: Record, votes: Sequence[Mapping[str, Any]], digest: str) -> int:
+    def votes_for(self, reads: Reads, record: RequestRecord, votes: Sequence[Mapping[str, Any]], digest: str) -> int:
         """Return how many distinct people have a counting vote for a digest and may still decide."""
         people = {
             person(vote["actor"]["name"])
@@ -68,7 +67,7 @@ class Rights:
         }
         return len(people)
 
-    def reason_against(self, reads: Reads, record: Record, actor: Actor) -> str:
+    def reason_against(self, reads: Reads, record: RequestRecord, actor: Actor) -> str:
         """Return why a person may not decide a request; empty where nothing is against it."""
         quorum, groups = record.data["quorum"], record.groups
         if groups and not self._groups.get(actor.name, frozenset()).intersection(groups):
@@ -77,3 +76,11 @@ class Rights:
         if (groups or quorum > 1) and person(actor.name) in users_of(record):
             return "the run acts for this person, and somebody else must decide"
         return reason_without_account(reads, actor)
+
+
+def vote_of(reads: Reads, record: RequestRecord, actor: Actor) -> Mapping[str, Any] | None:
+    """Return the vote of a person for the arguments that are decided on now; None if there is none, or if it no longer counts."""
+    for vote in record.data["votes"]:
+        if vote["digest"] == record.row.digest and person(vote["actor"]["name"]) == person(actor.name):
+            return None if reason_without_account(reads, Actor.from_dict(vote["actor"])) else vote
+    return None

@@ -11,7 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._canonical import canonical
+from grace_kp.approvals._arguments import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

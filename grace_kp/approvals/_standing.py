@@ -1,19 +1,91 @@
-"""Standing approvals: consent in advance to calls of one action whose every parameter is constrained."""
+"""Standing approvals: consent in advance to calls of one action whose every parameter is constrained.
+
+A constraint is an exact value, a list, a numeric range, or explicitly any value. `_standing_use` grants, uses and ends standing approvals.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass, field, replace
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._actor import Actor
-from grace_kp.approvals._constraint import FORMS, is_inside, problem_with
+from grace_kp.approvals._arguments import MAX_DEPTH, canonical
+from grace_kp.approvals._people import Actor
 from grace_kp.errors import ApprovalError, brief
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from grace_kp.approvals._tables import Reads, Writes
+
+
+FORMS = '{"is": value}, {"in": [values]}, {"from": low, "to": high} or {"any": true}'
+
+
+def problem_with(constraint: object) -> str:
+    """Return what is wrong with a constraint; empty where nothing is."""
+    if not isinstance(constraint, dict) or not constraint:
+        return "is missing"
+    names = set(constraint)
+    if names == {"any"}:
+        return "" if constraint["any"] is True else "must be true where it is `any`"
+    if names == {"is"} or names == {"in"}:
+        values = [constraint["is"]] if "is" in names else constraint["in"]
+        if not isinstance(values, list) or not values:
+            return "must list at least one value"
+        if _is_deep(values):
+            return "holds a value that is nested too deeply"
+        try:
+            canonical(values)
+        except (ValueError, TypeError) as error:
+            return f"holds a value that is no encoded JSON ({error})"
+        return ""
+    if names <= {"from", "to"}:
+        bounds = {name: _number(bound) for name, bound in constraint.items()}
+        if None in bounds.values():
+            return "must have numbers as bounds"
+        low, high = bounds.get("from"), bounds.get("to")
+        return "has a lower bound above the upper one" if low is not None and high is not None and low > high else ""
+    return f"has unknown fields: {', '.join(sorted(map(repr, names)))}"
+
+
+def is_inside(value: object, constraint: Mapping[str, Any]) -> bool:
+    """Return whether an encoded value is inside of a constraint."""
+    if constraint.get("any") is True:
+        return True
+    if "is" in constraint or "in" in constraint:
+        values = [constraint["is"]] if "is" in constraint else constraint["in"]
+        return canonical(value) in {canonical(each) for each in values}
+    number = _number(value)
+    if number is None:
+        return False
+    low, high = (_number(constraint[bound]) if bound in constraint else None for bound in ("from", "to"))
+    return (low is None or low <= number) and (high is None or number <= high)
+
+
+def _is_deep(value: object) -> bool:
+    """Return whether more containers stand inside of each other than in any encoded argument: three in each dict that becomes a `$dict`."""
+    level = [value]
+    for _ in range(3 * MAX_DEPTH + 3):
+        lists = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level = [child for each in lists for child in each]
+    return bool(level)
+
+
+def _number(value: object) -> Decimal | None:
+    """Return an encoded number exactly; None for everything else, also for truth values, NaN and infinity."""
+    if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in {"$int", "$decimal", "$float"}:
+        value = next(iter(value.values()))
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = Decimal(value)  # type: ignore[arg-type]
+    except (InvalidOperation, ValueError, TypeError):
+        return None
+    return number if number.is_finite() and math.isfinite(number) else None
+
 
 DOCUMENT = "standing"
 """Kind of the documents that hold standing approvals."""
@@ -44,9 +116,9 @@ class Standing:
     """Version of the action that it is limited to; None for every version."""
     note: str = ""
     id: str = ""
-    """Set by `Desk.grant`."""
+    """Set by `RequestStore.grant`."""
     granted_by: Actor | None = None
-    """Set by `Desk.grant`."""
+    """Set by `RequestStore.grant`."""
     granted_at: float = 0.0
     used: int = 0
     """Number of claims so far."""
@@ -128,7 +200,7 @@ def put_standing(writes: Writes, standing: Standing) -> None:
     writes.put_document(DOCUMENT, standing.id, json.dumps(document, separators=(",", ":")).encode())
 
 
-def note_left(writes: Writes, standing_id: str, approval_id: str) -> None:
+def free_reserved(writes: Writes, standing_id: str, approval_id: str) -> None:
     """Take an approval that was claimed or has ended off those that a standing approval keeps open."""
     standing = read_standing(writes, standing_id)
     if approval_id in standing.open:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from grace_kp.approvals._canonical import NoEncoding, encode_value
-from grace_kp.approvals._models import qualified_name
+from grace_kp.approvals._arguments import NoEncoding, encode_value, qualified_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,21 +1,26 @@
 """A request for approval in words: its state, who may decide, what follows, how long there is. Terminals and web pages state the same.
 
 Texts of people and agents stand in these sentences as they are. Whoever displays them makes control and bidirectional characters visible.
+
+`seconds_of` reads durations as people write them: seconds, or a string such as `90s`, `30m`, `4h`, `2d`, `1w`.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.pages import printable
 
 if TYPE_CHECKING:
-    from grace_kp.approvals._actor import Actor
-    from grace_kp.approvals._facts import RequestFacts
+    from grace_kp.approvals._people import Actor
+    from grace_kp.approvals._request import ApprovalRequest
     from grace_kp.approvals._standing import Standing
     from grace_kp.approvals._verify import Verification
+
 
 NOT_COVERED = "not covered by the decision: it may be another value when the action runs"
 SEALED_REMARK = "sealed: it is kept encrypted"
@@ -23,7 +28,7 @@ KEY_FIELD = "identifies the operation: an edit cannot change it"
 DELETED = "retention has deleted the contents"
 
 
-def remarks_of(approval: RequestFacts) -> dict[str, str]:
+def remarks_of(approval: ApprovalRequest) -> dict[str, str]:
     """Return what else is to be known of an argument, by parameter name."""
     remarks: dict[str, list[str]] = {}
     for names, remark in (
@@ -39,7 +44,7 @@ def remarks_of(approval: RequestFacts) -> dict[str, str]:
     return {name: "; ".join(found) for name, found in remarks.items()}
 
 
-def unheld_text(approval: RequestFacts) -> str:
+def unheld_text(approval: ApprovalRequest) -> str:
     """Return why arguments are not shown at all; empty where all are."""
     if approval.deleted:
         return DELETED
@@ -48,12 +53,12 @@ def unheld_text(approval: RequestFacts) -> str:
     return f"{', '.join(approval.unencoded)}: only the waiting process holds the object, which has no form that can be stored or shown"
 
 
-def consents(approval: RequestFacts) -> int:
+def consents(approval: ApprovalRequest) -> int:
     """Return the number of votes that count."""
     return sum(vote.counts and vote.digest == approval.digest for vote in approval.votes)
 
 
-def rule_text(approval: RequestFacts) -> str:
+def rule_text(approval: ApprovalRequest) -> str:
     """Return who may decide, how many must, and how many have."""
     who = f"members of {' or '.join(approval.groups)}" if approval.groups else "anybody"
     if approval.quorum > 1:
@@ -64,7 +69,7 @@ def rule_text(approval: RequestFacts) -> str:
     return who
 
 
-def process_text(approval: RequestFacts) -> str:
+def process_text(approval: ApprovalRequest) -> str:
     """Return in a sentence what happens with a decision, as far as the process that asked is concerned."""
     match approval.waits:
         case "raise":
@@ -81,7 +86,7 @@ def process_text(approval: RequestFacts) -> str:
             }[approval.is_awaited]
 
 
-def deadline_text(approval: RequestFacts) -> str:
+def deadline_text(approval: ApprovalRequest) -> str:
     """Return what happens when nobody decides in time."""
     kind, _, group = approval.on_deadline.partition(":")
     match kind:
@@ -152,3 +157,35 @@ def json_text(value: object, *, indent: int | None = None) -> str:
     """Return JSON in which characters that are obeyed or hidden are written as escapes of JSON, so that nothing is lost."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
     return printable(text, keep="\n", replace=lambda character: json.dumps(character)[1:-1])
+
+
+LONGEST = 366 * 86_400 * 10
+"""Seconds in ten years, the longest duration."""
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_PART = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
+_WHOLE = re.compile(r"(?:\d+(?:\.\d+)?[smhdw])+", re.ASCII)
+
+
+def seconds_of(name: str, value: object) -> float:
+    """Return a duration in seconds.
+
+    Args:
+        name: what the message calls the value.
+        value: seconds, or a text of numbers with the units s, m, h, d or w, from the largest to the smallest: `1h30m`.
+
+    Raises:
+        ValueError: it is neither, is not above 0, or is longer than ten years.
+    """
+    seconds = math.nan
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = float(value) if abs(value) < LONGEST * 2 else math.inf
+    elif isinstance(value, str) and _WHOLE.fullmatch(value):
+        parts = _PART.findall(value)
+        sizes = [_UNITS[unit] for _, unit in parts]
+        if sizes == sorted(set(sizes), reverse=True):
+            seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if not 0 < seconds <= LONGEST:
+        raise ValueError(
+            f"{name} must be a number of seconds above 0, or a text such as 90s, 30m, 4h or 1h30m, of at most ten years; not {value!r:.60}"
+        )
+    return seconds

@@ -16,7 +16,7 @@ from grace_kp.errors import GraceError, UnknownApproval
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from grace_kp.approvals import Actor, Desk, Secret, Tables
+    from grace_kp.approvals import Actor, RequestStore, Secret, Tables
     from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
 
@@ -177,7 +177,7 @@ class CommandInbox:
 
     store: Store
     tables: Tables
-    verbs: Desk
+    verbs: RequestStore
     secret: Secret | None
 
     def find(self, wanted: str) -> str:
@@ -210,7 +210,7 @@ def open_inbox(url: str | None) -> Iterator[CommandInbox]:
     Raises:
         GraceError: the store does not exist, or keeps no approvals.
     """
-    from grace_kp.approvals import Desk, Secret
+    from grace_kp.approvals import RequestStore, Secret
     from grace_kp.settings import Settings
 
     store = open_chosen_store(url, must_exist=True)
@@ -219,7 +219,7 @@ def open_inbox(url: str | None) -> Iterator[CommandInbox]:
         if tables is None:
             raise GraceError(f"this store keeps no approvals; use a SQLite store, {CHOOSE}")
         secret = Secret.load()
-        yield CommandInbox(store, tables, Desk(tables, groups=Settings.load().reviewers, secret=secret), secret)
+        yield CommandInbox(store, tables, RequestStore(tables, groups=Settings.load().reviewers, secret=secret), secret)
     finally:
         store.close()
 

@@ -46,13 +46,13 @@ def filed(
         case.inquiry = inquiry
         state_approval(case, inquiry.approval, reviewer.waits)
         if inquiry.approval.state in {ApprovalState.PENDING, ApprovalState.CLAIMED}:
-            yield from _waited(case, request, reviewer, inquiry)
+            yield from _wait_for_decision(case, request, reviewer, inquiry)
             state_approval(case, inquiry.approval, reviewer.waits)
         if not inquiry.must_file_again():
             return inquiry
 
 
-def _waited(
+def _wait_for_decision(
     case: Case, request: InterventionRequest, reviewer: InboxReviewer, inquiry: Inquiry
 ) -> Generator[Step, Any, None]:
     is_pending = inquiry.approval.state is ApprovalState.PENDING
@@ -97,7 +97,7 @@ def performed(case: Case, request: InterventionRequest, answer: object) -> None:
 def response_from(
     case: Case, request: InterventionRequest, inquiry: Inquiry
 ) -> Generator[Step, Any, InterventionResponse]:
-    """Return what was decided as the response of a reviewer.
+    """Return the decision as the response of a reviewer.
 
     Raises:
         ActionTimedOut: nobody decided in time.

@@ -1,21 +1,36 @@
-"""One question of a gate in the inbox: it is filed, waited for, claimed and settled there.
+"""The request of one call in the inbox: it is made of the call, filed, waited for, claimed and settled.
 
-For the engine it stands in the place of an entry in the ledger, so that claim, run and outcome have one place, `_execution`. The claim is
-taken for what is about to run, under the policy that is in force then, and nothing else entitles to run.
+The arguments of the call are encoded, digested and sealed first. For the engine an `Inquiry` takes the place of an entry in the ledger, so that claim,
+run and outcome have one place, `_execution`. The claim is taken for the arguments that are about to run, under the policy that is in force then, and
+nothing else entitles to run.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals import Actor, ApprovalState, canonical, decode, digest, has_digest, opened_arguments
+from grace_kp.approvals import (
+    Actor,
+    ApprovalRequest,
+    ApprovalState,
+    PolicyNow,
+    SealNeeded,
+    canonical,
+    decode,
+    digest,
+    encode,
+    has_digest,
+    new_approval_id,
+    opened_arguments,
+    sealed_arguments,
+)
 from grace_kp.background import to_thread
 from grace_kp.errors import ActionCancelled, AlreadyDecided, ApprovalError, ChangedSinceShown, StoreError
 from grace_kp.gating._decision import Basis
-from grace_kp.gating._filing import Encoded, new_request, policy_now
 from grace_kp.gating._hidden import unseen_problem
 from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun, can_be_kept, running_operations
 from grace_kp.gating.reviewers._console import ConsoleReviewer
@@ -25,12 +40,144 @@ if TYPE_CHECKING:
     import inspect
     from collections.abc import Callable, Mapping
 
-    from grace_kp.approvals import Approval, Inbox, NewRequest, PolicyNow
+    from grace_kp.approvals import Approval, Inbox
     from grace_kp.gating._case import Case
     from grace_kp.gating._decision import Decision
+    from grace_kp.gating._policy import Policy
     from grace_kp.gating._request import InterventionRequest, InterventionResponse
     from grace_kp.gating._terms import Terms
     from grace_kp.gating.reviewers._inbox import InboxReviewer
+
+
+UNIDENTIFIED = "is the object whose method is called; name what identifies it with @grace.gate(identity=...)"
+
+
+def encode_call(
+    case: Case, terms: Terms, bound: inspect.BoundArguments | None
+) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
+    """Return the arguments of a call as approvals keep them, by parameter name.
+
+    Returns:
+        The encodings; why the other parameters have none; and what the digest covers: the encodings, and for the others the digest that their gate
+        compares, which holds in this process alone.
+
+    Raises:
+        NotCheckable: a change of an argument without an encoding would go unnoticed.
+    """
+    shown = terms.covered(case.shown(bound))
+    arguments, problems = encode(shown)
+    lasting = case.program is not None  # it makes the objects anew each time it runs
+    digests = {name: case.coverage.digest({name: shown[name]}, lasting=lasting) for name in problems}
+    if (owner := case.coverage.owner((bound or case.bound).arguments)) is not None:
+        # With the same arguments, the method of another object is another action.
+        kept, unkept = encode({} if owner.identity is None else {owner.name: owner.identity})
+        arguments = {**arguments, **kept}
+        if not kept:
+            problems = {**problems, owner.name: unkept.get(owner.name, UNIDENTIFIED)}
+            digests[owner.name] = owner.digest(lasting=lasting)
+    return arguments, problems, {**arguments, **{name: {"$unencoded": local} for name, local in digests.items()}}
+
+
+def new_request(
+    case: Case,
+    terms: Terms,
+    reviewer: InboxReviewer,
+    inbox: Inbox,
+    *,
+    request: InterventionRequest,
+    decision: Decision,
+) -> tuple[ApprovalRequest, dict[str, Any]]:
+    """Return the request about a call, and its encoded arguments before sealing.
+
+    Raises:
+        ActionCancelled: it has arguments that cannot be kept.
+    """
+    arguments, problems, covered = encode_call(case, terms, case.bound)
+    unkept = problems
+    if case.program is not None:  # it makes its objects anew, but a key is found by other programs, too
+        unkept = {name: why for name, why in unkept.items() if why == UNIDENTIFIED and terms.key is not None}
+    if unkept and (reviewer.wait is not True or case.program is not None):
+        raise ActionCancelled(_unencoded_message(case.action, unkept))
+    version, approval_id = terms.version, new_approval_id()
+    bound_digest = digest(case.action, version, covered, secret=inbox.secret)
+    try:
+        kept, sealed = sealed_arguments(
+            arguments, terms.sealed, inbox.secret, approval_id=approval_id, digest=bound_digest
+        )
+    except SealNeeded as error:
+        raise ActionCancelled(f"{case.action} was not run, because its request cannot be kept: {error}") from error
+    scope, confidence, now = case.scope, decision.confidence, policy_now(case.policy, reviewer)
+    own = case.policy.timeout if case.policy.timeout is not None else scope.own_timeout
+    # The inbox removes secrets, and the texts of sealed arguments, from everything else.
+    new = ApprovalRequest(
+        id=approval_id,
+        action=case.action,
+        version=version,
+        domain=inbox.domain,
+        digest=bound_digest,
+        encoded=kept,
+        sealed=sealed,
+        schema=case.schema(),
+        not_covered=terms.not_covered,
+        unencoded=tuple(problems),
+        key=None if terms.key is None else terms.key.key(inbox.domain, case.action, case.shown()),
+        key_fields=() if terms.key is None else terms.key.fields,
+        level=str(request.level),
+        score=None if confidence is None else confidence.score,
+        breakdown={} if confidence is None else dict(confidence.evaluated),
+        penalties=() if confidence is None else tuple(confidence.penalties_applied),
+        reason=request.reason,
+        gaps=tuple(decision.gaps),
+        facts=dict(decision.facts),
+        policy=_policy_facts(case, now),
+        run_id=scope.run_id,
+        objective=scope.objective,
+        user=scope.user,
+        run=scope.document(),
+        deadline_seconds=reviewer.deadline if own is None else own,
+        use_within_seconds=reviewer.use_within,
+        on_deadline=reviewer.on_deadline,
+        groups=now.groups,
+        quorum=now.quorum,
+        identity=reviewer.identity,
+        waits=reviewer.waits,
+        note={"function": terms.place},
+    )
+    return new, arguments
+
+
+def policy_now(policy: Policy, reviewer: InboxReviewer) -> PolicyNow:
+    """Return what a policy requires, completed by its reviewer."""
+    return PolicyNow(
+        denies=policy.denies,
+        floor=None if policy.denies else policy.floor,
+        groups=policy.groups or reviewer.groups,
+        quorum=policy.quorum or reviewer.quorum,
+        identity=reviewer.identity,
+        version=policy.version,
+    )
+
+
+def _policy_facts(case: Case, now: PolicyNow) -> dict[str, Any]:
+    thresholds = case.policy.thresholds or case.scope.thresholds
+    facts = {
+        "version": now.version,
+        "floor": now.floor,
+        "groups": list(now.groups),
+        "quorum": now.quorum,
+        # As texts: a threshold may be infinite, which JSON cannot hold.
+        "thresholds": {field.name: str(getattr(thresholds, field.name)) for field in dataclasses.fields(thresholds)},
+    }
+    return {name: value for name, value in facts.items() if value not in (None, [])}
+
+
+def _unencoded_message(action: str, problems: Mapping[str, str]) -> str:
+    named = "; ".join(f"{name}: {why}" for name, why in problems.items())
+    return (
+        f"{action} was not run, because its request cannot be kept: these arguments have no encoding: {named}. Pass plain data, name "
+        "parameters that carry no meaning with @grace.gate(ignore=...), or use an InboxReviewer with wait=True"
+    )
+
 
 OUTAGE_SECONDS = 60.0
 """How long a store may fail before a gate that waits gives up, or an outcome is left unrecorded."""
@@ -97,20 +244,15 @@ class Inquiry:
             StoreError: the request cannot be kept.
         """
         case = self._case
-        encoded = Encoded.of(case, self._terms, case.bound)
-        new = self._completed(
-            new_request(
-                case, self._terms, self._reviewer, self._inbox, request=request, decision=decision, encoded=encoded
-            )
-        )
+        new, unsealed = new_request(case, self._terms, self._reviewer, self._inbox, request=request, decision=decision)
         if case.is_changed(case.bound, request.digest):
             raise ActionCancelled(f"the arguments of {case.action} were changed while they were read; it was not run")
         self._inbox.notifier.add(self._reviewer.notify)
-        self._asked = encoded.arguments
-        self._approval = self._inbox.desk.request(new)
+        self._asked = unsealed
+        self._approval = self._inbox.requests.file(self._complete(new), unsealed)
         self.joined = self._approval.id != new.id
 
-    def _completed(self, new: NewRequest) -> NewRequest:
+    def _complete(self, new: ApprovalRequest) -> ApprovalRequest:
         """Return the request with what a program around the call adds to it."""
         return new
 
@@ -123,7 +265,7 @@ class Inquiry:
             StoreError: it could not be read for `OUTAGE_SECONDS`.
         """
         try:
-            self._approval = approval = self._inbox.desk.get(self.id)
+            self._approval = approval = self._inbox.requests.get(self.id)
         except StoreError:
             if self._ends is None:
                 self._ends = time.monotonic() + OUTAGE_SECONDS
@@ -168,23 +310,23 @@ class Inquiry:
         """Decide the request by the answer of a second reviewer. Where it does not count, the request stays as it is."""
         if unseen_problem(shown, response) or (response.action is InterventionAction.MODIFY and not response.modified):
             return
-        # The question showed the arguments of the call. An edit since then was not seen, and the desk refuses the answer.
-        desk, digest, words = self._inbox.desk, self.approval.asked_digest, response.user_input or ""
+        # The question showed the arguments of the call. An edit since then was not seen, and the inbox refuses the answer.
+        requests, digest, words = self._inbox.requests, self.approval.asked_digest, response.user_input or ""
         channel = "console" if isinstance(self._reviewer.ask, ConsoleReviewer) else "callback"
         try:
             actor = Actor.here(str(response.reviewer)[:200], channel=channel)
             if response.action is InterventionAction.PROCEED:
-                desk.approve(self.id, actor=actor, note=words, digest=digest)
+                requests.approve(self.id, actor=actor, note=words, digest=digest)
             elif response.action is InterventionAction.MODIFY:
-                desk.edit(self.id, response.modified or {}, actor=actor, note=words, digest=digest)
+                requests.edit(self.id, response.modified or {}, actor=actor, note=words, digest=digest)
             elif response.action is InterventionAction.INPUT:
-                desk.respond(self.id, words, actor=actor, digest=digest)
+                requests.respond(self.id, words, actor=actor, digest=digest)
             elif response.action is InterventionAction.SKIP:
-                desk.skip(self.id, actor=actor, note=words, digest=digest)
+                requests.skip(self.id, actor=actor, note=words, digest=digest)
             elif response.action is InterventionAction.RETRY:
-                desk.retry(self.id, actor=actor, note=words, digest=digest)
+                requests.retry(self.id, actor=actor, note=words, digest=digest)
             else:
-                desk.reject(self.id, actor=actor, reason=words, digest=digest)
+                requests.reject(self.id, actor=actor, reason=words, digest=digest)
         except (ApprovalError, StoreError, ValueError) as error:
             _log.warning("the answer of %s about %s did not count: %s", response.reviewer, self.id, error)
 
@@ -201,13 +343,13 @@ class Inquiry:
     def give_up(self) -> None:
         """Withdraw the request, because its caller no longer waits; not where others wait for it, too, or may come to."""
         self._given_up = True
-        others = self._inbox.watcher.counted(self.id)
+        others = self._inbox.watcher.count_waiting(self.id)
         try:
             if self.joined or others:
                 if not others:
-                    self._inbox.desk.leave(self.id)
+                    self._inbox.requests.leave(self.id)
                 return
-            self._inbox.desk.withdraw(self.id, actor=self._inbox.process, reason="its caller gave up")
+            self._inbox.requests.withdraw(self.id, actor=self._inbox.process, reason="its caller gave up")
         except (ApprovalError, StoreError):
             return  # decided meanwhile; a decision that nobody claims expires
 
@@ -224,7 +366,7 @@ class Inquiry:
     def withdraw(self, reason: str) -> None:
         """Withdraw a decision that cannot be carried out."""
         try:
-            self._approval = self._inbox.desk.withdraw(self.id, actor=self._inbox.process, reason=reason)
+            self._approval = self._inbox.requests.withdraw(self.id, actor=self._inbox.process, reason=reason)
         except (ApprovalError, StoreError):
             return  # it was claimed, or has expired
 
@@ -247,7 +389,7 @@ class Inquiry:
         """Cancel what was asked about the call, because its policy forbids the action now."""
         if self._terms.key is not None:
             key = self._terms.key.key(self._inbox.domain, self._case.action, self._case.shown())
-            self._inbox.desk.forbid(key, actor=self._inbox.process, reason=FORBIDDEN)
+            self._inbox.requests.forbid(key, actor=self._inbox.process, reason=FORBIDDEN)
 
     def _policy_now(self) -> PolicyNow:
         """Return what the policy in force requires, its thresholds included: the level that they give to the confidence then."""
@@ -271,9 +413,9 @@ class Inquiry:
         if (earlier := self.earlier()) is not None:
             return earlier
         approval, case = self.approval, self._case
-        now = self._digest_as(approval.digest, Encoded.of(case, self._terms, self.bound).whole)
+        now = self._digest_as(approval.digest, encode_call(case, self._terms, self.bound)[2])
         try:
-            claim = self._inbox.desk.claim(
+            claim = self._inbox.requests.claim(
                 approval.id,
                 digest=now,
                 version=self._version,
@@ -285,7 +427,7 @@ class Inquiry:
                 self.withdraw("its arguments were changed after they were shown")
             raise
         except AlreadyDecided:
-            self._approval = self._inbox.desk.get(approval.id)
+            self._approval = self._inbox.requests.get(approval.id)
             if (earlier := self.earlier()) is not None:
                 return earlier
             raise
@@ -321,7 +463,7 @@ class Inquiry:
 
     def release(self) -> None:
         """Record that the action did not run after all."""
-        self._report(lambda token: self._inbox.desk.release(self.id, token))
+        self._report(lambda token: self._inbox.requests.release(self.id, token))
 
     def done(self, result: object = None, *, keep: bool = False) -> None:
         """Record that the action returned, with its result where `keep` says so and it can be kept."""
@@ -337,7 +479,7 @@ class Inquiry:
         self._settle("unknown", error=type(error).__name__)
 
     def _settle(self, state: str, **outcome: Any) -> None:
-        self._report(lambda token: self._inbox.desk.settle(self.id, token, state=state, **outcome))
+        self._report(lambda token: self._inbox.requests.settle(self.id, token, state=state, **outcome))
 
     def _report(self, report: Callable[[str], Approval]) -> None:
         """Write an outcome, again while the store is locked or full.

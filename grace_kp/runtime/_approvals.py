@@ -73,7 +73,7 @@ class ApprovedActions:
     def _prepare_call(self, approval_id: str, arguments: Mapping[str, object]) -> functools.partial[Any]:
         """Return the call that carries out the action."""
         inbox = self._inbox()
-        approval = inbox.desk.get(approval_id)
+        approval = inbox.requests.get(approval_id)
         action = self._definitions().find(approval)
         bound = action.kept(approval, inbox, arguments)
         carried = decorate(
@@ -228,7 +228,7 @@ class LazyInbox(Resident):
 
     def _opening(self, store: object) -> Callable[[], Inbox]:
         """Return what opens the inbox. The rest is done here, without the lock, which a fork waits for: a keyring starts processes."""
-        from grace_kp.approvals import Desk, Inbox, Notifier, Secret, Watcher
+        from grace_kp.approvals import Inbox, Notifier, RequestStore, Secret, Watcher
 
         tables: Any = getattr(store, "approvals", None)
         if tables is None:
@@ -240,9 +240,7 @@ class LazyInbox(Resident):
         def opened() -> Inbox:
             notifier = Notifier(tables)
             notifier.add(receivers)
-            desk = Desk(tables, groups=self._groups, secret=secret, on_event=lambda *_: notifier.wake())
-            return Inbox(
-                desk=desk, tables=tables, watcher=Watcher(tables), notifier=notifier, domain=self._domain, secret=secret
-            )
+            requests = RequestStore(tables, groups=self._groups, secret=secret, on_event=lambda *_: notifier.wake())
+            return Inbox(requests=requests, watcher=Watcher(tables), notifier=notifier, domain=self._domain)
 
         return opened

@@ -41,7 +41,7 @@ from grace_kp.trace import attributes_in, storable
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from grace_kp.approvals import Desk, Tables
+    from grace_kp.approvals import RequestStore, Tables
     from grace_kp.record import Conversations, Pause
     from grace_kp.runtime._assessment import Judgement
     from grace_kp.runtime._choices import ModelChoice
@@ -464,21 +464,21 @@ def with_outcomes(trace: ReasoningTrace, tables: Tables | None) -> ReasoningTrac
     asked = {name: grace[name] for name in ("decisions", "pending") if name in grace}
     if tables is None or not asked:
         return trace
-    from grace_kp.approvals import Desk  # only where there are gates
+    from grace_kp.approvals import RequestStore  # only where there are gates
 
-    desk = Desk(tables)
-    found = {name: _with_outcome(value, desk) for name, value in asked.items()}
+    requests = RequestStore(tables)
+    found = {name: _with_outcome(value, requests) for name, value in asked.items()}
     return trace if found == asked else type(trace).model_validate({**trace.to_dict(), "grace": {**grace, **found}})
 
 
-def _with_outcome(entry: Any, desk: Desk) -> Any:
+def _with_outcome(entry: Any, requests: RequestStore) -> Any:
     if isinstance(entry, list):
-        return [_with_outcome(each, desk) for each in entry]
+        return [_with_outcome(each, requests) for each in entry]
     asked = entry.get("approval") if isinstance(entry, dict) and str(entry.get("outcome")) in UNSETTLED else None
     if not isinstance(asked, dict):
         return entry
     try:
-        approval = desk.get(asked.get("id", ""))
+        approval = requests.get(asked.get("id", ""))
     except (GraceError, OSError):  # it belongs to another store, or this store cannot be read now
         return entry
     if approval.state == asked.get("state"):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from grace_kp.approvals import ApprovalFigures, Desk, Tables
+    from grace_kp.approvals import ApprovalFigures, RequestStore, Tables
     from grace_kp.runtime import Grace
     from grace_kp.store import Catalog
     from grace_kp.web._person import Person
@@ -41,9 +41,9 @@ class Site:
     """Threads for what must be answered while requests that wait occupy all others."""
 
     @property
-    def desk(self) -> Desk:
+    def desk(self) -> RequestStore:
         """The verbs on approvals."""
-        return self.grace.approvals.inbox.desk
+        return self.grace.approvals.inbox.requests
 
     @property
     def tables(self) -> Tables:

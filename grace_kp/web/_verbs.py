@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from grace_kp.approvals import Actor, Approval, Desk
+    from grace_kp.approvals import Actor, Approval, RequestStore
 
 VERBS = ("approve", "edit", "reject", "respond", "skip", "retry", "withdraw")
 """The verbs that `perform` knows."""
 
 
 def perform(
-    desk: Desk,
+    desk: RequestStore,
     verb: str,
     approval_id: str,
     *,
@@ -40,7 +40,7 @@ def perform(
         changes: for `edit`: new values by parameter name, encoded as in `Approval.encoded`.
 
     Raises:
-        ApprovalError: as the verbs of `Desk` raise it; or there is no such verb.
+        ApprovalError: as the verbs of `RequestStore` raise it; or there is no such verb.
     """
     if verb == "edit":
         return desk.edit(approval_id, changes or {}, actor=actor, note=words, digest=digest, is_encoded=True)

@@ -1,4 +1,4 @@
-"""`grace.approvals`: every verb, its async twin, and what bad input leads to."""
+"""`grace.approvals`: the verbs, their async twins, and the inbox behind them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import time
 import pytest
 
 import grace_kp as gk
-from grace_kp.approvals import Approvals
+from grace_kp.approvals import Approvals, Notifier, Resumed
+from grace_kp.store import open_store
 from grace_kp.store._owners import has_ended
 from tests.cli import program
 from tests.gating.inboxes import runtime
@@ -179,3 +180,24 @@ def test_a_killed_process_that_nobody_has_reaped_leaves_an_unknown_outcome(tmp_p
                 assert process.returncode is None
             finally:
                 process.kill()
+
+
+def test_a_process_is_an_actor_of_the_gate():
+    """Claims and withdrawals name it and its host."""
+    from tests.gating.inboxes import runtime
+
+    process = runtime()._gates().inbox.process
+    assert ("gate", "gate", False) == (process.name, process.channel, process.authenticated)
+
+
+def test_nobody_is_notified_without_receivers():
+    """Then nothing is to be waited for."""
+    notifier = Notifier(open_store("memory:").approvals)
+    notifier.add(())
+    notifier.wake()
+    assert notifier.flush(0.1)
+
+
+def test_it_does_not_print_what_the_graph_returned():
+    """Which may be large, or not for every eye."""
+    assert "secret" not in repr(Resumed(thread="1", output={"messages": ["secret"]}))

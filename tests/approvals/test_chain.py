@@ -1,17 +1,34 @@
-"""Entries of the chain: what they hold, what they never hold, and what they refuse."""
+"""The chain: its entries, their export, and retention."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
+import textwrap
 
 import pytest
 import rfc8785
+from hypothesis import given
+from hypothesis import strategies as st
 
-from grace_kp.approvals import Actor, Row, append, append_view, contents_of, entry_of, was_viewed
+from grace_kp.approvals import (
+    Actor,
+    Row,
+    _chain,
+    append,
+    append_view,
+    checkpoint,
+    contents_of,
+    entry_of,
+    export,
+    forget,
+    verify,
+    was_viewed,
+)
+from tests.approvals.chains import ANA, advance, chain_of, damage, found
 from tests.approvals.tables import DictTables
-
-ANA = Actor(name="ana", channel="cli")
 
 
 def row(**changes):
@@ -115,3 +132,141 @@ def test_a_person_views_a_revision_once():
     store.put(row(revision=2))
     assert append_view(store, row(revision=2), at=4.0, actor=ANA) is not None
     assert ["requested", "viewed", "viewed", "viewed"] == [entry_of(link)["kind"] for link in store.links()]
+
+
+STEPS = (1, 1, 2, 1, 2, 1, 3, 2)
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Run the program of the description over lines; return what it printed or why it exited."""
+    text = _chain.__doc__
+    program = textwrap.dedent(text[text.index("    import hashlib") :])
+
+    def run(lines):
+        path = tmp_path / "chain.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        ran = subprocess.run(
+            [sys.executable, "-c", program, path], capture_output=True, text=True, timeout=60, check=False
+        )
+        return (ran.stdout + ran.stderr).strip()
+
+    return run
+
+
+def test_the_program_finds_the_chain_sound(check):
+    """It prints number and hash of the newest entry, also where contents are deleted or left out."""
+    tables = chain_of(STEPS)
+    sound = f"8 {tables.head()[1]}"
+    assert [sound, sound] == [check(export(tables)), check(export(tables, with_contents=False))]
+    forget(tables, before=7.5, at=20.0)
+    assert f"9 {tables.head()[1]}" == check(export(tables))
+
+
+def test_the_program_finds_what_was_changed(check):
+    """Contents, an entry, and a line that is missing."""
+    lines = list(export(chain_of(STEPS)))
+    assert "entry 3 was changed, removed or inserted" == check(lines[:2] + lines[3:])
+    changed = {**lines[1], "contents": lines[1]["contents"].replace("ap-1", "ap-9")}
+    assert "the contents of entry 2 were changed" == check([lines[0], changed])
+    changed = {**lines[1], "entry": {**lines[1]["entry"], "at": 2.5}}
+    assert "entry 2 was changed, removed or inserted" == check([lines[0], changed])
+
+
+def test_lines_are_checked_with_two_hashes():
+    """One of the canonical entry, one of salt and contents."""
+    for line in export(chain_of(STEPS)):
+        entry = line["entry"]
+        assert line["hash"] == hashlib.sha256(rfc8785.dumps(entry)).hexdigest()
+        if entry["kind"] == "claimed":
+            assert (None, None, None) == (entry["commitment"], line["salt"], line["contents"])
+        else:
+            committed = bytes.fromhex(line["salt"]) + line["contents"].encode()
+            assert entry["commitment"] == hashlib.sha256(committed).hexdigest()
+
+
+def test_a_part_of_the_chain():
+    """What is new since the last export, or what concerns one approval."""
+    tables = chain_of(STEPS)
+    assert [7, 8] == [line["entry"]["seq"] for line in export(tables, after=6)]
+    assert [3, 5, 8] == [line["entry"]["seq"] for line in export(tables, approval="ap-2")]
+
+
+def test_a_damaged_entry_is_exported_as_text(check):
+    """The rest of the evidence comes out, and the program names the entry."""
+    tables = chain_of(STEPS)
+    damage(tables, 2, data=b"\xff{")
+    lines = list(export(tables))
+    assert "\\xff{" == lines[1]["entry"]
+    with pytest.raises(AssertionError):
+        assert "8" == check(lines)
+
+
+def kept(tables):
+    """The numbers of the entries that still have contents."""
+    return [link.seq for link in tables.links(kept=True)]
+
+
+def test_contents_of_ended_approvals_are_deleted():
+    """With their salt. Entries stay as they are, and one more says what happened."""
+    tables = chain_of((1, 1, 2, 1, 1, 2))
+    point = checkpoint(tables, at=7.0)
+    entries = [link.data for link in tables.links()]
+    assert 3 == forget(tables, before=6.0, at=8.0, actor=Actor(name="root"))
+    assert [3, 6] == kept(tables)
+    assert [(None, None)] == [(link.salt, contents_of(link)) for link in tables.links(limit=1)]
+    *same, last = tables.links()
+    assert entries == [link.data for link in same]
+    assert ("forgotten", {"before": 6, "count": 3, "ranges": [[1, 2], [5, 5]]}, "root") == (
+        entry_of(last)["kind"],
+        entry_of(last)["facts"],
+        entry_of(last)["actor"]["name"],
+    )
+    verification = verify(tables, at=9.0, checkpoint=point)
+    assert (True, 3) == (verification.ok, verification.deleted)
+    assert "Contents deleted: those of 3 entries, by retention." in verification.unchecked[1]
+
+
+def test_nothing_to_delete_is_no_entry():
+    """Open approvals, and those that ended later, keep their contents."""
+    tables = chain_of((1, 1, 1, 1, 2))
+    assert (0, 0) == (forget(tables, before=4.0, at=9.0), forget(DictTables(), before=9.0, at=9.0))
+    assert 3 == forget(tables, before=4.5, at=9.0)
+    assert 0 == forget(tables, before=4.5, at=9.0)
+    assert (6, [5]) == (tables.head()[0], kept(tables))
+
+
+def test_a_late_report_is_deleted_too():
+    """Contents that came after the first deletion, and those of entries without an approval."""
+    tables = chain_of((1, 1, 1, 1))
+    append(tables, "standing_granted", at=4.0, actor=ANA, contents={"euros": [0, 20]})
+    assert 4 == forget(tables, before=5.0, at=9.0)
+    append(tables, "late_report", at=9.0, approval="ap-1", revision=4, contents={"result": "x"})
+    append(tables, "standing_granted", at=9.0, actor=ANA, contents={"euros": [0, 20]})
+    assert 1 == forget(tables, before=9.0, at=9.0)
+    assert ([8], True) == (kept(tables), verify(tables, at=9.0).ok)
+
+
+@given(st.lists(st.integers(1, 4), max_size=30), st.lists(st.floats(0, 30), max_size=3))
+def test_the_chain_stays_verifiable(steps, times):
+    """However often and whenever contents are deleted, and whatever happens in between."""
+    tables = chain_of(steps)
+    for number, before in enumerate(times):
+        forget(tables, before=before, at=40.0)
+        advance(tables, f"new-{number}", 41.0)
+    verification = verify(tables, at=50.0, checkpoint=checkpoint(tables, at=50.0))
+    assert (True, []) == (verification.ok, found(verification))
+    committed = [link for link in tables.links() if entry_of(link)["commitment"]]
+    assert len(committed) == len(kept(tables)) + verification.deleted
+
+
+def test_many_entries_are_deleted_in_several_transactions(monkeypatch):
+    """Others can write in between."""
+    monkeypatch.setattr(_chain, "AT_MOST", 1_000)
+    steps = [number for number in range(400) for _ in range(4)]
+    tables = chain_of(steps)
+    assert 1_200 == forget(tables, before=2_000.0, at=3_000.0)
+    deletions = [entry_of(link)["facts"] for link in tables.links(after=1_600)]
+    assert [1_000, 200] == [facts["count"] for facts in deletions]
+    assert [1, 1] == [len(facts["ranges"]) for facts in deletions]
+    assert verify(tables, at=1.0).ok

@@ -7,74 +7,74 @@ import decimal
 
 import pytest
 
-from grace_kp.approvals import NewRequest, PolicyNow, Secret, new_key, sealed_arguments
+from grace_kp.approvals import PolicyNow, Secret, new_key
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, EditRefused, NotEntitled
-from tests.approvals.desks import ANA, BO, Bureau, asked, claim, keyed, logged_in
+from tests.approvals.shops import ANA, BO, Shop, asked, claim, keyed, logged_in, sealing
 
 
 @pytest.fixture
-def bureau():
-    return Bureau(groups={"ana": ["finance"], "bo": ["finance", "legal"]})
+def shop():
+    return Shop(groups={"ana": ["finance"], "bo": ["finance", "legal"]})
 
 
-def test_an_edit_is_consent_to_its_result(bureau):
+def test_an_edit_is_consent_to_its_result(shop):
     """The claim must carry the new digest."""
-    approval = bureau.desk.request(asked())
-    edited = bureau.desk.edit(approval.id, {"euros": 20}, actor=ANA, digest=approval.digest)
+    approval = shop.requests.file(asked())
+    edited = shop.requests.edit(approval.id, {"euros": 20}, actor=ANA, digest=approval.digest)
     assert ("edited", {"invoice": "R-1", "euros": 20}, 500) == (edited.state, edited.arguments, edited.asked["euros"])
     assert approval.digest == edited.asked_digest != edited.digest
     with pytest.raises(ChangedSinceShown):
-        claim(bureau.desk, approval)
-    assert "claimed" == claim(bureau.desk, edited).approval.state
+        claim(shop.requests, approval)
+    assert "claimed" == claim(shop.requests, edited).approval.state
 
 
-def test_an_edit_is_idempotent(bureau):
+def test_an_edit_is_idempotent(shop):
     """Also with the digest that was shown before it."""
-    approval = bureau.desk.request(asked())
-    edited = bureau.desk.edit(approval.id, {"euros": 20}, actor=ANA, digest=approval.digest)
-    assert edited == bureau.desk.edit(approval.id, {"euros": 20}, actor=ANA, digest=approval.digest)
-    assert edited == bureau.desk.edit(approval.id, {"euros": 20}, actor=ANA)
+    approval = shop.requests.file(asked())
+    edited = shop.requests.edit(approval.id, {"euros": 20}, actor=ANA, digest=approval.digest)
+    assert edited == shop.requests.edit(approval.id, {"euros": 20}, actor=ANA, digest=approval.digest)
+    assert edited == shop.requests.edit(approval.id, {"euros": 20}, actor=ANA)
     with pytest.raises(AlreadyDecided, match="edited by ana"):
-        bureau.desk.edit(approval.id, {"euros": 21}, actor=ANA)
+        shop.requests.edit(approval.id, {"euros": 21}, actor=ANA)
     with pytest.raises(AlreadyDecided, match="edited by ana"):
-        bureau.desk.edit(approval.id, {"euros": 20}, actor=BO)
+        shop.requests.edit(approval.id, {"euros": 20}, actor=BO)
 
 
-def test_an_edit_restarts_the_count(bureau):
+def test_an_edit_restarts_the_count(shop):
     """A vote for the old arguments is void, one for the new ones needs their digest or a look at them."""
-    approval = bureau.desk.request(asked(quorum=2))
-    bureau.desk.approve(approval.id, actor=logged_in("ana"))
-    edited = bureau.desk.edit(approval.id, {"euros": 20}, actor=logged_in("bo"))
+    approval = shop.requests.file(asked(quorum=2))
+    shop.requests.approve(approval.id, actor=logged_in("ana"))
+    edited = shop.requests.edit(approval.id, {"euros": 20}, actor=logged_in("bo"))
     assert ("pending", ["bo"]) == (edited.state, [vote.actor.name for vote in edited.votes])
     with pytest.raises(ChangedSinceShown, match="changed by bo"):
-        bureau.desk.approve(approval.id, actor=logged_in("ana"), digest=approval.digest)
+        shop.requests.approve(approval.id, actor=logged_in("ana"), digest=approval.digest)
     with pytest.raises(ChangedSinceShown, match="does not say which were shown"):
-        bureau.desk.approve(approval.id, actor=logged_in("ana"))
-    bureau.desk.get(approval.id, viewer=logged_in("ana"))
-    assert "edited" == bureau.desk.approve(approval.id, actor=logged_in("ana")).state
+        shop.requests.approve(approval.id, actor=logged_in("ana"))
+    shop.requests.get(approval.id, viewer=logged_in("ana"))
+    assert "edited" == shop.requests.approve(approval.id, actor=logged_in("ana")).state
 
 
-def test_an_edit_takes_the_stricter_policy(bureau):
+def test_an_edit_takes_the_stricter_policy(shop):
     """Of the one that was asked under and the one now in force."""
-    approval = bureau.desk.request(asked())
+    approval = shop.requests.file(asked())
     policy = PolicyNow(floor="escalate", groups=("finance",), quorum=2)
-    edited = bureau.desk.edit(approval.id, {"euros": 20}, actor=logged_in("ana"), policy=policy)
+    edited = shop.requests.edit(approval.id, {"euros": 20}, actor=logged_in("ana"), policy=policy)
     assert ("pending", "escalate", ("finance",), 2) == (edited.state, edited.level, edited.groups, edited.quorum)
-    edited = bureau.desk.approve(approval.id, actor=logged_in("bo"), digest=edited.digest)
-    assert "claimed" == claim(bureau.desk, edited, policy=policy).approval.state
+    edited = shop.requests.approve(approval.id, actor=logged_in("bo"), digest=edited.digest)
+    assert "claimed" == claim(shop.requests, edited, policy=policy).approval.state
 
 
 @pytest.mark.parametrize(
     ("policy", "error"),
     [(PolicyNow(denies=True), EditRefused), (PolicyNow(groups=("board",)), EditRefused), (PolicyNow(groups=("legal",)), NotEntitled)],
 )  # fmt: skip
-def test_an_edit_that_the_policy_does_not_allow_is_refused(bureau, policy, error):
+def test_an_edit_that_the_policy_does_not_allow_is_refused(shop, policy, error):
     """Nothing is written."""
     fields = {"groups": ("finance",)} if error is EditRefused else {"groups": ("finance", "legal")}
-    approval = bureau.desk.request(asked(**fields))
+    approval = shop.requests.file(asked(**fields))
     with pytest.raises(error):
-        bureau.desk.edit(approval.id, {"euros": 20}, actor=ANA, policy=policy)
-    assert ["requested"] == bureau.kinds()
+        shop.requests.edit(approval.id, {"euros": 20}, actor=ANA, policy=policy)
+    assert ["requested"] == shop.kinds()
 
 
 @pytest.mark.parametrize(
@@ -92,21 +92,21 @@ def test_an_edit_that_the_policy_does_not_allow_is_refused(bureau, policy, error
         ({"euros": "password=hunter22hunter"}, {}, "no key to seal it with"),
     ],
 )
-def test_what_cannot_be_edited_is_refused(bureau, changes, fields, message):
+def test_what_cannot_be_edited_is_refused(shop, changes, fields, message):
     """The error names the parameter and the reason; nothing is written."""
-    approval = bureau.desk.request(keyed(**fields))
+    approval = shop.requests.file(keyed(**fields))
     with pytest.raises(EditRefused, match=message):
-        bureau.desk.edit(approval.id, changes, actor=ANA)
-    assert ["requested"] == bureau.kinds()
+        shop.requests.edit(approval.id, changes, actor=ANA)
+    assert ["requested"] == shop.kinds()
 
 
-def test_encoded_values_can_be_passed(bureau):
+def test_encoded_values_can_be_passed(shop):
     """The command line passes JSON; nothing sealed can be smuggled in."""
-    approval = bureau.desk.request(asked())
+    approval = shop.requests.file(asked())
     for bad in ({"$decimal": "x"}, {"$sealed": "AAAA", "key": "k"}, {"a": [{"$sealed": "AAAA"}]}, float("nan")):
         with pytest.raises(EditRefused):
-            bureau.desk.edit(approval.id, {"euros": bad}, actor=ANA, is_encoded=True)
-    edited = bureau.desk.edit(approval.id, {"euros": {"$decimal": "1.10"}}, actor=ANA, is_encoded=True)
+            shop.requests.edit(approval.id, {"euros": bad}, actor=ANA, is_encoded=True)
+    edited = shop.requests.edit(approval.id, {"euros": {"$decimal": "1.10"}}, actor=ANA, is_encoded=True)
     assert decimal.Decimal("1.10") == edited.arguments["euros"]
 
 
@@ -120,9 +120,9 @@ SCHEMA = {
 
 
 @pytest.mark.parametrize("is_encoded", [False, True])
-def test_an_edit_fits_the_schema_of_the_action(bureau, is_encoded):
+def test_an_edit_fits_the_schema_of_the_action(shop, is_encoded):
     """Where the action itself is not at hand: a text is no integer, and a date may be written as a text."""
-    approval = bureau.desk.request(asked({"invoice": "R-1", "euros": 500, "day": None}, schema=SCHEMA))
+    approval = shop.requests.file(asked({"invoice": "R-1", "euros": 500, "day": None}, schema=SCHEMA))
     for changes, message in (
         ({"euros": "20"}, "euros: '20' is not of type 'integer'"),
         ({"euros": True}, "euros: True is not of type 'integer'"),
@@ -130,55 +130,47 @@ def test_an_edit_fits_the_schema_of_the_action(bureau, is_encoded):
         ({"day": "soon"}, "day: 'soon' is no date such as"),
     ):
         with pytest.raises(EditRefused, match=message):
-            bureau.desk.edit(approval.id, changes, actor=ANA, is_encoded=is_encoded)
-    assert ["requested"] == bureau.kinds()
-    edited = bureau.desk.edit(approval.id, {"day": "2026-01-31"}, actor=ANA, is_encoded=is_encoded)
+            shop.requests.edit(approval.id, changes, actor=ANA, is_encoded=is_encoded)
+    assert ["requested"] == shop.kinds()
+    edited = shop.requests.edit(approval.id, {"day": "2026-01-31"}, actor=ANA, is_encoded=is_encoded)
     assert dt.date(2026, 1, 31) == edited.arguments["day"]
-
-
-def sealed_request(secret):
-    arguments = {"iban": "DE89370400440532013000", "euros": 5}
-    plain = asked(arguments)
-    stored, sealed = sealed_arguments(plain.encoded, ("iban",), secret, approval_id=plain.id, digest=plain.digest)
-    new = asked(arguments, id=plain.id, sealed=sealed)
-    return NewRequest(**{**{name: getattr(new, name) for name in new.__slots__}, "stored": stored})
 
 
 def test_sealed_parameters_are_edited_where_their_key_is():
     """Elsewhere an edit is refused, because nobody there can compute the digest."""
     secret = Secret(new_key())
-    bureau = Bureau(secret=secret)
-    approval = bureau.desk.request(sealed_request(secret))
+    shop = Shop(secret=secret)
+    approval = shop.requests.file(*sealing(secret, {"iban": "DE89370400440532013000", "euros": 5}, ("iban",)))
     with pytest.raises(EditRefused, match="iban is sealed and cannot be opened here"):
-        bureau.another("p2", secret=None).edit(approval.id, {"euros": 6}, actor=ANA)
-    edited = bureau.desk.edit(approval.id, {"euros": 6}, actor=ANA)
+        shop.another("p2", secret=None).edit(approval.id, {"euros": 6}, actor=ANA)
+    edited = shop.requests.edit(approval.id, {"euros": 6}, actor=ANA)
     assert {"iban": "DE89370400440532013000", "euros": 6} == edited.arguments
     assert "$sealed" in edited.encoded["iban"]
-    assert "[SEALED]" == repr(bureau.another("p2", secret=None).get(approval.id).arguments["iban"])
+    assert "[SEALED]" == repr(shop.another("p2", secret=None).get(approval.id).arguments["iban"])
 
 
-def test_arguments_that_were_changed_in_the_store_are_not_edited(bureau):
+def test_arguments_that_were_changed_in_the_store_are_not_edited(shop):
     """They do not have the digest that people decide on."""
-    approval = bureau.desk.request(asked(digest="sha256:00"))
+    approval = shop.requests.file(asked(digest="sha256:00"))
     with pytest.raises(EditRefused, match="do not have its digest"):
-        bureau.desk.edit(approval.id, {"euros": 6}, actor=ANA)
+        shop.requests.edit(approval.id, {"euros": 6}, actor=ANA)
 
 
-def test_an_edit_of_an_edit_belongs_to_its_last_editor(bureau):
+def test_an_edit_of_an_edit_belongs_to_its_last_editor(shop):
     """Until enough people agree, another may change it again."""
-    approval = bureau.desk.request(asked(quorum=2))
-    first = bureau.desk.edit(approval.id, {"euros": 20}, actor=logged_in("ana"))
-    second = bureau.desk.edit(approval.id, {"euros": 30}, actor=logged_in("bo"), digest=first.digest)
+    approval = shop.requests.file(asked(quorum=2))
+    first = shop.requests.edit(approval.id, {"euros": 20}, actor=logged_in("ana"))
+    second = shop.requests.edit(approval.id, {"euros": 30}, actor=logged_in("bo"), digest=first.digest)
     assert (30, ["bo"]) == (second.arguments["euros"], [vote.actor.name for vote in second.votes])
-    back = bureau.desk.edit(approval.id, {"euros": 500}, actor=logged_in("ana"), digest=second.digest)
+    back = shop.requests.edit(approval.id, {"euros": 500}, actor=logged_in("ana"), digest=second.digest)
     assert approval.digest == back.digest
-    assert "approved" == bureau.desk.approve(approval.id, actor=logged_in("bo"), digest=back.digest).state
+    assert "approved" == shop.requests.approve(approval.id, actor=logged_in("bo"), digest=back.digest).state
 
 
-def test_edits_with_a_bad_digest_or_name_are_refused(bureau):
+def test_edits_with_a_bad_digest_or_name_are_refused(shop):
     """As every verb."""
-    approval = bureau.desk.request(asked())
+    approval = shop.requests.file(asked())
     with pytest.raises(ChangedSinceShown):
-        bureau.desk.edit(approval.id, {"euros": 20}, actor=ANA, digest="sha256:00")
+        shop.requests.edit(approval.id, {"euros": 20}, actor=ANA, digest="sha256:00")
     with pytest.raises(ApprovalError):
-        bureau.desk.edit("nope", {"euros": 20}, actor=ANA)
+        shop.requests.edit("nope", {"euros": 20}, actor=ANA)

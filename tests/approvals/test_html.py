@@ -24,7 +24,7 @@ from grace_kp.approvals import (
     encode,
     new_key,
 )
-from tests.approvals.desks import ANA, BO, Bureau, asked, sealing
+from tests.approvals.shops import ANA, BO, Shop, asked, sealing
 from tests.pages.reading import Elements, problems
 
 HOSTILE = '<img src=x onerror=alert(1)>"&\u202e'
@@ -50,9 +50,9 @@ def text_of(request):
 
 def test_a_pending_request_shows_what_would_run_and_who_may_decide():
     """With level, confidence, reason, deadline and what follows it."""
-    bureau = Bureau()
+    shop = Shop()
     text = text_of(
-        bureau.desk.request(
+        shop.requests.file(
             asked(score=0.42, breakdown={"search_quality": 0.4}, penalties=("no_sources",), reason="Below 0.7.", groups=("finance",), quorum=2, objective="Refund R-1")
         )
     )  # fmt: skip
@@ -113,9 +113,9 @@ def test_an_argument_is_shown_exactly(value, shown):
 
 def test_an_edit_is_shown_as_a_difference():
     """Before and after, for what differs."""
-    bureau = Bureau()
-    request = bureau.desk.request(asked())
-    edited = bureau.desk.edit(request.id, {"euros": 300}, actor=ANA)
+    shop = Shop()
+    request = shop.requests.file(asked())
+    edited = shop.requests.edit(request.id, {"euros": 300}, actor=ANA)
     html = edited._repr_html_()
     assert '<del><span class="mono">500</span></del> <ins><span class="mono">300</span></ins>' in html
     assert 2 == html.count("invoice</dt>") + html.count("euros</dt>") - 1
@@ -124,10 +124,10 @@ def test_an_edit_is_shown_as_a_difference():
 def test_sealed_arguments_stay_sealed():
     """Where they can be opened, too, before and after an edit."""
     secret = Secret(new_key())
-    bureau = Bureau(secret=secret)
-    request = bureau.desk.request(sealing(secret, {"iban": IBAN, "euros": 5}, ("iban",)))
+    shop = Shop(secret=secret)
+    request = shop.requests.file(*sealing(secret, {"iban": IBAN, "euros": 5}, ("iban",)))
     assert IBAN == request.arguments["iban"]
-    edited = bureau.desk.edit(request.id, {"euros": 7}, actor=ANA)
+    edited = shop.requests.edit(request.id, {"euros": 7}, actor=ANA)
     for found in (request, edited):
         html = found._repr_html_()
         assert IBAN not in html

@@ -13,7 +13,7 @@ FINAL = {S.REJECTED, S.RESPONDED, S.SKIPPED, S.RETRIED, S.EXPIRED, S.CANCELLED, 
 
 def test_every_state_is_in_the_table_and_in_the_drawing():
     """Nothing is left out of either."""
-    import grace_kp.approvals._states as states
+    import grace_kp.approvals._request as states
 
     assert set(FOLLOWING) == set(S)
     assert [] == [state for state in S if state.value not in (states.__doc__ or "")]

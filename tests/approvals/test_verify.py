@@ -1,16 +1,41 @@
-"""Verification as an auditor sees it: what it locates, and what it says that it could not check."""
+"""Verification as an auditor sees it: each kind of tampering is located, and the report says what could not be checked."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import hashlib
+import hmac
 import json
+import sqlite3
+import time
+from contextlib import closing
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.approvals import Actor, Checkpoint, append, append_view, checkpoint, entry_of, verify
+from grace_kp.approvals import (
+    ACCOUNT,
+    Actor,
+    Checkpoint,
+    Standing,
+    append,
+    append_view,
+    checkpoint,
+    entry_of,
+    export,
+    forget,
+    read_checkpoints,
+    token_mark,
+    verify,
+    write_checkpoint,
+)
 from grace_kp.approvals._chain import entry_bytes, entry_hash
+from grace_kp.errors import ApprovalError
+from grace_kp.store import open_store
 from tests.approvals.chains import advance, chain_of, damage, found
+from tests.approvals.shops import ANA, Shop, asked, claim
 from tests.approvals.tables import DictTables
 
 STEPS = (1, 1, 2, 1, 2, 1, 3, 2)
@@ -227,3 +252,284 @@ def test_problems_beyond_a_thousand_are_counted():
         damage(tables, seq, contents=b"{}")
     verification = verify(tables, at=1.0)
     assert (1_199, 1_000) == (verification.problem_count, len(verification.problems))
+
+
+SHORT = (1, 1, 2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda entry: json.dumps(entry),  # not canonical
+        lambda entry: json.dumps({**entry, "extra": 1}, sort_keys=True, separators=(",", ":")),
+        lambda entry: json.dumps({**entry, "v": 2}, sort_keys=True, separators=(",", ":")),
+        lambda entry: json.dumps({**entry, "revision": "3"}, sort_keys=True, separators=(",", ":")),
+        lambda entry: json.dumps({**entry, "revision": None}, sort_keys=True, separators=(",", ":")),
+        lambda _: "[1]",
+        lambda _: "[" * 100_000,
+        lambda _: "\udcff",
+        lambda _: "",
+    ],
+)
+def test_a_newest_entry_in_another_form(change):
+    """Its hash was computed for it, and it is found all the same."""
+    tables = chain_of(SHORT)
+    data = change(entry_of(tables.chain[2])).encode("utf-8", "surrogateescape")
+    damage(tables, 3, data=data, hash=entry_hash(data))
+    assert [(3, "changed")] == found(verify(tables, at=1.0))
+
+
+def test_an_entry_under_another_approval():
+    """The column that entries are found by is part of what is checked."""
+    tables = chain_of(SHORT)
+    damage(tables, 3, approval="ap-1")
+    verification = verify(tables, at=1.0)
+    assert (3, "changed") == found(verification)[0]
+    assert "it stands under approval ap-1 and is of ap-2" in verification.problems[0].message
+
+
+@pytest.mark.parametrize("ranges", [None, "1", [1], [[1]], [["1", 2]], [[0, 1]], [[2, 1]], [[1, 99]], [[True, 1]]])
+def test_an_entry_about_a_deletion_that_names_no_entries(ranges):
+    """It excuses nothing."""
+    tables = chain_of(SHORT)
+    tables.forget([1])
+    append(tables, "forgotten", at=1.0, facts={"count": 1, "ranges": ranges})
+    assert [(4, "contents"), (1, "contents")] == found(verify(tables, at=1.0))
+
+
+def test_an_entry_about_a_deletion_that_did_not_take_place():
+    """Contents that are there, and a number that is not theirs, are named."""
+    tables = chain_of(SHORT)
+    append(tables, "forgotten", at=1.0, facts={"count": 2, "ranges": [[1, 2]]})
+    assert [(1, "contents"), (2, "contents"), (4, "contents")] == found(verify(tables, at=1.0))
+
+
+def test_contents_that_disappeared_before_retention_came_by():
+    """Retention does not excuse them: the number of deleted contents is not theirs."""
+    tables = chain_of((1, 1, 1))
+    tables.forget([1])
+    tables.forget([2])
+    append(tables, "forgotten", at=1.0, facts={"count": 1, "ranges": [[1, 2]]})
+    verification = verify(tables, at=1.0)
+    assert [(4, "contents")] == found(verification)
+    assert "the contents of 1 entries were deleted, and those of 2 are missing" in verification.problems[0].message
+
+
+def test_a_store_without_tables_is_sound():
+    """There is nothing to check."""
+    assert verify(DictTables(), at=1.0).ok
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a.db"
+
+
+def opened(path):
+    return contextlib.closing(open_store(f"sqlite:///{path}"))
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("UPDATE approval_chain SET data = X'7B7D' WHERE seq = 3", (3, "changed")),
+        ("UPDATE approval_chain SET data = 5 WHERE seq = 3", (3, "changed")),
+        ("UPDATE approval_chain SET data = 'é' WHERE seq = 3", (3, "changed")),
+        ("UPDATE approval_chain SET hash = X'00' WHERE seq = 3", (3, "changed")),
+        ("UPDATE approval_chain SET hash = 7 WHERE seq = 3", (3, "changed")),
+        ("UPDATE approval_chain SET approval = 5 WHERE seq = 3", (3, "changed")),
+        ("UPDATE approval_chain SET approval = NULL WHERE seq = 3", (3, "changed")),
+        ("UPDATE approval_chain SET seq = -5 WHERE seq = 3", (3, "missing")),
+        ("UPDATE approval_chain SET seq = 9223372036854775807 WHERE seq = 3", (3, "missing")),
+        ("UPDATE approval_chain SET seq = 50000000000 WHERE seq = 8", (8, "missing")),
+        ("DELETE FROM approval_chain WHERE seq = 8", (8, "missing")),
+        ("DELETE FROM approval_chain", (1, "missing")),
+        ("UPDATE approval_contents SET salt = 'abc' WHERE seq = 3", (3, "contents")),
+        ("UPDATE approval_contents SET salt = 5 WHERE seq = 3", (3, "contents")),
+        ("UPDATE approval_contents SET contents = '{}' WHERE seq = 3", (3, "contents")),
+        ("DELETE FROM approval_contents WHERE seq = 3", (3, "contents")),
+        ("UPDATE approvals SET state = 'nonsense' WHERE id = 'ap-3'", (7, "row")),
+        ("UPDATE approvals SET changed = 'x' WHERE id = 'ap-3'", (7, "row")),
+        ("UPDATE approvals SET changed = 9e999 WHERE id = 'ap-3'", (7, "row")),
+        ("UPDATE approvals SET deadline = 9e999 WHERE id = 'ap-3'", (7, "row")),
+        ("UPDATE approvals SET level = 9007199254740993 WHERE id = 'ap-3'", (7, "row")),
+        ("UPDATE approvals SET revision = 'x' WHERE id = 'ap-3'", (7, "row")),
+        ("UPDATE approvals SET revision = 0 WHERE id = 'ap-3'", (7, "row")),
+        ("UPDATE approvals SET revision = 1.5 WHERE id = 'ap-3'", (7, "row")),
+        ("UPDATE approvals SET data = 'x' WHERE id = 'ap-3'", (7, "row")),
+        ("UPDATE approvals SET id = 'ap-4' WHERE id = 'ap-3'", (7, "row")),
+        ("DELETE FROM approvals WHERE id = 'ap-3'", (7, "row")),
+        (("INSERT INTO approvals SELECT 9, 'ap-9', state, action, domain, key, digest, run_id, level, deadline, created, changed, "
+         "revision, waiter, data FROM approvals WHERE id = 'ap-3'"), (0, "row")),
+        ("UPDATE approval_identity SET id = 'other'", (0, "checkpoint")),
+    ],
+)  # fmt: skip
+def test_a_changed_file(path, statement, problem):
+    """Whatever stands in a column, the place is named and the rest is read and exported."""
+    with opened(path) as store:
+        chain_of((1, 1, 2, 1, 2, 1, 3, 2), store.approvals)
+        point = checkpoint(store.approvals, at=1.0)
+        assert verify(store.approvals, at=1.0, checkpoint=point).ok
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute(statement).rowcount
+    with opened(path) as store:
+        verification = verify(store.approvals, at=1.0, checkpoint=point)
+        assert problem in found(verification)
+        assert len(list(export(store.approvals))) == verification.entries
+
+
+def test_a_mark_opens_nothing():
+    """It is neither the token's hash nor its beginning, and tells two tokens apart."""
+    first, second = token_mark("a" * 64), token_mark("b" * 64)
+    assert first != second
+    assert 16 == len(first)
+    assert not ("a" * 64).startswith(first)
+
+
+def test_an_account_that_no_entry_states_is_a_problem():
+    """As is one that cannot be read. An entry of another kind states none."""
+    with closing(open_store("memory:")) as store:
+        tables = store.approvals
+        document = json.dumps({"role": "admin", "token_sha256": "a" * 64}).encode()
+        facts = {"account": "ana", "change": "added", "role": "admin", "token": token_mark("a" * 64)}
+        with tables.transaction() as writes:
+            writes.put_document(ACCOUNT, "ana", document)
+            writes.put_document(ACCOUNT, "ben", b"[]")
+            append(writes, "account_changed", at=1.0, facts=facts)
+            append(writes, "refused", at=1.0, facts={**facts, "account": "ben"})
+        found = [(problem.seq, problem.kind, problem.message) for problem in verify(tables, at=time.time()).problems]
+        assert [(0, "account", "the account ben was added without an entry")] == found
+
+
+@pytest.fixture
+def shop():
+    """A standing approval that was used once, and one that has ended."""
+    shop = Shop()
+    parameters = {"invoice": {"any": True}, "euros": {"from": 0, "to": 900}}
+    for uses in (3, 5):
+        granted = Standing(action="refund", domain="shop", parameters=parameters, until=9_000.0, uses=uses)
+        standing = shop.requests.grant(granted, actor=ANA)
+        if uses == 3:
+            claim(shop.requests, shop.requests.file(asked()))
+        else:
+            shop.requests.end_standing(standing.id, actor=ANA, reason="enough")
+    return shop
+
+
+def documents(shop):
+    """The names of the one that holds and of the one that has ended."""
+    found = {name: json.loads(data) for name, data in shop.tables.documents("standing").items()}
+    return sorted(found, key=lambda name: bool(found[name]["ended"]))
+
+
+def change(shop, name, **changes):
+    with shop.tables.transaction() as writes:
+        document = json.loads(writes.document("standing", name))
+        writes.put_document("standing", name, json.dumps({**document, **changes}).encode())
+
+
+def test_what_the_chain_records_is_sound(shop):
+    """Before and after retention has deleted what was granted."""
+    assert verify(shop.tables, at=1.0).ok
+    forget(shop.tables, before=2_000.0, at=2_000.0)
+    verification = verify(shop.tables, at=1.0)
+    assert (True, []) == (verification.ok, found(verification))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"until": 90_000.0}, "is not as entry 1 has granted it"),
+        ({"uses": 1_000}, "is not as entry 1 has granted it"),
+        ({"action": "delete"}, "is not as entry 1 has granted it"),
+        ({"parameters": {"invoice": {"any": True}, "euros": {"any": True}}}, "is not as entry 1 has granted it"),
+        ({"used": 0}, "counts 0 uses, and the chain 1"),
+        ({"ended": "x"}, "was ended without an entry"),
+        ({"used": None}, "counts None uses"),
+    ],
+)
+def test_a_change_without_an_entry_is_located(shop, changes, message):
+    """The entry that granted it is named."""
+    name, _ = documents(shop)
+    change(shop, name, **changes)
+    verification = verify(shop.tables, at=1.0)
+    assert [(1, "standing")] == found(verification)
+    assert f"the standing approval {name} {message}" in verification.problems[0].message
+
+
+def test_one_that_was_renewed_or_invented_is_found(shop):
+    """One that has ended holds again; another was never granted; a third cannot be read."""
+    first, ended = documents(shop)
+    change(shop, ended, ended="")
+    with shop.tables.transaction() as writes:
+        writes.put_document("standing", "st-new", writes.document("standing", first))
+        writes.put_document("standing", first, b"[")
+    messages = [problem.message for problem in verify(shop.tables, at=1.0).problems]
+    assert 3 == len(messages)
+    assert {"holds, and an entry has ended it", "was not granted by any entry", "cannot be read"} == {
+        message.split(" ", 4)[4] for message in messages
+    }
+
+
+POINT = Checkpoint(store="store-1", seq=3, hash="ab" * 32, at=1.5)
+
+
+class Secret:
+    """A secret as the store's owner keeps it."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def mac(self, data):
+        return hmac.new(self.value, data, hashlib.sha256).hexdigest()
+
+
+def test_a_file_of_checkpoints(tmp_path):
+    """One object per line; the first alone is a JSON file."""
+    path = tmp_path / "points.json"
+    write_checkpoint(path, POINT)
+    assert {"store": "store-1", "seq": 3, "hash": "ab" * 32, "at": 1.5} == json.loads(path.read_text())
+    tables = chain_of((1, 1, 2))
+    write_checkpoint(path, checkpoint(tables, at=2))
+    points = read_checkpoints(path)
+    assert [POINT, Checkpoint(store="store-1", seq=3, hash=tables.head()[1], at=2)] == points
+    assert not verify(tables, at=3.0, checkpoint=points).ok
+    assert verify(tables, at=3.0, checkpoint=points[1:]).ok
+
+
+def test_a_secret_authenticates(tmp_path):
+    """A changed checkpoint, one of another secret and one without a code are refused."""
+    path = tmp_path / "points.json"
+    write_checkpoint(path, POINT, secret=Secret(b"a"))
+    assert [POINT] == read_checkpoints(path, secret=Secret(b"a")) == read_checkpoints(path)
+    with pytest.raises(
+        ApprovalError, match="line 1: the checkpoint of entry 3 was changed, or has the code of another"
+    ):
+        read_checkpoints(path, secret=Secret(b"b"))
+    path.write_text(path.read_text().replace('"seq": 3', '"seq": 2'))
+    with pytest.raises(ApprovalError, match="the checkpoint of entry 2 was changed"):
+        read_checkpoints(path, secret=Secret(b"a"))
+    write_checkpoint(tmp_path / "plain.json", POINT)
+    with pytest.raises(ApprovalError, match="the checkpoint of entry 3 has no code of a secret"):
+        read_checkpoints(tmp_path / "plain.json", secret=Secret(b"a"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "points.json: it holds no checkpoint; `grace-kp approvals verify --write-checkpoint` writes one"),
+        ("{", "points.json, line 1: it is no JSON: '{'"),
+        ("[]", "line 1: a checkpoint must be a JSON object with store, seq, hash, at, not a list of 0"),
+        ('{"store": "s", "seq": "1", "hash": "h", "at": 1}', "must be a JSON object with store"),
+        ('{"store": "s", "seq": -1, "hash": "h", "at": 1}', "must be a JSON object with store"),
+        ('{"store": "s", "seq": true, "hash": "h", "at": 1}', "must be a JSON object with store"),
+        ('{"store": "s", "seq": 1, "hash": "h", "at": 1, "more": 2}', "must be a JSON object with store"),
+        ("[" * 100_000, "it is no JSON"),
+    ],
+)
+def test_what_is_no_checkpoint(tmp_path, text, message):
+    """The file and the line are named."""
+    path = tmp_path / "points.json"
+    path.write_text(text)
+    with pytest.raises(ApprovalError, match=message):
+        read_checkpoints(path)

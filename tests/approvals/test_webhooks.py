@@ -1,17 +1,23 @@
-"""Receivers and their messages: what they hold, what they never hold, and what is refused."""
+"""Webhooks: settings, signed messages, one post, and delivery in order and at least once."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
+import time
 from datetime import UTC, datetime
 
 import pytest
 import standardwebhooks
 
-from grace_kp.approvals import Checkpoint, Webhook, append, entry_of, verify, webhooks_of
+from grace_kp.approvals import Checkpoint, Delivery, Webhook, _webhooks, append, entry_of, verify, webhooks_of
+from grace_kp.approvals._webhooks import Gone, MessageRefused, Unreached, post
 from grace_kp.errors import SettingsError
-from tests.approvals.chains import ANA, chain_of, new_row
-from tests.approvals.receivers import SECRET
+from grace_kp.store import open_store
+from tests.approvals.chains import advance, chain_of, new_row
+from tests.approvals.receivers import SECRET, receiver
+from tests.approvals.shops import ANA, Shop, asked
 from tests.approvals.tables import DictTables
 
 URL = "https://hooks.example/services/T0/very-secret"
@@ -145,3 +151,382 @@ def test_settings_name_one_receiver():
         SettingsError, match=r"webhook_url is set to https://hooks\.example, and GRACE_KP_WEBHOOK_SECRET holds no"
     ):
         webhooks_of(URL, None, {})
+
+
+@pytest.mark.parametrize("status", [200, 202, 204])
+def test_accepted(status):
+    """Any status from 200 to 299, whatever the answer says."""
+    with receiver() as hook:
+        hook.answers = [status]
+        post(hook.url, {"webhook-id": "m"}, b"{}", 60.0)
+        headers, body, path = hook.messages[0]
+    assert ("m", b"{}", "/hook/secret-path") == (headers["webhook-id"], body, path)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed(status):
+    """Messages go to the address that was configured."""
+    with receiver() as hook, receiver() as elsewhere:
+        hook.answers = [(status, {"location": elsewhere.url})]
+        with pytest.raises(Unreached, match=f"HTTP {status}, a redirect"):
+            post(hook.url, {}, b"{}", 60.0)
+    assert [] == elsewhere.messages
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "seconds"),
+    [
+        (500, Unreached, None),
+        ((503, {"retry-after": "7"}), Unreached, 7.0),
+        ((429, {"retry-after": "soon"}), Unreached, None),
+        (401, Unreached, None),
+        (404, Unreached, None),
+        (400, MessageRefused, None),
+        (413, MessageRefused, None),
+        (410, Gone, None),
+    ],
+)
+def test_not_accepted(answer, error, seconds):
+    """What is wrong with the receiver can pass; what is wrong with the message cannot."""
+    with receiver() as hook:
+        hook.answers = [answer]
+        with pytest.raises(error) as caught:
+            post(hook.url, {}, b"{}", 60.0)
+    assert seconds == getattr(caught.value, "wait_seconds", None)
+
+
+def drip(handler):
+    """Answer one byte at a time, so that no single read ever takes long."""
+    try:
+        for byte in b"HTTP/1.1 200 OK\r\nx-slow: " + b"y" * 10_000:
+            handler.wfile.write(bytes([byte]))
+            handler.wfile.flush()
+            if handler.server.stopped.wait(0.02):
+                return
+    except OSError:
+        return
+
+
+@pytest.mark.parametrize("kind", ["hangs", "drips"])
+def test_an_answer_that_does_not_come(kind):
+    """The time for the whole attempt is bounded."""
+    with receiver() as hook:
+
+        def slow(handler):
+            handler.server.stopped = hook.released
+            drip(handler)
+
+        hook.answers = [hook.hang if kind == "hangs" else slow]
+        with pytest.raises(Unreached, match=r"no answer within 0\.3 s"):
+            post(hook.url, {}, b"{}", 0.3)
+
+
+def test_nobody_listens(caplog):
+    """The address is neither in the error nor in a log, at any level."""
+    caplog.set_level(logging.DEBUG)
+    with receiver() as hook:
+        url = hook.url
+        post(url, {}, b"{}", 60.0)
+    with pytest.raises(Unreached, match="ConnectError") as caught:
+        post(url, {}, b"{}", 60.0)
+    assert "secret-path" not in str(caught.value) + caplog.text
+
+
+@pytest.mark.parametrize("answer", [b"not http at all\r\n\r\n", b""])
+def test_what_is_no_answer(answer):
+    """Another attempt may get one."""
+    with receiver() as hook:
+        hook.answers = [lambda handler: handler.wfile.write(answer)]
+        with pytest.raises(Unreached, match="RemoteProtocolError"):
+            post(hook.url, {}, b"{}", 60.0)
+
+
+def test_a_proxy_of_the_environment_is_used(monkeypatch):
+    """Except for hosts that need none."""
+    with receiver() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/hook/secret-path"))
+        monkeypatch.setenv("no_proxy", "direct.example")
+        post("http://hooks.example/a", {}, b"{}", 60.0)
+        assert "http://hooks.example/a" == proxy.messages[0][2]
+
+
+@pytest.fixture
+def hook(monkeypatch):
+    monkeypatch.setattr(_webhooks, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(_webhooks, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(_webhooks, "POST_SECONDS", 60.0)
+    with receiver() as found:
+        yield found
+
+
+@pytest.fixture(params=["memory:", "sqlite"])
+def tables(request, tmp_path):
+    url = request.param if request.param == "memory:" else f"sqlite:///{tmp_path / 'a.db'}"
+    with contextlib.closing(open_store(url)) as store:
+        yield store.approvals
+
+
+def delivery(tables, hook, **fields):
+    clock = {"clock": fields.pop("clock")} if "clock" in fields else {"clock": lambda: 10.0}
+    return Delivery(tables, Webhook(url=hook.url, secret=SECRET, **fields), **clock)
+
+
+def until(fact):
+    """Wait until this is so, for a minute at most."""
+    for _ in range(6_000):
+        if fact():
+            return
+        time.sleep(0.01)
+    raise TimeoutError
+
+
+def types(hook):
+    return [json.loads(body)["type"] for _, body, _ in hook.messages]
+
+
+def test_messages_come_in_order_and_verify(tables, hook):
+    """What happened before the first delivery to a receiver is not sent to it."""
+    advance(tables, "ap-0", 1.0)
+    sender = delivery(tables, hook, clock=time.time)
+    for at in (1.0, 2.0, 3.0, 4.0):
+        advance(tables, "ap-1", time.time() + at)
+    assert sender.flush(30)
+    assert ["approval.requested", "approval.decided", "approval.settled"] == types(hook)
+    for headers, body, _ in hook.messages:
+        assert json.loads(body) == standardwebhooks.Webhook(SECRET).verify(body, headers)
+    seqs = [json.loads(body)["data"]["checkpoint"]["seq"] for _, body, _ in hook.messages]
+    assert [2, 3, 5] == seqs
+    status = sender.status()
+    assert (3, 0, 0, "", "http://127.0.0.1") == (
+        *(status[name] for name in ("delivered", "lost", "waiting", "problem")),
+        status["receiver"].rpartition(":")[0],
+    )
+    assert sender.close(5)
+
+
+def test_another_process_goes_on_where_one_ended(tables, hook):
+    """A message that failed is sent again with the same id; those that came are not."""
+    hook.answers = [204, 500]
+    hook.lasting_answer = (503, {"retry-after": "3600"})
+    first = delivery(tables, hook)
+    for at in (1.0, 2.0):
+        advance(tables, "ap-1", at)
+    first.wake()
+    hook.wait_for(3)
+    until(lambda: first.status()["problem"] == "HTTP 503")
+    assert not first.close(0.01)
+    hook.lasting_answer = 204
+    second = delivery(tables, hook)
+    assert second.flush(30)
+    ids = [headers["webhook-id"] for headers, _, _ in hook.messages]
+    assert (ids[1], 2, "approval.decided") == (ids[-1], len(set(ids)), types(hook)[-1])
+    assert (2, 0) == (second.status()["delivered"], second.status()["waiting"])
+    second.close(5)
+
+
+def closed_during_an_attempt(tables, hook, status):
+    """Return a delivery that was closed while the receiver had not answered the first of two messages, and what lets it answer."""
+    hook.answers = [lambda handler: (hook.released.wait(60), hook.answer(handler, status))]
+    sender = delivery(tables, hook)
+    for at in (1.0, 2.0):
+        advance(tables, "ap-1", at)
+    sender.wake()
+    hook.wait_for(1)
+    (thread,) = sender._worker._threads
+    assert not sender.close(0.01)
+
+    def end_attempt():
+        hook.released.set()
+        thread.join(60)
+
+    return sender, end_attempt
+
+
+@pytest.mark.parametrize(("status", "sent_by_first"), [(503, 0), (204, 1)])
+def test_a_delivery_that_is_closed_during_an_attempt_keeps_no_lease(tables, hook, status, sent_by_first):
+    """It goes on with no other message, and another process delivers the rest at once."""
+    first, end_attempt = closed_during_an_attempt(tables, hook, status)
+    end_attempt()
+    assert (1, sent_by_first) == (len(hook.messages), first.status()["delivered"])
+    second = delivery(tables, hook)
+    assert second.flush(30)
+    assert (2, 0) == (second.status()["delivered"], second.status()["waiting"])
+    second.close(5)
+
+
+def test_a_late_attempt_does_not_undo_what_another_process_delivered(tables, hook):
+    """Its message came twice, and the next process sends nothing again."""
+    _, end_attempt = closed_during_an_attempt(tables, hook, 204)
+    second = delivery(tables, hook)
+    assert second.flush(30)
+    assert second.close(5)
+    end_attempt()
+    third = delivery(tables, hook)
+    assert third.flush(30)
+    assert (2, 0, 3) == (third.status()["delivered"], third.status()["waiting"], len(hook.messages))
+    third.close(5)
+
+
+def test_what_is_left_at_the_end_is_reported(tables, hook, capsys):
+    """With its number, and with what becomes of it."""
+    hook.lasting_answer = 500
+    sender = delivery(tables, hook)
+    for at in (1.0, 2.0, 3.0):
+        advance(tables, "ap-1", at)
+    sender.wake()
+    hook.wait_for(1)
+    assert not sender.close(0.01)
+    later = "; the next process that uses the store sends them" if tables.lasting else ""
+    assert (
+        f"grace_kp: 2 notifications were not delivered to {sender.status()['receiver']} before the end{later}\n"
+        == capsys.readouterr().err
+    )
+    sender.wake()
+    assert sender.close(0.01)
+
+
+def test_two_deliveries_send_each_message_once(tables, hook):
+    """The one that holds the lease sends; the other finds nothing to do."""
+    first, second = delivery(tables, hook), delivery(tables, hook)
+    for number in range(5):
+        advance(tables, f"ap-{number}", 1.0)
+        first.wake()
+        second.wake()
+    assert first.flush(30)
+    assert second.flush(30)
+    first.close(5)
+    second.close(5)
+    assert 5 == len(hook.messages)
+
+
+def test_a_lease_of_a_process_that_was_killed_ends(tables, hook):
+    """Also where the clock was set back meanwhile."""
+    dead = delivery(tables, hook)
+    advance(tables, "ap-1", 1.0)
+    dead._save({})
+    sender = delivery(tables, hook, clock=lambda: 20.0)
+    assert sender.flush(30)
+    assert [] == hook.messages
+    sender.close(5)
+    for now in (41.0, 5.0):
+        dead._save({"seq": 0}) if now == 41.0 else None
+        late = delivery(tables, hook, clock=lambda now=now: now)
+        assert late.flush(30)
+        late.close(5)
+    assert 1 == len(hook.messages)
+
+
+def test_a_message_that_is_not_accepted_is_lost_and_the_next_one_comes(tables, hook, capsys):
+    """One bad message holds up no other."""
+    hook.answers = [400]
+    sender = delivery(tables, hook)
+    advance(tables, "ap-1", 1.0)
+    advance(tables, "ap-2", 1.0)
+    assert sender.flush(30)
+    status = sender.status()
+    assert (1, 1) == (status["delivered"], status["lost"])
+    assert "the notification of entry 1 was not delivered to http://127.0.0.1" in capsys.readouterr().err
+    sender.close(5)
+
+
+def test_a_message_is_given_up_after_a_day(tables, hook, capsys):
+    """Attempts end when the entry is too old, and that is counted."""
+    hook.lasting_answer = 500
+    sender = delivery(tables, hook, clock=lambda: 2.0 + 86_400)
+    advance(tables, "ap-1", 1.0)
+    assert sender.flush(30)
+    assert (1, "HTTP 500") == (sender.status()["lost"], sender.status()["problem"])
+    assert "HTTP 500; 1 lost so far" in capsys.readouterr().err
+    sender.close(5)
+
+
+def test_a_receiver_that_is_gone_gets_no_more(tables, hook, capsys):
+    """Until the program starts again."""
+    hook.answers = [410]
+    sender = delivery(tables, hook)
+    advance(tables, "ap-1", 1.0)
+    advance(tables, "ap-2", 1.0)
+    assert sender.flush(30)
+    sender.wake()
+    assert 1 == len(hook.messages)
+    assert "wants no more notifications (HTTP 410)" in capsys.readouterr().err
+    sender.close(5)
+
+
+def test_a_receiver_that_hangs_delays_nobody(tables, hook):
+    """Neither those who write, nor another receiver."""
+    hook.lasting_answer = hook.hang
+    with receiver() as other:
+        senders = [delivery(tables, each) for each in (hook, other)]
+        for at in (1.0, 2.0):
+            advance(tables, "ap-1", at)
+            for sender in senders:
+                sender.wake()
+        assert senders[1].flush(30)
+        assert 2 == len(other.messages)
+        for sender in senders:
+            sender.close(0.01)
+
+
+def test_only_the_events_that_a_receiver_wants(tables, hook):
+    """Others move the cursor on."""
+    sender = delivery(tables, hook, events=["expired", "claimed"])
+    for at in (1.0, 2.0, 3.0):
+        advance(tables, "ap-1", at)
+    assert sender.flush(30)
+    assert ["approval.claimed"] == types(hook)
+    assert 0 == sender.status()["waiting"]
+    sender.close(5)
+
+
+def test_a_receiver_may_get_the_arguments(hook):
+    """They are those that are decided on now, with the groups that may decide."""
+    shop = Shop(groups={"ana": ["finance"]})
+    webhook = Webhook(url=hook.url, secret=SECRET, with_arguments=True)
+    sender = Delivery(shop.tables, webhook, clock=shop.clock)
+    approval = shop.requests.file(asked(groups=("finance",)))
+    shop.requests.reject(approval.id, actor=ANA, reason="no receipt")
+    shop.requests.restored(actor=ANA)
+    assert sender.flush(30)
+    first, second, third = (json.loads(body)["data"] for _, body, _ in hook.messages)
+    assert ({"euros": 500, "invoice": "R-1"}, ["finance"], "pending") == (
+        first["arguments"],
+        first["groups"],
+        first["state"],
+    )
+    assert ("reject", "ana", "rejected") == (second["verb"], second["by"], second["state"])
+    assert "no receipt" not in json.dumps(second)
+    assert "arguments" not in third
+    sender.close(5)
+
+
+def test_what_fails_is_logged_once_without_the_address(tables, hook, caplog):
+    """An outage is a line, not one per attempt."""
+    caplog.set_level(logging.DEBUG)
+    hook.answers = [500, 500, 500, 502]
+    sender = delivery(tables, hook)
+    advance(tables, "ap-1", 1.0)
+    assert sender.flush(30)
+    lines = [record.getMessage() for record in caplog.records if record.name == "grace_kp.approvals"]
+    receiver_name = sender.status()["receiver"]
+    assert [f"notifications to {receiver_name} wait: HTTP {status}" for status in (500, 502)] == lines
+    assert "secret-path" not in caplog.text
+    sender.close(5)
+
+
+def test_an_entry_that_cannot_be_read_is_reported(tables, hook, caplog, monkeypatch):
+    """A damaged chain stops the delivery and nothing else."""
+    advance(tables, "ap-1", 1.0)
+    sender = delivery(tables, hook)
+    advance(tables, "ap-1", 2.0)
+
+    def fails(_link):
+        raise ValueError("entry 2 of the chain is no JSON object")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_webhooks, "entry_of", fails)
+        assert not sender.flush(0.2)
+        until(lambda: "wait: ValueError: entry 2 of the chain is no JSON object" in caplog.text)
+    assert sender.flush(30)
+    assert 2 == entry_of(tables.link(2))["seq"]
+    sender.close(5)

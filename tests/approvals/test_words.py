@@ -1,10 +1,12 @@
-"""A request for approval in words, for terminals and pages alike."""
+"""Requests and durations in words."""
 
 from __future__ import annotations
 
 import dataclasses
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grace_kp.approvals import (
     NOT_COVERED,
@@ -20,16 +22,17 @@ from grace_kp.approvals import (
     process_text,
     remarks_of,
     rule_text,
+    seconds_of,
     unheld_text,
     verdict_text,
     verify,
 )
-from tests.approvals.desks import ANA, BO, Bureau, asked
+from tests.approvals.shops import ANA, BO, Shop, asked
 
 
 def test_remarks_say_what_an_argument_is():
     """Left out of the digest, sealed, part of the key, or bytes."""
-    approval = Bureau().desk.request(asked({"a": b"123", "b": 1}, not_covered=("b",), key_fields=("a",)))
+    approval = Shop().requests.file(asked({"a": b"123", "b": 1}, not_covered=("b",), key_fields=("a",)))
     assert {"a": "identifies the operation: an edit cannot change it; 3 bytes", "b": NOT_COVERED} == remarks_of(
         approval
     )
@@ -37,7 +40,7 @@ def test_remarks_say_what_an_argument_is():
 
 def test_what_is_not_held_is_named():
     """Objects of the waiting process, and contents that were deleted."""
-    approval = Bureau().desk.request(asked())
+    approval = Shop().requests.file(asked())
     assert "" == unheld_text(approval)
     assert "handle: only the waiting process" in unheld_text(dataclasses.replace(approval, unencoded=("handle",)))
     assert "retention has deleted" in unheld_text(dataclasses.replace(approval, deleted=True))
@@ -45,14 +48,14 @@ def test_what_is_not_held_is_named():
 
 def test_the_rule_names_groups_quorum_and_the_excluded_user():
     """And how many have consented to these very arguments."""
-    bureau = Bureau(groups={"ana": ["finance"], "bo": ["finance"]})
-    approval = bureau.desk.request(asked(quorum=2, groups=("finance",), identity="stated", user="cy"))
-    voted = bureau.desk.approve(approval.id, actor=ANA)
+    shop = Shop(groups={"ana": ["finance"], "bo": ["finance"]})
+    approval = shop.requests.file(asked(quorum=2, groups=("finance",), identity="stated", user="cy"))
+    voted = shop.requests.approve(approval.id, actor=ANA)
     assert 1 == consents(voted)
     assert "2 people (stated names), members of finance; 1 of 2 so far; not cy, for whom the agent runs" == rule_text(
         voted
     )
-    assert "anybody" == rule_text(bureau.desk.request(asked()))
+    assert "anybody" == rule_text(shop.requests.file(asked()))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,7 @@ def test_the_rule_names_groups_quorum_and_the_excluded_user():
 )
 def test_the_deadline_has_its_sentence(on_deadline, words):
     """What happens when nobody decides."""
-    assert words in deadline_text(dataclasses.replace(Bureau().desk.request(asked()), on_deadline=on_deadline))
+    assert words in deadline_text(dataclasses.replace(Shop().requests.file(asked()), on_deadline=on_deadline))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +73,7 @@ def test_the_deadline_has_its_sentence(on_deadline, words):
 )  # fmt: skip
 def test_it_says_who_carries_the_decision_out(waits, is_awaited, words):
     """A process that waits, or another one later."""
-    request = dataclasses.replace(Bureau().desk.request(asked()), waits=waits, is_awaited=is_awaited)
+    request = dataclasses.replace(Shop().requests.file(asked()), waits=waits, is_awaited=is_awaited)
     assert words in process_text(request)
 
 
@@ -108,14 +111,14 @@ def test_json_keeps_every_character():
 
 def test_a_verification_without_a_checkpoint_promises_little():
     """Only accidents are found."""
-    bureau = Bureau()
-    bureau.desk.request(asked())
-    found = verify(bureau.tables, at=bureau.clock())
+    shop = Shop()
+    shop.requests.file(asked())
+    found = verify(shop.tables, at=shop.clock())
     assert (
         "1 entries verified without a checkpoint: no accident found; a deliberate change would not show"
         == verdict_text(found)
     )
-    assert "no problem found" in verdict_text(verify(bureau.tables, at=bureau.clock(), checkpoint=found.checkpoint))
+    assert "no problem found" in verdict_text(verify(shop.tables, at=shop.clock(), checkpoint=found.checkpoint))
 
 
 def test_facts_read_as_sentences():
@@ -124,3 +127,29 @@ def test_facts_read_as_sentences():
     assert "the 3 steps of the run, before the request" == fact_text("step", 3)
     assert "the first step of the run, before the request" == fact_text("step", 1)
     assert 'own fact: {"a": 1}' == fact_text("own_fact", {"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [(5, 5.0), (0.5, 0.5), ("90s", 90.0), ("1.5h", 5_400.0), ("1h30m", 5_400.0), ("2d", 172_800.0), ("1w", 604_800.0)],
+)
+def test_texts_and_numbers(value, seconds):
+    """Units go from the largest to the smallest."""
+    assert seconds == seconds_of("deadline", value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [0, -1, "", "5", "5 h", "1m1h", "1h1h", "h", None, True, float("nan"), float("inf"), 10**40, "99999999w", "１h"],
+)
+def test_anything_else_is_refused(value):
+    """The message names the argument and what is allowed."""
+    with pytest.raises(ValueError, match="until must be a number of seconds above 0"):
+        seconds_of("until", value)
+
+
+@given(st.integers(0, 9), st.integers(0, 23), st.integers(0, 59), st.integers(1, 59))
+def test_parts_add_up(days, hours, minutes, seconds):
+    """A text is the sum of its parts."""
+    text = f"{days}d{hours}h{minutes}m{seconds}s"
+    assert days * 86_400 + hours * 3_600 + minutes * 60 + seconds == seconds_of("x", text)

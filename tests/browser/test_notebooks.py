@@ -7,7 +7,7 @@ import pytest
 import grace_kp as gk
 from grace_kp.calibrate import assess
 from grace_kp.trace.html import run_page
-from tests.approvals.desks import Bureau, asked
+from tests.approvals.shops import Shop, asked
 from tests.browser.conftest import AXE
 from tests.trace.html.traces import document, full
 
@@ -38,7 +38,7 @@ def outputs():
         trace.confidence,
         gk.ConfidenceCalculator().calculate(gk.ConfidenceFactors()),
         assess([0.2, 0.9, 0.6], [False, True, True]),
-        Bureau().desk.request(asked(score=0.4)),
+        Shop().requests.file(asked(score=0.4)),
     ]
     return [each._repr_html_() for each in shown]
 

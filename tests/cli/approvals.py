@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from grace_kp.approvals import Actor, Approval, ApprovalState, Desk, NewRequest, digest, encode
+from grace_kp.approvals import Actor, Approval, ApprovalRequest, ApprovalState, RequestStore, digest, encode
 from grace_kp.store import open_store
 
 HOSTILE = "x\x1b[2J\x1b]0;title\x07\x9b31m\x08\x7f\u202e\u2066\u200b\u061c\r\n\t[red]y\\"
@@ -26,16 +26,16 @@ def pending(**fields):
 def filed(url, *names, **fields):
     """File a request for each invoice in the store of this URL; return the approvals."""
     store = open_store(url)
-    desk = Desk(store.approvals)
+    desk = RequestStore(store.approvals)
     found = []
     for name in names:
         encoded, _ = encode({"invoice": name, "euros": 40, "memo": "why"})
         known = {
             "action": "refund", "version": "sig:1", "domain": "default", "digest": digest("refund", "sig:1", encoded, secret=None), "encoded": encoded,
-            "stored": encoded, "key": f"refund:{name}", "key_fields": ("invoice",), "score": 0.6, "reason": "The policy asks for at least CONFIRM.",
+            "key": f"refund:{name}", "key_fields": ("invoice",), "score": 0.6, "reason": "The policy asks for at least CONFIRM.",
             "schema": SCHEMA, "deadline_seconds": 3_600.0, "waits": "hand_over", "run_id": "kp:trace:1",
         }  # fmt: skip
-        found.append(desk.request(NewRequest(**{**known, **fields})))
+        found.append(desk.file(ApprovalRequest(**{**known, **fields})))
     store.close()
     return found
 
@@ -50,6 +50,6 @@ def state_of(url, approval):
     """The approval as it is now."""
     store = open_store(url)
     try:
-        return Desk(store.approvals).get(approval.id)
+        return RequestStore(store.approvals).get(approval.id)
     finally:
         store.close()

@@ -10,7 +10,7 @@ import time
 import pexpect
 import pytest
 
-from grace_kp.approvals import Actor, Desk
+from grace_kp.approvals import Actor, RequestStore
 from grace_kp.cli import _lookup
 from grace_kp.cli._approval_decisions import changed_values, edited
 from grace_kp.errors import EditRefused
@@ -165,7 +165,7 @@ def test_a_change_while_the_question_is_shown_decides_nothing(url, terminal):
     child = terminal("approve", approval.id, "--by", "ana")
     child.expect(r"\? \[y/N\] ")
     store = open_store(url)
-    Desk(store.approvals).edit(approval.id, {"euros": 4_000}, actor=Actor.here("mallory"))
+    RequestStore(store.approvals).edit(approval.id, {"euros": 4_000}, actor=Actor.here("mallory"))
     store.close()
     child.sendline("y")
     assert 1 == ended(child)

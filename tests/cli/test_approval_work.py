@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from grace_kp.approvals import Actor, Desk
+from grace_kp.approvals import Actor, RequestStore
 from grace_kp.store import open_store
 from tests import warm
 from tests.cli.approvals import state_of
@@ -64,7 +64,7 @@ def asked(module, *calls):
 def approved(url):
     """Approve everything that is pending; return the approvals."""
     store = open_store(url)
-    desk = Desk(store.approvals)
+    desk = RequestStore(store.approvals)
     found = [desk.approve(approval.id, actor=Actor.here("ana"), digest=approval.digest) for approval in desk.pending()]
     store.close()
     return found

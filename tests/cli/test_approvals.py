@@ -12,7 +12,7 @@ import pexpect
 import pytest
 from rich.cells import cell_len
 
-from grace_kp.approvals import Actor, Desk
+from grace_kp.approvals import Actor, RequestStore
 from grace_kp.store import open_store
 from tests.cli.approvals import HOSTILE, filed
 from tests.cli.program import ROOT
@@ -161,7 +161,7 @@ def screen(url):
 
 def reject(url, approval):
     store = open_store(url)
-    Desk(store.approvals, groups={"ana": ["finance"]}).reject(approval.id, actor=Actor.here("ana"))
+    RequestStore(store.approvals, groups={"ana": ["finance"]}).reject(approval.id, actor=Actor.here("ana"))
     store.close()
 
 

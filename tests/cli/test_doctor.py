@@ -17,7 +17,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
-from grace_kp.approvals import Actor, Delivery, Desk, Webhook
+from grace_kp.approvals import Actor, Delivery, RequestStore, Webhook
 from grace_kp.store import RescueFiles, open_store
 from grace_kp.testing import make_grace
 from tests import warm
@@ -270,7 +270,7 @@ def test_what_waits_for_people(tmp_path):
     store = open_store(url)
     hook = Webhook(url="http://127.0.0.1:9/secret-path", secret=SECRET)
     Delivery(store.approvals, hook, after=0).close(0.5)
-    Desk(store.approvals).approve(first.id, actor=Actor(name="ana"))
+    RequestStore(store.approvals).approve(first.id, actor=Actor(name="ana"))
     head = store.approvals.head()
     store.close()
     found, code = report(GRACE_KP_STORE=url)

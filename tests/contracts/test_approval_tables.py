@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.approvals import OPEN, ApprovalState, Desk, Link, Row, RowQuery, verify
+from grace_kp.approvals import OPEN, ApprovalState, Link, RequestStore, Row, RowQuery, verify
 from grace_kp.errors import StoreError
 from grace_kp.store import open_store
-from tests.approvals.desks import ANA, asked
+from tests.approvals.shops import ANA, asked
 from tests.store.samples import record
 
 # A store that is added here passes the same suite.
@@ -307,11 +307,11 @@ def test_a_run_with_an_open_approval_is_not_deleted(store, state):
 @pytest.mark.parametrize("deletes", ["run", "retention"])
 def test_a_deletion_is_an_entry_of_the_chain(store, deletes):
     """Of a run's contents or of old ones: the chain stays verifiable, and says that contents were deleted."""
-    desk = Desk(store.approvals, clock=lambda: 1_000.0)
+    desk = RequestStore(store.approvals, clock=lambda: 1_000.0)
     for run in ("kp:trace:1", "kp:trace:2", "kp:trace:1"):
-        approval = desk.request(asked(run_id=run))
+        approval = desk.file(asked(run_id=run))
         desk.reject(approval.id, actor=ANA, reason="CONTENTS")
-    still_open = desk.request(asked(run_id="kp:trace:3"))
+    still_open = desk.file(asked(run_id="kp:trace:3"))
     if deletes == "run":
         assert 2 == store.delete(id="kp:trace:1").actions
     else:

@@ -6,12 +6,12 @@ import pytest
 
 from grace_kp.errors import ApprovalError, ChangedSinceShown
 from grace_kp.web._verbs import VERBS, perform
-from tests.approvals.desks import ANA, Bureau, asked
+from tests.approvals.shops import ANA, Shop, asked
 
 
 @pytest.fixture
-def desk():
-    return Bureau().desk
+def requests():
+    return Shop().requests
 
 
 @pytest.mark.parametrize(
@@ -19,22 +19,22 @@ def desk():
     [("approve", "approved"), ("edit", "edited"), ("reject", "rejected"), ("respond", "responded"), ("skip", "skipped"),
      ("retry", "retried"), ("withdraw", "cancelled")],
 )  # fmt: skip
-def test_a_verb_keeps_its_words(desk, verb, state):
+def test_a_verb_keeps_its_words(requests, verb, state):
     """Each leads to its state, with the words of the person."""
-    request = desk.request(asked())
-    done = perform(desk, verb, request.id, actor=ANA, words="because", digest=request.digest, changes={"euros": 1})
+    request = requests.file(asked())
+    done = perform(requests, verb, request.id, actor=ANA, words="because", digest=request.digest, changes={"euros": 1})
     assert (state, "because") == (done.state, done.decision.note)
 
 
-def test_the_digest_is_compared(desk):
+def test_the_digest_is_compared(requests):
     """Every verb that decides about arguments refuses others than were shown."""
-    request = desk.request(asked())
+    request = requests.file(asked())
     for verb in VERBS[:-1]:
         with pytest.raises(ChangedSinceShown):
-            perform(desk, verb, request.id, actor=ANA, words="x", digest="sha256:00", changes={"euros": 1})
+            perform(requests, verb, request.id, actor=ANA, words="x", digest="sha256:00", changes={"euros": 1})
 
 
-def test_an_unknown_verb(desk):
+def test_an_unknown_verb(requests):
     """Is refused by name."""
     with pytest.raises(ApprovalError, match="'bless'"):
-        perform(desk, "bless", desk.request(asked()).id, actor=ANA)
+        perform(requests, "bless", requests.file(asked()).id, actor=ANA)

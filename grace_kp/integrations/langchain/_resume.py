@@ -281,7 +281,7 @@ def _decided(inbox: Inbox, thread: WaitingThread, waiting: list[tuple[str, list[
         if thread.refused.issuperset(ids):
             continue
         try:
-            states = {inbox.desk.get(approval).state for approval in ids}
+            states = {inbox.requests.get(approval).state for approval in ids}
         except ApprovalError:
             continue  # of another store
         if not states & _NOT_YET:
@@ -304,7 +304,7 @@ def _close(inbox: Inbox, graph: Any, ready: Ready, outcome: Resumed | None) -> N
     over = _nodes(graph, ready.thread) if outcome is not None and outcome.state == "finished" else ()
     refused: list[str] = []
     if outcome is not None and isinstance(outcome.error, ActionNotApproved):
-        refused = [approval for approval in ready.approvals if not FOLLOWING[inbox.desk.get(approval).state]]
+        refused = [approval for approval in ready.approvals if not FOLLOWING[inbox.requests.get(approval).state]]
     end_carrying(inbox.tables, ready.thread, ready.token, over=over, refused=refused)
 
 

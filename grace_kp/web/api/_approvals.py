@@ -20,7 +20,7 @@ from grace_kp.web.api._schemas import LEFT_OUT, ApprovalList, Entries, Outcomes,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from grace_kp.approvals import Desk
+    from grace_kp.approvals import RequestStore
     from grace_kp.web.api._bodies import Decision
     from grace_kp.web.api._operation import Call
 
@@ -114,7 +114,7 @@ def _outcome(approval_id: str, outcome: Approval | ApprovalError | Problem) -> d
     return {"id": approval_id, "ok": False, "code": problem.code, "message": problem.message}
 
 
-def _unseen(desk: Desk, approval_id: str) -> Problem | None:
+def _unseen(desk: RequestStore, approval_id: str) -> Problem | None:
     """Return why a plain consent to an approval does not count: its JSON does not show everything that would run."""
     try:
         approval = desk.get(approval_id)
@@ -131,7 +131,7 @@ def _unseen(desk: Desk, approval_id: str) -> Problem | None:
     )
 
 
-def _brief(desk: Desk, approval_id: str) -> dict[str, Any]:
+def _brief(desk: RequestStore, approval_id: str) -> dict[str, Any]:
     approval = desk.get(approval_id)
     return {name: getattr(approval, name) for name in ("id", "state", "revision", "digest")}
 

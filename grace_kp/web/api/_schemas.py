@@ -37,8 +37,8 @@ _DATACLASSES = (
 """The dataclasses among the responses: their JSON has every field."""
 LEFT_OUT = frozenset({"run", "schema"})
 """Fields of an approval that lists leave out, because they are long."""
-_ELSEWHERE = frozenset({"encoded", "asked_encoded"})
-"""Fields of an approval that its JSON holds as `arguments` and `asked`."""
+_ELSEWHERE = frozenset({"encoded", "asked_encoded", "deadline_seconds", "use_within_seconds"})
+"""Fields of an approval that its JSON holds under another name, or not at all."""
 ListedApproval = Annotated[dict[str, Any], WithJsonSchema({"$ref": f"{PLACE}ListedApproval"})]
 
 

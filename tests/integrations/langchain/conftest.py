@@ -62,9 +62,9 @@ def let_pass(monkeypatch):
     """A function that sets the clock of a runtime's requests forward, by seconds."""
 
     def forward(grace, seconds):
-        desk = grace.approvals.inbox.desk
-        for part in (desk, desk._work):
-            monkeypatch.setattr(part, "_clock", lambda: time.time() + seconds)
+        requests = grace.approvals.inbox.requests
+        for part in (requests, requests._transactions):
+            monkeypatch.setattr(part, "clock", lambda: time.time() + seconds)
 
     return forward
 

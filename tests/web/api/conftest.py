@@ -10,7 +10,7 @@ from grace_kp.approvals import Actor
 from grace_kp.web import Role
 from grace_kp.web._app import application
 from grace_kp.web.security import Addresses, Logins
-from tests.approvals.desks import asked
+from tests.approvals.shops import asked
 
 HOST = "http://127.0.0.1:8765"
 MISSING = "ap-0000000000000000"
@@ -22,7 +22,7 @@ class House:
 
     def __init__(self, url):
         self.grace = Grace(store=url, reviewer=InboxReviewer(wait="hand_over"), evaluator=None, embedder=None)
-        self.desk = self.grace.approvals.inbox.desk
+        self.desk = self.grace.approvals.inbox.requests
         self.tables = self.grace.approvals.inbox.tables
         addresses = Addresses()
         self.logins = Logins(self.tables, addresses)
@@ -42,7 +42,7 @@ class House:
 
     def request(self, **fields):
         """File a request for approval."""
-        return self.desk.request(asked(**{"deadline_seconds": None, **fields}))
+        return self.desk.file(asked(**{"deadline_seconds": None, **fields}))
 
     def index(self):
         """Have the catalog read what is in the store."""

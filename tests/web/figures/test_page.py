@@ -11,7 +11,7 @@ import pytest
 import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.testing import ScriptedJudge
-from tests.approvals.desks import ANA, asked
+from tests.approvals.shops import ANA, asked
 from tests.pages.drawing import drawings, ids, outside
 from tests.pages.reading import Elements
 from tests.web.figures.office import Office, notes, tiles, words
@@ -158,7 +158,7 @@ def test_it_is_said_where_the_confidence_says_nothing(office):
 def test_approvals_are_counted(office):
     """What waits now, how requests were decided, and how long people took."""
     desk = office.visit().app.state.site.desk
-    requests = [desk.request(asked({"invoice": f"R-{number}", "euros": 1})) for number in range(4)]
+    requests = [desk.file(asked({"invoice": f"R-{number}", "euros": 1})) for number in range(4)]
     for request in requests[:2]:
         desk.approve(request.id, actor=ANA)
     desk.reject(requests[2].id, actor=ANA, reason="no")

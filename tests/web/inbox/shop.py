@@ -6,7 +6,7 @@ import inspect
 import typing
 
 from grace_kp import Grace, InboxReviewer
-from grace_kp.approvals import Actor, NewRequest, digest, encode, schema_of
+from grace_kp.approvals import Actor, ApprovalRequest, digest, encode, schema_of
 from tests.web.visiting import Browser
 
 HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}\u202eevil\u200b\x1b[31m\x00\r\nend  "
@@ -21,7 +21,7 @@ class Shop:
             store=url, reviewer=InboxReviewer(wait="hand_over"), reviewers={"ana": ("finance",), "bo": ("finance",)}, evaluator=None, embedder=None
         )  # fmt: skip
         self.inbox = self.grace.approvals.inbox
-        self.desk, self.tables = self.inbox.desk, self.inbox.tables
+        self.desk, self.tables = self.inbox.requests, self.inbox.tables
 
     def ask(self, values=None, action=None, **fields):
         """File a request for a call of `action`, whose signature gives the schema."""
@@ -35,7 +35,6 @@ class Shop:
             "version": "sig:1",
             "domain": "shop",
             "encoded": encoded,
-            "stored": encoded,
             "digest": digest(name, "sig:1", encoded, leave_out=fields.get("not_covered", ())),
             "schema": schema_of(inspect.signature(action), types),
             "deadline_seconds": 3_600.0,
@@ -44,7 +43,7 @@ class Shop:
             "score": 0.61,
             "waits": "hand_over",
         }
-        return self.desk.request(NewRequest(**{**usual, **fields}))
+        return self.desk.file(ApprovalRequest(**{**usual, **fields}))
 
     def browser(self, name="ana", **options):
         return Browser(self.grace, name=name, **options)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from grace_kp.approvals._canonical import MAX_DEPTH
+from grace_kp.approvals._arguments import MAX_DEPTH
 from tests.web.inbox.forms import forms
 from tests.web.inbox.shop import HOSTILE, anything
 

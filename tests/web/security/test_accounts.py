@@ -10,7 +10,7 @@ import pytest
 from grace_kp.approvals import ACCOUNT, verify
 from grace_kp.errors import GraceError, StoreError
 from grace_kp.web import Accounts, Role
-from tests.approvals.desks import asked
+from tests.approvals.shops import asked
 from tests.web.inbox.forms import forms
 from tests.web.security.conftest import OPERATOR, entries
 
@@ -161,23 +161,23 @@ def test_an_account_without_an_entry_is_found(accounts, tables):
 
 def test_a_removed_account_takes_its_consent_along(grace, accounts, add, visit):
     """A vote and a standing approval that were given on pages."""
-    desk = grace.approvals.inbox.desk
+    desk = grace.approvals.inbox.requests
     bo = visit(add("bo", Role.APPROVER))
-    both = desk.request(asked(quorum=2, identity="authenticated"))
-    one = desk.request(asked({"invoice": "R-2", "euros": 1}))
+    both = desk.file(asked(quorum=2, identity="authenticated"))
+    one = desk.file(asked({"invoice": "R-2", "euros": 1}))
     assert 303 == bo.post_form(f"/approvals/{both.id}/approve", digest=both.digest).status_code
     review = bo.post(f"/approvals/{one.id}/grant", data=forms(bo.get(f"/approvals/{one.id}/grant").text)["grant"].submitted(kind0="any", kind1="any"))  # fmt: skip
     assert 303 == bo.post(f"/approvals/{one.id}/grant", data=forms(review.text)["grant"].submitted()).status_code
-    assert "approved" == desk.request(asked({"invoice": "R-3", "euros": 9})).state
+    assert "approved" == desk.file(asked({"invoice": "R-3", "euros": 9})).state
 
     cy = visit(add("cy", Role.APPROVER))
     accounts.rotate("bo", actor=OPERATOR)
-    assert "approved" == desk.request(asked({"invoice": "R-4", "euros": 9})).state
+    assert "approved" == desk.file(asked({"invoice": "R-4", "euros": 9})).state
     accounts.remove("bo", actor=OPERATOR)
-    assert "pending" == desk.request(asked({"invoice": "R-5", "euros": 9})).state
+    assert "pending" == desk.file(asked({"invoice": "R-5", "euros": 9})).state
     assert "the account of bo was removed" in cy.get("/approvals/standing").text
     assert 303 == cy.post_form(f"/approvals/{both.id}/approve", digest=both.digest).status_code
     assert "pending" == desk.get(both.id).state
 
     visit(add("bo", Role.APPROVER))
-    assert "pending" == desk.request(asked({"invoice": "R-6", "euros": 9})).state
+    assert "pending" == desk.file(asked({"invoice": "R-6", "euros": 9})).state

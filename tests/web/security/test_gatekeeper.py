@@ -47,7 +47,7 @@ def pending(grace):
 
     with pytest.raises(ActionPending):
         refund("A1", 5)
-    (approval,) = grace.approvals.inbox.desk.pending()
+    (approval,) = grace.approvals.inbox.requests.pending()
     return approval
 
 

@@ -1,0 +1,132 @@
+"""Who does something to an approval, as far as that is known, and whether their account still lets them decide.
+
+A person who loses an account of `grace-kp serve`, or its right to decide, no longer consents to anything. A decision that was made before stays. Votes
+that still wait for others, and standing approvals, count only while their author may decide. Groups and quorums are in `_rights`.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import re
+import socket
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.pages import printable
+from grace_kp.trace import redact_text
+
+if TYPE_CHECKING:
+    from grace_kp.approvals._tables import Reads
+
+
+_HIDDEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Characters that render as nothing, beside those of the category Cf."""
+
+
+def person(name: str) -> str:
+    """Return what two spellings of one name have in common, so that they are one person in a quorum.
+
+    Characters that do not show do not count. A name that holds a secret is compared as it is recorded, without the secret.
+    """
+    name = redact_text(name, identifiers=False)
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return " ".join("".join(filter(_shows, folded)).split())
+
+
+def _shows(character: str) -> bool:
+    return unicodedata.category(character) != "Cf" and not _HIDDEN.match(character)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """A person or a process. A name is *stated* unless a login has established it. A name with a secret is recorded without it, and is never more than stated."""
+
+    name: str
+    channel: str = "python"
+    """Where the verb was called: `python`, `cli`, `web`, `console`, `gate`, `standing`."""
+    authenticated: bool = False
+    """Whether a login established the name. Whoever passes `by=` only states it."""
+    os_user: str = ""
+    host: str = ""
+    account: str = ""
+    """Mark of the account of `grace-kp serve` under which the person was logged in; empty without one. A later account of the same name has another."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.name, str) and (name := redact_text(self.name, identifiers=False)) != self.name:
+            object.__setattr__(self, "name", name)
+            object.__setattr__(self, "authenticated", False)  # others may have this name without another secret
+
+    @classmethod
+    def here(cls, name: str, *, channel: str = "python", authenticated: bool = False, account: str = "") -> Actor:
+        """Return the actor with this name, in this process.
+
+        Raises:
+            ValueError: the name is no text, is empty, or has more than 200 characters.
+        """
+        if not isinstance(name, str) or not name.strip() or len(name) > 200:
+            raise ValueError(f"by must be a name of 1 to 200 characters, not {name!r:.60}")
+        return cls(
+            name=name.strip(),
+            channel=channel,
+            authenticated=authenticated,
+            os_user=_os_user(),
+            host=socket.gethostname(),
+            account=account,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the actor as JSON; fields that are not known are left out."""
+        fields = {
+            "name": self.name,
+            "channel": self.channel,
+            "authenticated": self.authenticated,
+            "os_user": self.os_user,
+            "host": self.host,
+            "account": self.account,
+        }
+        return {name: value for name, value in fields.items() if value != ""}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Actor:
+        """Return an actor from its JSON."""
+        return cls(**data)
+
+
+def _os_user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # no entry for the user id, as in some containers
+        return ""
+
+
+ACCOUNT = "account"
+"""Kind of the documents that hold the accounts of `grace-kp serve`, by id."""
+DECIDING_ROLES = frozenset({"approver", "admin"})
+"""The roles of accounts that may decide."""
+
+
+def account_mark(created: float) -> str:
+    """Return the mark of an account: a later account of the same name has another.
+
+    Args:
+        created: when it was created, in seconds since the epoch.
+    """
+    return f"{created:.6f}"
+
+
+def reason_without_account(reads: Reads, actor: Actor) -> str:
+    """Return why the consent of an actor no longer counts, because of its account; empty where it counts, or where there was no account."""
+    if not actor.account:
+        return ""
+    name, data = printable(actor.name, replace="?"), reads.document(ACCOUNT, person(actor.name))
+    try:
+        account = json.loads(data) if data else None
+        if account is None or account_mark(account["created"]) != actor.account:
+            return f"the account of {name} was removed"
+        if account["role"] not in DECIDING_ROLES:
+            return f"the role of {name} no longer includes decisions"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return f"the account of {name} cannot be read"
+    return ""

@@ -1,0 +1,410 @@
+"""Transactions on requests: each verb is one, which writes rows with their entries, and what was due before.
+
+A verb that fails halfway leaves nothing. What was due stays written although a verb fails: expiry, escalation, and claims whose claimant is gone. The
+first process that looks writes it. Times are those of the wall clock, because they must mean the same in every process and after a restart. What has
+expired is final, so that a clock that is set back revives nothing.
+
+The parts that verbs share are here too: checks of people and digests, votes, and closing. The verbs are in `_filing`, `_decide` and `_execution`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import logging
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from grace_kp.approvals._chain import append
+from grace_kp.approvals._lists import note_people
+from grace_kp.approvals._people import Actor, person
+from grace_kp.approvals._record import WAITER, RequestRecord, approval_of, read_record, record_of, without_sealed
+from grace_kp.approvals._request import ENTITLING, ApprovalState, may_follow
+from grace_kp.approvals._standing import free_reserved
+from grace_kp.approvals._tables import RowQuery
+from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, GraceError, KeyReused, StoreError
+from grace_kp.pages import printable
+from grace_kp.trace import redacted_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from grace_kp.approvals._record import Approval
+    from grace_kp.approvals._rights import Rights
+    from grace_kp.approvals._seal import Secret
+    from grace_kp.approvals._tables import Link, Reads, Tables, Writes
+
+_Result = TypeVar("_Result")
+_S = ApprovalState
+_log = logging.getLogger("grace_kp.approvals")
+BATCH = 100
+"""Requests that one transaction of a sweep ends, so that others can write in between."""
+ESCALATE = "escalate:"
+DEADLINE = "deadline"
+"""Name of the actor where the clock closed a request and nobody did."""
+TIMED = (_S.PENDING.value, *sorted(state.value for state in ENTITLING))
+"""States that time ends."""
+
+
+@dataclass(slots=True)
+class Transaction:
+    """A transaction that is under way."""
+
+    tables: Tables
+    rights: Rights
+    secret: Secret | None
+    writes: Writes
+    now: float
+    """The wall clock, in seconds since the epoch."""
+    error: GraceError | None = None
+    """The error to raise after the transaction; the changes stay written."""
+    changes: int = 0
+    """Changes that were begun."""
+    changes_due: int = 0
+    """Changes that only wrote what was due; they stay although the verb fails."""
+    links: list[tuple[RequestRecord, Link]] = field(default_factory=list)
+
+    @property
+    def next_seq(self) -> int:
+        """Number of the entry that is written next."""
+        return self.writes.head()[0] + 1
+
+    def read(self, approval_id: str) -> RequestRecord:
+        """Return the record with an id.
+
+        Raises:
+            UnknownApproval: there is none.
+        """
+        return read_record(self.writes, approval_id)
+
+    def hide_sealed(self, record: RequestRecord, text: str) -> str:
+        """Return a text without the texts of the sealed arguments of a request."""
+        hidden: str = without_sealed(self.writes, self.secret, record, text)
+        return hidden
+
+    def stamp(self, record: RequestRecord, state: ApprovalState, actor: Actor) -> dict[str, Any]:
+        """Return a state with its author, its time, and the number of the entry that is written next."""
+        return {"state": state.value, "actor": actor.to_dict(), "at": record.at(self.now), "seq": self.next_seq}
+
+    def write(
+        self,
+        before: RequestRecord | None,
+        after: RequestRecord,
+        kind: str,
+        *,
+        actor: Actor,
+        facts: Mapping[str, object] | None = None,
+        contents: Mapping[str, object] | None = None,
+    ) -> RequestRecord:
+        """Write a record and its entry; return the record that was written.
+
+        Args:
+            before: the record as it was read in this transaction; None for a new one.
+            after: the record to write; times and revision are set here.
+            kind: what happened.
+            actor: who did it.
+            facts: what may be kept for ever.
+            contents: what retention may delete.
+
+        Raises:
+            ApprovalError: the state may not follow.
+        """
+        if before is not None and before.state is not after.state and not may_follow(before.state, after.state):
+            raise ApprovalError(
+                f"{after.id} is {before.state.value}; {after.state.value} cannot follow", approval_id=after.id
+            )
+        self.changes += 1  # before the first write: a verb that fails halfway leaves nothing
+        at = self.now if before is None else before.at(self.now)
+        revision = 1 if before is None else before.row.revision + 1
+        data = json.dumps(after.data, separators=(",", ":")).encode()
+        written = RequestRecord(replace(after.row, changed=at, revision=revision, data=data), after.data)
+        if not self.writes.put(written.row):
+            raise StoreError(f"the approval {after.id} was changed by somebody else inside of a transaction")
+        link = append(
+            self.writes,
+            kind,
+            at=at,
+            approval=after.id,
+            revision=revision,
+            actor=actor,
+            facts=facts,
+            contents=contents,
+        )
+        if before is not None:
+            self._tidy(before, written)
+        note_people(self.writes, written)
+        self.links.append((written, link))
+        return written
+
+    def _tidy(self, before: RequestRecord, after: RequestRecord) -> None:
+        """Remove what only matters while nobody has claimed the action."""
+        if after.state is _S.PENDING or after.state in ENTITLING:
+            return
+        if self.writes.document(WAITER, after.id) is not None:
+            self.writes.put_document(WAITER, after.id, None)
+        if before.state in ENTITLING and after.data["standing"]:
+            free_reserved(self.writes, after.data["standing"], after.id)
+
+
+class Transactions:
+    """Runs verbs, each in one transaction.
+
+    Args:
+        tables: the tables of the store.
+        rights: who may decide.
+        secret: the key that seals arguments; None without one.
+        clock: the wall clock.
+        on_event: called with the approval and the entry after each change is committed.
+    """
+
+    __slots__ = ("_on_event", "clock", "rights", "secret", "tables")
+
+    def __init__(
+        self,
+        tables: Tables,
+        rights: Rights,
+        secret: Secret | None,
+        clock: Callable[[], float],
+        on_event: Callable[[Approval, Link], None] | None,
+    ) -> None:
+        self.tables, self.rights, self.secret, self.clock = tables, rights, secret, clock
+        self._on_event = on_event
+
+    def show(self, reads: Reads, record: RequestRecord) -> Approval:
+        """Return the approval that people see of a record."""
+        return approval_of(reads, record, tables=self.tables, secret=self.secret)
+
+    def change(self, work: Callable[[Transaction], RequestRecord]) -> Approval:
+        """Run a verb; return the approval after it."""
+        return self.run(lambda tx: self.show(tx.writes, work(tx)))
+
+    def run(self, work: Callable[[Transaction], _Result]) -> _Result:
+        """Run a verb in one transaction; return what it returns.
+
+        Raises:
+            ApprovalError, KeyReused: the verb was refused. What was due stays written, and what the refusal itself writes (`tx.error`).
+            StoreError: the store failed; nothing stays written.
+        """
+        with self.tables.transaction() as writes:
+            tx = Transaction(self.tables, self.rights, self.secret, writes, self.clock())
+            try:
+                outcome = work(tx)
+            except (ApprovalError, KeyReused) as error:
+                if tx.changes != tx.changes_due:
+                    raise
+                tx.error = error
+            changed = [] if self._on_event is None else tx.links
+            events = [(self.show(writes, record), link) for record, link in changed]
+        for approval, link in events:
+            self._publish(approval, link)
+        if tx.error is not None:
+            raise tx.error
+        return outcome
+
+    def expire(self) -> int:
+        """Write what time has ended; return the number of changes."""
+        count = 0
+        while self.tables.rows(RowQuery(states=TIMED, due_before=self.clock(), limit=1)):
+            changes = self.run(_write_batch_due)
+            if not changes:
+                break
+            count += changes
+        return count
+
+    def lose(self) -> int:
+        """Write which claimants are gone; return the number of changes."""
+        claimed = self.tables.rows(RowQuery(states=(_S.CLAIMED.value,), limit=None))
+        lost = [row.id for row in claimed if is_due(record_of(row), self.clock(), self.tables)]
+        return sum(self.run(lambda tx, each=each: _count_due(tx, each)) for each in lost)  # type: ignore[misc]
+
+    def _publish(self, approval: Approval, link: Link) -> None:
+        try:
+            if self._on_event is not None:
+                self._on_event(approval, link)
+        except Exception as error:  # noqa: BLE001 — what was decided is decided, whoever listens
+            _log.warning("on_event failed for %s: %s", approval.id, redacted_error(error))
+
+
+# What is due
+
+
+def is_due(record: RequestRecord, now: float, tables: Tables) -> bool:
+    """Return whether something must be written before the record is used."""
+    if record.state is _S.CLAIMED:
+        return tables.is_alive(record.data["claim"]["process"]) is False
+    return record.due is not None and record.due <= record.at(now)
+
+
+def write_due(tx: Transaction, record: RequestRecord) -> RequestRecord:
+    """Write what is due to a record; return the record after it."""
+    while is_due(record, tx.now, tx.tables):
+        record = _advance(tx, record)
+        tx.changes_due = tx.changes
+    return record
+
+
+def _write_batch_due(tx: Transaction) -> int:
+    before = tx.changes
+    for row in tx.writes.rows(RowQuery(states=TIMED, due_before=tx.now, limit=BATCH)):
+        write_due(tx, tx.read(row.id))
+    return tx.changes - before
+
+
+def _count_due(tx: Transaction, approval_id: str) -> int:
+    write_due(tx, tx.read(approval_id))
+    return tx.changes
+
+
+def _advance(tx: Transaction, record: RequestRecord) -> RequestRecord:
+    if record.state is _S.CLAIMED:
+        return _lose_claimant(tx, record)
+    if record.state is not _S.PENDING:
+        return _expire(tx, record, _S.EXPIRED, "not used in time")
+    on_deadline = record.data["on_deadline"]
+    if on_deadline.startswith(ESCALATE) and not record.data["escalated"]:
+        return _escalate(tx, record, on_deadline.removeprefix(ESCALATE))
+    return _expire(tx, record, _S.SKIPPED if on_deadline == "skip" else _S.EXPIRED, "nobody decided in time")
+
+
+def _expire(tx: Transaction, record: RequestRecord, state: ApprovalState, reason: str) -> RequestRecord:
+    actor = Actor.here(DEADLINE, channel=DEADLINE)
+    after = record.changed(state, decision=tx.stamp(record, state, actor))
+    return tx.write(record, after, "expired", actor=actor, facts={"due": record.due}, contents={"note": reason})
+
+
+def _escalate(tx: Transaction, record: RequestRecord, group: str) -> RequestRecord:
+    # From the time of observation: the group gets the full time also where nobody looked when the first deadline passed.
+    deadline = record.at(tx.now) + record.data["deadline_seconds"]
+    after = record.changed(groups=[group], deadline=deadline, votes=[], escalated=True)
+    actor = Actor.here(DEADLINE, channel=DEADLINE)
+    facts = {"group": group, "due": record.due, "deadline": deadline}
+    return tx.write(record, after, "escalated", actor=actor, facts=facts)
+
+
+def _lose_claimant(tx: Transaction, record: RequestRecord) -> RequestRecord:
+    actor = Actor.here("observer", channel="gate")
+    outcome = {**tx.stamp(record, _S.UNKNOWN, actor), "error": "", "reconciled": False}
+    after = record.changed(_S.UNKNOWN, outcome=outcome)
+    note = "the process that carried it out is gone and has reported nothing"
+    facts = {"process": record.data["claim"]["process"]}
+    return tx.write(record, after, "settled", actor=actor, facts=facts, contents={"note": note})
+
+
+# What verbs share
+
+
+def add_vote(
+    tx: Transaction,
+    before: RequestRecord,
+    after: RequestRecord,
+    actor: Actor,
+    *,
+    verb: str,
+    note: str,
+    facts: Mapping[str, object] | None = None,
+    contents: Mapping[str, object] | None = None,
+) -> RequestRecord:
+    """Write a vote; with the last one that is needed, the decision.
+
+    Args:
+        tx: the transaction.
+        before: the pending record as it was read.
+        after: the record with what else changes.
+        actor: who consents.
+        verb: `approve` or `edit`.
+        note: the note, cleaned.
+        facts: what else the entry states.
+        contents: what else retention may delete.
+    """
+    at, digest = before.at(tx.now), after.row.digest
+    vote = {"actor": actor.to_dict(), "at": at, "digest": digest, "counts": tx.rights.counts(after, actor)}
+    others = [each for each in after.data["votes"] if person(each["actor"]["name"]) != person(actor.name)]
+    votes = [*others, {**vote, "seq": tx.next_seq}]
+    count, quorum = tx.rights.votes_for(tx.writes, after, votes, digest), after.data["quorum"]
+    if is_decided := count >= quorum:
+        state = _S.APPROVED if digest == after.data["asked_digest"] else _S.EDITED
+        use_within = after.data["use_within"]
+        use_by = None if use_within is None else at + use_within
+        after = after.changed(state, votes=votes, decision=tx.stamp(before, state, actor), use_by=use_by)
+    else:
+        after = after.changed(votes=votes)
+    kind = "edited" if verb == "edit" else "decided" if is_decided else "voted"
+    stated = {"verb": verb, "votes": count, "quorum": quorum, **(facts or {})}
+    return tx.write(before, after, kind, actor=actor, facts=stated, contents={"note": note, **(contents or {})})
+
+
+def close(
+    tx: Transaction, record: RequestRecord, state: ApprovalState, kind: str, *, actor: Actor, verb: str, note: str
+) -> RequestRecord:
+    """Write the state that a person has closed a request with."""
+    after = record.changed(state, decision=tx.stamp(record, state, actor))
+    return tx.write(record, after, kind, actor=actor, facts={"verb": verb}, contents={"note": note})
+
+
+_PAST = {
+    _S.CLAIMED: "is being carried out, claimed",
+    _S.DONE: "was carried out, claimed",
+    _S.FAILED: "was carried out and failed, claimed",
+    _S.UNKNOWN: "was begun and its outcome is unknown, claimed",
+    _S.NOT_DONE: "did not happen, as reconciled",
+}
+
+
+def already_decided(record: RequestRecord) -> AlreadyDecided:
+    """Return the error that names what came first, its author and its time."""
+    data, state = record.data, record.state
+    outcome, claim, decision = data["outcome"], data["claim"], data["decision"]
+    source = (claim if state in _PAST else decision) or outcome or decision
+    if state is _S.NOT_DONE:
+        source = outcome
+    name = "" if source is None or source["actor"]["channel"] == DEADLINE else source["actor"]["name"]
+    at = record.row.changed if source is None else source["at"]
+    decided = (
+        f"; {decision['state']} by {printable(decision['actor']['name'], replace='?')}"
+        if state in _PAST and decision
+        else ""
+    )
+    by = f" by {printable(name, replace='?')}" if name else ""
+    return AlreadyDecided(
+        f"{record.id} {_PAST.get(state, f'was {state.value}')}{by} at {moment(at)}{decided}; nothing was changed",
+        approval_id=record.id,
+        state=state.value,
+        by=name,
+        at=at,
+    )
+
+
+def moment(at: float) -> str:
+    """Return a time as text, in UTC to the second."""
+    return dt.datetime.fromtimestamp(at, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def check_actor(actor: Actor) -> None:
+    """Refuse an actor without a usable name.
+
+    Raises:
+        ApprovalError: with what is allowed.
+    """
+    if not isinstance(actor.name, str) or not person(actor.name) or len(actor.name) > 200:
+        raise ApprovalError("whoever decides needs a name of 1 to 200 characters")
+
+
+def check_digest(record: RequestRecord, digest: str | None) -> None:
+    """Refuse a digest that is not that of the arguments which are decided on now.
+
+    Raises:
+        ChangedSinceShown: naming both.
+    """
+    if digest is not None and digest != record.row.digest:
+        edited = record.data["editor"]
+        by = f" by {printable(edited['name'], replace='?')}" if edited else ""
+        raise ChangedSinceShown(
+            f"the arguments of {record.id} are not those that were shown: they were changed{by}; look at them again and decide with the "
+            f"digest {record.row.digest}",
+            approval_id=record.id,
+        )
+
+
+def is_same_person(first: Actor | None, second: Actor) -> bool:
+    """Return whether two actors have one name, however it is spelt."""
+    return first is not None and person(first.name) == person(second.name)

@@ -1,0 +1,503 @@
+"""Arguments in their canonical form and back: nothing is lost, and damage is an error."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import functools
+import itertools
+import json
+import pathlib
+import socket
+import typing
+import uuid
+import zoneinfo
+from collections import OrderedDict, namedtuple
+from typing import Annotated, Any, Literal, NewType
+
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grace_kp.approvals import SEALED, canonical, decode, encode
+from grace_kp.approvals._arguments import plain_json, tag_of
+from tests.approvals.values import TYPES, Address, Colour, Line, Open, Order, same, values
+
+D = decimal.Decimal
+BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
+CET = dt.timezone(dt.timedelta(hours=1))
+MOMENT = dt.datetime(2026, 10, 25, 2, 30)  # noqa: DTZ001 — a datetime without a zone has an encoding, too
+ALIKE = [
+    [True, 1, 1.0, "1", D(1), D("1.0"), b"1", bytearray(b"1"), 2**60, str(2**60), {"$int": str(2**60)}],
+    [0, 0.0, -0.0, False, None, "", b"", [], (), {}, set(), frozenset(), "0", D("0"), D("-0")],
+    [float("nan"), "nan", D("NaN"), {"$float": "nan"}, float("inf"), -float("inf")],
+    [[1, 2], (1, 2), {1, 2}, frozenset({1, 2}), [1, [2]], [[1], 2], {"$tuple": [1, 2]}],
+    [{"1": "a"}, {1: "a"}, {1.0: "a"}, {True: "a"}, [["1", "a"]], {"$dict": [["1", "a"]]}],
+    [{"$sealed": "x", "key": "y"}, {"$dict": []}, {"$": 1}, {"": 1}],
+    ["a/b", pathlib.Path("a/b"), "\ud800", "?", {"$path": "a/b"}],
+    [MOMENT, MOMENT.replace(fold=1), MOMENT.replace(tzinfo=dt.UTC), MOMENT.replace(tzinfo=CET), MOMENT.replace(tzinfo=BERLIN, fold=1),
+     MOMENT.replace(tzinfo=dt.timezone(dt.timedelta(hours=1), "CET")), MOMENT.date(), MOMENT.time(), MOMENT.isoformat()],
+    [dt.timedelta(1), dt.timedelta(-1), dt.timedelta(0, 1), "P1DT0S"],
+    [Colour.RED, Colour.RED.value, Colour.RED.name, Order("a", 1), {"id": "a", "euros": 1}, uuid.UUID(int=1), str(uuid.UUID(int=1))],
+]  # fmt: skip
+
+
+def encoding(value):
+    encoded, problems = encode({"x": value})
+    assert {} == problems
+    return canonical(encoded["x"])
+
+
+def problem(value):
+    encoded, problems = encode({"x": value, "y": 1})
+    assert {"y": 1} == encoded
+    return problems["x"]
+
+
+@pytest.mark.parametrize("alike", ALIKE, ids=lambda row: repr(row[0])[:20])
+def test_values_that_look_alike_have_different_encodings(alike):
+    """Consent to the text "1" is none to the number 1."""
+    assert len(alike) == len({encoding(value) for value in alike})
+
+
+@given(values(), values())
+def test_two_values_have_two_encodings(first, second):
+    """The same encoding means the same types and contents, and the other way round."""
+    assert same(first, second) == (encoding(first) == encoding(second))
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, "é\u2028", 3, -0.5, 1e-7, [1, {"a": [None]}], {"euros": 20, "b": 2**53 - 1}]
+)
+def test_plain_json_stays_as_it_is(value):
+    """A person can read it, and other programs can."""
+    assert ({"x": value}, {}) == encode({"x": value})
+
+
+def test_the_order_of_entries_and_elements_does_not_count():
+    """Dicts and sets that are equal are the same to consent to."""
+    assert encoding({"a": 1, "b": 2}) == encoding({"b": 2, "a": 1})
+    assert encoding({1: "a", 2: "b"}) == encoding({2: "b", 1: "a"})
+    assert 1 == len({encoding({"set": set(order)}) for order in itertools.permutations(["a", "b", 3])})
+
+
+@given(values())
+def test_an_encoding_survives_json(value):
+    """What is stored as text and read again is the same encoding."""
+    encoded, _ = encode({"x": value})
+    assert canonical(encoded) == canonical(json.loads(json.dumps(encoded)))
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Half(enum.Enum):
+    SOCKET = socket.socket
+
+
+@dataclasses.dataclass
+class Growing:
+    a: int
+
+
+def grown():
+    value = Growing(1)
+    value.b = 2
+    return value
+
+
+REFUSED = {
+    "a subclass of str": (Text("a"), "a tests.approvals.test_arguments.Text has no encoding"),
+    "inside of a list": ([1, {"a": Text("a")}], "[1]['a']: a tests.approvals.test_arguments.Text has no encoding"),
+    "an ordered dict": (OrderedDict(a=1), "a collections.OrderedDict has no encoding"),
+    "a named tuple": (namedtuple("P", "a")(1), "a tests.approvals.test_arguments.P has no encoding"),
+    "a function": (len, "a builtin_function_or_method has no encoding"),
+    "an object": (object(), "a object has no encoding"),
+    "a generator": ((n for n in ()), "a generator has no encoding"),
+    "the mark of a sealed value": (SEALED, "is sealed, and cannot be opened here"),
+    "an enum of classes": (Half.SOCKET, "a type has no encoding"),
+    "more than its fields": (grown(), "a tests.approvals.test_arguments.Growing has no encoding"),
+    "a huge integer": (10**5_000, "is an integer of more than 4,200 digits"),
+    "a long text": ("a" * 1_000_001, "has more than 1,000,000 bytes as JSON"),
+    "characters of several bytes": ("é" * 600_000, "has more than 1,000,000 bytes as JSON"),
+    "many values": ([0] * 1_000_001, "has more than 1,000,000 bytes as JSON"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_encoding_is_named(name):
+    """With the place inside of the parameter; the other parameters have theirs."""
+    value, expected = REFUSED[name]
+    assert expected == problem(value)
+
+
+def test_deep_and_circular_values_have_no_encoding():
+    """The depth is bounded, whatever the interpreter allows."""
+    deep = []
+    for _ in range(49):
+        deep = [deep]
+    encode({"x": deep})
+    circle = []
+    circle.append(circle)
+    for value in ([deep], circle, {"a": {"b": ([deep],)}}):
+        assert "more than 50 containers inside of each other" in problem(value)
+
+
+def test_a_parameter_whose_name_is_no_text_in_utf_8_breaks_nothing_silently():
+    """Canonical JSON refuses it, so that no digest is computed without it."""
+    encoded, _ = encode({"\ud800": 1})
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        canonical(encoded)
+
+
+def test_canonical_json_follows_the_standard():
+    """The example of RFC 8785, section 3.2.3, and what JSON cannot hold."""
+    value = {
+        "€": "Euro Sign",
+        "\r": "Carriage Return",
+        "\ufb33": "Hebrew",
+        "1": "One",
+        "😀": "Smiley",
+        "\x80": "Control",
+        "ö": "o",
+    }
+    keys = ["\r", "1", "\x80", "ö", "€", "😀", "\ufb33"]
+    assert keys == list(json.loads(canonical(value)))
+    assert b'{"a":[1e+30,4.5,0.002,1e-27,333333333.3333333]}' == canonical(
+        {"a": [1e30, 4.50, 2e-3, 1e-27, 333333333.33333329]}
+    )
+    for bad in (2**53, float("nan"), {1: 2}, object()):
+        with pytest.raises(ValueError, match=r".+"):
+            canonical(bad)
+
+
+@given(values())
+def test_decoding_is_the_inverse_of_encoding(value):
+    """Types and values come back, from text as well."""
+    encoded, problems = encode({"x": value})
+    assert {} == problems
+    again = decode(json.loads(json.dumps(encoded)), {"x": TYPES})
+    assert same(value, again["x"])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "a",
+                    "fields",
+                    "set",
+                    "name",
+                    "value",
+                    "zone",
+                    "fold",
+                    "$int",
+                    "$float",
+                    "$bytes",
+                    "$bytearray",
+                    "$decimal",
+                    "$date",
+                    "$datetime",
+                    "$time",
+                    "$timedelta",
+                    "$uuid",
+                    "$tuple",
+                    "$set",
+                    "$frozenset",
+                    "$dict",
+                    "$text",
+                    "$path",
+                    "$model",
+                ]
+            ),
+            inner
+            | st.sampled_from(
+                ["tests.approvals.values.Order", "tests.approvals.values.Colour", "RED", "1", "P1DT1S", "2026-01-01"]
+            ),
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(JSON)
+def test_damaged_data_is_read_exactly_or_refused(document):
+    """Whatever decodes encodes as what was kept; there is no second way to write a value."""
+    try:
+        value = decode({"x": document}, {"x": TYPES})["x"]
+    except ValueError:
+        return
+    assert value is SEALED or canonical(document) == canonical(encode({"x": value})[0]["x"])
+
+
+DAMAGED = {
+    "an unknown tag": ({"$code": "1"}, r"x: has the unknown type tag '\$code'"),
+    "two tags": ({"$int": "1", "$float": "1.0"}, r"x: has two type tags, \$float, \$int"),
+    "no number": ([{"$int": "a"}], r"x\[0\]: cannot be read back \(ValueError"),
+    "another kind of content": ({"a": {"$date": 3}}, r"x\['a'\]: \$date must hold a text, not 3"),
+    "not canonical": ({"$int": "1"}, "x: cannot be read back as it was kept; it is damaged"),
+    "a whole float": (1.0, "x: cannot be read back as it was kept"),
+    "a list in a set": ({"$set": [[1]]}, r"x: cannot be read back \(TypeError: unhashable"),
+    "a second entry of a key": ({"$dict": [[1, 2], [1, 3]]}, "x: cannot be read back as it was kept"),
+    "an unknown zone": ({"$datetime": "2026-01-01T00:00:00+01:00", "zone": "Mars/X"}, "x: cannot be read back"),
+    "a file as a zone": (
+        {"$datetime": "2026-01-01T00:00:00+01:00", "zone": "../../etc/passwd"},
+        "x: cannot be read back",
+    ),
+    "a folder as a zone": ({"$datetime": "2026-01-01T00:00:00", "zone": "Europe"}, "x: cannot be read back"),
+    "a long name of a zone": ({"$time": "00:00:00", "zone": "x" * 5_000}, "x: cannot be read back"),
+    "more beside a tag": ({"$int": str(2**60), "a": 1}, "x: cannot be read back as it was kept"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damage_is_named_with_its_place(name):
+    """Nothing is guessed."""
+    document, message = DAMAGED[name]
+    with pytest.raises(ValueError, match=f"^{message}"):
+        decode({"x": document})
+
+
+def test_deep_documents_are_refused():
+    """A stored document cannot overflow the interpreter's stack."""
+    deep = []
+    for _ in range(50_000):
+        deep = [deep]
+    with pytest.raises(ValueError, match="is nested too deeply"):
+        decode({"x": deep})
+
+
+def test_a_zone_that_has_changed_its_rules_is_noticed():
+    """The reviewer saw one point in time; another is not silently carried out."""
+    with pytest.raises(ValueError, match="the time zone Europe/Berlin has another offset then than when this was kept"):
+        decode({"x": {"$datetime": "2026-07-01T12:00:00+05:00", "zone": "Europe/Berlin"}})
+
+
+def test_pydantic_s_own_offsets_are_kept():
+    """Datetimes that pydantic has read carry a time zone of its own type."""
+    moment = pydantic.TypeAdapter(dt.datetime).validate_python("2026-07-01T12:00:00+02:00")
+    again = decode(encode({"x": moment})[0])["x"]
+    assert (moment, moment.utcoffset()) == (again, again.utcoffset())
+
+
+def test_a_sealed_value_is_a_mark():
+    """Where nothing can open it, it prints as such."""
+    decoded = decode({"x": {"$sealed": "…", "key": "k"}})["x"]
+    assert decoded is SEALED
+    assert "[SEALED]" == f"{decoded}"
+
+
+Alias = NewType("Alias", Order)
+
+
+class Shape:
+    pass
+
+
+@dataclasses.dataclass
+class Circle(Shape):
+    r: int
+
+
+@dataclasses.dataclass
+class Basket:
+    lines: list[Line]
+
+
+class Plan(typing.TypedDict):
+    orders: list[Order]
+
+
+class Box(pydantic.BaseModel):
+    address: Address | None = None
+
+
+DECLARED = [
+    (Order("a", 1), Order),
+    (Order("a", 1), "Order | None"),
+    (Order("a", 1), Annotated[Order, "note"]),
+    (Order("a", 1), Alias),
+    ([Order("a", 1)], list[Order]),
+    ({"a": (Order("a", 1),)}, dict[str, tuple[Order, ...]]),
+    (Colour.RED, Literal[Colour.RED]),
+    (Circle(1), Shape),
+    (Basket([Line("a")]), Basket),
+    ({"orders": [Order("a", 1)]}, Plan),
+    (Box(address=Address(street="x")), Box),
+]
+
+
+@pytest.mark.parametrize(("value", "declared"), DECLARED, ids=repr)
+def test_classes_are_found_in_the_declared_type(value, declared):
+    """Inside of unions, containers, fields and aliases; a loaded subclass counts."""
+    declared = Order | None if declared == "Order | None" else declared
+    assert same(value, decode(encode({"x": value})[0], {"x": declared})["x"])
+
+
+@pytest.mark.parametrize("declared", [None, Any, object, dict, list[Address], "Order"])
+def test_no_class_is_found_elsewhere(declared):
+    """A stored name never loads or selects a class by itself."""
+    encoded, _ = encode({"order": [Order("a", 1)]})
+    with pytest.raises(
+        ValueError,
+        match=r"order\[0\]: is a tests\.approvals\.values\.Order, which the declared type of the parameter 'order'",
+    ):
+        decode(encoded, {"order": declared})
+
+
+def test_a_class_that_has_changed_is_noticed():
+    """A new field, a dropped field and another value of an enum's member."""
+    encoded, _ = encode({"x": Order("a", 1)})
+    for fields in ({"id": "a"}, {"id": "a", "euros": 1, "cents": 2}, [1]):
+        encoded["x"]["fields"] = fields
+        with pytest.raises(
+            ValueError, match=r"x: .*(is damaged, or a class in it has changed|are not those that were kept)"
+        ):
+            decode(encoded, {"x": Order})
+    member, _ = encode({"x": Colour.RED})
+    member["x"]["value"] = "crimson"
+    with pytest.raises(ValueError, match="or a class in it has changed"):
+        decode(member, {"x": Colour})
+
+
+def there_and_back(value, declared=None):
+    encoded, problems = encode({"x": value})
+    assert {} == problems
+    return decode(encoded, {"x": declared or type(value)})["x"]
+
+
+@dataclasses.dataclass
+class Counted:
+    a: int
+    b: int = dataclasses.field(init=False, default=7)
+
+    def __post_init__(self):
+        self.a += 1
+
+    @functools.cached_property
+    def double(self):
+        return 2 * self.a
+
+
+def test_no_code_of_the_class_runs():
+    """`__post_init__` would add 1 again."""
+    assert Counted(1) == there_and_back(Counted(1))
+
+
+def test_computed_properties_are_no_state():
+    """They are computed again."""
+    value = Counted(1)
+    assert 4 == value.double
+    assert {"a": 2, "b": 7} == vars(there_and_back(value))
+
+
+def test_a_model_knows_which_fields_were_set():
+    """An action that sends only those sends the same."""
+    value = Address(street="a")
+    assert {"street": "a"} == there_and_back(value).model_dump(exclude_unset=True)
+    assert encode({"x": value}) != encode({"x": Address(street="a", zip=None)})
+
+
+def test_a_model_keeps_extra_and_private_values():
+    """They are part of what the action receives."""
+    value = Open(a=1, b=(2,))
+    value._note = b"n"
+    again = there_and_back(value)
+    assert same(value, again)
+    again.c = 3
+    assert (2,) == again.b
+
+
+class Upper(pydantic.BaseModel):
+    a: str
+
+    @pydantic.field_validator("a")
+    @classmethod
+    def raised(cls, value):
+        raise AssertionError
+
+
+def test_no_validator_runs():
+    """What was validated once is not changed by reading it."""
+    assert "a" == there_and_back(Upper.model_construct(a="a")).a
+
+
+class Root(pydantic.RootModel[list[int]]):
+    pass
+
+
+class Generic(pydantic.BaseModel):
+    root: Root
+
+
+def test_root_and_nested_models_are_restored():
+    """Model in model."""
+    assert Generic(root=Root([1])) == there_and_back(Generic(root=Root([1])))
+
+
+@dataclasses.dataclass
+class Bag(dict):
+    a: int = 1
+
+
+@dataclasses.dataclass
+class Parent:
+    a: int
+
+
+class Child(Parent):
+    pass
+
+
+def test_a_class_with_other_contents_has_no_encoding():
+    """A data class that is a dict holds more than its fields."""
+    assert "x" in encode({"x": Bag()})[1]
+    assert Child(1) == there_and_back(Child(1), Parent)
+
+
+def test_two_classes_of_one_name_are_not_guessed_between():
+    """Classes that a function defines anew each time have the same name."""
+
+    def defined():
+        @dataclasses.dataclass
+        class Local:
+            a: int
+
+        return Local
+
+    first, second = defined(), defined()
+    with pytest.raises(ValueError, match="there are 2 classes of this name"):
+        there_and_back(first(1), first | second)
+
+
+def plain(value, **options):
+    return plain_json(encode({"x": value})[0]["x"], **options)
+
+
+@given(values())
+def test_every_encoding_has_a_plain_form(value):
+    """Which is JSON."""
+    assert json.dumps(plain(value))
+
+
+def test_the_plain_form_shows_contents_without_types():
+    """As a person would write them."""
+    assert {"id": "a", "euros": ["1.10", "2026-01-02"]} == plain(
+        Order("a", (decimal.Decimal("1.10"), dt.date(2026, 1, 2)))
+    )
+    assert ["red", "b", {"street": None, "zip": 1}] == plain([Colour.RED, b"b", Address(zip=1)])
+    assert {"1": 2.0, "(3,)": 2**70} == {**plain({1: 2.0}), "(3,)": plain(2**70)}
+    assert decimal.Decimal("1.10") == plain(decimal.Decimal("1.10"), decimal=decimal.Decimal)
+
+
+def test_tags():
+    """Plain JSON has none."""
+    assert ["", "", "$tuple"] == [tag_of([1]), tag_of({"a": 1}), tag_of({"$tuple": []})]

@@ -1,0 +1,171 @@
+"""Lists of requests and figures of a period."""
+
+from __future__ import annotations
+
+import pytest
+
+from grace_kp.approvals import Actor, ApprovalFigures, Standing, _lists, approval_figures
+from tests.approvals.shops import ANA, BO, Shop, asked, claim
+
+
+@pytest.fixture
+def shop():
+    return Shop()
+
+
+def test_what_waits_is_listed_by_deadline_and_level(shop):
+    """What is due first stands first; without a deadline last."""
+    ids = {
+        name: shop.requests.file(asked(**fields)).id
+        for name, fields in {
+            "never": {"deadline_seconds": None},
+            "late": {"deadline_seconds": 50.0},
+            "mild": {"deadline_seconds": 20.0},
+            "strict": {"deadline_seconds": 20.0, "level": "escalate"},
+        }.items()
+    }
+    names = {approval_id: name for name, approval_id in ids.items()}
+    assert ["strict", "mild", "late", "never"] == [names[each.id] for each in shop.requests.pending()]
+    assert 2 == len(shop.requests.pending(limit=2))
+
+
+def test_what_waits_can_be_restricted(shop):
+    """To actions that match, and to what members of a group may decide."""
+    for number in range(30):
+        shop.requests.file(asked(action=f"refund.{number % 3}", groups=("finance",) if number % 2 else ()))
+    shop.requests.file(asked(action="delete", groups=("board",)))
+    assert 10 == len(shop.requests.pending("refund.1"))
+    assert 30 == len(shop.requests.pending("refund.*"))
+    assert 16 == len(shop.requests.pending(group="board"))
+    assert 3 == len(shop.requests.pending("refund.*", group="board", limit=3))
+
+
+def test_requests_with_one_digest_are_counted(shop):
+    """So that a list shows them as one entry."""
+    for _ in range(3):
+        shop.requests.file(asked())
+    shop.requests.file(asked({"invoice": "R-2", "euros": 1}))
+    assert [3, 3, 3, 1] == sorted((each.same for each in shop.requests.pending()), reverse=True)
+    first = shop.requests.pending()[0]
+    assert 1 == shop.requests.approve(first.id, actor=ANA).same
+
+
+def test_history_holds_what_no_longer_waits(shop):
+    """By action, person and time."""
+    ids = []
+    for number in range(6):
+        shop.clock.now += 1
+        ids.append(shop.requests.file(asked(action=f"a{number % 2}")).id)
+        shop.requests.reject(ids[-1], actor=ANA if number < 3 else BO)
+    shop.requests.file(asked())
+    assert ids[::-1] == [each.id for each in shop.requests.history()]
+    assert ids[1::2][::-1] == [each.id for each in shop.requests.history(action="a1")]
+    assert ids[2::-1] == [each.id for each in shop.requests.history(by=" Ana ")]
+    assert ids[:3:-1] == [each.id for each in shop.requests.history(since=shop.clock.now - 1)]
+    assert ids[:2:-1][:2] == [each.id for each in shop.requests.history(by="bo", limit=2)]
+    assert [] == shop.requests.history(by="cy")
+
+
+@pytest.mark.parametrize("many", [0, 10_000])
+def test_what_a_person_decided_is_found_whether_it_is_rare_or_not(shop, monkeypatch, many):
+    """By an index, or among the newest rows: votes for arguments before an edit are none any more, and a claim is nobody's decision."""
+    monkeypatch.setattr(_lists, "AT_MOST_LOOKED_UP", many)
+    ids = []
+    for verb, actor in (("approve", ANA), ("reject", BO), ("approve", Actor(name="ANA", channel="web"))):
+        shop.clock.now += 1
+        ids.append(shop.requests.file(asked()).id)
+        getattr(shop.requests, verb)(ids[-1], actor=actor)
+    shop.requests.file(asked())
+    claim(shop.requests, shop.requests.get(ids[0]))
+    shop.clock.now += 5_000
+    assert [ids[2], ids[0]] == [each.id for each in shop.requests.history(by="ana")]
+    assert [ids[1]] == [each.id for each in shop.requests.history(by="Bo", action="ref*")]
+    assert [] == shop.requests.history(by="bo", action="delete") == shop.requests.history(by="gate")
+    assert [ids[2]] == [each.id for each in shop.requests.history(by="ana", limit=1)]
+
+
+def test_a_rare_name_is_found_without_reading_everything(shop):
+    """Only its own rows."""
+    for _ in range(3):
+        shop.requests.reject(shop.requests.file(asked()).id, actor=ANA)
+    wanted = shop.requests.file(asked()).id
+    shop.requests.reject(wanted, actor=BO)
+    assert {wanted: b""} == shop.tables.documents(_lists.index_of("bo"))
+
+
+BEGIN = 1_000.0
+
+
+def figures(shop, since=0.0, until=10**9, **options):
+    return approval_figures(shop.tables, since, until, **options)
+
+
+def test_without_requests_there_is_nothing():
+    """Zeros, and no waits."""
+    assert ApprovalFigures(pending=0) == figures(Shop())
+
+
+def test_decisions_are_counted_by_their_kind(shop):
+    """What came of the action afterwards does not change how the request was decided."""
+    requests = [shop.requests.file(asked(deadline_seconds=60.0)) for _ in range(5)]
+    shop.clock.now += 5
+    claim(shop.requests, shop.requests.approve(requests[0].id, actor=ANA))
+    shop.clock.now += 5
+    shop.requests.approve(requests[1].id, actor=ANA)
+    shop.requests.reject(requests[2].id, actor=ANA, reason="no")
+    shop.requests.withdraw(requests[3].id, actor=ANA, reason="not needed")
+    found = figures(shop)
+    assert {"approved": 2, "rejected": 1, "cancelled": 1} == dict(found.outcomes)
+    assert 1 == found.pending
+    shop.clock.now += 1_000
+    shop.requests.sweep()
+    assert 0 == figures(shop).pending
+    assert 2 == figures(shop).outcomes["expired"]  # the pending one, and the approved one that nobody used
+
+
+def test_only_people_take_their_time(shop):
+    """Neither a deadline nor a standing approval is a wait."""
+    first = shop.requests.file(asked(deadline_seconds=60.0))
+    shop.requests.file(asked(deadline_seconds=30.0))
+    shop.clock.now += 20
+    shop.requests.approve(first.id, actor=ANA)
+    shop.requests.grant(
+        Standing(
+            action="refund",
+            domain="shop",
+            parameters={"euros": {"to": 20}, "invoice": {"any": True}},
+            until=9_000.0,
+            uses=3,
+        ),
+        actor=ANA,
+    )
+    shop.requests.file(asked({"invoice": "R-2", "euros": 1}))
+    shop.clock.now += 100
+    shop.requests.sweep()
+    found = figures(shop)
+    assert (20.0,) == found.waits
+    assert {"approved": 1, "expired": 1, "standing": 1} == dict(found.outcomes)
+
+
+def test_a_period_begins_and_ends(shop):
+    """The time of the decision counts, not that of the request or of the action; the end does not belong to it."""
+    request = shop.requests.file(asked())
+    shop.clock.now = 2_000.0
+    approval = shop.requests.approve(request.id, actor=ANA)
+    shop.clock.now = 2_500.0
+    claim(shop.requests, approval)
+    assert {"approved": 1} == dict(figures(shop, 2_000.0, 2_001.0).outcomes)
+    assert {} == dict(figures(shop, 1_000.0, 2_000.0).outcomes)
+    assert {} == dict(figures(shop, 2_001.0, 3_000.0).outcomes)
+
+
+def test_what_is_read_is_bounded(shop):
+    """By the newest, and the figures say so."""
+    for seconds in range(4):
+        request = shop.requests.file(asked({"invoice": f"R-{seconds}", "euros": 1}))
+        shop.clock.now += seconds
+        shop.requests.reject(request.id, actor=ANA, reason="no")
+    found = figures(shop, limit=2)
+    assert (2.0, 3.0) == found.waits
+    assert found.is_cut
+    assert not figures(shop, limit=5).is_cut

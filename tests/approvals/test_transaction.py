@@ -1,0 +1,253 @@
+"""Transactions: nothing is half-written, time and dead processes are noticed, and listeners cannot break a verb."""
+
+from __future__ import annotations
+
+import pytest
+
+from grace_kp.approvals import Actor, RequestStore, verify
+from grace_kp.errors import AlreadyDecided, NotEntitled, StoreError
+from tests.approvals.shops import ANA, BO, ProcessTables, Shop, asked, claim, keyed
+
+
+class Failing(ProcessTables):
+    """Tables that fail at the n-th write of a transaction."""
+
+    fails_at = 0
+
+    def transaction(self):
+        return _Failing(self)
+
+
+class _Failing:
+    def __init__(self, tables):
+        self._tables = tables
+        self._block = tables._tables.transaction()
+
+    def __enter__(self):
+        self._writes, self._count = self._block.__enter__(), 0
+        return self
+
+    def __exit__(self, *error):
+        return self._block.__exit__(*error)
+
+    def __getattr__(self, name):
+        call = getattr(self._writes, name)
+        if name not in {"put", "append", "put_document"}:
+            return call
+
+        def write(*arguments):
+            self._count += 1
+            if self._count == self._tables.fails_at:
+                raise StoreError("the disk is full")
+            return call(*arguments)
+
+        return write
+
+
+@pytest.mark.parametrize("fails_at", [1, 2])
+@pytest.mark.parametrize("verb", ["approve", "edit", "reject", "withdraw", "claim"])
+def test_a_write_that_fails_leaves_nothing(verb, fails_at):
+    """Neither the row without its entry nor the entry without its row; afterwards the verb succeeds."""
+    shop = Shop()
+    tables = Failing(shop.tables, "p1", shop.alive)
+    requests = RequestStore(tables, clock=shop.clock)
+    approval = requests.file(asked())
+    if verb == "claim":
+        approval = requests.approve(approval.id, actor=ANA)
+    calls = {
+        "approve": lambda: requests.approve(approval.id, actor=ANA),
+        "edit": lambda: requests.edit(approval.id, {"euros": 1}, actor=ANA),
+        "reject": lambda: requests.reject(approval.id, actor=ANA),
+        "withdraw": lambda: requests.withdraw(approval.id, actor=ANA),
+        "claim": lambda: claim(requests, approval),
+    }
+    before = shop.tables.row(approval.id), shop.tables.head()
+    tables.fails_at = fails_at
+    with pytest.raises(StoreError, match="the disk is full"):
+        calls[verb]()
+    assert before == (shop.tables.row(approval.id), shop.tables.head())
+    tables.fails_at = 0
+    calls[verb]()
+
+
+def test_events_follow_the_commit_with_the_approval_and_its_entry():
+    """Each change is one event; what is only read is none."""
+    events, shop = [], Shop()
+    requests = shop.another("p1", on_event=lambda approval, link: events.append((approval.state, link.seq)))
+    approval = requests.file(asked())
+    requests.get(approval.id)
+    requests.approve(approval.id, actor=ANA)
+    shop.clock.now += 10_000
+    requests.sweep()
+    assert [("pending", 1), ("approved", 2), ("expired", 3)] == events
+
+
+def test_what_is_due_is_an_event_although_the_verb_fails():
+    """A receiver learns of the expiry."""
+    events, shop = [], Shop()
+    requests = shop.another("p1", on_event=lambda approval, link: events.append(approval.state))
+    approval = requests.file(asked())
+    shop.clock.now += 10_000
+    with pytest.raises(AlreadyDecided):
+        requests.approve(approval.id, actor=ANA)
+    assert ["pending", "expired"] == events
+
+
+def test_a_listener_that_fails_breaks_nothing(caplog):
+    """The log says so."""
+
+    def fail(approval, link):
+        raise RuntimeError("down")
+
+    shop = Shop()
+    requests = shop.another("p1", on_event=fail)
+    assert "approved" == requests.approve(requests.file(asked()).id, actor=ANA).state
+    assert "on_event failed" in caplog.text
+
+
+def test_a_listener_may_use_the_requests():
+    """It is called outside of the transaction."""
+    shop = Shop()
+    requests = shop.another("p1", on_event=lambda approval, link: shop.requests.get(approval.id))
+    assert "approved" == requests.approve(requests.file(asked()).id, actor=ANA).state
+
+
+DAY = 86_400.0
+
+
+@pytest.fixture
+def shop():
+    return Shop(groups={"ana": ["finance"], "bo": ["board"]})
+
+
+@pytest.mark.parametrize("read", ["get", "pending", "history", "sweep"])
+def test_every_read_writes_what_is_due(shop, read):
+    """What has expired is listed nowhere as pending."""
+    approval = shop.requests.file(asked())
+    shop.clock.now = approval.deadline
+    {
+        "get": lambda: shop.requests.get(approval.id),
+        "pending": shop.requests.pending,
+        "history": shop.requests.history,
+        "sweep": shop.requests.sweep,
+    }[read]()
+    assert ["requested", "expired"] == shop.kinds(approval.id)
+    assert [] == shop.requests.pending()
+    ended = shop.requests.get(approval.id)
+    assert ("expired", "deadline") == (ended.state, ended.decision.actor.name)
+
+
+def test_a_moment_before_its_deadline_a_request_can_be_decided(shop):
+    """At the deadline it cannot."""
+    approval = shop.requests.file(asked())
+    shop.clock.now = approval.deadline - 0.001
+    assert "approved" == shop.requests.approve(approval.id, actor=ANA).state
+
+
+def test_a_clock_one_day_ahead_and_back_revives_nothing(shop):
+    """What was seen as expired is final; what was decided is used by then."""
+    pending, approved = shop.requests.file(asked()), shop.requests.file(asked())
+    approved = shop.requests.approve(approved.id, actor=ANA)
+    shop.clock.now += DAY
+    assert 2 == shop.requests.sweep()
+    shop.clock.now -= DAY
+    for call in (lambda: shop.requests.approve(pending.id, actor=BO), lambda: claim(shop.requests, approved)):
+        with pytest.raises(AlreadyDecided, match="expired"):
+            call()
+
+
+def test_changes_of_a_request_are_in_the_order_of_their_times(shop):
+    """Whatever the clock does."""
+    approval = shop.requests.file(asked(deadline_seconds=None, use_within_seconds=None))
+    shop.clock.now -= DAY
+    decided = shop.requests.approve(approval.id, actor=ANA)
+    assert approval.created_at == decided.decision.at
+
+
+def test_on_deadline_skip_lets_the_agent_go_on(shop):
+    """The state is that of a skip, and nobody is named."""
+    approval = shop.requests.file(asked(on_deadline="skip"))
+    shop.clock.now += DAY
+    ended = shop.requests.get(approval.id)
+    assert ("skipped", "nobody decided in time") == (ended.state, ended.decision.note)
+    with pytest.raises(AlreadyDecided) as caught:
+        shop.requests.skip(approval.id, actor=ANA)
+    assert "" == caught.value.by
+
+
+def test_a_request_is_escalated_once(shop):
+    """The group changes, the votes restart, the time is as long as the first; then it expires."""
+    approval = shop.requests.file(asked(groups=("finance",), on_deadline="escalate:board", quorum=2, identity="stated"))
+    shop.requests.approve(approval.id, actor=ANA)
+    shop.clock.now += 2 * 3_600
+    now = shop.requests.get(approval.id)
+    assert ("pending", ("board",), (), shop.clock.now + 3_600) == (now.state, now.groups, now.votes, now.deadline)
+    with pytest.raises(NotEntitled):
+        shop.requests.approve(approval.id, actor=ANA)
+    assert "pending" == shop.requests.approve(approval.id, actor=BO).state
+    shop.clock.now += 3_600
+    assert "expired" == shop.requests.get(approval.id).state
+    assert ["requested", "voted", "escalated", "voted", "expired"] == shop.kinds()
+
+
+def test_a_dead_claimant_leaves_an_unknown_outcome(shop):
+    """Any observer writes it."""
+    approval = shop.requests.approve(shop.requests.file(asked()).id, actor=ANA)
+    claim(shop.requests, approval)
+    shop.alive["p1"] = False
+    assert "unknown" == shop.another("p2").get(approval.id).state
+
+
+def test_many_due_requests_are_swept(shop):
+    """In batches."""
+    for _ in range(230):
+        shop.requests.file(asked())
+    shop.clock.now += DAY
+    assert 230 == shop.requests.sweep()
+    assert 0 == shop.requests.sweep()
+
+
+def test_what_was_due_stays_written_although_the_verb_fails(shop):
+    """With its entry."""
+    approval = shop.requests.file(asked())
+    shop.clock.now += DAY
+    with pytest.raises(AlreadyDecided):
+        shop.requests.reject(approval.id, actor=ANA)
+    assert ("expired", 2) == (shop.tables.row(approval.id).state, len(shop.entries()))
+
+
+def test_requests_without_a_deadline_wait(shop):
+    """For as long as it takes."""
+    approval = shop.requests.file(asked(deadline_seconds=None, use_within_seconds=None))
+    shop.clock.now += 1_000 * DAY
+    assert "claimed" == claim(shop.requests, shop.requests.approve(approval.id, actor=ANA)).approval.state
+
+
+def test_every_entry_states_the_row_that_was_written_with_it():
+    """Verification accounts for each row, views and waiting included."""
+    shop = Shop()
+    requests = shop.requests
+    approval = requests.file(keyed())
+    requests.get(approval.id, viewer=ANA)
+    requests.leave(approval.id)
+    shop.another("p2").file(keyed())
+    approval = requests.edit(approval.id, {"euros": 20}, actor=BO, digest=approval.digest)
+    token = claim(requests, approval).token
+    requests.settle(approval.id, token, state="failed", error="OSError")
+    requests.reject(requests.file(keyed()).id, actor=Actor(name="\ud800\u202e\x1b"), reason="\x00")
+    found = verify(shop.tables, at=shop.clock.now)
+    assert (True, [], 7) == (found.ok, list(found.problems), found.entries)
+
+
+def test_waiting_is_no_revision():
+    """Whoever waits comes and goes without an entry."""
+    shop = Shop()
+    approval = shop.requests.file(keyed())
+    shop.requests.leave(approval.id)
+    assert (False, 1) == (shop.requests.get(approval.id).is_awaited, shop.requests.get(approval.id).revision)
+    assert shop.another("p2").file(keyed()).is_awaited is True
+    shop.requests.leave(approval.id)
+    assert (True, 1) == (shop.requests.get(approval.id).is_awaited, shop.requests.get(approval.id).revision)
+    shop.requests.withdraw(approval.id, actor=ANA)
+    assert {} == shop.tables.documents("waiter")
+    assert shop.requests.get(approval.id).is_awaited is False
