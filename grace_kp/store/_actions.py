@@ -5,25 +5,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.store._database import SharedConnection
 from grace_kp.store._deletion import forgotten
 
 if TYPE_CHECKING:
     import sqlite3
-    import threading
-    from contextlib import AbstractContextManager
 
 
-class ActionTable:
-    """The part of a SQLite store that keeps the ledger of actions."""
-
-    lock: threading.RLock
-    _synchronous: str
-
-    def _use(self, *, write: bool = False) -> AbstractContextManager[sqlite3.Connection]:
-        raise NotImplementedError
-
-    def _follow_path(self) -> None:
-        raise NotImplementedError
+class ActionTable(SharedConnection):
+    """The part of a store that keeps the ledger of actions."""
 
     def action(self, key: str) -> bytes | None:
         """Return the entry of an action in the ledger; None if there is none."""
@@ -32,20 +22,9 @@ class ActionTable:
             return read_action(connection, key)
 
     def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
-        """Replace the entry of an action in the ledger if it equals `only_if`; None stands for no entry. Return whether it did.
-
-        When this returns True, the entry is on the disk.
-        """
-        self._follow_path()
-        with self.lock:
-            with self._use() as connection:
-                connection.execute("PRAGMA synchronous = FULL")
-            try:
-                with self._use(write=True) as connection:
-                    return replace_action(connection, key, data, only_if)
-            finally:
-                with self._use() as connection:
-                    connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        """Replace the entry of an action in the ledger if it equals `only_if`; None stands for no entry. Return whether it did."""
+        with self._use(write=True) as connection:
+            return replace_action(connection, key, data, only_if)
 
 
 def read_action(connection: sqlite3.Connection, ledger_key: str) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The tables of approvals in a SQLite file, over connections of their own: every write is on the disk when its transaction ends.
+"""The tables of approvals. In a SQLite file they have connections of their own: every write is on the disk when its transaction ends.
 
 One connection writes, the other reads, so that listings never wait for a writer. They belong to the file that was opened first. Traces go
 on in another file where theirs is replaced. Approvals do not: what was decided or claimed in the one file would be open in the other.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import sqlite3
 import threading
 from typing import TYPE_CHECKING
@@ -15,23 +16,27 @@ from typing import TYPE_CHECKING
 from grace_kp.background import Resident, watch
 from grace_kp.errors import StoreError
 from grace_kp.store._approval_place import Place, identity_of
-from grace_kp.store._approval_rows import SqliteReads, SqliteWrites
+from grace_kp.store._approvals import ApprovalReads, ApprovalWrites
 from grace_kp.store._files import leave_to_parent
 from grace_kp.store._leases import Leases
 from grace_kp.store._overwriting import overwrite
+from grace_kp.store._schema import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from grace_kp.approvals import Link, Row, RowQuery, Writes
+    from grace_kp.approvals import Writes
     from grace_kp.background import Lock
 
 BUSY_SECONDS = 10.0
 """How long a write waits for other processes, and for other threads."""
+MAX_ROWS = 100_000
+"""Requests for approval that a store in memory holds."""
 
 
-class SqliteTables(Resident):
+class SqliteTables(ApprovalReads, Resident):
     """The tables of approvals in a SQLite file.
 
     If the file is deleted, replaced or restored while it is open, every use raises `StoreError` until the store is closed and opened again,
@@ -187,12 +192,11 @@ class SqliteTables(Resident):
             yield self._reader
 
     @contextlib.contextmanager
-    def _reads(self) -> Iterator[SqliteReads]:
-        """Return reads of one state of the tables."""
+    def _snapshot(self) -> Iterator[sqlite3.Connection]:
         with self._read() as connection:
             try:
                 connection.execute("BEGIN")
-                yield SqliteReads(connection)
+                yield connection
             finally:
                 if connection.in_transaction:
                     connection.execute("COMMIT")
@@ -217,9 +221,12 @@ class SqliteTables(Resident):
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 place.check(connection)
-                writes = SqliteWrites(connection)
-                yield writes
-                head = writes.head()
+                writes = ApprovalWrites(connection)
+                try:
+                    yield writes
+                    head = writes.head()
+                finally:
+                    writes.end()
                 place.check()
                 self._commit(connection)
             finally:
@@ -289,54 +296,62 @@ class SqliteTables(Resident):
         with self._read() as connection:
             return self._leases.is_alive(connection, process)
 
-    def row(self, approval: str) -> Row | None:
-        """Return the row with this id; None if there is none."""
-        with self._reads() as reads:
-            return reads.row(approval)
 
-    def ids(self, begins: str, *, limit: int) -> list[str]:
-        """Return the ids that begin with a text, at most `limit`, in alphabetical order."""
-        with self._reads() as reads:
-            return reads.ids(begins, limit=limit)
+class MemoryTables(ApprovalReads):
+    """The tables of approvals of a store in memory. They end with their process, and a forked child begins with empty ones.
 
-    def rows(self, query: RowQuery) -> list[Row]:
-        """Return the rows that match, in the order of the query."""
-        with self._reads() as reads:
-            return reads.rows(query)
+    Args:
+        use: lends the connection of the store, with other threads kept out.
+        max_rows: how many requests there may be. None is dropped to make room: a forgotten one could run its action once more.
+    """
 
-    def count(self, query: RowQuery) -> int:
-        """Return how many rows match, whatever the limit."""
-        with self._reads() as reads:
-            return reads.count(query)
+    lasting = False
 
-    def link(self, seq: int) -> Link | None:
-        """Return the entry of the chain with this number; None if there is none."""
-        with self._reads() as reads:
-            return reads.link(seq)
+    def __init__(self, use: Callable[[], AbstractContextManager[sqlite3.Connection]], max_rows: int = MAX_ROWS) -> None:
+        self._use, self._max_rows = use, max_rows
+        self._changes = 0
+        self.forget()
 
-    def links(
-        self, *, after: int = 0, limit: int = 1_000, approval: str | None = None, kept: bool = False
-    ) -> list[Link]:
-        """Return entries by number, those after `after`; with `kept`, only those whose contents are still there."""
-        with self._reads() as reads:
-            return reads.links(after=after, limit=limit, approval=approval, kept=kept)
+    def forget(self) -> None:
+        """Take another id, in a forked child."""
+        self._process = secrets.token_hex(8)
 
-    def links_before(self, before: int | None = None, *, limit: int = 1_000, approval: str | None = None) -> list[Link]:
-        """Return the entries with smaller numbers than `before` (all when None), newest first."""
-        with self._reads() as reads:
-            return reads.links_before(before, limit=limit, approval=approval)
+    def _snapshot(self) -> AbstractContextManager[sqlite3.Connection]:
+        return self._use()
 
-    def head(self) -> tuple[int, str]:
-        """Return the number and the hash of the newest entry; 0 and an empty text before the first."""
-        with self._reads() as reads:
-            return reads.head()
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Writes]:
+        """Return a block in which all is written or, after an exception, nothing; see `Tables.transaction`.
 
-    def document(self, kind: str, name: str) -> bytes | None:
-        """Return a small document; None if there is none."""
-        with self._reads() as reads:
-            return reads.document(kind, name)
+        Raises:
+            StoreError: this thread is in a transaction already.
+        """
+        with self._use() as connection:
+            if connection.in_transaction:
+                raise StoreError("a transaction on approvals is open in this thread; end it before the next begins")
+            writes = ApprovalWrites(connection, self._max_rows)
+            try:
+                with transaction(connection):
+                    yield writes
+            finally:
+                writes.end()
+            self._changes += 1
 
-    def documents(self, kind: str) -> dict[str, bytes]:
-        """Return all documents of a kind, by name."""
-        with self._reads() as reads:
-            return reads.documents(kind)
+    @property
+    def identity(self) -> str:
+        """Id of the tables, drawn when they are created."""
+        with self._use() as connection:
+            return identity_of(connection)
+
+    def changes(self) -> int:
+        """Return a number that grows with each transaction."""
+        return self._changes
+
+    def hold(self) -> str:
+        """Return the id of this process."""
+        with self._use():  # in a forked child this draws another id
+            return self._process
+
+    def is_alive(self, process: str) -> bool | None:
+        """Return True for this process; no other can know these tables."""
+        return True if process == self._process else None

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from grace_kp.store._reading import has_feedback_table
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterable, Sequence
-
-    from grace_kp.store._catalog_files import Connections
+    from contextlib import AbstractContextManager
 
 BATCH_BYTES = 8 << 20
 """Documents read at a time, so that large ones do not fill the memory."""
@@ -91,13 +91,30 @@ class Source(Protocol):
         ...
 
 
+class Lender(Protocol):
+    """Lends connections to a store."""
+
+    @property
+    def file(self) -> tuple[int, int] | None:
+        """Device and inode of the file; None for a store in memory."""
+        ...
+
+    def use(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Lend a connection to the current thread."""
+        ...
+
+    def close(self) -> None:
+        """Release what it holds."""
+        ...
+
+
 _RUN = "number, id, created_at, domain, score, success, status, text, data"
 
 
 class SqliteSource:
     """The runs in a SQLite file, read over connections that no recorder waits for. Each read ends at once."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Lender) -> None:
         self._connections = connections
 
     def identity(self) -> str:

@@ -66,8 +66,7 @@ def delete_rows(
     kept = still_open.keys() | awaited.keys()
     matching_and_open = kept & {*found, *(run for run, matches in still_open.items() if matches)}
     runs, decisions, stored = _with_nested(connection, [*found, *lost], kept)
-    for table, column in TABLES:
-        connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(run,) for run in runs])  # noqa: S608
+    delete_runs(connection, runs)
     actions = _empty_actions(connection, decisions) if decisions else 0
     named = [] if selection.id is None else [selection.id]  # its trace may have been deleted before
     emptied = _empty_approvals(connection, {*runs, *named})
@@ -80,6 +79,12 @@ def delete_rows(
     if runs or emptied:
         mark_unclean(connection)
     return Deleted(deleted, actions=actions + emptied, open=sorted(matching_and_open))
+
+
+def delete_runs(connection: sqlite3.Connection, runs: Iterable[str]) -> None:
+    """Delete the rows of runs in every table, inside the caller's transaction."""
+    for table, column in TABLES:
+        connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(run,) for run in runs])  # noqa: S608
 
 
 def _journaled(
@@ -149,9 +154,9 @@ def _empty_approvals(connection: sqlite3.Connection, runs: Iterable[str]) -> int
     if not names:
         return 0
     from grace_kp.approvals import forget_approvals
-    from grace_kp.store._approval_rows import SqliteWrites
+    from grace_kp.store._approvals import ApprovalWrites
 
-    return forget_approvals(SqliteWrites(connection), names, at=time.time())
+    return forget_approvals(ApprovalWrites(connection), names, at=time.time())
 
 
 def _empty_reports(connection: sqlite3.Connection) -> None:

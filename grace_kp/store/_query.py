@@ -7,15 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.levels import waits
 from grace_kp.store._record import scorer_name
 from grace_kp.trace import METADATA, SESSION, TAG, USER, comparable, label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from grace_kp.store._feedback import FeedbackEntry
-    from grace_kp.store._record import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,30 +83,10 @@ class Query:
         ):
             raise ValueError(f"metadata must be a dict with texts as keys, not {self.metadata!r}")
 
-    def matches(self, record: Record, feedback: Sequence[FeedbackEntry] = ()) -> bool:
-        """Return whether a record with this feedback meets all conditions, limit and offset apart."""
-        return (
-            (self.domain is None or record.domain == self.domain)
-            and (self.min_score is None or record.score >= self.min_score)
-            and (self.max_score is None or record.score <= self.max_score)
-            and (self.success is None or (record.success is self.success and not waits(record.status)))
-            and (self.status is None or record.status == self.status)
-            and (self.since is None or record.created_at >= str(self.since))
-            and (self.until is None or record.created_at <= str(self.until))
-            and (self.text is None or self.text.casefold() in record.text.casefold())
-            and (not self.asks_for_scores or any(map(self._meets, record.scores)))
-            and all(condition in record.attributes for condition in self.attributes)
-            and (not self.asks_for_feedback or self._meets_feedback(feedback))
-        )
-
     @property
     def asks_for_feedback(self) -> bool:
         """Whether a condition is about feedback."""
         return self.feedback is not None or self.feedback_source is not None
-
-    def _meets_feedback(self, feedback: Sequence[FeedbackEntry]) -> bool:
-        found = any(self.feedback_source in {None, entry.source} for entry in feedback)
-        return found is not (self.feedback is False)
 
     @property
     def attributes(self) -> list[tuple[str, str, str]]:
@@ -128,15 +104,6 @@ class Query:
     def asks_for_scores(self) -> bool:
         """Whether a condition is about scores of scorers."""
         return any(value is not None for value in (self.scorer, self.scorer_passed, self.min_scorer, self.max_scorer))
-
-    def _meets(self, entry: tuple[str, float | None, bool | None]) -> bool:
-        name, score, passed = entry
-        return (
-            (self.scorer is None or scorer_name(name) == self.scorer)
-            and (self.scorer_passed is None or passed is self.scorer_passed)
-            and (self.min_scorer is None or (score is not None and score >= self.min_scorer))
-            and (self.max_scorer is None or (score is not None and score <= self.max_scorer))
-        )
 
 
 _AGO = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|w)\s*")

@@ -102,7 +102,7 @@ READABLE = 4
 """The first version of the schema that can be read: it lacks only tables whose absence readers take for no rows."""
 
 
-def migrate(connection: sqlite3.Connection, path: Path) -> None:
+def migrate(connection: sqlite3.Connection, path: Path | str) -> None:
     """Bring a file to this version of the schema.
 
     Raises:

@@ -5,44 +5,37 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import threading
 import time
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.errors import StoreError
-from grace_kp.store._actions import ActionTable
 from grace_kp.store._deletion import Deleted, Selection
 from grace_kp.store._feedback import is_imported
-from grace_kp.store._files import OpenFiles, leave_to_parent
+from grace_kp.store._files import OpenFiles
 from grace_kp.store._followed import Followed
-from grace_kp.store._overwriting import forget_index, mark_index, mark_unclean, overwrite
+from grace_kp.store._overwriting import forget_index, overwrite
 from grace_kp.store._owners import LEASE_SECONDS, Owners
 from grace_kp.store._purge import delete_rows
-from grace_kp.store._query import Query
-from grace_kp.store._reading import count_traces, feedback_on, find_numbers, find_traces, load_traces
 from grace_kp.store._rescue import CannotOpen, RescueFiles
-from grace_kp.store._schema import PAGE_BYTES, insert_feedback, insert_records, migrate, transaction
-from grace_kp.store._state import StateTable
+from grace_kp.store._runs import DAY, RunTables
+from grace_kp.store._schema import PAGE_BYTES, migrate
 from grace_kp.store._unfinished import Unfinished
 from grace_kp.trace import PARENT, keep_private
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Sequence
+    from datetime import datetime, timedelta
 
     from grace_kp.store._approval_tables import SqliteTables
     from grace_kp.store._feedback import FeedbackEntry
     from grace_kp.store._record import JournalEntry, Record
-    from grace_kp.trace import ReasoningTrace
 
 BUSY_MS = 2_000
-DAY = 86_400
 T = TypeVar("T")
 
 
-class SqliteStore(ActionTable, Followed, StateTable):
+class SqliteStore(Followed, RunTables):
     """A store in a SQLite file. Several processes and threads may use the same file.
 
     Raises:
@@ -53,19 +46,16 @@ class SqliteStore(ActionTable, Followed, StateTable):
     """The ledger of actions outlives the process."""
     lease_seconds = LEASE_SECONDS
     """How long the unfinished runs of a process are left alone after its last `renew_lease`."""
-    _connection: sqlite3.Connection | None = None
+    path: Path
 
     def __init__(
         self, path: str | Path, *, busy_ms: int = BUSY_MS, file_mode: int = 0o600, owners: Owners | None = None
     ) -> None:
+        super().__init__()
         self.file_mode = file_mode
         self.path = Path(path).expanduser()
         self._rescue_files = RescueFiles(self.path, file_mode)
         self._busy_ms, self._synchronous = busy_ms, "NORMAL"
-        self.lock = threading.RLock()
-        """Held while the store is used."""
-        self._abandoned: list[sqlite3.Connection] = []
-        self._pid = os.getpid()
         self.times_reopened = 0
         """How often the file at the path was opened because that which was open had been displaced."""
         self._owners = owners or Owners()
@@ -153,58 +143,18 @@ class SqliteStore(ActionTable, Followed, StateTable):
         if self.is_displaced:
             self.reopen()
 
-    def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
-        # Python warns about a connection that is left to be collected. At the end of the process the module's names are gone.
-        if self._connection is not None and self._pid == getpid():
-            self._connection.close()
-
     def after_fork(self) -> None:
         """Replace lock and connection in a forked child. The connection is the parent's."""
-        if self._pid == os.getpid():
-            return
-        if self._connection is not None and not leave_to_parent(self._connection, self.lock):
-            self._abandoned.append(self._connection)  # kept, because garbage collection would close it
-        self.lock = threading.RLock()
-        self._pid, self._connection = os.getpid(), None
-        self._owners.forget()
-        self._unfinished.forget()
-
-    def leave_parent(self) -> bool:
-        """Leave the parent's connection in a forked child; return whether none is open here any more."""
-        with self.lock:
-            self.after_fork()
-            return not self._abandoned
-
-    @contextlib.contextmanager
-    def _use(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-        with self.lock:
-            if self._pid != os.getpid():
-                self.after_fork()
-            connection = self._connection or self._open()
-            if not write:
-                yield connection
-                return
-            with transaction(connection):
-                yield connection
+        if not self._is_mine:
+            super().after_fork()
+            self._owners.forget()
+            self._unfinished.forget()
 
     def sync_writes(self) -> None:
         """Have every write wait for the disk from now on, so that what is stored survives a power cut."""
         self._synchronous = "FULL"
         with self._use() as connection:
             connection.execute("PRAGMA synchronous = FULL")
-
-    def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
-        """Store traces, replacing those with the same id, and delete the journals of the runs in `ended`.
-
-        A record that comes too late is left out: a completion (`Record.completes`) of a run that was deleted or completed meanwhile, and
-        the trace of an interrupted run (`recover`) whose process lived and stored the run itself.
-        """
-        with self.lock:
-            with self._use(write=True) as connection:
-                kept = self._unfinished.current(connection, records)
-                insert_records(connection, kept)
-                self._unfinished.note(connection, kept, ended)
-            self._unfinished.done(records, kept)
 
     def rescue(
         self, records: Sequence[Record], ended: Sequence[str] = (), *, report: tuple[str, bytes] | None = None
@@ -246,8 +196,7 @@ class SqliteStore(ActionTable, Followed, StateTable):
         """
         self._follow_path()
         try:
-            with self._use(write=True) as connection:
-                return insert_feedback(connection, entries)
+            return super().put_feedback(entries)
         except sqlite3.Error as error:
             raise StoreError(f"store {self.path}: the feedback cannot be stored: {error}") from error
 
@@ -294,34 +243,20 @@ class SqliteStore(ActionTable, Followed, StateTable):
         with self._use(write=True) as connection:
             return take(connection, self._owners.dead(connection))
 
-    def get(self, id: str) -> ReasoningTrace | None:  # noqa: A002
-        """Return the trace with this id; None if there is none."""
-        return next(self._load("SELECT id, data FROM traces WHERE id = ?", id), None)
+    def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
+        """Replace the entry of an action in the ledger if it equals `only_if`; None stands for no entry. Return whether it did.
 
-    def _load(self, sql: str, value: str | int) -> Iterator[ReasoningTrace]:
-        with self._use() as connection:
-            rows = connection.execute(sql, (value,)).fetchall()
-            feedback = feedback_on(connection, [name for name, _ in rows])
-        return load_traces(rows, feedback)
-
-    def query(self, **conditions: Any) -> list[ReasoningTrace]:
-        """Return the traces that meet all conditions, newest first; see `Query`."""
-        with self._use() as connection:
-            rows = find_traces(connection, Query(**conditions))
-            feedback = feedback_on(connection, [name for name, _ in rows])
-        return list(load_traces(rows, feedback))
-
-    def count(self, **conditions: Any) -> int:
-        """Return the number of traces that meet all conditions."""
-        with self._use() as connection:
-            return count_traces(connection, Query(**conditions))
-
-    def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
-        """Yield the traces that meet all conditions, oldest first."""
-        with self._use() as connection:
-            numbers = find_numbers(connection, Query(**{"limit": None, **conditions}))
-        for (number,) in numbers:
-            yield from self._load("SELECT id, data FROM traces WHERE number = ?", number)
+        When this returns True, the entry is on the disk.
+        """
+        self._follow_path()
+        with self.lock:
+            with self._use() as connection:
+                connection.execute("PRAGMA synchronous = FULL")
+            try:
+                return super().put_action(key, data, only_if=only_if)
+            finally:
+                with self._use() as connection:
+                    connection.execute(f"PRAGMA synchronous = {self._synchronous}")
 
     def delete(
         self,
@@ -359,23 +294,13 @@ class SqliteStore(ActionTable, Followed, StateTable):
             if row is not None and now - DAY < float(row[0]) <= now:
                 return 0
             connection.execute("INSERT OR REPLACE INTO state VALUES ('retained_at', ?)", (str(now),))
-            has_contents = connection.execute("SELECT 1 FROM approval_contents LIMIT 1").fetchone() is not None
-        if has_contents:
-            from grace_kp.approvals import forget  # only where there are approvals
-
-            forget(self.approvals, before=now - days * DAY, at=now)
-        return self.delete(older_than=timedelta(days=days))
+        return super().retain(days)
 
     def clear(self) -> int:
         """Delete all traces and rewrite the file without them. Return how many there were."""
         with self.lock:
             self._take_in_rescued()
-            with self._use(write=True) as connection:
-                for table in ("scores", "attributes", "completions", "feedback"):
-                    connection.execute(f"DELETE FROM {table}")  # noqa: S608
-                count = int(connection.execute("DELETE FROM traces").rowcount)
-                mark_unclean(connection)
-                mark_index(connection)
+            count = super().clear()
             with self._use() as connection:
                 forget_index(connection, self.path)
                 overwrite(connection, self.path)

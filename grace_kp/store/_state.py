@@ -12,11 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import StoreError
+from grace_kp.store._database import SharedConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
     ReadStates = Callable[[str], Mapping[str, str]]
     """Returns the states whose name begins with a prefix, sorted by name."""
@@ -27,16 +26,8 @@ def mark_of(name: str, once: str) -> str:
     return "#" + hashlib.sha256(f"{name}\0{once}".encode(errors="replace")).hexdigest()[:32]
 
 
-class StateTable:
-    """The part of a SQLite store that keeps named state, and reports of what processes could not record."""
-
-    path: Path
-
-    def _use(self, *, write: bool = False) -> AbstractContextManager[sqlite3.Connection]:
-        raise NotImplementedError
-
-    def _follow_path(self) -> None:
-        raise NotImplementedError
+class StateTable(SharedConnection):
+    """The part of a store that keeps named state, and reports of what processes could not record."""
 
     def state(self, name: str) -> str | None:
         """Return named state; None if there is none.

@@ -1,4 +1,4 @@
-"""What a catalog reads of a SQLite store, of earlier versions too."""
+"""What a catalog reads of a SQLite store, of earlier versions too, over connections that cannot write."""
 
 from __future__ import annotations
 
@@ -70,3 +70,18 @@ def test_a_file_without_a_table_of_feedback_is_followed(store):
     assert (6, 0) == tuple(len(catalog.find(CatalogQuery(feedback=value)).rows) for value in (False, True))
     catalog.close()
     reader.close()
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_follower_sees_what_is_stored_and_cannot_write(tmp_path, create):
+    """Over connections of its own, in a store for reading only too."""
+    url = f"sqlite:///{tmp_path}/t.db"
+    store = open_store(url)
+    opened = open_store(url, create=create)
+    source = opened.changes()
+    put(store, run("a"))
+    assert ["kp:trace:a"] == [found.id for found in source.after(0, 10)]
+    with source._connections.use() as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
+        connection.execute("DELETE FROM traces")
+    opened.close()
+    store.close()

@@ -104,19 +104,6 @@ def test_a_file_without_the_table_is_read_as_one_without_feedback(url, tmp_path)
     writer.close()
 
 
-def test_memory_has_a_bound_for_feedback_too():
-    """Labels count as bytes, and go with the trace that is dropped."""
-    store = open_store("memory:?max_mb=0.01")
-    store.put([record(1), record(2)])
-    store.put_feedback([entry(1, note="x" * 5_000)])
-    assert (2, 0) == (store.count(), store.evicted)
-    store.put_feedback([entry(2, note="x" * 5_000)])
-    assert (1, None) == (store.evicted, store.get("kp:trace:1"))
-    assert store.describe()["bytes"] > 5_000
-    store.clear()
-    assert 0 == store.describe()["bytes"]
-
-
 def test_half_a_character_in_a_label_costs_nothing(url):
     """A document of another program may hold what UTF-8 cannot."""
     store = open_store(url)
