@@ -17,7 +17,6 @@ class ActionTable(SharedConnection):
 
     def action(self, key: str) -> bytes | None:
         """Return the entry of an action in the ledger; None if there is none."""
-        self._follow_path()
         with self._use() as connection:
             return read_action(connection, key)
 

@@ -58,9 +58,6 @@ class SharedConnection:
             self.after_fork()
             return not self._abandoned
 
-    def _follow_path(self) -> None:
-        """Do what is due before a use that no batch of the writer precedes."""
-
     @contextlib.contextmanager
     def _use(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
         with self.lock:

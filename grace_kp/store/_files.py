@@ -47,9 +47,12 @@ class OpenFiles:
     @property
     def are_displaced(self) -> bool:
         """Whether another process that opens the path would not find these files."""
-        return _identity(self._path) != self._database or any(
-            _identity(path) != opened for path, opened in self._beside.items()
-        )
+        return not self.is_back or any(_identity(path) != opened for path, opened in self._beside.items())
+
+    @property
+    def is_back(self) -> bool:
+        """Whether the database stands at its path."""
+        return _identity(self._path) == self._database
 
     def leave(self, connection: sqlite3.Connection) -> None:
         """Close the connection, keep what it has written where that is possible, and leave other files at the paths alone."""

@@ -53,7 +53,7 @@ class RunTables(ActionTable, StateTable):
                 kept = self._unfinished.current(connection, records)
                 insert_records(connection, kept)
                 self._unfinished.note(connection, kept, ended)
-            self._unfinished.done(records, kept)
+            self._unfinished.done(records)
 
     def put_feedback(self, entries: Sequence[FeedbackEntry]) -> list[str]:
         """Add feedback to stored runs, in one transaction. Later versions of a trace keep it; deleting the run deletes it.

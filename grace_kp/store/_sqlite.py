@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import time
 from pathlib import Path
@@ -24,7 +23,7 @@ from grace_kp.store._unfinished import Unfinished
 from grace_kp.trace import PARENT, keep_private
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime, timedelta
 
     from grace_kp.store._approval_tables import SqliteTables
@@ -56,10 +55,10 @@ class SqliteStore(Followed, RunTables):
         self.path = Path(path).expanduser()
         self._rescue_files = RescueFiles(self.path, file_mode)
         self._busy_ms, self._synchronous = busy_ms, "NORMAL"
-        self.times_reopened = 0
-        """How often the file at the path was opened because that which was open had been displaced."""
         self._owners = owners or Owners()
         self._unfinished = Unfinished(self._owners)
+        self._is_displaced = False
+        """Whether the file was left because others do not find it at the path."""
         self._approvals: SqliteTables | None = None
         self._open()
 
@@ -71,7 +70,6 @@ class SqliteStore(Followed, RunTables):
             connection = self._connect()
             self._prepare(connection)
             self._files.look_beside()
-            self._unfinished.enter_file(connection)
         except BaseException as error:
             if connection is not None:
                 connection.close()
@@ -108,7 +106,7 @@ class SqliteStore(Followed, RunTables):
 
     @property
     def approvals(self) -> SqliteTables:
-        """The tables of approvals. They stay with the file that they were opened in; see `SqliteTables`."""
+        """The tables of approvals; see `SqliteTables`."""
         with self.lock:
             if self._approvals is None:
                 from grace_kp.store._approval_tables import SqliteTables  # only where there are gates that ask it
@@ -116,32 +114,33 @@ class SqliteStore(Followed, RunTables):
                 self._approvals = SqliteTables(self.path, leave_parent=self.leave_parent)
             return self._approvals
 
-    @property
-    def is_displaced(self) -> bool:
-        """Whether the file was deleted, renamed or replaced while it is open, so that others would not find what is written now."""
-        return self._connection is not None and self._files.are_displaced
-
-    def reopen(self) -> None:
-        """Open, or create, the file that the path names now, and leave the one that is open.
-
-        Open runs, runs that await something and the newest entries of the ledger go on in the new file. Write the latest batch again,
-        because it may be in the old file.
-
-        Raises:
-            StoreError: the file cannot be opened, for example because it is no SQLite file. It stays as it is, and the next use of the
-                store tries again.
-        """
+    @contextlib.contextmanager
+    def _use(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
         with self.lock:
-            connection, self._connection = self._connection, None
-            if connection is not None and self._pid == os.getpid():
-                self._unfinished.leave_file(connection)
-                self._files.leave(connection)
-                self.times_reopened += 1
-            self._open()
+            self._leave_displaced()
+            if self._is_displaced and not self._files.is_back:
+                raise self._displaced()
+            self._is_displaced = False
+            with super()._use(write=write) as connection:
+                yield connection
+            if write and self._leave_displaced():
+                raise self._displaced()
 
-    def _follow_path(self) -> None:
-        if self.is_displaced:
-            self.reopen()
+    def _leave_displaced(self) -> bool:
+        """Leave an open file that others do not find at the path, because its log would be taken for that of the next file."""
+        connection = self._connection
+        if connection is None or not self._is_mine or not self._files.are_displaced:
+            return False
+        self._connection, self._is_displaced = None, True
+        self._files.leave(connection)
+        return True
+
+    def _displaced(self) -> StoreError:
+        return StoreError(
+            f"store {self.path}: its file or the log beside it was deleted, moved or replaced while this process uses it. Put the file back, or "
+            "restart this program; runs that end until then wait in memory, and from its exit on in a file beside the path, which is read when "
+            "the store is next opened"
+        )
 
     def after_fork(self) -> None:
         """Replace lock and connection in a forked child. The connection is the parent's."""
@@ -166,6 +165,9 @@ class SqliteStore(Followed, RunTables):
         Raises:
             OSError: the file cannot be written.
         """
+        self.path.parent.mkdir(
+            parents=True, exist_ok=True, mode=0o700
+        )  # it may have been removed while the store was open
         return self._rescue_files.write(records, ended, owner=self._owners.id, report=report)
 
     def _take_in_rescued(self) -> str:
@@ -194,7 +196,6 @@ class SqliteStore(Followed, RunTables):
         Raises:
             StoreError: the file cannot be written, for example because it was opened for reading only.
         """
-        self._follow_path()
         try:
             return super().put_feedback(entries)
         except sqlite3.Error as error:
@@ -248,7 +249,6 @@ class SqliteStore(Followed, RunTables):
 
         When this returns True, the entry is on the disk.
         """
-        self._follow_path()
         with self.lock:
             with self._use() as connection:
                 connection.execute("PRAGMA synchronous = FULL")
@@ -311,8 +311,9 @@ class SqliteStore(Followed, RunTables):
         if self._approvals is not None:
             self._approvals.close()
         with self.lock:
+            self._is_displaced = False
             connection, self._connection = self._connection, None
-            if connection is not None and self._pid == os.getpid():
+            if connection is not None and self._is_mine:
                 with contextlib.suppress(sqlite3.Error):
                     connection.execute("PRAGMA busy_timeout = 0")  # nobody waits at an exit for this
                     self._owners.release(connection)

@@ -35,7 +35,6 @@ class StateTable(SharedConnection):
         Raises:
             StoreError: the file cannot be read.
         """
-        self._follow_path()
         try:
             with self._use() as connection:
                 return _read(connection, name)
@@ -48,7 +47,6 @@ class StateTable(SharedConnection):
         Raises:
             StoreError: the file cannot be read.
         """
-        self._follow_path()
         try:
             with self._use() as connection:
                 return _under(connection, prefix)
@@ -69,7 +67,6 @@ class StateTable(SharedConnection):
         Raises:
             StoreError: the file cannot be written.
         """
-        self._follow_path()
         try:
             with self._use(write=True) as connection:
                 if once is not None and _is_marked(connection, mark_of(name, once)):
@@ -89,7 +86,6 @@ class StateTable(SharedConnection):
         Raises:
             StoreError: the file cannot be written.
         """
-        self._follow_path()
         try:
             with self._use(write=True) as connection:
                 changes = change(partial(_under, connection)).items()

@@ -6,36 +6,20 @@ lease. Then two processes finish the same run, and the store keeps the trace of 
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from grace_kp.store._record import JournalEntry, Record
-from grace_kp.store._schema import insert_records, transaction
+from grace_kp.store._record import JournalEntry
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterable, Sequence
 
     from grace_kp.store._owners import Owners
+    from grace_kp.store._record import Record
 
 
-MAX_ACTIONS = 10_000
 NOBODY = ""
 """Owner of what neither the run's own process nor the one that took it over can add: whoever can add it may take it."""
-_FIELDS = ("id", "created_at", "domain", "score", "success", "status", "text", "data")
-
-
-@dataclass(slots=True)
-class Luggage:
-    """What an owner takes from a file that was moved away or deleted to the next file at the path."""
-
-    records: list[Record] = field(default_factory=list)
-    """Stored runs that await something."""
-    entries: list[JournalEntry] = field(default_factory=list)
-    """Journals of open runs."""
-    actions: list[tuple[str, float, bytes]] = field(default_factory=list)
-    """The newest entries of the ledger."""
 
 
 class Unfinished:
@@ -51,42 +35,6 @@ class Unfinished:
         """Runs whose journals were taken over, with the number of the row in which their trace stood then."""
         self._adopted: set[str] = set()
         """Runs that were taken over and are not complete."""
-        self._completed: set[str] = set()
-        """Runs that were completed by the latest records, which are stored again if the file was displaced meanwhile."""
-        self._again: set[str] = set()
-        """Of these, the runs whose completion stands in a file that was left."""
-        self._luggage: Luggage | None = None
-        """What goes from a file that was left to the next."""
-
-    def leave_file(self, connection: sqlite3.Connection) -> None:
-        """Take along what this owner is responsible for, and the ledger: an action that ran must not run again."""
-        if connection.execute("PRAGMA query_only").fetchone() == (1,):
-            return  # a reader is responsible for nothing
-        self._again |= self._completed
-        self._luggage = luggage = self._luggage or Luggage()
-        with contextlib.suppress(sqlite3.Error):
-            mine = (self._owners.id,)
-            rows = connection.execute("SELECT run_id, seq, data FROM journal WHERE owner = ?", mine).fetchall()
-            luggage.entries += [JournalEntry(run_id, seq, bytes(data)) for run_id, seq, data in rows]
-            rows = connection.execute("SELECT run_id, awaits FROM completions WHERE owner = ?", mine).fetchall()
-            luggage.records += [found for run_id, awaits in rows if (found := _stored(connection, run_id, awaits))]
-            luggage.actions += connection.execute(
-                "SELECT key, at, data FROM actions ORDER BY at DESC LIMIT ?", (MAX_ACTIONS,)
-            ).fetchall()
-
-    def enter_file(self, connection: sqlite3.Connection) -> None:
-        """Go on in the next file. What it holds already stays as it is there."""
-        luggage = self._luggage
-        if luggage is None:
-            return
-        with transaction(connection):
-            missing = [record for record in luggage.records if _row_of(connection, record.id) is None]
-            insert_records(connection, missing)
-            self.note(connection, missing, ())
-            self.journal(connection, luggage.entries)
-            connection.executemany("INSERT OR IGNORE INTO actions VALUES (?,?,?)", luggage.actions)
-            self._recovered = {run_id: _row_of(connection, run_id) for run_id in self._recovered}
-        self._luggage = None
 
     def journal(self, connection: sqlite3.Connection, entries: Sequence[JournalEntry]) -> None:
         """Store rows of journals under this owner."""
@@ -118,8 +66,6 @@ class Unfinished:
         return kept
 
     def _may_complete(self, connection: sqlite3.Connection, run_id: str) -> bool:
-        if run_id in self._again:
-            return True
         row = connection.execute("SELECT owner FROM completions WHERE run_id = ?", (run_id,)).fetchone()
         return row is not None and (run_id not in self._adopted or row[0] == self._owners.id)
 
@@ -146,12 +92,10 @@ class Unfinished:
             [(run_id, self._owners.id if run_id in self._adopted else None) for run_id in ended],
         )
 
-    def done(self, records: Sequence[Record], kept: Iterable[Record]) -> None:
-        """Take note, after the transaction, which of the records were stored and that the others came too late."""
+    def done(self, records: Iterable[Record]) -> None:
+        """Take note, after the transaction, that the records were stored or came too late."""
         for record in records:
             self._recovered.pop(record.id, None)
-        self._again.difference_update(record.id for record in records)
-        self._completed = {record.id for record in kept if record.completes}
 
     def take_journals(self, connection: sqlite3.Connection, dead: Iterable[str]) -> list[list[JournalEntry]]:
         """Take over the journals of dead owners; return those of interrupted runs."""
@@ -201,14 +145,3 @@ def _row_of(connection: sqlite3.Connection, run_id: str) -> int | None:
     """Return the number of the row of a trace, which changes whenever the trace is replaced; None if there is no such trace."""
     row = connection.execute("SELECT number FROM traces WHERE id = ?", (run_id,)).fetchone()
     return None if row is None else int(row[0])
-
-
-def _stored(connection: sqlite3.Connection, run_id: str, awaits: str) -> Record | None:
-    """Return the record of a stored run that awaits these parts."""
-    row = connection.execute(f"SELECT {', '.join(_FIELDS)} FROM traces WHERE id = ?", (run_id,)).fetchone()  # noqa: S608
-    if row is None:
-        return None
-    fields: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
-    scores = connection.execute("SELECT name, score, passed FROM scores WHERE trace = ?", (run_id,)).fetchall()
-    attributes = connection.execute("SELECT kind, name, value FROM attributes WHERE trace = ?", (run_id,)).fetchall()
-    return Record(**fields, scores=tuple(scores), attributes=tuple(attributes), awaits=tuple(awaits.split()))
