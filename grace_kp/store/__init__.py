@@ -20,12 +20,11 @@ from grace_kp.store._feedback import (
     to_bytes,
 )
 from grace_kp.store._limits import WriterLimits, WriterStats
-from grace_kp.store._open import file_of, open_store
 from grace_kp.store._query import Query, moment
 from grace_kp.store._record import JournalEntry, Record, scorer_name
 from grace_kp.store._rescue import RescueFiles
 from grace_kp.store._state import mark_of
-from grace_kp.store._store import Store
+from grace_kp.store._store import Store, file_of, open_store
 from grace_kp.store._writer import Writer
 
 if TYPE_CHECKING:

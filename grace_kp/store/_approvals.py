@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import sqlite3
 import sys
 from contextlib import nullcontext
 from dataclasses import fields
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import OPEN, Link, Row
 from grace_kp.errors import StoreError
+from grace_kp.store._database import Connection, IntegrityError
 from grace_kp.store._overwriting import mark_unclean
 
 if TYPE_CHECKING:
@@ -44,13 +44,16 @@ KEPT = LINKS.replace("LEFT JOIN", "JOIN")
 Branch = tuple[str, list[Any]]
 """The part of a SELECT behind FROM, with its values."""
 INSERT = f"INSERT INTO approvals ({COLUMNS}) VALUES ({'?, ' * COLUMNS.count(',')}?) ON CONFLICT DO NOTHING"  # noqa: S608
+PUT_DOCUMENT = (
+    "INSERT INTO approval_documents VALUES (?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET data = excluded.data"
+)
 UPDATE = f"UPDATE approvals SET ({COLUMNS}) = ({'?, ' * COLUMNS.count(',')}?) WHERE id = ? AND revision = ?"  # noqa: S608
 
 
 class ApprovalReads:
     """Reads of the tables. Each sees one state of them."""
 
-    def _snapshot(self) -> AbstractContextManager[sqlite3.Connection]:
+    def _snapshot(self) -> AbstractContextManager[Connection]:
         """Lend a connection on which all reads see the same state."""
         raise NotImplementedError
 
@@ -132,8 +135,8 @@ class ApprovalWrites(ApprovalReads):
     has_forgotten = False
     """Whether contents were deleted, whose bytes are still in the file."""
 
-    def __init__(self, connection: sqlite3.Connection, max_rows: int | None = None) -> None:
-        self._lent: sqlite3.Connection | None = connection
+    def __init__(self, connection: Connection, max_rows: int | None = None) -> None:
+        self._lent: Connection | None = connection
         self._max_rows = max_rows
 
     def end(self) -> None:
@@ -141,12 +144,12 @@ class ApprovalWrites(ApprovalReads):
         self._lent = None
 
     @property
-    def _connection(self) -> sqlite3.Connection:
+    def _connection(self) -> Connection:
         if self._lent is None:
             raise StoreError("approvals are written inside of `transaction()` only")
         return self._lent
 
-    def _snapshot(self) -> AbstractContextManager[sqlite3.Connection]:
+    def _snapshot(self) -> AbstractContextManager[Connection]:
         return nullcontext(self._connection)
 
     def put(self, row: Row) -> bool:
@@ -161,7 +164,7 @@ class ApprovalWrites(ApprovalReads):
         sql, values = (INSERT, values) if row.revision == 1 else (UPDATE, (*values, row.id, row.revision - 1))
         try:
             return self._connection.execute(sql, values).rowcount == 1
-        except (UnicodeError, OverflowError, sqlite3.IntegrityError) as error:
+        except (UnicodeError, OverflowError, IntegrityError) as error:
             raise StoreError(
                 f"the request {row.id!r} holds a value that SQLite cannot: {error}; use another"
             ) from error
@@ -199,7 +202,7 @@ class ApprovalWrites(ApprovalReads):
         if data is None:
             self._connection.execute("DELETE FROM approval_documents WHERE kind = ? AND name = ?", (kind, name))
         else:
-            self._connection.execute("INSERT OR REPLACE INTO approval_documents VALUES (?, ?, ?)", (kind, name, data))
+            self._connection.execute(PUT_DOCUMENT, (kind, name, data))
 
     def forget(self, seqs: Sequence[int]) -> int:
         """Delete salt and contents of entries; return how many had some."""
@@ -212,14 +215,14 @@ class ApprovalWrites(ApprovalReads):
         return deleted
 
 
-def _find(connection: sqlite3.Connection, sql: str, values: Sequence[object] = ()) -> list[Any]:
+def _find(connection: Connection, sql: str, values: Sequence[object] = ()) -> list[Any]:
     try:
         return connection.execute(sql, values).fetchall()
     except (UnicodeError, OverflowError):  # half a surrogate pair, or a number beyond 64 bits: no row holds it
         return []
 
 
-def _actions(connection: sqlite3.Connection, pattern: str | None) -> list[str] | None:
+def _actions(connection: Connection, pattern: str | None) -> list[str] | None:
     """Return the names that a glob stands for; None without one."""
     if pattern is None:
         return None

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from grace_kp.background import Resident, watch
-from grace_kp.store._database import connect_to_memory
-from grace_kp.store._owners import Owners
-from grace_kp.store._purge import delete_runs
+from grace_kp.store._database import Connection, connect_to_memory, transaction
+from grace_kp.store._deletion import delete_runs
+from grace_kp.store._leases import Owners
 from grace_kp.store._runs import RunTables
-from grace_kp.store._schema import migrate, transaction
+from grace_kp.store._schema import migrate
 from grace_kp.store._unfinished import Unfinished
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
@@ -34,6 +33,8 @@ SIZE = (
     "INSERT INTO size VALUES (0, 0)",
     """CREATE TRIGGER run_stored AFTER INSERT ON traces BEGIN
         UPDATE size SET runs = runs + 1, bytes = bytes + LENGTH(NEW.data); END""",
+    """CREATE TRIGGER run_replaced AFTER UPDATE OF data ON traces BEGIN
+        UPDATE size SET bytes = bytes + LENGTH(NEW.data) - LENGTH(OLD.data); END""",
     """CREATE TRIGGER run_deleted AFTER DELETE ON traces BEGIN
         UPDATE size SET runs = runs - 1, bytes = bytes - LENGTH(OLD.data); END""",
     """CREATE TRIGGER feedback_stored AFTER INSERT ON feedback BEGIN
@@ -59,9 +60,8 @@ class MemoryStore(RunTables, Resident):
         self._approvals: MemoryTables | None = None
         watch(self)
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self) -> Connection:
         self._connection = connection = connect_to_memory()
-        connection.execute("PRAGMA recursive_triggers = ON")
         migrate(connection, "memory:")
         for statement in SIZE:
             connection.execute(statement)
@@ -112,12 +112,12 @@ class MemoryStore(RunTables, Resident):
     def _evict(self) -> None:
         with self._use() as connection:
             while excess := self._excess(connection):
-                oldest = connection.execute("SELECT id FROM traces ORDER BY number LIMIT ?", (excess,)).fetchall()
+                oldest = connection.execute("SELECT id FROM traces ORDER BY changed LIMIT ?", (excess,)).fetchall()
                 with transaction(connection):
                     delete_runs(connection, [run for (run,) in oldest])
                 self.evicted += excess
 
-    def _excess(self, connection: sqlite3.Connection) -> int:
+    def _excess(self, connection: Connection) -> int:
         """Return how many runs must go; where the bytes are too many, one at a time."""
         runs, size = connection.execute("SELECT runs, bytes FROM size").fetchone()
         is_too_large = size > self._max_bytes and runs > 1
@@ -145,7 +145,7 @@ class _OwnConnection:
 
     file = None
 
-    def __init__(self, use: Callable[[], AbstractContextManager[sqlite3.Connection]]) -> None:
+    def __init__(self, use: Callable[[], AbstractContextManager[Connection]]) -> None:
         self.use = use
 
     def close(self) -> None:

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 from grace_kp.errors import GraceError, StoreError
 from grace_kp.levels import RunStatus
+from grace_kp.store._database import transaction
 from grace_kp.store._rescue_file import PART, Damaged, checked, finish_part, open_file, read_header, read_records, write
-from grace_kp.store._schema import insert_records, transaction
+from grace_kp.store._schema import insert_records
 from grace_kp.store._unfinished import NOBODY
 from grace_kp.trace import refuse_planted_link
 

@@ -9,12 +9,9 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.store._actions import ActionTable
-from grace_kp.store._deletion import Deleted, Selection
+from grace_kp.store._deletion import Deleted, Selection, delete_rows
 from grace_kp.store._overwriting import mark_index, mark_unclean
-from grace_kp.store._purge import delete_rows
-from grace_kp.store._query import Query
-from grace_kp.store._reading import count_traces, feedback_on, find_numbers, find_traces, load_traces
+from grace_kp.store._query import Query, count_traces, feedback_on, find_numbers, find_traces, load_traces
 from grace_kp.store._schema import insert_feedback, insert_records
 from grace_kp.store._state import StateTable
 
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
 DAY = 86_400
 
 
-class RunTables(ActionTable, StateTable):
+class RunTables(StateTable):
     """The part of a store that keeps runs."""
 
     _unfinished: Unfinished
@@ -60,8 +57,11 @@ class RunTables(ActionTable, StateTable):
 
         Returns:
             The ids of traces that are not stored, each once. Their entries are left out.
+
+        Raises:
+            StoreError: the store cannot be written, for example because its file was opened for reading only.
         """
-        with self._use(write=True) as connection:
+        with self._explained("the feedback cannot be stored"), self._use(write=True) as connection:
             return insert_feedback(connection, entries)
 
     def get(self, id: str) -> ReasoningTrace | None:  # noqa: A002

@@ -1,40 +1,54 @@
-"""A store in a SQLite file (WAL): one writer at a time beside any number of readers. The journal of open runs survives a kill."""
+"""A store in a SQLite file: one writer at a time beside any number of readers, in any number of processes. A reader leaves no trace.
+
+The journal of open runs survives a kill. A file that was deleted, moved or replaced while it is open is refused, because others would not
+find what is written to it.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.errors import StoreError
-from grace_kp.store._deletion import Deleted, Selection
+from grace_kp.store._database import (
+    DatabaseError,
+    OpenFiles,
+    connect,
+    connect_to_existing,
+    connect_to_read,
+    switch_to_wal,
+)
+from grace_kp.store._deletion import Deleted, Selection, delete_rows
 from grace_kp.store._feedback import is_imported
-from grace_kp.store._files import OpenFiles
-from grace_kp.store._followed import Followed
+from grace_kp.store._leases import LEASE_SECONDS, Owners
 from grace_kp.store._overwriting import forget_index, overwrite
-from grace_kp.store._owners import LEASE_SECONDS, Owners
-from grace_kp.store._purge import delete_rows
 from grace_kp.store._rescue import CannotOpen, RescueFiles
 from grace_kp.store._runs import DAY, RunTables
-from grace_kp.store._schema import PAGE_BYTES, migrate
+from grace_kp.store._schema import APPROVALS, MIGRATIONS, PAGE_BYTES, PUT_STATE, READABLE, migrate, schema_version
+from grace_kp.store._store import file_of
 from grace_kp.store._unfinished import Unfinished
-from grace_kp.trace import PARENT, keep_private
+from grace_kp.trace import PARENT, default_mode, keep_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime, timedelta
 
     from grace_kp.store._approval_tables import SqliteTables
-    from grace_kp.store._feedback import FeedbackEntry
+    from grace_kp.store._catalog_erasure import HeldIndex
+    from grace_kp.store._catalog_source import SqliteSource
+    from grace_kp.store._database import Connection
     from grace_kp.store._record import JournalEntry, Record
 
+
+PATIENCE_SECONDS = 2.0
+"""How long the catalog waits for a writer."""
 BUSY_MS = 2_000
 T = TypeVar("T")
 
 
-class SqliteStore(Followed, RunTables):
+class SqliteStore(RunTables):
     """A store in a SQLite file. Several processes and threads may use the same file.
 
     Raises:
@@ -62,8 +76,8 @@ class SqliteStore(Followed, RunTables):
         self._approvals: SqliteTables | None = None
         self._open()
 
-    def _open(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = None
+    def _open(self) -> Connection:
+        connection: Connection | None = None
         try:
             self._make_folder()
             self._files = OpenFiles(self.path)
@@ -73,7 +87,7 @@ class SqliteStore(Followed, RunTables):
         except BaseException as error:
             if connection is not None:
                 connection.close()
-            if isinstance(error, sqlite3.Error | OSError | StoreError):
+            if isinstance(error, DatabaseError | OSError | StoreError):
                 raise CannotOpen(self.path, error, self._rescue_files.write) from None
             raise
         self._connection = connection
@@ -85,21 +99,12 @@ class SqliteStore(Followed, RunTables):
             folder.mkdir(parents=True, mode=0o700)
         keep_private(self.path, self.file_mode)
 
-    def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, timeout=self._busy_ms / 1_000, isolation_level=None, check_same_thread=False)
+    def _connect(self) -> Connection:
+        return connect(self.path, busy_seconds=self._busy_ms / 1_000)
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
+    def _prepare(self, connection: Connection) -> None:
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        # Unlike other statements, the switch to WAL does not wait while another process makes the same switch.
-        deadline = time.monotonic() + self._busy_ms / 1_000
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                break
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
+        switch_to_wal(connection, self._busy_ms / 1_000)
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         migrate(connection, self.path)
         self._rescue_files.take_in(connection)
@@ -111,11 +116,16 @@ class SqliteStore(Followed, RunTables):
             if self._approvals is None:
                 from grace_kp.store._approval_tables import SqliteTables  # only where there are gates that ask it
 
-                self._approvals = SqliteTables(self.path, leave_parent=self.leave_parent)
+                self._approvals = SqliteTables(
+                    self.path, leave_parent=self.leave_parent, connect=self._connect_to_approvals
+                )
             return self._approvals
 
+    def _connect_to_approvals(self, busy_seconds: float) -> Connection:
+        return connect_to_existing(self.path, busy_seconds=busy_seconds)
+
     @contextlib.contextmanager
-    def _use(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
+    def _use(self, *, write: bool = False) -> Iterator[Connection]:
         with self.lock:
             self._leave_displaced()
             if self._is_displaced and not self._files.is_back:
@@ -148,6 +158,36 @@ class SqliteStore(Followed, RunTables):
             super().after_fork()
             self._owners.forget()
             self._unfinished.forget()
+
+    def changes(self) -> SqliteSource:
+        """Return what a catalog follows. It reads over connections of its own, and holds up no writer."""
+        from grace_kp.store._catalog_files import Connections  # only in a process with a catalog
+        from grace_kp.store._catalog_source import SqliteSource
+
+        return SqliteSource(Connections(self.path, self._connect_to_follow))
+
+    @contextlib.contextmanager
+    def _holding_index(self) -> Iterator[HeldIndex | None]:
+        """Keep other processes from writing to the index of the store, during a deletion; None if there is none or they do not let go of it."""
+        from grace_kp.store._catalog_files import index_of  # only where runs are deleted
+
+        held = None
+        if index_of(self.path).exists():
+            from grace_kp.store._catalog_erasure import hold_index
+
+            source = self.changes()
+            held = hold_index(self.path, source)
+            source.close()
+        try:
+            yield held
+        finally:
+            if held is not None:
+                held.release()
+
+    def _connect_to_follow(self) -> Connection:
+        connection = connect_to_read(self.path, busy_seconds=PATIENCE_SECONDS)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
 
     def sync_writes(self) -> None:
         """Have every write wait for the disk from now on, so that what is stored survives a power cut."""
@@ -187,20 +227,6 @@ class SqliteStore(Followed, RunTables):
             names = connection.execute(nested, (id,)).fetchall()
         return is_open or any(not is_imported(self.get(name)) for (name,) in names)
 
-    def put_feedback(self, entries: Sequence[FeedbackEntry]) -> list[str]:
-        """Add feedback to stored runs, in one transaction. Later versions of a trace keep it; deleting the run deletes it.
-
-        Returns:
-            The ids of traces that are not stored, each once. Their entries are left out.
-
-        Raises:
-            StoreError: the file cannot be written, for example because it was opened for reading only.
-        """
-        try:
-            return super().put_feedback(entries)
-        except sqlite3.Error as error:
-            raise StoreError(f"store {self.path}: the feedback cannot be stored: {error}") from error
-
     def renew_lease(self) -> None:
         """Renew the lease on the unfinished runs of this process: those with a journal here, and stored ones that await something.
 
@@ -232,12 +258,12 @@ class SqliteStore(Followed, RunTables):
             limit: how many to return at most; call it again for the rest.
         """
 
-        def take(connection: sqlite3.Connection, dead: set[str]) -> list[bytes]:
+        def take(connection: Connection, dead: set[str]) -> list[bytes]:
             return self._unfinished.take_incomplete(connection, dead, parts, limit)
 
         return self._take_over(take)
 
-    def _take_over(self, take: Callable[[sqlite3.Connection, set[str]], list[T]]) -> list[T]:
+    def _take_over(self, take: Callable[[Connection, set[str]], list[T]]) -> list[T]:
         with self._use() as connection:
             if not self._owners.dead(connection):
                 return []
@@ -293,7 +319,7 @@ class SqliteStore(Followed, RunTables):
             row = connection.execute("SELECT value FROM state WHERE name = 'retained_at'").fetchone()
             if row is not None and now - DAY < float(row[0]) <= now:
                 return 0
-            connection.execute("INSERT OR REPLACE INTO state VALUES ('retained_at', ?)", (str(now),))
+            connection.execute(PUT_STATE, ("retained_at", str(now)))
         return super().retain(days)
 
     def clear(self) -> int:
@@ -314,7 +340,7 @@ class SqliteStore(Followed, RunTables):
             self._is_displaced = False
             connection, self._connection = self._connection, None
             if connection is not None and self._is_mine:
-                with contextlib.suppress(sqlite3.Error):
+                with contextlib.suppress(DatabaseError):
                     connection.execute("PRAGMA busy_timeout = 0")  # nobody waits at an exit for this
                     self._owners.release(connection)
                 self._files.leave(connection)
@@ -333,3 +359,60 @@ class SqliteStore(Followed, RunTables):
             "schema_version": version,
             "journal_mode": mode,
         }
+
+
+class SqliteReader(SqliteStore):
+    """A SQLite file that exists; it sees what writers have written up to now, and cannot write itself.
+
+    Raises:
+        StoreError: the file cannot be opened, is no SQLite file, or was written by a newer version.
+    """
+
+    def _make_folder(self) -> None:
+        """Create nothing; close a file to others that may not open it."""
+        if self.path.exists():
+            keep_private(self.path, self.file_mode)
+
+    def _connect(self) -> Connection:
+        return connect_to_read(self.path, busy_seconds=BUSY_MS / 1_000)
+
+    def _prepare(self, connection: Connection) -> None:
+        if not READABLE <= schema_version(connection) <= len(MIGRATIONS):
+            migrate(connection, self.path)
+        connection.execute("PRAGMA query_only = ON")
+
+    def _connect_to_approvals(self, busy_seconds: float) -> Connection:
+        """Return a connection to read with. A file of an earlier version has no tables of approvals, which reads as empty ones."""
+        connection = connect_to_read(self.path, busy_seconds=busy_seconds)
+        try:
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'approvals'").fetchone() is None:
+                for statement in MIGRATIONS[APPROVALS - 1]:
+                    if not statement.startswith("INSERT"):
+                        elsewhere = statement.replace("CREATE TABLE ", "CREATE TEMP TABLE ")
+                        connection.execute(elsewhere.replace("CREATE INDEX ", "CREATE INDEX temp."))
+            connection.execute("PRAGMA query_only = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def ids(self, prefix: str) -> list[str]:
+        """The ids that begin with this, in their order."""
+        with self._use() as connection:
+            rows = connection.execute(
+                "SELECT id FROM traces WHERE id >= ? AND substr(id, 1, ?) = ? ORDER BY id",
+                (prefix, len(prefix), prefix),
+            ).fetchall()
+        return [name for (name,) in rows]
+
+
+def open_url(url: str, *, create: bool = True, file_mode: int | None = None) -> SqliteStore | None:
+    """Return the store in the file that a URL names, only to be read without `create`; None if the URL names no file.
+
+    Raises:
+        StoreError: the file cannot be opened.
+    """
+    file = file_of(url)
+    if file is None:
+        return None
+    return (SqliteStore if create else SqliteReader)(file, file_mode=default_mode() if file_mode is None else file_mode)

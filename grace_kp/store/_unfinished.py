@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from grace_kp.store._record import JournalEntry
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable, Sequence
 
-    from grace_kp.store._owners import Owners
+    from grace_kp.store._database import Connection
+    from grace_kp.store._leases import Owners
     from grace_kp.store._record import Record
 
 
@@ -32,20 +32,21 @@ class Unfinished:
     def forget(self) -> None:
         """Be responsible for nothing, as in a forked child."""
         self._recovered: dict[str, int | None] = {}
-        """Runs whose journals were taken over, with the number of the row in which their trace stood then."""
+        """Runs whose journals were taken over, with the version of their trace that was stored then."""
         self._adopted: set[str] = set()
         """Runs that were taken over and are not complete."""
 
-    def journal(self, connection: sqlite3.Connection, entries: Sequence[JournalEntry]) -> None:
+    def journal(self, connection: Connection, entries: Sequence[JournalEntry]) -> None:
         """Store rows of journals under this owner."""
         if entries:
             owner = self._owners.hold(connection)
             connection.executemany(
-                "INSERT OR REPLACE INTO journal (run_id, seq, owner, data) VALUES (?,?,?,?)",
+                "INSERT INTO journal (run_id, seq, owner, data) VALUES (?,?,?,?)"
+                " ON CONFLICT (run_id, seq) DO UPDATE SET owner = excluded.owner, data = excluded.data",
                 [(entry.run_id, entry.seq, owner, entry.data) for entry in entries],
             )
 
-    def current(self, connection: sqlite3.Connection, records: Sequence[Record]) -> Sequence[Record]:
+    def current(self, connection: Connection, records: Sequence[Record]) -> Sequence[Record]:
         """Return the records without those that come too late.
 
         A record that completes a run comes too late if the run was deleted, completed or finished by its own process meanwhile. The
@@ -59,17 +60,17 @@ class Unfinished:
             known = stored_now.get(record.id)
             if record.completes and not (self._may_complete(connection, record.id) if known is None else known):
                 continue
-            if record.id in self._recovered and _row_of(connection, record.id) != self._recovered[record.id]:
+            if record.id in self._recovered and _version_of(connection, record.id) != self._recovered[record.id]:
                 continue
             stored_now[record.id] = bool(record.awaits)
             kept.append(record)
         return kept
 
-    def _may_complete(self, connection: sqlite3.Connection, run_id: str) -> bool:
+    def _may_complete(self, connection: Connection, run_id: str) -> bool:
         row = connection.execute("SELECT owner FROM completions WHERE run_id = ?", (run_id,)).fetchone()
         return row is not None and (run_id not in self._adopted or row[0] == self._owners.id)
 
-    def note(self, connection: sqlite3.Connection, records: Sequence[Record], ended: Iterable[str]) -> None:
+    def note(self, connection: Connection, records: Sequence[Record], ended: Iterable[str]) -> None:
         """Note which of the stored runs await something, and delete the journals of the runs in `ended`."""
         newest = {record.id: record for record in records}.values()
         if connection.execute("SELECT 1 FROM completions LIMIT 1").fetchone() is not None:
@@ -80,7 +81,8 @@ class Unfinished:
         if waiting:
             owner = self._owners.hold(connection)
             connection.executemany(
-                "INSERT OR REPLACE INTO completions VALUES (?,?,?)",
+                "INSERT INTO completions VALUES (?,?,?)"
+                " ON CONFLICT (run_id) DO UPDATE SET owner = excluded.owner, awaits = excluded.awaits",
                 [
                     (r.id, NOBODY if r.completes and r.id in self._adopted else owner, " ".join(r.awaits))
                     for r in waiting
@@ -97,7 +99,7 @@ class Unfinished:
         for record in records:
             self._recovered.pop(record.id, None)
 
-    def take_journals(self, connection: sqlite3.Connection, dead: Iterable[str]) -> list[list[JournalEntry]]:
+    def take_journals(self, connection: Connection, dead: Iterable[str]) -> list[list[JournalEntry]]:
         """Take over the journals of dead owners; return those of interrupted runs."""
         mine = self._owners.hold(connection)
         runs: dict[str, list[JournalEntry]] = {}
@@ -118,12 +120,12 @@ class Unfinished:
         found = {run_id: entries for run_id, entries in runs.items() if entries[0].seq == 0}
         late = [(run_id, mine) for run_id in runs.keys() - found.keys()]
         connection.executemany("DELETE FROM journal WHERE run_id = ? AND owner = ?", late)
-        self._recovered.update({run_id: _row_of(connection, run_id) for run_id in found})
+        self._recovered.update({run_id: _version_of(connection, run_id) for run_id in found})
         self._adopted.update(found)
         return list(found.values())
 
     def take_incomplete(
-        self, connection: sqlite3.Connection, dead: Iterable[str], parts: frozenset[str], limit: int
+        self, connection: Connection, dead: Iterable[str], parts: frozenset[str], limit: int
     ) -> list[bytes]:
         """Take over stored runs of dead owners that await one of these parts; return their documents."""
         taken: dict[str, bytes] = {}
@@ -141,7 +143,7 @@ class Unfinished:
         return list(taken.values())
 
 
-def _row_of(connection: sqlite3.Connection, run_id: str) -> int | None:
-    """Return the number of the row of a trace, which changes whenever the trace is replaced; None if there is no such trace."""
-    row = connection.execute("SELECT number FROM traces WHERE id = ?", (run_id,)).fetchone()
+def _version_of(connection: Connection, run_id: str) -> int | None:
+    """Return a number that differs for each version of a trace; None if there is no such trace."""
+    row = connection.execute("SELECT changed FROM traces WHERE id = ?", (run_id,)).fetchone()
     return None if row is None else int(row[0])

@@ -11,7 +11,7 @@ import pytest
 
 from grace_kp.errors import StoreError
 from grace_kp.store import FeedbackEntry, open_store, to_bytes
-from tests.store.samples import MARK, document, holding, put, record
+from tests.store.samples import MARK, document, holding, put, record, set_back
 
 
 def entry(name, number=0, **fields):
@@ -91,7 +91,7 @@ def test_a_file_without_the_table_is_read_as_one_without_feedback(url, tmp_path)
     ]
     for table in ("feedback", *tables):
         connection.execute(f"DROP TABLE {table}")
-    connection.execute("DELETE FROM schema_migrations WHERE version > 5")
+    set_back(connection, 5)
     connection.commit()
     connection.close()
     reader = open_store(url, create=False)

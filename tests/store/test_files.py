@@ -13,7 +13,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.store import JournalEntry, open_store
-from grace_kp.store._files import NO_CHECKPOINT_ON_CLOSE, OpenFiles
+from grace_kp.store._database import NO_CHECKPOINT_ON_CLOSE, OpenFiles
 from tests import warm
 from tests.store.samples import record
 

@@ -21,7 +21,7 @@ import grace_kp as gk
 from grace_kp.errors import StoreError
 from grace_kp.store import JournalEntry, open_store
 from grace_kp.store._schema import READABLE
-from tests.store.samples import MARK, document, holding, ids, record
+from tests.store.samples import MARK, document, holding, ids, record, set_back
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -265,7 +265,7 @@ def test_a_file_of_the_last_version_is_read_where_it_cannot_be_changed(url, tmp_
     """A table that only writers need is not missed."""
     connection = sqlite3.connect(tmp_path / "t.db")
     connection.execute("DROP TABLE completions")
-    connection.execute(f"DELETE FROM schema_migrations WHERE version > {READABLE}")
+    set_back(connection, READABLE)
     connection.commit()
     connection.close()
     before = (tmp_path / "t.db").read_bytes()
