@@ -16,7 +16,7 @@ import grace_kp as gk
 from approval_suite.journal import Journal, facts
 from grace_kp.approvals import _watch
 from grace_kp.errors import ApprovalError, StoreError
-from grace_kp.store import _leases, _owners
+from grace_kp.store import _leases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ def verb_for(invoice: str) -> str:
 
 def shorten_leases() -> None:
     """Have the leases of this process, and of others as it sees them, expire within a second."""
-    _leases.LEASE_SECONDS, _owners.RENEW_SECONDS, _watch.HOLD_SECONDS = (
+    _leases.LEASE_SECONDS, _leases.RENEW_SECONDS, _watch.HOLD_SECONDS = (
         LEASE_SECONDS,
         LEASE_SECONDS / 5,
         LEASE_SECONDS / 5,

@@ -19,12 +19,11 @@ from grace_kp.store._feedback import (
     precedence,
     to_bytes,
 )
-from grace_kp.store._open import file_of, open_store
 from grace_kp.store._query import Query, moment
 from grace_kp.store._record import JournalEntry, Record, scorer_name
 from grace_kp.store._rescue import RescueFiles
 from grace_kp.store._state import mark_of
-from grace_kp.store._store import Store
+from grace_kp.store._store import Store, file_of, open_store
 
 if TYPE_CHECKING:
     from grace_kp.store._catalog import (

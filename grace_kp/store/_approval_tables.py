@@ -1,37 +1,118 @@
-"""The tables of approvals in a SQLite file, over connections of their own: every write is on the disk when its transaction ends.
+"""The tables of approvals. In a SQLite file they have connections of their own: every write is on the disk when its transaction ends.
 
-One connection writes, the other reads, so that listings never wait for a writer. They belong to the file that was opened first. Traces go
-on in another file where theirs is replaced. Approvals do not: what was decided or claimed in the one file would be open in the other.
+One connection writes, the other reads, so that listings never wait for a writer. They belong to the file that was opened first: what was
+decided or claimed in the one file would be open in another, so that an action could run twice.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import sqlite3
+import secrets
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 from grace_kp.background import Resident, watch
 from grace_kp.errors import StoreError
-from grace_kp.store._approval_place import Place, identity_of
-from grace_kp.store._approval_rows import SqliteReads, SqliteWrites
-from grace_kp.store._files import leave_to_parent
+from grace_kp.store._approvals import ApprovalReads, ApprovalWrites
+from grace_kp.store._database import (
+    Connection,
+    DatabaseError,
+    OpenFiles,
+    connect_to_existing,
+    is_busy,
+    is_read_only,
+    leave_to_parent,
+    transaction,
+)
 from grace_kp.store._leases import Leases
 from grace_kp.store._overwriting import overwrite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from grace_kp.approvals import Link, Row, RowQuery, Writes
+    from grace_kp.approvals import Writes
     from grace_kp.background import Lock
+
+
+class ApprovalFile:
+    """The file at a path. Created right before the first connection to it.
+
+    A copy that takes the place of the file is another file. A copy that is written over it has the same inode and the same id, so the newest
+    entry of the chain that was seen must still be there, too.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._files = OpenFiles(path)
+        self._seen = (0, "")
+        """Number and hash of the newest entry that was seen."""
+        self.identity = ""
+        """Id of the store."""
+        self.is_entered = False
+        """Whether a connection is open."""
+
+    def enter(self, connection: Connection) -> None:
+        """Note what a first connection has opened."""
+        self.identity = self.identity or identity_of(connection)
+        self._files.look_beside()
+        self.is_entered = True
+
+    def leave_to_parent(self) -> None:
+        """Expect the same file in a forked child, but not the same log: it is removed once nobody has the file open."""
+        self._files.leave_beside()
+        self.is_entered = False
+
+    def note(self, head: tuple[int, str]) -> None:
+        """Note the newest entry of the chain."""
+        if head[0] > self._seen[0]:
+            self._seen = head
+
+    def check(self, connection: Connection | None = None) -> None:
+        """Compare the file at the path, and what a connection reads, with what was opened.
+
+        Raises:
+            StoreError: it is another file, another store, or an earlier state of the same.
+        """
+        if self._files.are_displaced:
+            raise self._error("is no longer the file that was opened: it was deleted, moved or replaced")
+        if connection is None:
+            return
+        if identity_of(connection) != self.identity:
+            raise self._error("holds another store than the one that was opened")
+        number, expected = self._seen
+        if number:
+            found = connection.execute("SELECT hash FROM approval_chain WHERE seq = ?", (number,)).fetchone()
+            if found is None or found[0] != expected:
+                raise self._error(f"lacks entry {number} of its audit trail: an earlier state was written over it")
+
+    def _error(self, problem: str) -> StoreError:
+        return StoreError(
+            f"store {self._path} {problem}. Approvals do not go on in it, because an action could run twice. Restore what is missing, or run "
+            "`grace-kp approvals restored` if a backup was put in its place; then restart this program"
+        )
+
+    def leave(self, connection: Connection) -> None:
+        """Close a connection."""
+        self._files.leave(connection)
+
+
+def identity_of(connection: Connection) -> str:
+    """Return the id of the store that a connection reads."""
+    found = connection.execute("SELECT id FROM approval_identity").fetchone()
+    return "" if found is None else str(found[0])
+
 
 BUSY_SECONDS = 10.0
 """How long a write waits for other processes, and for other threads."""
+MAX_ROWS = 100_000
+"""Requests for approval that a store in memory holds."""
 
 
-class SqliteTables(Resident):
+class SqliteTables(ApprovalReads, Resident):
     """The tables of approvals in a SQLite file.
 
     If the file is deleted, replaced or restored while it is open, every use raises `StoreError` until the store is closed and opened again,
@@ -42,7 +123,7 @@ class SqliteTables(Resident):
         busy_seconds: how long a write waits while another process, or another thread, writes.
         leases: the leases of processes.
         leave_parent: closes in a forked child what else its parent has open of this file; returns whether it could.
-        connect: opens a connection that waits for others so many seconds, for example to read only.
+        connect: opens a connection that waits for others for `busy_seconds`, for example to read only; by default one that writes.
     """
 
     lasting = True
@@ -54,13 +135,13 @@ class SqliteTables(Resident):
         busy_seconds: float = BUSY_SECONDS,
         leases: Leases | None = None,
         leave_parent: Callable[[], bool] = lambda: True,
-        connect: Callable[[float], sqlite3.Connection] | None = None,
+        connect: Callable[..., Connection] | None = None,
     ) -> None:
         self._path, self._busy_seconds = path, busy_seconds
         self._leases = leases or Leases()
-        self._place: Place | None = None
-        self._leave_parent, self._connect = leave_parent, connect or self._connect_to_write
-        self._abandoned: list[sqlite3.Connection] = []
+        self._place: ApprovalFile | None = None
+        self._leave_parent, self._connect = leave_parent, connect or partial(connect_to_existing, path)
+        self._abandoned: list[Connection] = []
         self._pid, self._is_forked = os.getpid(), False
         self._changes = 0
         self._begin()
@@ -68,8 +149,8 @@ class SqliteTables(Resident):
 
     def _begin(self) -> None:
         self._writing, self._reading = threading.RLock(), threading.RLock()
-        self._writer: sqlite3.Connection | None = None
-        self._reader: sqlite3.Connection | None = None
+        self._writer: Connection | None = None
+        self._reader: Connection | None = None
         self._version: int | None = None
         """The `data_version` of the reading connection."""
 
@@ -96,7 +177,7 @@ class SqliteTables(Resident):
             self._drop(place, self._writer)
             self._drop(place, self._reader)
 
-    def _drop(self, place: Place | None, connection: sqlite3.Connection | None) -> None:
+    def _drop(self, place: ApprovalFile | None, connection: Connection | None) -> None:
         """Close a connection; the next use opens another."""
         if connection is None or self._pid != os.getpid():
             return
@@ -104,7 +185,7 @@ class SqliteTables(Resident):
             self._writer = None
         else:
             self._reader, self._version = None, None
-        with contextlib.suppress(sqlite3.Error):
+        with contextlib.suppress(DatabaseError):
             if place is None:
                 connection.close()
             else:
@@ -136,10 +217,10 @@ class SqliteTables(Resident):
         """Turn errors of SQLite into ours."""
         try:
             yield
-        except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+        except DatabaseError as error:
+            if is_busy(error):
                 problem = f"another process has locked it for {self._busy_seconds:g} s; nothing was written; try again"
-            elif getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY:
+            elif is_read_only(error):
                 problem = (
                     "it was opened to be read only, or may not be written; open it with create=True, as a user who may"
                 )
@@ -147,7 +228,7 @@ class SqliteTables(Resident):
                 problem = f"{type(error).__name__}: {error}"
             raise StoreError(f"store {self._path}: its approvals cannot be {act}: {problem}") from error
 
-    def _opened(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:
+    def _opened(self, connection: Connection | None) -> Connection:
         """Return the connection, or a new one to the file that was opened first.
 
         Raises:
@@ -162,8 +243,8 @@ class SqliteTables(Resident):
                 f"store {self._path}: this process was forked while another thread used the store, and cannot share it safely; start the "
                 "process anew, or fork before the store is used"
             )
-        place = self._place or Place(self._path)
-        connection = self._connect(self._busy_seconds)
+        place = self._place or ApprovalFile(self._path)
+        connection = self._connect(busy_seconds=self._busy_seconds)
         try:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA secure_delete = ON")
@@ -176,23 +257,18 @@ class SqliteTables(Resident):
         self._place = self._place or place
         return connection
 
-    def _connect_to_write(self, timeout: float) -> sqlite3.Connection:
-        uri = f"{self._path.absolute().as_uri()}?mode=rw"  # a file that is gone is not created anew
-        return sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
-
     @contextlib.contextmanager
-    def _read(self) -> Iterator[sqlite3.Connection]:
+    def _read(self) -> Iterator[Connection]:
         with self._held("_reading"), self._explained("read"):
             self._reader = self._opened(self._reader)
             yield self._reader
 
     @contextlib.contextmanager
-    def _reads(self) -> Iterator[SqliteReads]:
-        """Return reads of one state of the tables."""
+    def _snapshot(self) -> Iterator[Connection]:
         with self._read() as connection:
             try:
                 connection.execute("BEGIN")
-                yield SqliteReads(connection)
+                yield connection
             finally:
                 if connection.in_transaction:
                     connection.execute("COMMIT")
@@ -217,9 +293,12 @@ class SqliteTables(Resident):
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 place.check(connection)
-                writes = SqliteWrites(connection)
-                yield writes
-                head = writes.head()
+                writes = ApprovalWrites(connection)
+                try:
+                    yield writes
+                    head = writes.head()
+                finally:
+                    writes.end()
                 place.check()
                 self._commit(connection)
             finally:
@@ -229,26 +308,26 @@ class SqliteTables(Resident):
             if writes.has_forgotten:
                 self._overwrite(connection)
 
-    def _commit(self, connection: sqlite3.Connection) -> None:
+    def _commit(self, connection: Connection) -> None:
         try:
             connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except DatabaseError as error:
             self._leases.lapse()
             raise StoreError(
                 f"store {self._path}: the disk failed while approvals were written ({error}); whether they are stored is uncertain: read them "
                 "again"
             ) from error
 
-    def _roll_back(self, connection: sqlite3.Connection) -> None:
+    def _roll_back(self, connection: Connection) -> None:
         """Take back what is not committed."""
         if connection.in_transaction:
             self._leases.lapse()
             try:
                 connection.execute("ROLLBACK")
-            except sqlite3.Error:
+            except DatabaseError:
                 self._drop(None, connection)  # closing it takes back what is open
 
-    def _overwrite(self, connection: sqlite3.Connection) -> None:
+    def _overwrite(self, connection: Connection) -> None:
         """Remove the bytes of deleted contents from the files. A failure stays noted in the file until the next deletion."""
         with self._held("_reading"):
             overwrite(connection, self._path)
@@ -289,54 +368,62 @@ class SqliteTables(Resident):
         with self._read() as connection:
             return self._leases.is_alive(connection, process)
 
-    def row(self, approval: str) -> Row | None:
-        """Return the row with this id; None if there is none."""
-        with self._reads() as reads:
-            return reads.row(approval)
 
-    def ids(self, begins: str, *, limit: int) -> list[str]:
-        """Return the ids that begin with a text, at most `limit`, in alphabetical order."""
-        with self._reads() as reads:
-            return reads.ids(begins, limit=limit)
+class MemoryTables(ApprovalReads):
+    """The tables of approvals of a store in memory. They end with their process, and a forked child begins with empty ones.
 
-    def rows(self, query: RowQuery) -> list[Row]:
-        """Return the rows that match, in the order of the query."""
-        with self._reads() as reads:
-            return reads.rows(query)
+    Args:
+        use: lends the connection of the store, with other threads kept out.
+        max_rows: how many requests there may be. None is dropped to make room: a forgotten one could run its action once more.
+    """
 
-    def count(self, query: RowQuery) -> int:
-        """Return how many rows match, whatever the limit."""
-        with self._reads() as reads:
-            return reads.count(query)
+    lasting = False
 
-    def link(self, seq: int) -> Link | None:
-        """Return the entry of the chain with this number; None if there is none."""
-        with self._reads() as reads:
-            return reads.link(seq)
+    def __init__(self, use: Callable[[], AbstractContextManager[Connection]], max_rows: int = MAX_ROWS) -> None:
+        self._use, self._max_rows = use, max_rows
+        self._changes = 0
+        self.forget()
 
-    def links(
-        self, *, after: int = 0, limit: int = 1_000, approval: str | None = None, kept: bool = False
-    ) -> list[Link]:
-        """Return entries by number, those after `after`; with `kept`, only those whose contents are still there."""
-        with self._reads() as reads:
-            return reads.links(after=after, limit=limit, approval=approval, kept=kept)
+    def forget(self) -> None:
+        """Take another id, in a forked child."""
+        self._process = secrets.token_hex(8)
 
-    def links_before(self, before: int | None = None, *, limit: int = 1_000, approval: str | None = None) -> list[Link]:
-        """Return the entries with smaller numbers than `before` (all when None), newest first."""
-        with self._reads() as reads:
-            return reads.links_before(before, limit=limit, approval=approval)
+    def _snapshot(self) -> AbstractContextManager[Connection]:
+        return self._use()
 
-    def head(self) -> tuple[int, str]:
-        """Return the number and the hash of the newest entry; 0 and an empty text before the first."""
-        with self._reads() as reads:
-            return reads.head()
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Writes]:
+        """Return a block in which all is written or, after an exception, nothing; see `Tables.transaction`.
 
-    def document(self, kind: str, name: str) -> bytes | None:
-        """Return a small document; None if there is none."""
-        with self._reads() as reads:
-            return reads.document(kind, name)
+        Raises:
+            StoreError: this thread is in a transaction already.
+        """
+        with self._use() as connection:
+            if connection.in_transaction:
+                raise StoreError("a transaction on approvals is open in this thread; end it before the next begins")
+            writes = ApprovalWrites(connection, self._max_rows)
+            try:
+                with transaction(connection):
+                    yield writes
+            finally:
+                writes.end()
+            self._changes += 1
 
-    def documents(self, kind: str) -> dict[str, bytes]:
-        """Return all documents of a kind, by name."""
-        with self._reads() as reads:
-            return reads.documents(kind)
+    @property
+    def identity(self) -> str:
+        """Id of the tables, drawn when they are created."""
+        with self._use() as connection:
+            return identity_of(connection)
+
+    def changes(self) -> int:
+        """Return a number that grows with each transaction."""
+        return self._changes
+
+    def hold(self) -> str:
+        """Return the id of this process."""
+        with self._use():  # in a forked child this draws another id
+            return self._process
+
+    def is_alive(self, process: str) -> bool | None:
+        """Return True for this process; no other can know these tables."""
+        return True if process == self._process else None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from grace_kp.store._catalog_files import index_of
 from grace_kp.store._catalog_index import IndexWriter
 from grace_kp.store._catalog_schema import LAST_POSITION, create_words, has_words, is_current
-from grace_kp.store._files import OpenFiles, locked
+from grace_kp.store._database import OpenFiles, locked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ class HeldIndex:
             mark: the mark of the deletion.
         """
         self._runs, self.mark = runs, mark
-        (self._newest,) = store.execute("SELECT COALESCE(MAX(number), 0) FROM traces").fetchone()
+        (self._newest,) = store.execute("SELECT COALESCE(MAX(changed), 0) FROM traces").fetchone()
         (self._label,) = store.execute("SELECT COALESCE(MAX(number), 0) FROM feedback").fetchone()
 
     def erase(self) -> bool:

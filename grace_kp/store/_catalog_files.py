@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grace_kp.background import Lock, Resident, watch
-from grace_kp.store._files import OpenFiles, leave_to_parent, locked
+from grace_kp.store._database import OpenFiles, leave_to_parent, locked
 
 if TYPE_CHECKING:
     import sqlite3

@@ -93,6 +93,8 @@ class Follower(Resident):
                     raise
                 self._place.rebuild()  # the file is damaged
                 is_kept = False
+            if not is_kept:
+                self._up_to_date = None
             self._checked_at = at
             return is_kept
 
@@ -107,13 +109,16 @@ class Follower(Resident):
             has_lost = extent.newest < facts["newest"] or (
                 extent.newest == facts["newest"] and extent.runs != facts["runs"]
             )
-            if has_lost and not is_other and self._place.store is None:
-                kept = set(source.ids())
+            if (has_lost or is_other) and self._place.store is None:  # an index in memory cannot be removed
+                kept = set() if is_other else set(source.ids())
                 ids = [name for (name,) in connection.execute("SELECT id FROM shown")]
                 self._writer_on(connection).remove([name for name in ids if name not in kept])
                 # The newest run may be gone, and the numbers of labels are used again.
                 connection.execute("UPDATE facts SET value = MIN(value, ?) WHERE name = 'newest'", (extent.newest,))
                 connection.execute("UPDATE facts SET value = 0 WHERE name = 'label'")
+                if is_other:  # such as that of a forked child
+                    connection.execute("DELETE FROM facts WHERE name IN ('newest', 'oldest')")
+                    connection.execute("UPDATE facts SET value = ? WHERE name = 'store'", (source.identity(),))
                 return False
         if is_other or has_lost:
             self._place.rebuild()

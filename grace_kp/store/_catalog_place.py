@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.errors import StoreError
 from grace_kp.store._catalog_files import ENDS, Connections, OneConnection, index_of, remove_index
 from grace_kp.store._catalog_schema import create_tables, is_current
-from grace_kp.store._schema import transaction
+from grace_kp.store._database import transaction
 from grace_kp.trace import keep_private
 
 if TYPE_CHECKING:

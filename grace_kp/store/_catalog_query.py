@@ -21,9 +21,8 @@ from grace_kp.store._catalog_facts import (
     milliseconds,
 )
 from grace_kp.store._catalog_schema import SHIFT
-from grace_kp.store._query import moment
+from grace_kp.store._query import moment, searchable
 from grace_kp.store._record import scorer_name
-from grace_kp.store._schema import searchable
 from grace_kp.trace import label
 
 if TYPE_CHECKING:

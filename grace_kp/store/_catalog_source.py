@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from grace_kp.store._reading import has_feedback_table
+from grace_kp.store._database import ONE_OF
+from grace_kp.store._query import has_feedback_table
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterable, Sequence
-
-    from grace_kp.store._catalog_files import Connections
+    from contextlib import AbstractContextManager
 
 BATCH_BYTES = 8 << 20
 """Documents read at a time, so that large ones do not fill the memory."""
@@ -91,14 +92,35 @@ class Source(Protocol):
         ...
 
 
-_RUN = "number, id, created_at, domain, score, success, status, text, data"
+class Lender(Protocol):
+    """Lends connections to a store."""
+
+    @property
+    def file(self) -> tuple[int, int] | None:
+        """Device and inode of the file; None for a store in memory."""
+        ...
+
+    def use(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Lend a connection to the current thread."""
+        ...
+
+    def close(self) -> None:
+        """Release what it holds."""
+        ...
+
+
+_RUN = "id, created_at, domain, score, success, status, text, data"
 
 
 class SqliteSource:
-    """The runs in a SQLite file, read over connections that no recorder waits for. Each read ends at once."""
+    """The runs in a SQLite file, read over connections that no recorder waits for. Each read ends at once.
 
-    def __init__(self, connections: Connections) -> None:
+    The number of a run is its `changed`; in a file of an earlier version, which only a reader meets, that of its row.
+    """
+
+    def __init__(self, connections: Lender) -> None:
         self._connections = connections
+        self._has_changes = False
 
     def identity(self) -> str:
         """Return the inode of the file, when it was created, and the id that it got with the tables of approvals."""
@@ -108,10 +130,18 @@ class SqliteSource:
             (own,) = connection.execute("SELECT MIN(id) FROM approval_identity").fetchone() if named else ("",)
         return f"{self._connections.file} {applied} {own}"
 
+    def _number(self, connection: sqlite3.Connection) -> str:
+        """Return the column that numbers the versions of runs."""
+        if not self._has_changes:
+            found = connection.execute("SELECT 1 FROM pragma_table_xinfo('traces') WHERE name = 'changed'")
+            self._has_changes = found.fetchone() is not None
+        return "changed" if self._has_changes else "number"
+
     def changed(self) -> tuple[int, int]:
         """Return the newest numbers of runs and labels."""
         with self._connections.use() as connection:
-            (newest,) = connection.execute("SELECT COALESCE(MAX(number), 0) FROM traces").fetchone()
+            number = self._number(connection)
+            (newest,) = connection.execute(f"SELECT COALESCE(MAX({number}), 0) FROM traces").fetchone()  # noqa: S608
             if not has_feedback_table(connection):
                 return newest, 0
             (label,) = connection.execute("SELECT COALESCE(MAX(number), 0) FROM feedback").fetchone()
@@ -120,9 +150,11 @@ class SqliteSource:
     def extent(self, above: int = 0) -> Extent:
         """Return both figures from one snapshot; the count reads the smallest index."""
         with self._connections.use() as connection:
+            number = self._number(connection)
+            index = "" if number == "changed" else "INDEXED BY traces_by_score"
             row = connection.execute(
-                "SELECT (SELECT COALESCE(MAX(number), 0) FROM traces),"
-                " (SELECT COUNT(*) FROM traces INDEXED BY traces_by_score WHERE number > ?)",
+                f"SELECT (SELECT COALESCE(MAX({number}), 0) FROM traces),"  # noqa: S608
+                f" (SELECT COUNT(*) FROM traces {index} WHERE {number} > ?)",
                 (above,),
             ).fetchone()
         return Extent(*row)
@@ -130,22 +162,27 @@ class SqliteSource:
     def unseen(self, above: int, limit: int) -> int:
         """Return how many runs have a number above this one, and no more than `limit`."""
         with self._connections.use() as connection:
-            counted = "SELECT COUNT(*) FROM (SELECT 1 FROM traces WHERE number > ? LIMIT ?)"
-            return int(connection.execute(counted, (above, limit)).fetchone()[0])
+            found = f"SELECT 1 FROM traces WHERE {self._number(connection)} > ? LIMIT ?"  # noqa: S608
+            return int(connection.execute(f"SELECT COUNT(*) FROM ({found})", (above, limit)).fetchone()[0])  # noqa: S608
 
     def after(self, number: int, limit: int) -> list[StoredRun]:
         """Return the next runs with larger numbers."""
-        return self._runs(f"SELECT {_RUN} FROM traces WHERE number > ? ORDER BY number LIMIT ?", number, limit)  # noqa: S608
+        return self._runs("> ? ORDER BY number", number, limit)
 
     def up_to(self, number: int, limit: int) -> list[StoredRun]:
         """Return the next runs with this number or smaller ones."""
-        return self._runs(f"SELECT {_RUN} FROM traces WHERE number <= ? ORDER BY number DESC LIMIT ?", number, limit)  # noqa: S608
+        return self._runs("<= ? ORDER BY number DESC", number, limit)
 
-    def _runs(self, sql: str, number: int, limit: int) -> list[StoredRun]:
+    def _runs(self, condition: str, number: int, limit: int) -> list[StoredRun]:
         found: list[StoredRun] = []
         size = 0
         with self._connections.use() as connection:
-            cursor = connection.execute(sql, (number, limit))
+            column = self._number(connection)
+            where = condition.replace("number", column)
+            cursor = connection.execute(
+                f"SELECT {column}, {_RUN} FROM traces WHERE {column} {where} LIMIT ?",  # noqa: S608
+                (number, limit),
+            )
             for number_, name, created, domain, score, success, status, text, data in cursor:
                 found.append(StoredRun(number_, name, created, domain, score, bool(success), status, text, bytes(data)))
                 size += len(data) + len(text)
@@ -185,8 +222,9 @@ class SqliteSource:
     def containing(self, numbers: Sequence[int], folded: str) -> set[int]:
         """Return the numbers of those runs whose text contains a case-folded text."""
         with self._connections.use() as connection:
+            column = self._number(connection)
             found = connection.execute(
-                "SELECT number FROM traces WHERE number IN (SELECT value FROM json_each(?)) AND instr(text, ?) > 0",
+                f"SELECT {column} FROM traces WHERE {column} {ONE_OF} AND instr(text, ?) > 0",  # noqa: S608
                 (json.dumps(list(numbers)), folded),
             )
             return {number for (number,) in found}
@@ -196,8 +234,9 @@ class SqliteSource:
         found: list[str | None] = []
         size = 0
         with self._connections.use() as connection:
+            text_of = f"SELECT text FROM traces WHERE {self._number(connection)} = ?"  # noqa: S608
             for number in numbers:
-                row = connection.execute("SELECT text FROM traces WHERE number = ?", (number,)).fetchone()
+                row = connection.execute(text_of, (number,)).fetchone()
                 found.append(None if row is None else row[0])
                 size += 0 if row is None else len(row[0])
                 if size > BATCH_BYTES:

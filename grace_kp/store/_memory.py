@@ -1,286 +1,155 @@
-"""A store in memory with a bound: traces as compact JSON, of which the oldest are dropped first and counted."""
+"""A store in memory with a bound: the tables of a SQLite file in a database that ends with the process. The oldest runs are dropped first.
+
+One connection serves all threads, one at a time. A forked child begins with an empty store: it never uses its parent's connection.
+"""
 
 from __future__ import annotations
 
-import json
-import threading
-import time
-from bisect import insort
-from collections import OrderedDict
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from grace_kp.errors import StoreError
-from grace_kp.store._deletion import (
-    Deleted,
-    Selection,
-    belongs_to,
-    decisions_in,
-    nested_in,
-    still_awaited,
-    without_contents,
-)
-from grace_kp.store._feedback import carried_by, missing_from, with_feedback
-from grace_kp.store._query import Query
-from grace_kp.store._record import load_trace
-from grace_kp.store._run_log import RunLog
-from grace_kp.store._state import mark_of
-from grace_kp.trace import PARENT
+from grace_kp.background import Resident, watch
+from grace_kp.store._database import Connection, connect_to_memory, transaction
+from grace_kp.store._deletion import delete_runs
+from grace_kp.store._leases import Owners
+from grace_kp.store._runs import RunTables
+from grace_kp.store._schema import migrate
+from grace_kp.store._unfinished import Unfinished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
-    from grace_kp.store._approval_memory import MemoryTables
-    from grace_kp.store._catalog_memory import MemorySource
+    from grace_kp.background import Lock
+    from grace_kp.store._approval_tables import MemoryTables
+    from grace_kp.store._catalog_source import SqliteSource
     from grace_kp.store._feedback import FeedbackEntry
     from grace_kp.store._record import JournalEntry, Record
-    from grace_kp.store._state import ReadStates
-    from grace_kp.trace import ReasoningTrace
 
 MAX_TRACES = 10_000
 MAX_MB = 64
+SIZE = (
+    "CREATE TABLE size (runs INTEGER NOT NULL, bytes INTEGER NOT NULL)",
+    "INSERT INTO size VALUES (0, 0)",
+    """CREATE TRIGGER run_stored AFTER INSERT ON traces BEGIN
+        UPDATE size SET runs = runs + 1, bytes = bytes + LENGTH(NEW.data); END""",
+    """CREATE TRIGGER run_replaced AFTER UPDATE OF data ON traces BEGIN
+        UPDATE size SET bytes = bytes + LENGTH(NEW.data) - LENGTH(OLD.data); END""",
+    """CREATE TRIGGER run_deleted AFTER DELETE ON traces BEGIN
+        UPDATE size SET runs = runs - 1, bytes = bytes - LENGTH(OLD.data); END""",
+    """CREATE TRIGGER feedback_stored AFTER INSERT ON feedback BEGIN
+        UPDATE size SET bytes = bytes + LENGTH(NEW.data); END""",
+    """CREATE TRIGGER feedback_deleted AFTER DELETE ON feedback BEGIN
+        UPDATE size SET bytes = bytes - LENGTH(OLD.data); END""",
+)
+"""Keeps the number of runs, and the bytes of their documents and feedback."""
 
 
-class MemoryStore:
+class MemoryStore(RunTables, Resident):
     """Keeps up to `max_traces` traces and `max_mb` megabytes of JSON. Beyond that it drops the oldest."""
 
+    lasting = False
+    path = "memory:"
+
     def __init__(self, max_traces: int = MAX_TRACES, max_mb: float = MAX_MB) -> None:
-        self.evicted = 0
+        super().__init__()
         self._max_traces = max_traces
         self._max_bytes = int(max_mb * (1 << 20))
-        self._records: OrderedDict[str, Record] = OrderedDict()
-        self._feedback: dict[str, list[FeedbackEntry]] = {}
-        """By trace, oldest first."""
-        self._actions: dict[str, bytes] = {}
-        self._state: dict[str, str] = {}
+        self.evicted = 0
+        self._unfinished = Unfinished(Owners())
         self._approvals: MemoryTables | None = None
-        self._bytes = 0
-        self._log = RunLog()
-        self.lock = threading.RLock()
-        """Held while the store is used."""
+        watch(self)
 
-    def changes(self) -> MemorySource:
+    def _open(self) -> Connection:
+        self._connection = connection = connect_to_memory()
+        migrate(connection, "memory:")
+        for statement in SIZE:
+            connection.execute(statement)
+        return connection
+
+    def fork_locks(self) -> Iterator[Lock]:
+        """Let no thread be inside SQLite during a fork: the child could wait for it for ever."""
+        yield self.lock
+
+    def after_fork(self) -> None:
+        """Begin anew in a forked child."""
+        if not self._is_mine:
+            super().after_fork()
+            self.evicted = 0
+            self._unfinished = Unfinished(Owners())
+            if self._approvals is not None:
+                self._approvals.forget()
+
+    def changes(self) -> SqliteSource:
         """Return what a catalog follows."""
-        from grace_kp.store._catalog_memory import MemorySource  # only in a process with a catalog
+        from grace_kp.store._catalog_source import SqliteSource  # only in a process with a catalog
 
-        return MemorySource(self._records, self._log, lambda: self.lock)
+        return SqliteSource(_OwnConnection(self._use))
 
     @property
     def approvals(self) -> MemoryTables:
         """The tables of approvals; see `MemoryTables`."""
         with self.lock:
             if self._approvals is None:
-                from grace_kp.store._approval_memory import MemoryTables  # only where there are gates that ask it
+                from grace_kp.store._approval_tables import MemoryTables  # only where there are gates that ask it
 
-                self._approvals = MemoryTables()
+                self._approvals = MemoryTables(self._use)
             return self._approvals
-
-    def after_fork(self) -> None:
-        """Replace the lock in a forked child, where no other thread exists to release it."""
-        self.lock = threading.RLock()
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
         """Store traces, replacing those with the same id; see `Record.completes`."""
-        del ended
         with self.lock:
-            for record in records:
-                if record.completes and not getattr(self._records.get(record.id), "awaits", ()):
-                    continue
-                before = self._records.pop(record.id, None)
-                self._bytes += len(record.data) - (len(before.data) if before else 0)
-                self._records[record.id] = record
-                self._log.stored(record.id)
-                self._add(missing_from(carried_by(record), [entry.data for entry in self._feedback_on(record.id)]))
+            super().put(records, ended=ended)
             self._evict()
 
-    def _evict(self) -> None:
-        while len(self._records) > self._max_traces or (self._bytes > self._max_bytes and len(self._records) > 1):
-            self._drop(next(iter(self._records)))
-            self.evicted += 1
-
-    def _drop(self, name: str) -> Record | None:
-        """Remove a record with its feedback and return it; None if there is none."""
-        found = self._records.pop(name, None)
-        self._log.dropped(name)
-        self._bytes -= len(found.data) if found else 0
-        self._bytes -= sum(len(entry.data) for entry in self._feedback.pop(name, ()))
-        return found
-
     def put_feedback(self, entries: Sequence[FeedbackEntry]) -> list[str]:
-        """Add feedback to stored runs. Later versions of a trace keep it; deleting the run deletes it.
-
-        Returns:
-            The ids of traces that are not stored, each once. Their entries are left out.
-        """
+        """Add feedback to stored runs; see `RunTables.put_feedback`."""
         with self.lock:
-            missing = self._add(entries)
+            missing = super().put_feedback(entries)
             self._evict()
         return missing
 
-    def _add(self, entries: Sequence[FeedbackEntry]) -> list[str]:
-        missing: dict[str, None] = {}
-        for entry in entries:
-            if entry.trace in self._records:
-                insort(self._feedback.setdefault(entry.trace, []), entry, key=lambda known: known.at)
-                self._bytes += len(entry.data)
-                self._log.was_labelled(entry.trace)
-            else:
-                missing[entry.trace] = None
-        return list(missing)
+    def _evict(self) -> None:
+        with self._use() as connection:
+            while excess := self._excess(connection):
+                oldest = connection.execute("SELECT id FROM traces ORDER BY changed LIMIT ?", (excess,)).fetchall()
+                with transaction(connection):
+                    delete_runs(connection, [run for (run,) in oldest])
+                self.evicted += excess
 
-    def _feedback_on(self, name: str) -> Sequence[FeedbackEntry]:
-        return self._feedback.get(name, ())
-
-    def _load(self, record: Record) -> ReasoningTrace:
-        with self.lock:
-            feedback = [entry.data for entry in self._feedback_on(record.id)]
-        return with_feedback(load_trace(record.data), feedback)
+    def _excess(self, connection: Connection) -> int:
+        """Return how many runs must go; where the bytes are too many, one at a time."""
+        runs, size = connection.execute("SELECT runs, bytes FROM size").fetchone()
+        is_too_large = size > self._max_bytes and runs > 1
+        return max(int(runs) - self._max_traces, int(is_too_large))
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
         """Do nothing: memory does not outlive the process."""
 
-    def action(self, key: str) -> bytes | None:
-        """Return the entry of an action in the ledger; None if there is none."""
-        return self._actions.get(key)
-
-    def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
-        """Replace the entry of an action in the ledger if it equals `only_if`; None stands for no entry. Return whether it did."""
-        with self.lock:
-            if self._actions.get(key) != only_if:
-                return False
-            self._actions[key] = data
-            return True
-
-    def state(self, name: str) -> str | None:
-        """Return named state; None if there is none."""
-        return self._state.get(name)
-
-    def states(self, prefix: str) -> dict[str, str]:
-        """Return all state whose name begins with `prefix`, by name."""
-        with self.lock:
-            return {name: self._state[name] for name in sorted(self._state) if name.startswith(prefix)}
-
-    def update_state(self, name: str, change: Callable[[str | None], str], *, once: str | None = None) -> str | None:
-        """Replace named state by what `change` makes of it; at most once per name and purpose. Return the state afterwards."""
-        with self.lock:
-            mark = None if once is None else mark_of(name, once)
-            if mark not in self._state:
-                self._state[name] = change(self._state.get(name))
-                if mark is not None:
-                    self._state[mark] = ""
-            return self._state[name]
-
-    def change_states(self, change: Callable[[ReadStates], Mapping[str, str | None]]) -> None:
-        """Replace the states that `change` returns, by name; None deletes one."""
-        with self.lock:
-            for name, value in change(self.states).items():
-                self._state.pop(name, None)
-                if value is not None:
-                    self._state[name] = value
-
     def recover(self) -> list[list[JournalEntry]]:
         """Return no journals: memory does not outlive the process."""
         return []
-
-    def get(self, id: str) -> ReasoningTrace | None:  # noqa: A002
-        """Return the trace with this id; None if there is none."""
-        with self.lock:
-            record = self._records.get(id)
-        return None if record is None else self._load(record)
-
-    def _matching(self, query: Query) -> list[Record]:
-        with self.lock:
-            found = [record for record in self._records.values() if query.matches(record, self._feedback_on(record.id))]
-        found.reverse()
-        found.sort(key=lambda record: record.created_at, reverse=True)
-        end = None if query.limit is None else query.offset + query.limit
-        return found[query.offset : end]
-
-    def query(self, **conditions: Any) -> list[ReasoningTrace]:
-        """Return the traces that meet all conditions, newest first; see `Query`."""
-        return [self._load(record) for record in self._matching(Query(**conditions))]
-
-    def count(self, **conditions: Any) -> int:
-        """Return the number of traces that meet all conditions."""
-        return len(self._matching(Query(**{**conditions, "limit": None, "offset": 0})))
-
-    def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
-        """Yield the traces that meet all conditions, oldest first."""
-        for record in reversed(self._matching(Query(**{"limit": None, **conditions}))):
-            yield self._load(record)
-
-    def delete(
-        self,
-        *,
-        id: str | None = None,  # noqa: A002
-        session: str | None = None,
-        user: str | None = None,
-        older_than: datetime | timedelta | str | None = None,
-    ) -> Deleted:
-        """Delete the runs that meet every condition, with the runs nested in them; see `Store.delete`."""
-        selection = Selection(id=id, session=session, user=user, older_than=older_than)
-        awaited = self._approvals.open_runs() if self._approvals is not None else {}
-        if id is not None and id in awaited:
-            raise StoreError(still_awaited(id, awaited[id]))
-        with self.lock:
-            found = [
-                record.id
-                for record in self._records.values()
-                if selection.matches(record.id, record.created_at, record.attributes)
-            ]
-            kept = [run for run in found if run in awaited]
-            waiting, runs = [*found], set() if id is None else {id}
-            nested: dict[str, list[str]] = {}
-            for record in self._records.values():
-                for kind, _, value in record.attributes:
-                    if kind == PARENT:
-                        nested.setdefault(value, []).append(record.id)
-            deleted, decisions = 0, set[str]()
-            while waiting:
-                run = waiting.pop()
-                if run in awaited:
-                    continue
-                runs.add(run)
-                dropped = self._drop(run)
-                waiting += nested.pop(run, ())
-                if dropped is not None:
-                    deleted += 1
-                    document = json.loads(dropped.data)
-                    decisions.update(decisions_in(document))
-                    waiting.extend(nested_in(document))
-            emptied = [key for key in self._actions if belongs_to(key, decisions)]
-            for key in emptied:
-                self._actions[key] = without_contents(self._actions[key])
-        approvals = self._approvals.forget_runs(runs) if self._approvals is not None else 0
-        return Deleted(deleted, actions=len(emptied) + approvals, open=sorted(kept))
-
-    def retain(self, days: float) -> int:
-        """Delete runs that began more than `days` days ago, and contents of approvals that ended before. Return how many runs were deleted."""
-        if self._approvals is not None:
-            from grace_kp.approvals import forget
-
-            forget(self._approvals, before=time.time() - days * 86_400, at=time.time())
-        return self.delete(older_than=timedelta(days=days))
-
-    def clear(self) -> int:
-        """Delete all traces and return how many there were."""
-        with self.lock:
-            count = len(self._records)
-            self._records.clear()
-            self._feedback.clear()
-            self._log.clear()
-            self._bytes = 0
-        return count
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 
     def describe(self) -> dict[str, Any]:
         """Return kind, number of traces, bytes, and number of dropped traces."""
-        with self.lock:
-            return {"kind": "memory", "traces": len(self._records), "bytes": self._bytes, "evicted": self.evicted}
+        with self._use() as connection:
+            runs, size = connection.execute("SELECT runs, bytes FROM size").fetchone()
+        return {"kind": "memory", "traces": runs, "bytes": size, "evicted": self.evicted}
+
+
+class _OwnConnection:
+    """Lends the connection of a store in memory to its catalog."""
+
+    file = None
+
+    def __init__(self, use: Callable[[], AbstractContextManager[Connection]]) -> None:
+        self.use = use
+
+    def close(self) -> None:
+        """Leave the connection to the store."""
 
 
 def open_url(url: str, *, create: bool = True, file_mode: int | None = None) -> MemoryStore:  # noqa: ARG001 — a file's

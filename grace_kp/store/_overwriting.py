@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import secrets
-import sqlite3
 from typing import TYPE_CHECKING
+
+from grace_kp.store._database import Connection, DatabaseError, rewrite
+from grace_kp.store._schema import PUT_STATE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -12,12 +14,12 @@ if TYPE_CHECKING:
     from grace_kp.store._catalog_erasure import HeldIndex
 
 
-def mark_unclean(connection: sqlite3.Connection) -> None:
+def mark_unclean(connection: Connection) -> None:
     """Note, in the transaction that deletes, that the file holds deleted contents until `overwrite` has succeeded."""
-    connection.execute("INSERT OR REPLACE INTO state VALUES ('unclean', ?)", (secrets.token_hex(8),))
+    connection.execute(PUT_STATE, ("unclean", secrets.token_hex(8)))
 
 
-def mark_index(connection: sqlite3.Connection) -> str:
+def mark_index(connection: Connection) -> str:
     """Note, in the transaction that deletes runs, that an index beside the file holds contents of them until `forget_index` has succeeded.
 
     Returns:
@@ -25,11 +27,11 @@ def mark_index(connection: sqlite3.Connection) -> str:
     """
     earlier = connection.execute("SELECT 1 FROM state WHERE name = 'unclean_index'").fetchone()
     mark = secrets.token_hex(8)
-    connection.execute("INSERT OR REPLACE INTO state VALUES ('unclean_index', ?)", (mark,))
+    connection.execute(PUT_STATE, ("unclean_index", mark))
     return "" if earlier else mark
 
 
-def forget_index(connection: sqlite3.Connection, path: Path, index: HeldIndex | None = None) -> str:
+def forget_index(connection: Connection, path: Path, index: HeldIndex | None = None) -> str:
     """Erase deleted runs from the index of the file, or remove it where that fails; whoever serves it builds it again.
 
     Args:
@@ -58,7 +60,7 @@ def forget_index(connection: sqlite3.Connection, path: Path, index: HeldIndex | 
     return problem
 
 
-def overwrite(connection: sqlite3.Connection, path: Path) -> str:
+def overwrite(connection: Connection, path: Path) -> str:
     """Rewrite an unclean file without its free space and empty the write-ahead log.
 
     Zeroing deleted rows (`secure_delete`) is not enough: pages that were rebuilt keep copies of rows that have moved.
@@ -71,11 +73,10 @@ def overwrite(connection: sqlite3.Connection, path: Path) -> str:
         return ""
     again = "delete again, for example `grace-kp traces delete --older-than 100000d`, when"
     try:
-        connection.execute("VACUUM")
-        busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-    except sqlite3.Error as error:
+        is_rewritten = rewrite(connection)
+    except DatabaseError as error:
         return f"{path} could not be rewritten ({error}) and may hold deleted contents; {again} that can be done"
-    if busy:
+    if not is_rewritten:
         return f"another connection reads {path}, so it and {path.name}-wal still hold deleted contents; {again} it has finished"
     # Another process may have deleted since the file was rewritten. Its mark is another and stays.
     connection.execute("DELETE FROM state WHERE name = 'unclean' AND value = ?", mark)

@@ -1,21 +1,23 @@
-"""Conditions on traces, checked and in the form in which stores compare them."""
+"""Conditions on traces, checked and in the form in which stores compare them, and the traces that meet them."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.levels import waits
-from grace_kp.store._record import scorer_name
+from grace_kp.levels import WAITS
+from grace_kp.store._database import ONE_OF, Connection
+from grace_kp.store._feedback import with_feedback
+from grace_kp.store._record import load_trace, scorer_name
 from grace_kp.trace import METADATA, SESSION, TAG, USER, comparable, label
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from grace_kp.store._feedback import FeedbackEntry
-    from grace_kp.store._record import Record
+    from grace_kp.trace import ReasoningTrace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,30 +89,10 @@ class Query:
         ):
             raise ValueError(f"metadata must be a dict with texts as keys, not {self.metadata!r}")
 
-    def matches(self, record: Record, feedback: Sequence[FeedbackEntry] = ()) -> bool:
-        """Return whether a record with this feedback meets all conditions, limit and offset apart."""
-        return (
-            (self.domain is None or record.domain == self.domain)
-            and (self.min_score is None or record.score >= self.min_score)
-            and (self.max_score is None or record.score <= self.max_score)
-            and (self.success is None or (record.success is self.success and not waits(record.status)))
-            and (self.status is None or record.status == self.status)
-            and (self.since is None or record.created_at >= str(self.since))
-            and (self.until is None or record.created_at <= str(self.until))
-            and (self.text is None or self.text.casefold() in record.text.casefold())
-            and (not self.asks_for_scores or any(map(self._meets, record.scores)))
-            and all(condition in record.attributes for condition in self.attributes)
-            and (not self.asks_for_feedback or self._meets_feedback(feedback))
-        )
-
     @property
     def asks_for_feedback(self) -> bool:
         """Whether a condition is about feedback."""
         return self.feedback is not None or self.feedback_source is not None
-
-    def _meets_feedback(self, feedback: Sequence[FeedbackEntry]) -> bool:
-        found = any(self.feedback_source in {None, entry.source} for entry in feedback)
-        return found is not (self.feedback is False)
 
     @property
     def attributes(self) -> list[tuple[str, str, str]]:
@@ -128,15 +110,6 @@ class Query:
     def asks_for_scores(self) -> bool:
         """Whether a condition is about scores of scorers."""
         return any(value is not None for value in (self.scorer, self.scorer_passed, self.min_scorer, self.max_scorer))
-
-    def _meets(self, entry: tuple[str, float | None, bool | None]) -> bool:
-        name, score, passed = entry
-        return (
-            (self.scorer is None or scorer_name(name) == self.scorer)
-            and (self.scorer_passed is None or passed is self.scorer_passed)
-            and (self.min_scorer is None or (score is not None and score >= self.min_scorer))
-            and (self.max_scorer is None or (score is not None and score <= self.max_scorer))
-        )
 
 
 _AGO = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|w)\s*")
@@ -164,3 +137,112 @@ def moment(value: datetime | str | None, name: str) -> str | None:
 
 def _in_utc(value: datetime) -> datetime:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+PAGE = 500
+"""Traces whose feedback is looked up together."""
+
+
+def has_feedback_table(connection: Connection) -> bool:
+    """Return whether the file has the table; only a reader meets a file that was written before there was one."""
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'feedback'")
+    return found.fetchone() is not None
+
+
+def find_traces(connection: Connection, query: Query) -> list[tuple[str, bytes]]:
+    """Return id and document of the traces that meet a query, newest first."""
+    where, values = where_of(query, has_feedback=has_feedback_table(connection))
+    limit = -1 if query.limit is None else query.limit
+    return connection.execute(
+        f"SELECT id, data FROM traces {where} ORDER BY created_at DESC, number DESC LIMIT ? OFFSET ?",  # noqa: S608
+        (*values, limit, query.offset),
+    ).fetchall()
+
+
+def find_numbers(connection: Connection, query: Query) -> list[tuple[int]]:
+    """Return the numbers of the rows that meet a query, oldest first."""
+    where, values = where_of(query, has_feedback=has_feedback_table(connection))
+    sql = f"SELECT number FROM traces {where} ORDER BY created_at, number"  # noqa: S608
+    return connection.execute(sql, values).fetchall()
+
+
+def count_traces(connection: Connection, query: Query) -> int:
+    """Return how many traces meet a query."""
+    where, values = where_of(query, has_feedback=has_feedback_table(connection))
+    (count,) = connection.execute(f"SELECT COUNT(*) FROM traces {where}", values).fetchone()  # noqa: S608
+    return int(count)
+
+
+def feedback_on(connection: Connection, ids: Sequence[str]) -> dict[str, list[bytes]]:
+    """Return the feedback on these traces, oldest first."""
+    found: dict[str, list[bytes]] = {}
+    if not ids or not has_feedback_table(connection):
+        return found
+    for start in range(0, len(ids), PAGE):
+        rows = connection.execute(
+            f"SELECT trace, data FROM feedback WHERE trace {ONE_OF} ORDER BY at, number",  # noqa: S608
+            (json.dumps(ids[start : start + PAGE]),),
+        )
+        for trace, data in rows:
+            found.setdefault(trace, []).append(bytes(data))
+    return found
+
+
+def load_traces(rows: Iterable[tuple[str, bytes]], feedback: dict[str, list[bytes]]) -> Iterator[ReasoningTrace]:
+    """Yield the traces of these documents with their feedback."""
+    for name, data in rows:
+        yield with_feedback(load_trace(data), feedback.get(name, ()))
+
+
+def where_of(query: Query, *, has_feedback: bool = True) -> tuple[str, list[Any]]:
+    """Return the conditions of a query as SQL, with its values.
+
+    Args:
+        query: the conditions.
+        has_feedback: whether the file has the table of feedback.
+    """
+    parts, values = _compared(
+        ("domain", "=", query.domain),
+        ("score", ">=", query.min_score),
+        ("score", "<=", query.max_score),
+        ("success", "=", query.success),
+        ("status", "=", query.status),
+        ("created_at", ">=", query.since),
+        ("created_at", "<=", query.until),
+    )
+    if query.success is not None:
+        parts.append(f"status NOT IN {WAITS}")
+    if query.text is not None:
+        parts.append("instr(text, ?) > 0")
+        values.append(searchable(query.text))
+    if query.asks_for_scores:
+        conditions, more = _compared(
+            ("name", "=", query.scorer),
+            ("passed", "=", query.scorer_passed),
+            ("score", ">=", query.min_scorer),
+            ("score", "<=", query.max_scorer),
+        )
+        parts.append(f"id IN (SELECT trace FROM scores WHERE {' AND '.join(conditions)})")  # noqa: S608
+        values += more
+    for condition in query.attributes:
+        parts.append("id IN (SELECT trace FROM attributes WHERE kind = ? AND name = ? AND value = ?)")
+        values += condition
+    if query.asks_for_feedback:
+        named = "" if query.feedback_source is None else " WHERE source = ?"
+        found = f"SELECT trace FROM feedback{named}" if has_feedback else "SELECT NULL WHERE 0"  # noqa: S608
+        parts.append(f"id {'NOT IN' if query.feedback is False else 'IN'} ({found})")
+        values += [query.feedback_source] if named and has_feedback else []
+    return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
+
+
+def _compared(*conditions: tuple[str, str, Any]) -> tuple[list[str], list[Any]]:
+    """Return the conditions that have a value, as SQL, and the values."""
+    present = [(f"{column} {operator} ?", value) for column, operator, value in conditions if value is not None]
+    return [sql for sql, _ in present], [value for _, value in present]
+
+
+def searchable(text: str) -> str:
+    """Return a text case-folded; half a surrogate pair, which SQLite cannot hold, becomes a question mark."""
+    if text.isascii():
+        return text.lower().replace("\0", " ")
+    return text.casefold().encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")

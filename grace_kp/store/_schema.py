@@ -5,22 +5,21 @@ A step that was released is never changed; a new one is added.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sqlite3
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from grace_kp.errors import StoreError
-from grace_kp.levels import WAITS
+from grace_kp.store._database import ONE_OF, transaction
 from grace_kp.store._feedback import carried_by, missing_from
+from grace_kp.store._query import searchable
 from grace_kp.store._record import scorer_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from grace_kp.store._database import Connection
     from grace_kp.store._feedback import FeedbackEntry
-    from grace_kp.store._query import Query
     from grace_kp.store._record import Record
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -91,9 +90,19 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE approval_identity (id TEXT NOT NULL)",
         "INSERT INTO approval_identity VALUES (lower(hex(randomblob(16))))",
     ),
+    (
+        # `changed` grows with every version of every run: it is the number that a new row would get. So the runs of earlier versions have one
+        # without being rewritten, and so do runs that a process of an earlier version stores meanwhile.
+        "ALTER TABLE traces ADD COLUMN rewritten INTEGER",
+        "ALTER TABLE traces ADD COLUMN changed INTEGER AS (COALESCE(rewritten, number)) VIRTUAL",
+        "CREATE INDEX traces_by_change ON traces (changed)",
+    ),
 )
-COLUMNS = "id, created_at, domain, score, success, status, text, data"
-"""The columns of a trace, beside its number."""
+COLUMNS = ("id", "created_at", "domain", "score", "success", "status", "text", "data")
+"""The columns that a record fills."""
+PUT_RUN = f"""INSERT INTO traces ({", ".join(COLUMNS)}) VALUES ({", ".join("?" * len(COLUMNS))})
+    ON CONFLICT (id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in COLUMNS[1:])}, rewritten = excluded.number"""  # noqa: S608
+PUT_STATE = "INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 PAGE_BYTES = 8_192
 """Page size of new files. A trace takes several pages of the default 4,096 bytes, and each page is written twice."""
 APPROVALS = 7
@@ -102,7 +111,7 @@ READABLE = 4
 """The first version of the schema that can be read: it lacks only tables whose absence readers take for no rows."""
 
 
-def migrate(connection: sqlite3.Connection, path: Path) -> None:
+def migrate(connection: Connection, path: Path | str) -> None:
     """Bring a file to this version of the schema.
 
     Raises:
@@ -125,20 +134,15 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
             )
 
 
-@contextlib.contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Write all that is written inside, or nothing of it after an exception."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
+def schema_version(connection: Connection) -> int:
+    """Return the version of the schema; 0 for a file that has none yet."""
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'").fetchone() is None:
+        return 0
+    (version,) = connection.execute("SELECT COALESCE(MAX(version), 0) FROM schema_migrations").fetchone()
+    return int(version)
 
 
-def insert_records(connection: sqlite3.Connection, records: Sequence[Record]) -> None:
+def insert_records(connection: Connection, records: Sequence[Record]) -> None:
     """Store records, replacing those with the same id, in the caller's transaction."""
     rows = [(r.id, r.created_at, r.domain, r.score, r.success, r.status, searchable(r.text), r.data) for r in records]
     newest = {r.id: r for r in records}
@@ -146,10 +150,10 @@ def insert_records(connection: sqlite3.Connection, records: Sequence[Record]) ->
     for table in ("scores", "attributes"):
         if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None:  # noqa: S608
             connection.execute(
-                f"DELETE FROM {table} WHERE trace IN (SELECT value FROM json_each(?))",  # noqa: S608
+                f"DELETE FROM {table} WHERE trace {ONE_OF}",  # noqa: S608
                 (json.dumps(list(newest)),),
             )
-    connection.executemany(f"INSERT OR REPLACE INTO traces ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", rows)  # noqa: S608
+    connection.executemany(PUT_RUN, rows)
     connection.executemany("INSERT INTO scores VALUES (?,?,?,?)", scores)
     connection.executemany(
         "INSERT INTO attributes VALUES (?,?,?,?)",
@@ -162,7 +166,7 @@ def insert_records(connection: sqlite3.Connection, records: Sequence[Record]) ->
             insert_feedback(connection, missing_from(entries, (bytes(data) for (data,) in known)))
 
 
-def insert_feedback(connection: sqlite3.Connection, entries: Iterable[FeedbackEntry]) -> list[str]:
+def insert_feedback(connection: Connection, entries: Iterable[FeedbackEntry]) -> list[str]:
     """Add feedback to stored traces, in the caller's transaction. Return the ids of traces that are not stored, each once."""
     missing: dict[str, None] = {}
     for entry in entries:
@@ -173,57 +177,3 @@ def insert_feedback(connection: sqlite3.Connection, entries: Iterable[FeedbackEn
         if added.rowcount != 1:
             missing[entry.trace] = None
     return list(missing)
-
-
-def where_of(query: Query, *, has_feedback: bool = True) -> tuple[str, list[Any]]:
-    """Return the conditions of a query as SQL, with its values.
-
-    Args:
-        query: the conditions.
-        has_feedback: whether the file has the table of feedback.
-    """
-    parts, values = _compared(
-        ("domain", "=", query.domain),
-        ("score", ">=", query.min_score),
-        ("score", "<=", query.max_score),
-        ("success", "=", query.success),
-        ("status", "=", query.status),
-        ("created_at", ">=", query.since),
-        ("created_at", "<=", query.until),
-    )
-    if query.success is not None:
-        parts.append(f"status NOT IN {WAITS}")
-    if query.text is not None:
-        parts.append("instr(text, ?) > 0")
-        values.append(searchable(query.text))
-    if query.asks_for_scores:
-        conditions, more = _compared(
-            ("name", "=", query.scorer),
-            ("passed", "=", query.scorer_passed),
-            ("score", ">=", query.min_scorer),
-            ("score", "<=", query.max_scorer),
-        )
-        parts.append(f"id IN (SELECT trace FROM scores WHERE {' AND '.join(conditions)})")  # noqa: S608
-        values += more
-    for condition in query.attributes:
-        parts.append("id IN (SELECT trace FROM attributes WHERE kind = ? AND name = ? AND value = ?)")
-        values += condition
-    if query.asks_for_feedback:
-        named = "" if query.feedback_source is None else " WHERE source = ?"
-        found = f"SELECT trace FROM feedback{named}" if has_feedback else "SELECT NULL WHERE 0"  # noqa: S608
-        parts.append(f"id {'NOT IN' if query.feedback is False else 'IN'} ({found})")
-        values += [query.feedback_source] if named and has_feedback else []
-    return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
-
-
-def _compared(*conditions: tuple[str, str, Any]) -> tuple[list[str], list[Any]]:
-    """Return the conditions that have a value, as SQL, and the values."""
-    present = [(f"{column} {operator} ?", value) for column, operator, value in conditions if value is not None]
-    return [sql for sql, _ in present], [value for _, value in present]
-
-
-def searchable(text: str) -> str:
-    """Return a text case-folded; half a surrogate pair, which SQLite cannot hold, becomes a question mark."""
-    if text.isascii():
-        return text.lower().replace("\0", " ")
-    return text.casefold().encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")

@@ -1,48 +1,54 @@
-"""A store in a SQLite file (WAL): one writer at a time beside any number of readers. The journal of open runs survives a kill."""
+"""A store in a SQLite file: one writer at a time beside any number of readers, in any number of processes. A reader leaves no trace.
+
+The journal of open runs survives a kill. A file that was deleted, moved or replaced while it is open is refused, because others would not
+find what is written to it.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import sqlite3
-import threading
 import time
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.errors import StoreError
-from grace_kp.store._actions import ActionTable
-from grace_kp.store._deletion import Deleted, Selection
+from grace_kp.store._database import (
+    DatabaseError,
+    OpenFiles,
+    connect,
+    connect_to_existing,
+    connect_to_read,
+    switch_to_wal,
+)
+from grace_kp.store._deletion import Deleted, Selection, delete_rows
 from grace_kp.store._feedback import is_imported
-from grace_kp.store._files import OpenFiles, leave_to_parent
-from grace_kp.store._followed import Followed
-from grace_kp.store._overwriting import forget_index, mark_index, mark_unclean, overwrite
-from grace_kp.store._owners import LEASE_SECONDS, Owners
-from grace_kp.store._purge import delete_rows
-from grace_kp.store._query import Query
-from grace_kp.store._reading import count_traces, feedback_on, find_numbers, find_traces, load_traces
+from grace_kp.store._leases import LEASE_SECONDS, Owners
+from grace_kp.store._overwriting import forget_index, overwrite
 from grace_kp.store._rescue import CannotOpen, RescueFiles
-from grace_kp.store._schema import PAGE_BYTES, insert_feedback, insert_records, migrate, transaction
-from grace_kp.store._state import StateTable
+from grace_kp.store._runs import DAY, RunTables
+from grace_kp.store._schema import APPROVALS, MIGRATIONS, PAGE_BYTES, PUT_STATE, READABLE, migrate, schema_version
+from grace_kp.store._store import file_of
 from grace_kp.store._unfinished import Unfinished
-from grace_kp.trace import PARENT, keep_private
+from grace_kp.trace import PARENT, default_mode, keep_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from grace_kp.store._approval_tables import SqliteTables
-    from grace_kp.store._feedback import FeedbackEntry
+    from grace_kp.store._catalog_erasure import HeldIndex
+    from grace_kp.store._catalog_source import SqliteSource
+    from grace_kp.store._database import Connection
     from grace_kp.store._record import JournalEntry, Record
-    from grace_kp.trace import ReasoningTrace
 
+
+PATIENCE_SECONDS = 2.0
+"""How long the catalog waits for a writer."""
 BUSY_MS = 2_000
-DAY = 86_400
 T = TypeVar("T")
 
 
-class SqliteStore(ActionTable, Followed, StateTable):
+class SqliteStore(RunTables):
     """A store in a SQLite file. Several processes and threads may use the same file.
 
     Raises:
@@ -53,39 +59,35 @@ class SqliteStore(ActionTable, Followed, StateTable):
     """The ledger of actions outlives the process."""
     lease_seconds = LEASE_SECONDS
     """How long the unfinished runs of a process are left alone after its last `renew_lease`."""
-    _connection: sqlite3.Connection | None = None
+    path: Path
 
     def __init__(
         self, path: str | Path, *, busy_ms: int = BUSY_MS, file_mode: int = 0o600, owners: Owners | None = None
     ) -> None:
+        super().__init__()
         self.file_mode = file_mode
         self.path = Path(path).expanduser()
         self._rescue_files = RescueFiles(self.path, file_mode)
         self._busy_ms, self._synchronous = busy_ms, "NORMAL"
-        self.lock = threading.RLock()
-        """Held while the store is used."""
-        self._abandoned: list[sqlite3.Connection] = []
-        self._pid = os.getpid()
-        self.times_reopened = 0
-        """How often the file at the path was opened because that which was open had been displaced."""
         self._owners = owners or Owners()
         self._unfinished = Unfinished(self._owners)
+        self._is_displaced = False
+        """Whether the file was left because others do not find it at the path."""
         self._approvals: SqliteTables | None = None
         self._open()
 
-    def _open(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = None
+    def _open(self) -> Connection:
+        connection: Connection | None = None
         try:
             self._make_folder()
             self._files = OpenFiles(self.path)
             connection = self._connect()
             self._prepare(connection)
             self._files.look_beside()
-            self._unfinished.enter_file(connection)
         except BaseException as error:
             if connection is not None:
                 connection.close()
-            if isinstance(error, sqlite3.Error | OSError | StoreError):
+            if isinstance(error, DatabaseError | OSError | StoreError):
                 raise CannotOpen(self.path, error, self._rescue_files.write) from None
             raise
         self._connection = connection
@@ -97,114 +99,101 @@ class SqliteStore(ActionTable, Followed, StateTable):
             folder.mkdir(parents=True, mode=0o700)
         keep_private(self.path, self.file_mode)
 
-    def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, timeout=self._busy_ms / 1_000, isolation_level=None, check_same_thread=False)
+    def _connect(self) -> Connection:
+        return connect(self.path, busy_seconds=self._busy_ms / 1_000)
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
+    def _prepare(self, connection: Connection) -> None:
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        # Unlike other statements, the switch to WAL does not wait while another process makes the same switch.
-        deadline = time.monotonic() + self._busy_ms / 1_000
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                break
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
+        switch_to_wal(connection, self._busy_ms / 1_000)
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         migrate(connection, self.path)
         self._rescue_files.take_in(connection)
 
     @property
     def approvals(self) -> SqliteTables:
-        """The tables of approvals. They stay with the file that they were opened in; see `SqliteTables`."""
+        """The tables of approvals; see `SqliteTables`."""
         with self.lock:
             if self._approvals is None:
                 from grace_kp.store._approval_tables import SqliteTables  # only where there are gates that ask it
 
-                self._approvals = SqliteTables(self.path, leave_parent=self.leave_parent)
+                self._approvals = SqliteTables(
+                    self.path, leave_parent=self.leave_parent, connect=self._connect_to_approvals
+                )
             return self._approvals
 
-    @property
-    def is_displaced(self) -> bool:
-        """Whether the file was deleted, renamed or replaced while it is open, so that others would not find what is written now."""
-        return self._connection is not None and self._files.are_displaced
+    def _connect_to_approvals(self, busy_seconds: float) -> Connection:
+        return connect_to_existing(self.path, busy_seconds=busy_seconds)
 
-    def reopen(self) -> None:
-        """Open, or create, the file that the path names now, and leave the one that is open.
-
-        Open runs, runs that await something and the newest entries of the ledger go on in the new file. Write the latest batch again,
-        because it may be in the old file.
-
-        Raises:
-            StoreError: the file cannot be opened, for example because it is no SQLite file. It stays as it is, and the next use of the
-                store tries again.
-        """
+    @contextlib.contextmanager
+    def _use(self, *, write: bool = False) -> Iterator[Connection]:
         with self.lock:
-            connection, self._connection = self._connection, None
-            if connection is not None and self._pid == os.getpid():
-                self._unfinished.leave_file(connection)
-                self._files.leave(connection)
-                self.times_reopened += 1
-            self._open()
+            self._leave_displaced()
+            if self._is_displaced and not self._files.is_back:
+                raise self._displaced()
+            self._is_displaced = False
+            with super()._use(write=write) as connection:
+                yield connection
+            if write and self._leave_displaced():
+                raise self._displaced()
 
-    def _follow_path(self) -> None:
-        if self.is_displaced:
-            self.reopen()
+    def _leave_displaced(self) -> bool:
+        """Leave an open file that others do not find at the path, because its log would be taken for that of the next file."""
+        connection = self._connection
+        if connection is None or not self._is_mine or not self._files.are_displaced:
+            return False
+        self._connection, self._is_displaced = None, True
+        self._files.leave(connection)
+        return True
 
-    def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
-        # Python warns about a connection that is left to be collected. At the end of the process the module's names are gone.
-        if self._connection is not None and self._pid == getpid():
-            self._connection.close()
+    def _displaced(self) -> StoreError:
+        return StoreError(
+            f"store {self.path}: its file or the log beside it was deleted, moved or replaced while this process uses it. Put the file back, or "
+            "restart this program; runs that end until then wait in memory, and from its exit on in a file beside the path, which is read when "
+            "the store is next opened"
+        )
 
     def after_fork(self) -> None:
         """Replace lock and connection in a forked child. The connection is the parent's."""
-        if self._pid == os.getpid():
-            return
-        if self._connection is not None and not leave_to_parent(self._connection, self.lock):
-            self._abandoned.append(self._connection)  # kept, because garbage collection would close it
-        self.lock = threading.RLock()
-        self._pid, self._connection = os.getpid(), None
-        self._owners.forget()
-        self._unfinished.forget()
+        if not self._is_mine:
+            super().after_fork()
+            self._owners.forget()
+            self._unfinished.forget()
 
-    def leave_parent(self) -> bool:
-        """Leave the parent's connection in a forked child; return whether none is open here any more."""
-        with self.lock:
-            self.after_fork()
-            return not self._abandoned
+    def changes(self) -> SqliteSource:
+        """Return what a catalog follows. It reads over connections of its own, and holds up no writer."""
+        from grace_kp.store._catalog_files import Connections  # only in a process with a catalog
+        from grace_kp.store._catalog_source import SqliteSource
+
+        return SqliteSource(Connections(self.path, self._connect_to_follow))
 
     @contextlib.contextmanager
-    def _use(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-        with self.lock:
-            if self._pid != os.getpid():
-                self.after_fork()
-            connection = self._connection or self._open()
-            if not write:
-                yield connection
-                return
-            with transaction(connection):
-                yield connection
+    def _holding_index(self) -> Iterator[HeldIndex | None]:
+        """Keep other processes from writing to the index of the store, during a deletion; None if there is none or they do not let go of it."""
+        from grace_kp.store._catalog_files import index_of  # only where runs are deleted
+
+        held = None
+        if index_of(self.path).exists():
+            from grace_kp.store._catalog_erasure import hold_index
+
+            source = self.changes()
+            held = hold_index(self.path, source)
+            source.close()
+        try:
+            yield held
+        finally:
+            if held is not None:
+                held.release()
+
+    def _connect_to_follow(self) -> Connection:
+        connection = connect_to_read(self.path, busy_seconds=PATIENCE_SECONDS)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
 
     def sync_writes(self) -> None:
         """Have every write wait for the disk from now on, so that what is stored survives a power cut."""
         self._synchronous = "FULL"
         with self._use() as connection:
             connection.execute("PRAGMA synchronous = FULL")
-
-    def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
-        """Store traces, replacing those with the same id, and delete the journals of the runs in `ended`.
-
-        A record that comes too late is left out: a completion (`Record.completes`) of a run that was deleted or completed meanwhile, and
-        the trace of an interrupted run (`recover`) whose process lived and stored the run itself.
-        """
-        with self.lock:
-            with self._use(write=True) as connection:
-                kept = self._unfinished.current(connection, records)
-                insert_records(connection, kept)
-                self._unfinished.note(connection, kept, ended)
-            self._unfinished.done(records, kept)
 
     def rescue(
         self, records: Sequence[Record], ended: Sequence[str] = (), *, report: tuple[str, bytes] | None = None
@@ -216,6 +205,9 @@ class SqliteStore(ActionTable, Followed, StateTable):
         Raises:
             OSError: the file cannot be written.
         """
+        self.path.parent.mkdir(
+            parents=True, exist_ok=True, mode=0o700
+        )  # it may have been removed while the store was open
         return self._rescue_files.write(records, ended, owner=self._owners.id, report=report)
 
     def _take_in_rescued(self) -> str:
@@ -234,22 +226,6 @@ class SqliteStore(ActionTable, Followed, StateTable):
             nested = f"SELECT trace FROM attributes WHERE kind = '{PARENT}' AND name = '' AND value = ?"  # noqa: S608
             names = connection.execute(nested, (id,)).fetchall()
         return is_open or any(not is_imported(self.get(name)) for (name,) in names)
-
-    def put_feedback(self, entries: Sequence[FeedbackEntry]) -> list[str]:
-        """Add feedback to stored runs, in one transaction. Later versions of a trace keep it; deleting the run deletes it.
-
-        Returns:
-            The ids of traces that are not stored, each once. Their entries are left out.
-
-        Raises:
-            StoreError: the file cannot be written, for example because it was opened for reading only.
-        """
-        self._follow_path()
-        try:
-            with self._use(write=True) as connection:
-                return insert_feedback(connection, entries)
-        except sqlite3.Error as error:
-            raise StoreError(f"store {self.path}: the feedback cannot be stored: {error}") from error
 
     def renew_lease(self) -> None:
         """Renew the lease on the unfinished runs of this process: those with a journal here, and stored ones that await something.
@@ -281,46 +257,31 @@ class SqliteStore(ActionTable, Followed, StateTable):
             limit: how many to return at most; call it again for the rest.
         """
 
-        def take(connection: sqlite3.Connection, dead: set[str]) -> list[bytes]:
+        def take(connection: Connection, dead: set[str]) -> list[bytes]:
             return self._unfinished.take_incomplete(connection, dead, parts, limit)
 
         return self._take_over(take)
 
-    def _take_over(self, take: Callable[[sqlite3.Connection, set[str]], list[T]]) -> list[T]:
+    def _take_over(self, take: Callable[[Connection, set[str]], list[T]]) -> list[T]:
         with self._use() as connection:
             if not self._owners.dead(connection):
                 return []
         with self._use(write=True) as connection:
             return take(connection, self._owners.dead(connection))
 
-    def get(self, id: str) -> ReasoningTrace | None:  # noqa: A002
-        """Return the trace with this id; None if there is none."""
-        return next(self._load("SELECT id, data FROM traces WHERE id = ?", id), None)
+    def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
+        """Replace the entry of an action in the ledger if it equals `only_if`; None stands for no entry. Return whether it did.
 
-    def _load(self, sql: str, value: str | int) -> Iterator[ReasoningTrace]:
-        with self._use() as connection:
-            rows = connection.execute(sql, (value,)).fetchall()
-            feedback = feedback_on(connection, [name for name, _ in rows])
-        return load_traces(rows, feedback)
-
-    def query(self, **conditions: Any) -> list[ReasoningTrace]:
-        """Return the traces that meet all conditions, newest first; see `Query`."""
-        with self._use() as connection:
-            rows = find_traces(connection, Query(**conditions))
-            feedback = feedback_on(connection, [name for name, _ in rows])
-        return list(load_traces(rows, feedback))
-
-    def count(self, **conditions: Any) -> int:
-        """Return the number of traces that meet all conditions."""
-        with self._use() as connection:
-            return count_traces(connection, Query(**conditions))
-
-    def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
-        """Yield the traces that meet all conditions, oldest first."""
-        with self._use() as connection:
-            numbers = find_numbers(connection, Query(**{"limit": None, **conditions}))
-        for (number,) in numbers:
-            yield from self._load("SELECT id, data FROM traces WHERE number = ?", number)
+        When this returns True, the entry is on the disk.
+        """
+        with self.lock:
+            with self._use() as connection:
+                connection.execute("PRAGMA synchronous = FULL")
+            try:
+                return super().put_action(key, data, only_if=only_if)
+            finally:
+                with self._use() as connection:
+                    connection.execute(f"PRAGMA synchronous = {self._synchronous}")
 
     def delete(
         self,
@@ -357,24 +318,14 @@ class SqliteStore(ActionTable, Followed, StateTable):
             row = connection.execute("SELECT value FROM state WHERE name = 'retained_at'").fetchone()
             if row is not None and now - DAY < float(row[0]) <= now:
                 return 0
-            connection.execute("INSERT OR REPLACE INTO state VALUES ('retained_at', ?)", (str(now),))
-            has_contents = connection.execute("SELECT 1 FROM approval_contents LIMIT 1").fetchone() is not None
-        if has_contents:
-            from grace_kp.approvals import forget  # only where there are approvals
-
-            forget(self.approvals, before=now - days * DAY, at=now)
-        return self.delete(older_than=timedelta(days=days))
+            connection.execute(PUT_STATE, ("retained_at", str(now)))
+        return super().retain(days)
 
     def clear(self) -> int:
         """Delete all traces and rewrite the file without them. Return how many there were."""
         with self.lock:
             self._take_in_rescued()
-            with self._use(write=True) as connection:
-                for table in ("scores", "attributes", "completions", "feedback"):
-                    connection.execute(f"DELETE FROM {table}")  # noqa: S608
-                count = int(connection.execute("DELETE FROM traces").rowcount)
-                mark_unclean(connection)
-                mark_index(connection)
+            count = super().clear()
             with self._use() as connection:
                 forget_index(connection, self.path)
                 overwrite(connection, self.path)
@@ -385,9 +336,10 @@ class SqliteStore(ActionTable, Followed, StateTable):
         if self._approvals is not None:
             self._approvals.close()
         with self.lock:
+            self._is_displaced = False
             connection, self._connection = self._connection, None
-            if connection is not None and self._pid == os.getpid():
-                with contextlib.suppress(sqlite3.Error):
+            if connection is not None and self._is_mine:
+                with contextlib.suppress(DatabaseError):
                     connection.execute("PRAGMA busy_timeout = 0")  # nobody waits at an exit for this
                     self._owners.release(connection)
                 self._files.leave(connection)
@@ -406,3 +358,60 @@ class SqliteStore(ActionTable, Followed, StateTable):
             "schema_version": version,
             "journal_mode": mode,
         }
+
+
+class SqliteReader(SqliteStore):
+    """A SQLite file that exists; it sees what writers have written up to now, and cannot write itself.
+
+    Raises:
+        StoreError: the file cannot be opened, is no SQLite file, or was written by a newer version.
+    """
+
+    def _make_folder(self) -> None:
+        """Create nothing; close a file to others that may not open it."""
+        if self.path.exists():
+            keep_private(self.path, self.file_mode)
+
+    def _connect(self) -> Connection:
+        return connect_to_read(self.path, busy_seconds=BUSY_MS / 1_000)
+
+    def _prepare(self, connection: Connection) -> None:
+        if not READABLE <= schema_version(connection) <= len(MIGRATIONS):
+            migrate(connection, self.path)
+        connection.execute("PRAGMA query_only = ON")
+
+    def _connect_to_approvals(self, busy_seconds: float) -> Connection:
+        """Return a connection to read with. A file of an earlier version has no tables of approvals, which reads as empty ones."""
+        connection = connect_to_read(self.path, busy_seconds=busy_seconds)
+        try:
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'approvals'").fetchone() is None:
+                for statement in MIGRATIONS[APPROVALS - 1]:
+                    if not statement.startswith("INSERT"):
+                        elsewhere = statement.replace("CREATE TABLE ", "CREATE TEMP TABLE ")
+                        connection.execute(elsewhere.replace("CREATE INDEX ", "CREATE INDEX temp."))
+            connection.execute("PRAGMA query_only = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def ids(self, prefix: str) -> list[str]:
+        """The ids that begin with this, in their order."""
+        with self._use() as connection:
+            rows = connection.execute(
+                "SELECT id FROM traces WHERE id >= ? AND substr(id, 1, ?) = ? ORDER BY id",
+                (prefix, len(prefix), prefix),
+            ).fetchall()
+        return [name for (name,) in rows]
+
+
+def open_url(url: str, *, create: bool = True, file_mode: int | None = None) -> SqliteStore | None:
+    """Return the store in the file that a URL names, only to be read without `create`; None if the URL names no file.
+
+    Raises:
+        StoreError: the file cannot be opened.
+    """
+    file = file_of(url)
+    if file is None:
+        return None
+    return (SqliteStore if create else SqliteReader)(file, file_mode=default_mode() if file_mode is None else file_mode)

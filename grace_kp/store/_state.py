@@ -1,25 +1,30 @@
-"""Named state in a SQLite file, for what counts over all runs and processes, such as the monitor of promises; and reports of processes.
+"""What counts over all runs and processes: the ledger of gated actions, named state such as the monitor of promises, and reports of processes.
 
-The state holds no contents of runs, so deleting runs leaves it as it is. Each row is changed by one process at a time.
+The state holds no contents of runs, so deleting runs leaves it as it is. Each row is changed by one process at a time, and an entry of the
+ledger only from what it was.
 """
 
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import StoreError
+from grace_kp.store._database import Connection, SharedConnection
+from grace_kp.store._deletion import forgotten
+from grace_kp.store._schema import PUT_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
     ReadStates = Callable[[str], Mapping[str, str]]
     """Returns the states whose name begins with a prefix, sorted by name."""
+
+
+PUT_REPORT = (
+    "INSERT INTO reports VALUES (?,?,?) ON CONFLICT (process) DO UPDATE SET at = excluded.at, data = excluded.data"
+)
 
 
 def mark_of(name: str, once: str) -> str:
@@ -27,16 +32,29 @@ def mark_of(name: str, once: str) -> str:
     return "#" + hashlib.sha256(f"{name}\0{once}".encode(errors="replace")).hexdigest()[:32]
 
 
-class StateTable:
-    """The part of a SQLite store that keeps named state, and reports of what processes could not record."""
+class StateTable(SharedConnection):
+    """The part of a store that keeps the ledger of actions, named state, and reports of what processes could not record."""
 
-    path: Path
+    def action(self, key: str) -> bytes | None:
+        """Return the entry of an action in the ledger; None if there is none."""
+        with self._use() as connection:
+            keys = (key, forgotten(key))
+            row = connection.execute("SELECT data FROM actions WHERE key IN (?, ?)", keys).fetchone()
+        return None if row is None else bytes(row[0])
 
-    def _use(self, *, write: bool = False) -> AbstractContextManager[sqlite3.Connection]:
-        raise NotImplementedError
-
-    def _follow_path(self) -> None:
-        raise NotImplementedError
+    def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
+        """Replace the entry of an action in the ledger if it equals `only_if`; None stands for no entry. Return whether it did."""
+        if only_if is None:
+            sql = (
+                "INSERT INTO actions SELECT ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM actions WHERE key = ?)"
+                " ON CONFLICT DO NOTHING"
+            )
+            values: tuple[Any, ...] = (key, time.time(), data, forgotten(key))
+        else:
+            sql = "UPDATE actions SET at = ?, data = ? WHERE key IN (?, ?) AND data = ?"
+            values = (time.time(), data, key, forgotten(key), only_if)
+        with self._use(write=True) as connection:
+            return connection.execute(sql, values).rowcount == 1
 
     def state(self, name: str) -> str | None:
         """Return named state; None if there is none.
@@ -44,12 +62,8 @@ class StateTable:
         Raises:
             StoreError: the file cannot be read.
         """
-        self._follow_path()
-        try:
-            with self._use() as connection:
-                return _read(connection, name)
-        except sqlite3.Error as error:
-            raise StoreError(f"store {self.path}: state {name!r} cannot be read: {error}") from error
+        with self._explained(f"state {name!r} cannot be read"), self._use() as connection:
+            return _read(connection, name)
 
     def states(self, prefix: str) -> dict[str, str]:
         """Return all state whose name begins with `prefix`, by name.
@@ -57,12 +71,8 @@ class StateTable:
         Raises:
             StoreError: the file cannot be read.
         """
-        self._follow_path()
-        try:
-            with self._use() as connection:
-                return _under(connection, prefix)
-        except sqlite3.Error as error:
-            raise StoreError(f"store {self.path}: its state cannot be read: {error}") from error
+        with self._explained("its state cannot be read"), self._use() as connection:
+            return _under(connection, prefix)
 
     def update_state(self, name: str, change: Callable[[str | None], str], *, once: str | None = None) -> str | None:
         """Replace named state by what `change` makes of it, while no other process can change it.
@@ -78,16 +88,12 @@ class StateTable:
         Raises:
             StoreError: the file cannot be written.
         """
-        self._follow_path()
-        try:
-            with self._use(write=True) as connection:
-                if once is not None and _is_marked(connection, mark_of(name, once)):
-                    return _read(connection, name)
-                new = change(_read(connection, name))
-                connection.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (name, new))
-                return new
-        except sqlite3.Error as error:
-            raise StoreError(f"store {self.path}: state {name!r} cannot be changed: {error}") from error
+        with self._explained(f"state {name!r} cannot be changed"), self._use(write=True) as connection:
+            if once is not None and _is_marked(connection, mark_of(name, once)):
+                return _read(connection, name)
+            new = change(_read(connection, name))
+            connection.execute(PUT_STATE, (name, new))
+            return new
 
     def change_states(self, change: Callable[[ReadStates], Mapping[str, str | None]]) -> None:
         """Replace the states that `change` returns, by name, while no other process can change any; None deletes one.
@@ -98,23 +104,17 @@ class StateTable:
         Raises:
             StoreError: the file cannot be written.
         """
-        self._follow_path()
-        try:
-            with self._use(write=True) as connection:
-                changes = change(partial(_under, connection)).items()
-                connection.executemany(
-                    "INSERT OR REPLACE INTO state VALUES (?, ?)", [row for row in changes if row[1] is not None]
-                )
-                connection.executemany(
-                    "DELETE FROM state WHERE name = ?", [(name,) for name, value in changes if value is None]
-                )
-        except sqlite3.Error as error:
-            raise StoreError(f"store {self.path}: its state cannot be changed: {error}") from error
+        with self._explained("its state cannot be changed"), self._use(write=True) as connection:
+            changes = change(partial(_under, connection)).items()
+            connection.executemany(PUT_STATE, [row for row in changes if row[1] is not None])
+            connection.executemany(
+                "DELETE FROM state WHERE name = ?", [(name,) for name, value in changes if value is None]
+            )
 
     def report(self, process: str, data: bytes) -> None:
         """Store the report of what a process could not record, replacing its earlier report. The newest 200 reports are kept."""
         with self._use(write=True) as connection:
-            connection.execute("INSERT OR REPLACE INTO reports VALUES (?,?,?)", (process, time.time(), data))
+            connection.execute(PUT_REPORT, (process, time.time(), data))
             connection.execute(
                 "DELETE FROM reports WHERE process NOT IN (SELECT process FROM reports ORDER BY at DESC LIMIT 200)"
             )
@@ -126,16 +126,16 @@ class StateTable:
         return [bytes(data) for (data,) in rows]
 
 
-def _is_marked(connection: sqlite3.Connection, mark: str) -> bool:
+def _is_marked(connection: Connection, mark: str) -> bool:
     """Set a mark, and return whether it was there."""
-    return connection.execute("INSERT OR IGNORE INTO state VALUES (?, '')", (mark,)).rowcount == 0
+    return connection.execute("INSERT INTO state VALUES (?, '') ON CONFLICT DO NOTHING", (mark,)).rowcount == 0
 
 
-def _under(connection: sqlite3.Connection, prefix: str) -> dict[str, str]:
+def _under(connection: Connection, prefix: str) -> dict[str, str]:
     sql = "SELECT name, value FROM state WHERE name >= ? AND name < ? ORDER BY name"
     return dict(connection.execute(sql, (prefix, prefix + "\U0010ffff")).fetchall())
 
 
-def _read(connection: sqlite3.Connection, name: str) -> str | None:
+def _read(connection: Connection, name: str) -> str | None:
     row = connection.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
     return None if row is None else str(row[0])

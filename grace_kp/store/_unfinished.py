@@ -6,36 +6,20 @@ lease. Then two processes finish the same run, and the store keeps the trace of 
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from grace_kp.store._record import JournalEntry, Record
-from grace_kp.store._schema import insert_records, transaction
+from grace_kp.store._record import JournalEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from grace_kp.store._owners import Owners
+    from grace_kp.store._database import Connection
+    from grace_kp.store._leases import Owners
+    from grace_kp.store._record import Record
 
 
-MAX_ACTIONS = 10_000
 NOBODY = ""
 """Owner of what neither the run's own process nor the one that took it over can add: whoever can add it may take it."""
-_FIELDS = ("id", "created_at", "domain", "score", "success", "status", "text", "data")
-
-
-@dataclass(slots=True)
-class Luggage:
-    """What an owner takes from a file that was moved away or deleted to the next file at the path."""
-
-    records: list[Record] = field(default_factory=list)
-    """Stored runs that await something."""
-    entries: list[JournalEntry] = field(default_factory=list)
-    """Journals of open runs."""
-    actions: list[tuple[str, float, bytes]] = field(default_factory=list)
-    """The newest entries of the ledger."""
 
 
 class Unfinished:
@@ -48,56 +32,21 @@ class Unfinished:
     def forget(self) -> None:
         """Be responsible for nothing, as in a forked child."""
         self._recovered: dict[str, int | None] = {}
-        """Runs whose journals were taken over, with the number of the row in which their trace stood then."""
+        """Runs whose journals were taken over, with the version of their trace that was stored then."""
         self._adopted: set[str] = set()
         """Runs that were taken over and are not complete."""
-        self._completed: set[str] = set()
-        """Runs that were completed by the latest records, which are stored again if the file was displaced meanwhile."""
-        self._again: set[str] = set()
-        """Of these, the runs whose completion stands in a file that was left."""
-        self._luggage: Luggage | None = None
-        """What goes from a file that was left to the next."""
 
-    def leave_file(self, connection: sqlite3.Connection) -> None:
-        """Take along what this owner is responsible for, and the ledger: an action that ran must not run again."""
-        if connection.execute("PRAGMA query_only").fetchone() == (1,):
-            return  # a reader is responsible for nothing
-        self._again |= self._completed
-        self._luggage = luggage = self._luggage or Luggage()
-        with contextlib.suppress(sqlite3.Error):
-            mine = (self._owners.id,)
-            rows = connection.execute("SELECT run_id, seq, data FROM journal WHERE owner = ?", mine).fetchall()
-            luggage.entries += [JournalEntry(run_id, seq, bytes(data)) for run_id, seq, data in rows]
-            rows = connection.execute("SELECT run_id, awaits FROM completions WHERE owner = ?", mine).fetchall()
-            luggage.records += [found for run_id, awaits in rows if (found := _stored(connection, run_id, awaits))]
-            luggage.actions += connection.execute(
-                "SELECT key, at, data FROM actions ORDER BY at DESC LIMIT ?", (MAX_ACTIONS,)
-            ).fetchall()
-
-    def enter_file(self, connection: sqlite3.Connection) -> None:
-        """Go on in the next file. What it holds already stays as it is there."""
-        luggage = self._luggage
-        if luggage is None:
-            return
-        with transaction(connection):
-            missing = [record for record in luggage.records if _row_of(connection, record.id) is None]
-            insert_records(connection, missing)
-            self.note(connection, missing, ())
-            self.journal(connection, luggage.entries)
-            connection.executemany("INSERT OR IGNORE INTO actions VALUES (?,?,?)", luggage.actions)
-            self._recovered = {run_id: _row_of(connection, run_id) for run_id in self._recovered}
-        self._luggage = None
-
-    def journal(self, connection: sqlite3.Connection, entries: Sequence[JournalEntry]) -> None:
+    def journal(self, connection: Connection, entries: Sequence[JournalEntry]) -> None:
         """Store rows of journals under this owner."""
         if entries:
             owner = self._owners.hold(connection)
             connection.executemany(
-                "INSERT OR REPLACE INTO journal (run_id, seq, owner, data) VALUES (?,?,?,?)",
+                "INSERT INTO journal (run_id, seq, owner, data) VALUES (?,?,?,?)"
+                " ON CONFLICT (run_id, seq) DO UPDATE SET owner = excluded.owner, data = excluded.data",
                 [(entry.run_id, entry.seq, owner, entry.data) for entry in entries],
             )
 
-    def current(self, connection: sqlite3.Connection, records: Sequence[Record]) -> Sequence[Record]:
+    def current(self, connection: Connection, records: Sequence[Record]) -> Sequence[Record]:
         """Return the records without those that come too late.
 
         A record that completes a run comes too late if the run was deleted, completed or finished by its own process meanwhile. The
@@ -111,19 +60,17 @@ class Unfinished:
             known = stored_now.get(record.id)
             if record.completes and not (self._may_complete(connection, record.id) if known is None else known):
                 continue
-            if record.id in self._recovered and _row_of(connection, record.id) != self._recovered[record.id]:
+            if record.id in self._recovered and _version_of(connection, record.id) != self._recovered[record.id]:
                 continue
             stored_now[record.id] = bool(record.awaits)
             kept.append(record)
         return kept
 
-    def _may_complete(self, connection: sqlite3.Connection, run_id: str) -> bool:
-        if run_id in self._again:
-            return True
+    def _may_complete(self, connection: Connection, run_id: str) -> bool:
         row = connection.execute("SELECT owner FROM completions WHERE run_id = ?", (run_id,)).fetchone()
         return row is not None and (run_id not in self._adopted or row[0] == self._owners.id)
 
-    def note(self, connection: sqlite3.Connection, records: Sequence[Record], ended: Iterable[str]) -> None:
+    def note(self, connection: Connection, records: Sequence[Record], ended: Iterable[str]) -> None:
         """Note which of the stored runs await something, and delete the journals of the runs in `ended`."""
         newest = {record.id: record for record in records}.values()
         if connection.execute("SELECT 1 FROM completions LIMIT 1").fetchone() is not None:
@@ -134,7 +81,8 @@ class Unfinished:
         if waiting:
             owner = self._owners.hold(connection)
             connection.executemany(
-                "INSERT OR REPLACE INTO completions VALUES (?,?,?)",
+                "INSERT INTO completions VALUES (?,?,?)"
+                " ON CONFLICT (run_id) DO UPDATE SET owner = excluded.owner, awaits = excluded.awaits",
                 [
                     (r.id, NOBODY if r.completes and r.id in self._adopted else owner, " ".join(r.awaits))
                     for r in waiting
@@ -146,14 +94,12 @@ class Unfinished:
             [(run_id, self._owners.id if run_id in self._adopted else None) for run_id in ended],
         )
 
-    def done(self, records: Sequence[Record], kept: Iterable[Record]) -> None:
-        """Take note, after the transaction, which of the records were stored and that the others came too late."""
+    def done(self, records: Iterable[Record]) -> None:
+        """Take note, after the transaction, that the records were stored or came too late."""
         for record in records:
             self._recovered.pop(record.id, None)
-        self._again.difference_update(record.id for record in records)
-        self._completed = {record.id for record in kept if record.completes}
 
-    def take_journals(self, connection: sqlite3.Connection, dead: Iterable[str]) -> list[list[JournalEntry]]:
+    def take_journals(self, connection: Connection, dead: Iterable[str]) -> list[list[JournalEntry]]:
         """Take over the journals of dead owners; return those of interrupted runs."""
         mine = self._owners.hold(connection)
         runs: dict[str, list[JournalEntry]] = {}
@@ -174,12 +120,12 @@ class Unfinished:
         found = {run_id: entries for run_id, entries in runs.items() if entries[0].seq == 0}
         late = [(run_id, mine) for run_id in runs.keys() - found.keys()]
         connection.executemany("DELETE FROM journal WHERE run_id = ? AND owner = ?", late)
-        self._recovered.update({run_id: _row_of(connection, run_id) for run_id in found})
+        self._recovered.update({run_id: _version_of(connection, run_id) for run_id in found})
         self._adopted.update(found)
         return list(found.values())
 
     def take_incomplete(
-        self, connection: sqlite3.Connection, dead: Iterable[str], parts: frozenset[str], limit: int
+        self, connection: Connection, dead: Iterable[str], parts: frozenset[str], limit: int
     ) -> list[bytes]:
         """Take over stored runs of dead owners that await one of these parts; return their documents."""
         taken: dict[str, bytes] = {}
@@ -197,18 +143,7 @@ class Unfinished:
         return list(taken.values())
 
 
-def _row_of(connection: sqlite3.Connection, run_id: str) -> int | None:
-    """Return the number of the row of a trace, which changes whenever the trace is replaced; None if there is no such trace."""
-    row = connection.execute("SELECT number FROM traces WHERE id = ?", (run_id,)).fetchone()
+def _version_of(connection: Connection, run_id: str) -> int | None:
+    """Return a number that differs for each version of a trace; None if there is no such trace."""
+    row = connection.execute("SELECT changed FROM traces WHERE id = ?", (run_id,)).fetchone()
     return None if row is None else int(row[0])
-
-
-def _stored(connection: sqlite3.Connection, run_id: str, awaits: str) -> Record | None:
-    """Return the record of a stored run that awaits these parts."""
-    row = connection.execute(f"SELECT {', '.join(_FIELDS)} FROM traces WHERE id = ?", (run_id,)).fetchone()  # noqa: S608
-    if row is None:
-        return None
-    fields: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
-    scores = connection.execute("SELECT name, score, passed FROM scores WHERE trace = ?", (run_id,)).fetchall()
-    attributes = connection.execute("SELECT kind, name, value FROM attributes WHERE trace = ?", (run_id,)).fetchall()
-    return Record(**fields, scores=tuple(scores), attributes=tuple(attributes), awaits=tuple(awaits.split()))

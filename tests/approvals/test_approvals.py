@@ -13,7 +13,7 @@ import pytest
 import grace_kp as gk
 from grace_kp.approvals import Approvals, Notifier, Resumed
 from grace_kp.store import open_store
-from grace_kp.store._owners import has_ended
+from grace_kp.store._leases import has_ended
 from tests.cli import program
 from tests.gating.inboxes import runtime
 

@@ -120,6 +120,15 @@ def test_a_transaction_does_not_begin_inside_another(tables):
     assert row(1) == tables.row("ap-1")
 
 
+def test_rows_are_put_in_transactions_only(tables):
+    """Whoever keeps the block for later is refused, and nothing is written."""
+    with tables.transaction() as writes:
+        pass
+    with pytest.raises(StoreError, match="inside of `transaction"):
+        writes.put(row(1))
+    assert None is tables.row("ap-1")
+
+
 def test_the_chain_has_no_gaps(tables):
     """An entry follows the head; entries are read by number, by approval, and piece by piece."""
     assert (0, "") == tables.head()

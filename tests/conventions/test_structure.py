@@ -26,7 +26,7 @@ SOURCE = "names the published standard that its formula or contract is from"
 ALLOWED: dict[str, dict[str, str]] = {
     "hidden imports": {
         "grace_kp/cli/_inputs.py: importlib.import_module(name)": "a module of the user's, named on the command line",
-        "grace_kp/store/_open.py: importlib.import_module(f'{__package__}.{SCHEMES[scheme]}')": "a module of the same room",
+        "grace_kp/store/_store.py: importlib.import_module(f'{__package__}.{SCHEMES[scheme]}')": "a module of the same room",
     },
     "long signatures": {
         "ConfidenceFactors.__init__": "public: the nine pinned factors and what was found beside them",

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import strategies as st
 
 from grace_kp.store import CatalogQuery
-from grace_kp.store._schema import searchable
+from grace_kp.store._query import searchable
 from tests.store.samples import document
 
 LEVELS = ("silent", "notify", "confirm", "escalate")

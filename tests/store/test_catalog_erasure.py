@@ -21,9 +21,8 @@ from grace_kp.store import CatalogQuery, FeedbackEntry, Progress, open_catalog, 
 from grace_kp.store._catalog_erasure import HeldIndex
 from grace_kp.store._catalog_files import index_of
 from grace_kp.store._catalog_schema import words_from
-from grace_kp.store._deletion import Selection
+from grace_kp.store._deletion import Selection, delete_rows
 from grace_kp.store._overwriting import forget_index
-from grace_kp.store._purge import delete_rows
 from tests.store.listed import figures, meets, pages, plain, queries, run, runs
 from tests.store.samples import MARK, holding, put
 
@@ -148,7 +147,7 @@ def test_retention_keeps_the_index(tmp_path, store, catalog):
 def is_listed(store):
     """Whether the index holds every run of the store, in its newest version, and no other."""
     with store._use() as connection:
-        stored = connection.execute("SELECT number FROM traces ORDER BY 1").fetchall()
+        stored = connection.execute("SELECT changed FROM traces ORDER BY 1").fetchall()
     return stored == in_index(store, lambda index: index.execute("SELECT number FROM runs ORDER BY 1").fetchall())
 
 

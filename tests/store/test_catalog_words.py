@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from grace_kp.store._catalog_index import END_OF_TEXT
 from grace_kp.store._catalog_schema import create_tables, has_trigrams
 from grace_kp.store._catalog_words import MOST_TERMS, MOST_TRIGRAMS, expression_of
-from grace_kp.store._schema import searchable
+from grace_kp.store._query import searchable
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,31 @@
-"""Selections of runs to delete, the report of a deletion, and the retention of old runs."""
+"""Deletion: what is selected, which rows go, that no byte of them is left in any file, and the retention of old runs."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import textwrap
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.store import Deleted, Selection, open_store
-from tests.store.samples import MARK, document, holding, put
+from grace_kp.runtime import record_of
+from grace_kp.store import Deleted, JournalEntry, Selection, open_store
+from grace_kp.store._deletion import delete_rows
+from grace_kp.store._overwriting import forget_index, mark_index, mark_unclean, overwrite
+from tests.store.samples import MARK, document, holding, left, put
 
 
 def test_retention_deletes_old_runs_when_new_ones_are_written(tmp_path):
@@ -70,3 +86,233 @@ def test_a_run_must_meet_every_condition():
     assert not selection.matches("a", "2026-01-03T00:00:00.000Z", ana)
     assert not selection.matches("a", "2026-01-01T00:00:00.000Z", [])
     assert not Selection(id="b").matches("a", "2026-01-01T00:00:00.000Z", ana)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def mark_of(name):
+    """Return a text that is too long to be found by chance among the checksums and salts of a write-ahead log."""
+    return f"<run-number-{name}>"
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.sampled_from([1, 40, 400, 2_000, 30_000]), st.booleans()), max_size=25),
+    st.integers(0, 12),
+)
+def test_no_byte_of_a_deleted_run_is_left(changes, victim):
+    """Whatever was written, replaced and deleted before, in the database and beside it."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = open_store(f"sqlite:///{folder}/t.db")
+        for name, size, journaled in changes:
+            text = mark_of(name) * size
+            if journaled:
+                store.journal([JournalEntry(f"kp:trace:{name}", 0, json.dumps({"text": text}).encode())])
+            ended = [f"kp:trace:{name}"]
+            store.put(
+                [
+                    record_of(
+                        document(name, text=text, user=f"u{mark_of(name)}", metadata={f"k{mark_of(name)}": text[:50]})
+                    )
+                ],
+                ended=ended,
+            )
+        report = store.delete(id=f"kp:trace:{victim}")
+        assert (victim in {name for name, *_ in changes}, True) == (bool(report), report.clean)
+        assert [] == holding(folder, mark_of(victim))
+        kept = {name for name, *_ in changes} - {victim}
+        assert sorted(map(str, kept)) == left(store)
+        store.close()
+
+
+def marked_run(grace):
+    @grace.tool
+    def search(text):
+        return text * 100
+
+    with grace.run(MARK, user="ana", tags=[MARK], metadata={"k": MARK}) as run:
+        grace.thought(MARK * 500)
+        search(MARK)
+        grace._writer._write_journal()
+    return run.id
+
+
+def test_a_recorded_run_leaves_nothing_in_any_file(tmp_path):
+    """Table, journal, search text, index, scores, reports, write-ahead log; what was pending is written first."""
+    with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, reviewer=None) as grace:
+        grace.store.report("1", json.dumps({"troubles": {"x": 1}, "last_trouble": MARK, "dropped": 0}).encode())
+        run = marked_run(grace)
+        with grace.run("kept"):
+            pass
+        report = grace.store.delete(id=run)
+        assert (1, True, "") == (report, report.clean, report.remains)
+        assert [] == holding(tmp_path)
+        assert ["kept"] == [trace.task.objective for trace in grace.store.query()]
+        reports = [json.loads(data) for data in grace.store.reports()]  # also this process's own, after other tests
+        assert {"troubles": {"x": 1}, "last_trouble": None, "dropped": 0} in reports
+
+
+def test_clear_leaves_nothing_either(tmp_path):
+    """All traces, all bytes."""
+    with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, reviewer=None) as grace:
+        marked_run(grace)
+        assert 1 == grace.store.clear()
+        assert [] == holding(tmp_path)
+        assert 0 == grace.store.count(user="ana")
+
+
+def test_beside_an_idle_process_the_files_are_clean(tmp_path):
+    """A connection that is open and reads nothing is in nobody's way."""
+    with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, reviewer=None) as grace:
+        run = marked_run(grace)
+        assert grace.flush()
+        other = open_store(f"sqlite:///{tmp_path}/t.db")
+        assert 1 == other.count()
+        assert grace.store.delete(id=run).clean
+        assert [] == holding(tmp_path)
+        other.close()
+
+
+def test_beside_a_reader_the_report_says_what_remains(tmp_path):
+    """While somebody reads an old state, its bytes stay; when the reader has ended, any further delete removes them."""
+    store = open_store(f"sqlite:///{tmp_path}/t.db")
+    store._connection.execute("PRAGMA busy_timeout = 1")
+    put(store, document("a", text=MARK), document("b"))
+    reader = sqlite3.connect(tmp_path / "t.db", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM traces").fetchall()
+    report = store.delete(id="kp:trace:a")
+    assert (1, False) == (report, report.clean)
+    assert "another connection reads" in report.remains
+    assert [] != holding(tmp_path)
+    reader.execute("COMMIT")
+    reader.close()
+    again = store.delete(id="kp:trace:a")
+    assert (0, True) == (again, again.clean)
+    assert [] == holding(tmp_path)
+    store.close()
+
+
+class Interrupted:
+    """A connection that calls a function after it has emptied the write-ahead log."""
+
+    def __init__(self, connection, interrupt):
+        self.connection, self.interrupt = connection, interrupt
+
+    def execute(self, statement, *values):
+        row = self.connection.execute(statement, *values).fetchone()
+        if "wal_checkpoint" in statement:
+            self.interrupt()
+        return SimpleNamespace(fetchone=lambda: row)
+
+
+def test_a_delete_by_another_process_meanwhile_is_cleaned_up_too(tmp_path):
+    """A process that has rewritten the file does not report the other's deleted contents as gone."""
+    url = f"sqlite:///{tmp_path}/t.db"
+    first, second = open_store(url), open_store(url)
+    put(first, document("a"), document("b", text=MARK * 500))
+
+    def delete(store, name):
+        with store._use(write=True) as connection:
+            delete_rows(connection, Selection(id=f"kp:trace:{name}"))
+
+    delete(first, "a")
+    assert "" == overwrite(Interrupted(first._connection, lambda: delete(second, "b")), first.path)
+    assert [] != holding(tmp_path)
+    assert second.delete(id="kp:trace:b").clean
+    assert [] == holding(tmp_path)
+    first.close()
+    second.close()
+
+
+def test_a_log_that_cannot_be_emptied_is_reported(tmp_path):
+    """The runs are deleted, so the failure is part of the report and no exception."""
+    store = open_store(f"sqlite:///{tmp_path}/t.db")
+    put(store, document("a", text=MARK))
+    with store._use(write=True) as connection:
+        delete_rows(connection, Selection(id="kp:trace:a"))
+
+    def fail():
+        raise sqlite3.OperationalError("disk I/O error")
+
+    assert "could not be rewritten (disk I/O error)" in overwrite(Interrupted(store._connection, fail), store.path)
+    again = store.delete(id="kp:trace:a")
+    assert (0, True, []) == (again, again.clean, holding(tmp_path))
+    store.close()
+
+
+def test_an_open_run_is_not_deleted(tmp_path):
+    """By id it is an error; by session it is reported; when it has ended it can be deleted."""
+    with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, reviewer=None) as grace:
+        with grace.run("open", session="s", user="ana") as run:
+            grace._writer._write_journal()
+            while grace.store._connection.execute("SELECT COUNT(*) FROM journal").fetchone() == (0,):
+                grace._writer._write_journal()
+            with pytest.raises(gk.StoreError, match="still open"):
+                grace.store.delete(id=run.id)
+            report = grace.store.delete(session="s")
+            assert (0, (run.id,)) == (report, report.open)
+            assert () == grace.store.delete(session="another").open
+        assert 1 == grace.store.delete(id=run.id)
+
+
+def test_a_run_of_a_dead_process_is_deleted_from_the_journal(tmp_path):
+    """Also where nobody has found it again yet."""
+    path = tmp_path / "t.db"
+    code = textwrap.dedent(f"""
+        import sys, time
+        import grace_kp as gk
+        grace = gk.Grace(store=sys.argv[1], evaluator=None, embedder=None, reviewer=None)
+        with grace.run({MARK!r}, user="ana"):
+            while grace.store._connection.execute("SELECT COUNT(*) FROM journal").fetchone() == (0,):
+                time.sleep(0.01)
+            print("ready", flush=True)
+            time.sleep(60)
+    """)
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, f"sqlite:///{path}"], env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE
+    )  # fmt: skip
+    with child:
+        assert child.stdout.readline() == b"ready\n"
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    store = open_store(f"sqlite:///{path}")
+    assert [] != holding(tmp_path)
+    assert 0 == store.delete(user="ben")
+    assert 1 == store.delete(user="ana")
+    assert ([], []) == (holding(tmp_path), store.recover())
+    store.close()
+
+
+def test_a_file_is_rewritten_once_it_is_marked(tmp_path):
+    """The bytes are gone then, and so is the mark; another connection that reads is reported."""
+    path = tmp_path / "a.db"
+    with contextlib.closing(open_store(f"sqlite:///{path}")) as store:
+        store.describe()
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        assert "" == overwrite(connection, path)
+        connection.execute("INSERT INTO state VALUES ('x', ?)", ("PLANTED" * 100,))
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert b"PLANTED" in path.read_bytes()
+        connection.execute("DELETE FROM state WHERE name = 'x'")
+        mark_unclean(connection)
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM state").fetchall()
+            connection.execute("PRAGMA busy_timeout = 0")
+            assert "still hold deleted contents" in overwrite(connection, path)
+        assert "" == overwrite(connection, path)
+        assert [] == connection.execute("SELECT * FROM state WHERE name = 'unclean'").fetchall()
+    assert b"PLANTED" not in path.read_bytes()
+
+
+def test_a_mark_of_an_index_stays_until_it_is_clean(tmp_path):
+    """A second deletion learns that the index holds contents of another, which it does not know."""
+    path = tmp_path / "a.db"
+    with contextlib.closing(open_store(f"sqlite:///{path}")) as store:
+        store.describe()
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        first, second = mark_index(connection), mark_index(connection)
+        assert (True, "") == (bool(first), second)
+        assert "" == forget_index(connection, path)
+        assert mark_index(connection) not in {"", first}

@@ -11,7 +11,7 @@ import pytest
 
 from grace_kp.errors import StoreError
 from grace_kp.store import FeedbackEntry, open_store, to_bytes
-from tests.store.samples import MARK, document, holding, put, record
+from tests.store.samples import MARK, document, holding, put, record, set_back
 
 
 def entry(name, number=0, **fields):
@@ -91,7 +91,7 @@ def test_a_file_without_the_table_is_read_as_one_without_feedback(url, tmp_path)
     ]
     for table in ("feedback", *tables):
         connection.execute(f"DROP TABLE {table}")
-    connection.execute("DELETE FROM schema_migrations WHERE version > 5")
+    set_back(connection, 5)
     connection.commit()
     connection.close()
     reader = open_store(url, create=False)
@@ -102,19 +102,6 @@ def test_a_file_without_the_table_is_read_as_one_without_feedback(url, tmp_path)
     assert ([0], 1) == (numbers(reader.get("kp:trace:a")), reader.count(feedback=True))
     reader.close()
     writer.close()
-
-
-def test_memory_has_a_bound_for_feedback_too():
-    """Labels count as bytes, and go with the trace that is dropped."""
-    store = open_store("memory:?max_mb=0.01")
-    store.put([record(1), record(2)])
-    store.put_feedback([entry(1, note="x" * 5_000)])
-    assert (2, 0) == (store.count(), store.evicted)
-    store.put_feedback([entry(2, note="x" * 5_000)])
-    assert (1, None) == (store.evicted, store.get("kp:trace:1"))
-    assert store.describe()["bytes"] > 5_000
-    store.clear()
-    assert 0 == store.describe()["bytes"]
 
 
 def test_half_a_character_in_a_label_costs_nothing(url):

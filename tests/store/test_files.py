@@ -1,11 +1,11 @@
-"""A store whose file is deleted, renamed or replaced while it is open, and the log and index beside it."""
+"""A store whose file is deleted, renamed or replaced while it is open: one clear error, and nothing is lost silently."""
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import textwrap
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,9 +13,9 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.store import JournalEntry, open_store
-from grace_kp.store._files import NO_CHECKPOINT_ON_CLOSE, OpenFiles
+from grace_kp.store._database import NO_CHECKPOINT_ON_CLOSE, OpenFiles
 from tests import warm
-from tests.store.samples import ids, record
+from tests.store.samples import record
 
 
 @pytest.fixture
@@ -81,77 +81,112 @@ WAYS = [deleted, deleted_with_its_log, renamed, folder_removed, folder_renamed, 
 
 
 @pytest.mark.parametrize("displace", WAYS)
-def test_what_is_written_after_reopening_is_at_the_path(store, path, displace):
-    """Whatever became of the file, another process finds what is written then, and what else is there."""
-    assert not store.is_displaced
+def test_a_file_that_others_do_not_find_is_refused(store, path, displace):
+    """Every use says so, and nothing at the path is touched."""
+    assert 1 == store.count()
     displace(path)
-    store.put([record(2)])
-    assert store.is_displaced
-    store.reopen()
-    assert (False, 1) == (store.is_displaced, store.times_reopened)
-    store.put([record(2)])
-    assert ([2, 9] if displace is replaced else [2]) == found(path)
+    before = path.exists()
+    for use in (
+        lambda: store.put([record(2)]),
+        store.count,
+        lambda: store.put_action("pay", b"1", only_if=None),
+        lambda: store.state("x"),
+        lambda: store.journal([JournalEntry("kp:trace:5", 0, b"{}")]),
+    ):
+        with pytest.raises(gk.StoreError, match=r"deleted, moved or replaced.*restart this program"):
+            use()
     store.close()
-    assert ([2, 9] if displace is replaced else [2]) == found(path)
-    assert 0 == path.stat().st_mode & 0o077
+    assert before == path.exists()
+    assert ([9] if displace is replaced else [1] if path.exists() else []) == (found(path) if path.exists() else [])
+
+
+@pytest.mark.parametrize("displace", WAYS)
+def test_no_run_is_lost_in_a_file_that_was_displaced(path, displace):
+    """They wait in memory, and after the exit beside the path, until the store is next opened."""
+    code = f"""
+        import shutil, sys
+        from pathlib import Path
+        import grace_kp as gk
+        from tests.store.test_files import {displace.__name__} as displace
+        grace = gk.Grace(store=f"sqlite:///{{sys.argv[1]}}", evaluator=None, embedder=None, reviewer=None)
+        with grace.run("before"):
+            pass
+        assert grace.flush()
+        displace(Path(sys.argv[1]))
+        for number in range(3):
+            with grace.run(f"after {{number}}"):
+                pass
+        assert grace.flush(timeout=0.2) is False
+        assert "deleted, moved or replaced" in grace.status()["writer"]["last_error"]
+    """
+    ran = warm.run([sys.executable, "-c", textwrap.dedent(code), path], text=True)
+    assert 0 == ran.returncode, ran.stderr
+    assert "deleted, moved or replaced" in ran.stderr
+    assert "3 run" in ran.stderr
+    with contextlib.closing(open_store(f"sqlite:///{path}")) as store:
+        assert {"after 0", "after 1", "after 2"} <= {trace.task.objective for trace in store.query()}
+
+
+def test_a_file_that_is_put_back_is_used_again(store, path):
+    """The writer tries again, so nothing has to be restarted then."""
+    path.parent.rename(path.parent.with_name("renamed"))
+    with pytest.raises(gk.StoreError, match="deleted, moved or replaced"):
+        store.put([record(2)])
+    path.parent.with_name("renamed").rename(path.parent)
+    store.put([record(2)])
+    assert [1, 2] == found(path)
+
+
+def test_a_write_to_a_file_that_goes_meanwhile_is_an_error(store, path):
+    """Whoever wrote tries again, so that it is not only in a file that nobody finds."""
+    with pytest.raises(gk.StoreError, match="deleted, moved or replaced"), store._use(write=True):
+        path.unlink()
 
 
 @pytest.mark.parametrize("displace", [renamed, folder_renamed])
 def test_a_renamed_file_has_everything_that_was_written_to_it(store, path, displace):
-    """What still stood in the log is in the file."""
+    """What still stood in the log is in the file, and no log of it stays at the path."""
     displace(path)
-    store.put([record(2)])
-    store.reopen()
+    store.close()
     (moved,) = [each for each in path.parent.parent.rglob("*.db") if each != path]
-    assert ([1, 2], []) == (found(moved), found(path))
+    assert ([1], False) == (found(moved), path.exists())
+    assert [moved.name] == [file.name for file in moved.parent.iterdir()]
 
 
-def test_two_stores_reopen_a_deleted_file_and_neither_harms_the_other(store, path):
-    """The log that the first has created is not removed by the second, which knows that of the deleted file."""
-    second = open_store(f"sqlite:///{path}")
+def test_a_closed_store_opens_the_file_that_is_there_then(store, path):
+    """Closing and opening is all that a program needs that does not want to restart."""
     path.unlink()
-    assert (True, True) == (store.is_displaced, second.is_displaced)
-    store.reopen()
+    store.close()
     store.put([record(2)])
-    second.put([record(3)])
-    second.reopen()
-    assert (False, False) == (store.is_displaced, second.is_displaced)
-    second.put([record(4)])
-    store.put([record(5)])
-    assert [2, 4, 5] == found(path)
-    second.close()
-    assert (False, [2, 4, 5]) == (store.is_displaced, found(path))
+    assert [2] == found(path)
+    assert 0 == path.stat().st_mode & 0o077
 
 
 def test_a_store_that_is_closed_late_harms_nobody(store, path):
     """The log of the new file stays when the last connection to the deleted one is closed."""
-    second = open_store(f"sqlite:///{path}")
     path.unlink()
-    second.reopen()
+    with pytest.raises(gk.StoreError, match="deleted, moved or replaced"):
+        store.put([record(9)])
+    assert [] == [*path.parent.iterdir()]
+    second = open_store(f"sqlite:///{path}")
     second.put([record(2)])
     store.close()
-    assert (False, [2]) == (second.is_displaced, found(path))
     second.put([record(3)])
     assert [2, 3] == found(path)
     second.close()
 
 
-def test_a_log_that_was_removed_is_noticed_and_nothing_is_lost(store, path):
-    """The connection still has the log, and writes it into the file."""
-    Path(f"{path}-wal").unlink()
+@pytest.mark.parametrize("end", ["-wal", "-shm"])
+def test_a_log_or_index_that_was_removed_is_noticed_and_nothing_is_lost(store, path, end):
+    """The connection still has it, and writes what it holds into the file, which is then opened again."""
+    Path(f"{path}{end}").unlink()
+    assert 1 == store.count()
     store.put([record(2)])
-    assert store.is_displaced
-    store.reopen()
-    assert (False, [1, 2]) == (store.is_displaced, found(path))
-
-
-def test_an_index_that_was_removed_is_noticed(store, path):
-    """Another process would create a new one, and the two would not see each other's writes."""
-    Path(f"{path}-shm").unlink()
-    store.put([record(2)])
-    assert store.is_displaced
-    store.reopen()
-    assert (False, [1, 2]) == (store.is_displaced, found(path))
+    assert [1, 2] == found(path)
+    with pytest.raises(gk.StoreError, match="log beside it was deleted"), store._use(write=True):
+        Path(f"{path}{end}").unlink()  # what was written then may be in a log that nobody reads
+    store.put([record(3)])
+    assert [1, 2, 3] == found(path)
 
 
 def test_a_new_log_beside_the_same_file_is_not_overwritten_by_the_old(path):
@@ -170,69 +205,37 @@ def test_a_new_log_beside_the_same_file_is_not_overwritten_by_the_old(path):
     assert log.exists()
 
 
-def test_a_store_that_is_closed_leaves_everything_in_a_renamed_file(store, path):
-    """Nobody has to reopen it first."""
-    renamed(path)
-    store.put([record(2)])
-    store.close()
-    assert ([1, 2], ["renamed.db"]) == (
-        found(path.with_name("renamed.db")),
-        [file.name for file in path.parent.iterdir()],
-    )
-
-
 def test_a_log_beside_the_file_that_a_link_names(tmp_path):
-    """The log stands beside the file, not beside the link."""
-    (tmp_path / "1").mkdir()
-    (tmp_path / "t.db").symlink_to(tmp_path / "1" / "a.db")
-    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
-    (tmp_path / "1" / "a.db-wal").unlink()
-    assert store.is_displaced
-    store.close()
-
-
-def test_runs_that_the_next_file_holds_stay_as_they_are_there(store, path):
-    """A backup may hold them. What was taken along once is not taken along again."""
-    store.put([record(n, awaits=("judgement",)) for n in (2, 3)])
-    other = open_store(f"sqlite:///{path.with_name('other.db')}")
-    other.put([record(2, score=0.9)])
-    other.close()
-    path.with_name("other.db").replace(path)
-    store.reopen()
-    assert ([2, 3], 0.9) == (found(path), store.get("kp:trace:2").metadata.quality_score)
-    store.put([replace(record(3), completes=True)])
-    path.unlink()
-    store.reopen()
-    assert [] == found(path)
-
-
-def test_a_link_that_names_another_file(tmp_path):
-    """The new file is used from then on; the old one has everything that was written before."""
+    """The log stands beside the file, not beside the link; a link to another file is noticed, too."""
     first, second, link = tmp_path / "1" / "a.db", tmp_path / "2" / "b.db", tmp_path / "t.db"
     for each in (first, second):
         each.parent.mkdir()
     link.symlink_to(first)
     store = open_store(f"sqlite:///{link}")
     store.put([record(1)])
-    assert not store.is_displaced
     link.unlink()
     link.symlink_to(second)
-    assert store.is_displaced
-    store.reopen()
-    store.put([record(2)])
-    assert ([1], [2], [2]) == (found(first), found(second), found(link))
+    with pytest.raises(gk.StoreError, match="deleted, moved or replaced"):
+        store.put([record(2)])
     store.close()
-    assert (["a.db"], ["b.db"]) == tuple([file.name for file in each.parent.iterdir()] for each in (first, second))
+    assert ([1], ["a.db"], []) == (
+        found(first),
+        [file.name for file in first.parent.iterdir()],
+        [*second.parent.iterdir()],
+    )
+    store.put([record(2)])
+    Path(f"{second}-wal").unlink()
+    assert 1 == store.count()
+    assert Path(f"{second}-wal").exists()
+    store.close()
 
 
 @pytest.mark.parametrize("contents", [b"these are the notes of somebody " * 40, None])
 def test_a_file_that_is_no_store_is_left_as_it_is(store, path, contents):
     """The store says so with every use, and goes on when the file is gone."""
-    store.put([record(2, awaits=("judgement",))])
+    store.close()
     path.unlink()
     path.write_bytes(contents) if contents else path.mkdir()
-    with pytest.raises(gk.StoreError, match="cannot be opened"):
-        store.reopen()
     with pytest.raises(gk.StoreError, match="cannot be opened"):
         store.put([record(3)])
     if contents:
@@ -241,54 +244,13 @@ def test_a_file_that_is_no_store_is_left_as_it_is(store, path, contents):
     else:
         path.rmdir()
     store.put([record(3)])
-    assert [2, 3] == found(path)
+    assert [3] == found(path)
 
 
-def test_what_is_not_finished_goes_on_in_the_new_file(store, path):
-    """Journals of open runs, traces that await something with their scores and attributes, and actions that ran."""
-    waiting = record(2, awaits=("judgement", "scores"), scores=(("exact", 1.0, True),), attributes=(("tag", "", "a"),))
-    store.put([waiting, record(3, awaits=("judgement",)), record(4, awaits=("judgement",))])
-    store.put([replace(record(4), completes=True)])
-    store.journal([JournalEntry("kp:trace:5", 0, b"{}"), JournalEntry("kp:trace:5", 1, b"{}")])
+def test_an_action_that_ran_is_not_claimed_again_elsewhere(store, path):
+    """The ledger is not read from, or written to, another file than the one that it was in."""
     assert store.put_action("pay", b"ran", only_if=None)
-    path.unlink()
-    store.delete(id="kp:trace:3")
-    assert b"ran" == store.action("pay")  # the ledger follows the path by itself
-    assert (False, [2]) == (store.is_displaced, ids(store.query(tags="a", scorer="exact")))
-    store.put([replace(record(n), completes=True) for n in (2, 3, 4)])
-    assert [2, 4] == found(path)
-    rows = store._connection.execute("SELECT run_id, seq, owner FROM journal").fetchall()
-    owners = store._connection.execute("SELECT id FROM owners").fetchall()
-    assert [("kp:trace:5", 0, *owners[0]), ("kp:trace:5", 1, *owners[0])] == rows
-    assert not store.put_action("pay", b"again", only_if=None)
-
-
-def test_the_latest_batch_is_stored_again_as_it_was(store, path):
-    """Also completions, whose first versions are in the old file alone."""
-    store.put([record(2, awaits=("judgement",))])
-    path.unlink()
-    batch = [replace(record(2), completes=True), record(3), replace(record(8), completes=True)]
-    store.put(batch)
-    store.reopen()
-    store.put(batch)
-    assert [2, 3] == found(path)
-    store.put([replace(record(2, score=0.9), completes=True)])
-    assert 0.5 == store.get("kp:trace:2").metadata.quality_score
-
-
-def test_recovered_runs_are_stored_in_the_new_file(store, path):
-    """Their journals were in the old one."""
-    code = textwrap.dedent("""
-        import os, sys
-        from grace_kp.store import open_store, JournalEntry
-        open_store(sys.argv[1]).journal([JournalEntry("kp:trace:7", 0, b"{}")])
-        os._exit(1)
-    """)
-    warm.run([sys.executable, "-c", code, f"sqlite:///{path}"])
-    store.put([record(7, status="suspended")])
-    assert [[JournalEntry("kp:trace:7", 0, b"{}")]] == store.recover()
-    path.unlink()
-    store.reopen()
-    assert 1 == store._connection.execute("SELECT COUNT(*) FROM journal").fetchone()[0]
-    store.put([record(7, status="interrupted")], ended=["kp:trace:7"])
-    assert ([7], 0) == (found(path), store._connection.execute("SELECT COUNT(*) FROM journal").fetchone()[0])
+    replaced(path)
+    for use in (lambda: store.action("pay"), lambda: store.put_action("pay", b"again", only_if=None)):
+        with pytest.raises(gk.StoreError, match="deleted, moved or replaced"):
+            use()

@@ -1,16 +1,268 @@
-"""What a lease says about its process: it runs, it is gone, or nobody here can know."""
+"""Leases: which owners of unfinished runs are dead, whether a process of approvals runs, clocks that are set, process numbers."""
 
 from __future__ import annotations
 
 import os
+import signal
+import sqlite3
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
-from grace_kp.store._leases import FORGET_SECONDS, Leases
-from grace_kp.store._owners import LEASE_SECONDS, RENEW_SECONDS, place, program, started
-from tests.store.test_owners import clock, table, wall
+from grace_kp.store._leases import (
+    BUSY_SECONDS,
+    FORGET_SECONDS,
+    LEASE_SECONDS,
+    RENEW_SECONDS,
+    Leases,
+    Owners,
+    has_ended,
+    place,
+    program,
+    started,
+)
+from grace_kp.store._schema import MIGRATIONS
+from tests.store.samples import Clock
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def wall():
+    return Clock(1_000_000.0)
+
+
+@pytest.fixture
+def table():
+    """The tables of an empty store."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    for statements in MIGRATIONS:
+        for statement in statements:
+            connection.execute(statement)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def owners(clock, wall):
+    return Owners(clock, wall)
+
+
+def lease(table, wall, *, pid=None, where=None, start=None, ago=0.0, name="other"):
+    """Enter the lease of another owner: by default, of another store in this process."""
+    pid = os.getpid() if pid is None else pid
+    start = f"{started(pid)} {program()}" if start is None else start
+    table.execute(
+        "INSERT OR REPLACE INTO owners VALUES (?,?,?,?,?)",
+        (name, pid, place() if where is None else where, start, wall() - ago),
+    )
+
+
+def test_an_owner_in_this_process_is_alive(owners, table, clock, wall):
+    """Even if its store was closed with open runs and renews nothing any more."""
+    lease(table, wall, ago=10 * BUSY_SECONDS)
+    assert set() == owners.dead(table)
+    clock.now += 10 * BUSY_SECONDS
+    assert set() == owners.dead(table)
+
+
+def test_a_process_that_has_ended_is_dead_at_once(owners, table, wall):
+    """A restart on the same machine does not wait for the lease."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    start = started(ended.pid)
+    ended.wait()
+    lease(table, wall, pid=ended.pid, start=start)
+    assert {"other"} == owners.dead(table)
+
+
+@pytest.mark.parametrize("parent", ["test", "another"])
+def test_a_killed_process_that_nobody_has_reaped_is_dead_at_once(owners, table, wall, parent):
+    """Whoever its parent is: a supervisor may never wait for it."""
+    reader, writer = os.pipe()
+    outer = os.fork() if parent == "another" else 0
+    if parent == "test" or outer == 0:
+        killed = os.fork()
+        if killed == 0:
+            while True:
+                signal.pause()
+        os.write(writer, str(killed).encode())
+        if parent == "another":
+            while True:
+                signal.pause()
+    try:
+        killed = int(os.read(reader, 20))
+        lease(table, wall, pid=killed, start=started(killed))
+        assert set() == owners.dead(table)
+        os.kill(killed, signal.SIGKILL)
+        while state_of(killed) != "Z":
+            time.sleep(0.001)
+        assert {"other"} == owners.dead(table)
+        assert started(killed)  # it has not been reaped
+    finally:
+        os.kill(killed, signal.SIGKILL)
+        if outer:
+            os.kill(outer, signal.SIGKILL)
+            os.waitpid(outer, 0)
+        else:
+            os.waitpid(killed, 0)
+        os.close(reader)
+        os.close(writer)
+
+
+# Its first thread ends for good, without the process; the other waits for a line and then ends it.
+HEADLESS = """
+import ctypes, os, sys, threading
+def last():
+    print("ready", flush=True)
+    sys.stdin.readline()
+    os._exit(0)
+threading.Thread(target=last).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_a_process_whose_first_thread_has_ended_is_alive(owners, table, wall):
+    """Another thread may still act. It is dead when that has ended, too."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HEADLESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert "ready\n" == process.stdout.readline()
+        lease(table, wall, pid=process.pid, start=started(process.pid))
+        while state_of(process.pid) != "Z":
+            time.sleep(0.001)
+        assert set() == owners.dead(table)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        while not has_ended(process.pid):
+            time.sleep(0.001)
+        assert {"other"} == owners.dead(table)
+
+
+def test_without_a_list_of_tasks_the_number_and_the_start_decide(owners, table, wall, monkeypatch):
+    """As on systems without `/proc`: what cannot be read is no end."""
+    monkeypatch.setattr(Path, "iterdir", lambda _: iter(Path("/proc/nothing").glob("*")))
+    lease(table, wall, pid=os.getppid(), start=started(os.getppid()))
+    assert set() == owners.dead(table)
+
+
+def state_of(pid):
+    """The state of the first task of a process, as the kernel shows it."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.parametrize("pid_of", [os.getppid, os.getpid])
+def test_a_number_that_was_used_again_is_another_process(owners, table, wall, pid_of):
+    """A process that started at another time is not the owner."""
+    lease(table, wall, pid=pid_of(), start="1 x")
+    assert {"other"} == owners.dead(table)
+
+
+def test_a_program_that_was_replaced_by_exec_is_dead(owners, table, wall):
+    """The number and the start of the process stay, the program does not."""
+    lease(table, wall, start=f"{started(os.getpid())} another program")
+    assert {"other"} == owners.dead(table)
+
+
+@pytest.mark.parametrize("where", ["elsewhere", ""])
+def test_elsewhere_only_the_lease_counts(owners, table, clock, wall, where):
+    """The number of this process means another process there. A lease that was seen once is timed by the own clock."""
+    lease(table, wall, where=where, start="1")
+    assert set() == owners.dead(table)
+    clock.now += LEASE_SECONDS
+    assert set() == owners.dead(table)
+    clock.now += 1
+    assert {"other"} == owners.dead(table) == owners.dead(table)
+    lease(table, wall, where=where, start="1")
+    assert {"other"} == owners.dead(table)  # the same wall time: it was not renewed
+    wall.now += 1
+    lease(table, wall, where=where, start="1")
+    assert set() == owners.dead(table)
+
+
+def test_an_expired_lease_elsewhere_is_dead_at_first_sight(owners, table, wall):
+    """A process that starts later than the lease ends finds the runs at once, and finds them again if it fails to take them."""
+    lease(table, wall, where="elsewhere", ago=LEASE_SECONDS + 1)
+    assert {"other"} == owners.dead(table) == owners.dead(table)
+
+
+def test_a_clock_that_is_set_forward_kills_nobody_that_was_seen(owners, table, clock, wall):
+    """After a sleep of the machine every lease is old; its owners have time to renew it."""
+    lease(table, wall, where="elsewhere")
+    assert set() == owners.dead(table)
+    wall.now += 8 * 3_600
+    clock.now += LEASE_SECONDS / 2
+    assert set() == owners.dead(table)
+
+
+def test_a_clock_that_is_set_back_keeps_nobody_alive(owners, table, clock, wall):
+    """A lease from the future ends like any other."""
+    lease(table, wall, where="elsewhere", ago=-8 * 3_600)
+    assert set() == owners.dead(table)
+    clock.now += LEASE_SECONDS + 1
+    assert {"other"} == owners.dead(table)
+
+
+def test_a_running_process_that_does_not_renew_has_more_time(owners, table, clock, wall):
+    """It may be stopped, or in a call that lets no other thread run. Its expired lease does not count at first sight."""
+    lease(table, wall, pid=os.getppid(), start=started(os.getppid()), ago=10 * BUSY_SECONDS)
+    assert set() == owners.dead(table)
+    clock.now += BUSY_SECONDS
+    assert set() == owners.dead(table)
+    clock.now += 1
+    assert {"other"} == owners.dead(table)
+
+
+def test_what_belongs_to_an_owner_without_a_lease_belongs_to_the_dead(owners, table):
+    """Rows that a process wrote after others had found it dead are found, too."""
+    table.execute("INSERT INTO journal VALUES ('run', 7, 'a', x'')")
+    table.execute("INSERT INTO completions VALUES ('run', 'b', 'judgement')")
+    assert {"a", "b"} == owners.dead(table)
+
+
+def test_when_a_renewal_is_due(owners, table, clock, wall):
+    """Some seconds after the last, or when the wall clock was set, which makes the lease look old or new to others."""
+    assert not owners.is_due
+    owners.hold(table)
+    assert not owners.is_due
+    for clocks in ((clock, wall), (wall,)):
+        for step in (RENEW_SECONDS, -RENEW_SECONDS if clocks == (wall,) else RENEW_SECONDS):
+            for each in clocks:
+                each.now += step
+            assert owners.is_due
+            owners.hold(table)
+            assert not owners.is_due
+    assert [(owners.id, wall())] == table.execute("SELECT id, seen FROM owners").fetchall()
+
+
+def test_a_lease_is_given_back_unless_something_depends_on_it(owners, table):
+    """So the table does not grow with every process."""
+    owners.release(table)
+    table.execute("INSERT INTO journal VALUES ('run', 0, ?, x'')", (owners.hold(table),))
+    owners.release(table)
+    assert 1 == table.execute("SELECT COUNT(*) FROM owners").fetchone()[0]
+    table.execute("DELETE FROM journal")
+    owners.release(table)
+    assert 0 == table.execute("SELECT COUNT(*) FROM owners").fetchone()[0]
+
+
+def test_a_place_that_the_system_hides_is_unknown(monkeypatch):
+    """Where `/proc` shows the processes of another namespace, a number there is not the number here."""
+    assert place().count("pid:[") == 1
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    assert "" == place()
+
+
+def test_systems_without_namespaces_have_the_name_of_the_machine(monkeypatch):
+    """Where the start of a process is unknown, only its end is certain."""
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert os.uname().nodename == place()
+
 
 __all__ = ["clock", "table", "wall"]
 
@@ -20,7 +272,7 @@ def leases(clock, wall):
     return Leases(clock, wall)
 
 
-def lease(table, wall, *, pid=None, where=None, ago=0.0, name="other"):
+def enter_lease(table, wall, *, pid=None, where=None, ago=0.0, name="other"):
     """Enter the lease of a process: by default, of another store in this one."""
     pid = os.getpid() if pid is None else pid
     start = f"{started(pid)} {program()}"
@@ -46,13 +298,13 @@ def test_this_process_is_alive_whatever_its_lease(leases, table, clock):
 
 def test_another_store_in_this_process_is_alive(leases, table, wall):
     """Although it renews nothing any more."""
-    lease(table, wall, ago=10 * LEASE_SECONDS)
+    enter_lease(table, wall, ago=10 * LEASE_SECONDS)
     assert True is leases.is_alive(table, "other")
 
 
 def test_a_process_that_has_ended_is_gone(leases, table, wall, child):
     """At once, although its lease has not expired."""
-    lease(table, wall, pid=child.pid)
+    enter_lease(table, wall, pid=child.pid)
     assert True is leases.is_alive(table, "other")
     child.kill()
     child.wait()
@@ -61,18 +313,18 @@ def test_a_process_that_has_ended_is_gone(leases, table, wall, child):
 
 def test_a_process_that_was_stopped_is_not_gone(leases, table, wall, clock, child):
     """It may go on at any time. While its lease lasts, it counts as running."""
-    lease(table, wall, pid=child.pid)
+    enter_lease(table, wall, pid=child.pid)
     assert True is leases.is_alive(table, "other")
     clock.now += LEASE_SECONDS + 1
     assert None is leases.is_alive(table, "other")
-    lease(table, wall, pid=child.pid, ago=-1.0)
+    enter_lease(table, wall, pid=child.pid, ago=-1.0)
     assert True is leases.is_alive(table, "other")
 
 
 @pytest.mark.parametrize("where", ["elsewhere", ""])
 def test_a_process_elsewhere_is_judged_by_its_lease(leases, table, wall, clock, where):
     """Its number is another process here, or none."""
-    lease(table, wall, where=where, pid=2**22 - 1)
+    enter_lease(table, wall, where=where, pid=2**22 - 1)
     assert True is leases.is_alive(table, "other")
     clock.now += LEASE_SECONDS + 1
     assert None is leases.is_alive(table, "other")
@@ -80,7 +332,7 @@ def test_a_process_elsewhere_is_judged_by_its_lease(leases, table, wall, clock, 
 
 def test_a_clock_that_was_set_kills_and_revives_nobody(leases, table, wall, clock):
     """Once a lease was seen, only the time since its last renewal counts."""
-    lease(table, wall, where="elsewhere")
+    enter_lease(table, wall, where="elsewhere")
     assert True is leases.is_alive(table, "other")
     wall.now += 86_400
     assert True is leases.is_alive(table, "other")
@@ -92,9 +344,9 @@ def test_a_clock_that_was_set_kills_and_revives_nobody(leases, table, wall, cloc
 @pytest.mark.parametrize("ago", [LEASE_SECONDS + 1, -LEASE_SECONDS - 1])
 def test_a_strange_time_at_first_sight_says_nothing(leases, table, wall, ago):
     """The lease may have expired, or one of the clocks is wrong; the next renewal tells."""
-    lease(table, wall, where="elsewhere", ago=ago)
+    enter_lease(table, wall, where="elsewhere", ago=ago)
     assert None is leases.is_alive(table, "other")
-    lease(table, wall, where="elsewhere", ago=ago - 5.0)
+    enter_lease(table, wall, where="elsewhere", ago=ago - 5.0)
     assert True is leases.is_alive(table, "other")
 
 
@@ -113,7 +365,7 @@ def test_a_lease_is_renewed_when_it_is_due(leases, table, clock):
 def test_old_leases_that_nothing_refers_to_are_forgotten(leases, table, wall):
     """Those of open requests stay."""
     for name, state in (("waits", "pending"), ("acted", "unknown"), ("ended", "done")):
-        lease(table, wall, where="elsewhere", ago=FORGET_SECONDS + 1, name=name)
+        enter_lease(table, wall, where="elsewhere", ago=FORGET_SECONDS + 1, name=name)
         table.execute(
             "INSERT INTO approvals VALUES (NULL,?,?,'a','d',NULL,'x',NULL,0,0,0,0,1,?,x'')",
             (name, state, name),

@@ -1,4 +1,4 @@
-"""Conditions on traces."""
+"""Conditions on traces, and the feedback that is read with what they find."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from grace_kp.store import Query, moment
+from grace_kp.store import FeedbackEntry, Query, moment, open_store, to_bytes
+from tests.store.samples import record
 
 
 def test_relative_times():
@@ -58,3 +59,14 @@ def test_conditions_that_cannot_be_used_are_named(conditions, message):
     """The message holds the value that was found and what is allowed."""
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Query(**conditions)
+
+
+def test_more_traces_than_a_page_get_their_own_feedback(tmp_path):
+    """Each trace its own, also where their number passes the page in which feedback is looked up."""
+    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
+    count = 1_003
+    store.put([record(n) for n in range(count)])
+    store.put_feedback([FeedbackEntry(f"kp:trace:{n}", 0.0, "user", to_bytes({"n": n})) for n in range(0, count, 2)])
+    found = {trace.id: (trace.grace or {}).get("feedback") for trace in store.query(limit=None)}
+    assert {f"kp:trace:{n}": None if n % 2 else [{"n": n}] for n in range(count)} == found
+    store.close()

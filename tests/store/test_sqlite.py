@@ -1,9 +1,10 @@
-"""A SQLite file: threads, processes, kills, full disks, locks, foreign files."""
+"""A SQLite file: threads, processes, kills, full disks, locks, foreign files, readers, and the steps of its schema."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import os
 import signal
 import sqlite3
@@ -17,8 +18,10 @@ from pathlib import Path
 import pytest
 
 import grace_kp as gk
+from grace_kp.errors import StoreError
 from grace_kp.store import JournalEntry, open_store
-from tests.store.samples import record
+from grace_kp.store._schema import READABLE
+from tests.store.samples import MARK, document, holding, ids, record, set_back
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -201,4 +204,108 @@ def test_reports_are_read_newest_first_and_replaced_by_process(tmp_path):
     store.report("b", b"2")
     store.report("a", b"3")
     assert [b"3", b"2"] == store.reports()
+    store.close()
+
+
+@pytest.fixture
+def url(tmp_path):
+    path = f"sqlite:///{tmp_path / 't.db'}"
+    store = open_store(path)
+    store.put([record(n) for n in range(3)])
+    store.close()
+    return path
+
+
+def test_it_reads_and_leaves_nothing(url, tmp_path):
+    """No log of a writer stays beside the file."""
+    reader = open_store(url, create=False)
+    assert [2, 1, 0] == ids(reader.query())
+    reader.close()
+    assert ["t.db"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_it_cannot_write(url):
+    """SQLite refuses, whatever method is called."""
+    reader = open_store(url, create=False)
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        reader.put([record(9)])
+    assert 3 == reader.count()
+    reader.close()
+
+
+def test_it_sees_what_a_writer_writes_later(url):
+    """Both have the file open."""
+    reader, writer = open_store(url, create=False), open_store(url)
+    writer.put([record(7)])
+    assert 4 == reader.count()
+    reader.close()
+    writer.close()
+
+
+def test_ids_by_their_beginning(url):
+    """Sorted; characters that mean something in patterns stand for themselves."""
+    reader = open_store(url, create=False)
+    assert ["kp:trace:0", "kp:trace:1", "kp:trace:2"] == reader.ids("kp:trace:")
+    assert [] == reader.ids("kp%")
+    reader.close()
+
+
+def test_a_reader_whose_file_was_replaced_says_so(url, tmp_path):
+    """It shows nothing of a file that others do not find."""
+    reader = open_store(url, create=False)
+    (tmp_path / "t.db").unlink()
+    with pytest.raises(StoreError, match="deleted, moved or replaced"):
+        reader.query()
+    reader.close()
+    with pytest.raises(StoreError, match="cannot be opened"):
+        reader.query()
+
+
+def test_a_file_of_the_last_version_is_read_where_it_cannot_be_changed(url, tmp_path):
+    """A table that only writers need is not missed."""
+    connection = sqlite3.connect(tmp_path / "t.db")
+    connection.execute("DROP TABLE completions")
+    set_back(connection, READABLE)
+    connection.commit()
+    connection.close()
+    before = (tmp_path / "t.db").read_bytes()
+    reader = open_store(url, create=False)
+    assert [2, 1, 0] == ids(reader.query())
+    reader.close()
+    assert before == (tmp_path / "t.db").read_bytes()
+
+
+def test_a_file_written_before_this_version_is_opened_and_cleaned(tmp_path):
+    """Rows that an older version deleted or replaced are gone from the file after the first deletion."""
+    from grace_kp.store._schema import MIGRATIONS
+
+    path = tmp_path / "t.db"
+    old = sqlite3.connect(path, isolation_level=None)
+    old.execute("PRAGMA journal_mode = WAL")
+    old.execute("PRAGMA secure_delete = OFF")  # some builds of SQLite switch it on
+    old.execute("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL)")
+    for number, statements in enumerate(MIGRATIONS[:3], 1):
+        for statement in statements:
+            old.execute(statement)
+        old.execute("INSERT INTO schema_migrations VALUES (?, 'then')", (number,))
+    row = "INSERT OR REPLACE INTO traces (id, created_at, domain, score, success, status, text, data) VALUES (?, '2026-01-01', 'd', 0.5, 1, 'completed', ?, ?)"
+    for name in ("a", "b"):
+        for text in (MARK * 300, "replaced"):
+            children = ["kp:trace:b"] if name == "a" else []
+            data = json.dumps(document(name, text=text, children=children)).encode()
+            old.execute(row, (f"kp:trace:{name}", text, data))
+    old.close()
+    assert ["t.db"] == holding(tmp_path)
+    store = open_store(f"sqlite:///{path}")
+    assert (2, 0) == (store.count(), store.count(user="ana"))
+    assert 2 == store.delete(id="kp:trace:a")
+    assert [] == holding(tmp_path)
+    store.close()
+
+
+def test_a_text_that_sqlite_cannot_hold_is_found_all_the_same(tmp_path):
+    """Half a surrogate pair and a zero byte neither break writing nor end the text."""
+    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
+    store.put([record(1, text="half \ud800 and zero \0 End")])
+    assert 1 == store.count(text="END")
     store.close()

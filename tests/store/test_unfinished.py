@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from grace_kp.store import JournalEntry
-from grace_kp.store import _owners as owners_module
-from grace_kp.store._owners import LEASE_SECONDS, Owners
+from grace_kp.store import _leases as owners_module
+from grace_kp.store._leases import LEASE_SECONDS, Owners
 from grace_kp.store._sqlite import SqliteStore
 from tests.store.samples import Clock, ids, record
 

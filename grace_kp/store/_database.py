@@ -1,0 +1,273 @@
+"""What is SQLite's own: connections, transactions, the files behind a connection, and the few statements that another database lacks.
+
+No other module of the room opens a connection or names an error of SQLite, except those of the catalog, whose index is a SQLite file.
+
+SQLite finds the write-ahead log (`-wal`) and its index (`-shm`) of a database by their names. So a log that is left behind would be read as
+that of the next database at the path, and processes with different databases would share the index.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.background import is_mine
+from grace_kp.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Connection = sqlite3.Connection
+DatabaseError = sqlite3.Error
+IntegrityError = sqlite3.IntegrityError
+ONE_OF = "IN (SELECT value FROM json_each(?))"
+"""Compares a column with a JSON list of any length."""
+NO_CHECKPOINT_ON_CLOSE = 1006
+"""SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE of SQLite."""
+Identity = tuple[int, int] | None
+
+
+def connect(path: Path | str, *, busy_seconds: float, is_uri: bool = False) -> Connection:
+    """Return a connection to a file for several threads, without implicit transactions.
+
+    Args:
+        path: the file, or with `is_uri` its URI.
+        busy_seconds: how long a statement waits for other processes.
+        is_uri: whether the path is a URI.
+    """
+    return sqlite3.connect(path, uri=is_uri, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+
+
+def connect_to_read(path: Path, *, busy_seconds: float) -> Connection:
+    """Return a connection to a file that must exist. The caller still has to set `query_only`.
+
+    A read-only connection to a file in WAL mode leaves `-wal` and `-shm` behind, because only a writer may remove them. So the
+    connection may write, and `query_only` keeps it from writing. A file without write permission and without a WAL is opened as immutable.
+    """
+    path = path.resolve()
+    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    as_it_is = not writable and not Path(f"{path}-wal").exists()
+    uri = f"{path.as_uri()}?{'mode=ro&immutable=1' if as_it_is else 'mode=rw'}"
+    return connect(uri, busy_seconds=busy_seconds, is_uri=True)
+
+
+def connect_to_existing(path: Path, *, busy_seconds: float) -> Connection:
+    """Return a connection to a file that is not created where it is gone."""
+    return connect(f"{path.absolute().as_uri()}?mode=rw", busy_seconds=busy_seconds, is_uri=True)
+
+
+def connect_to_memory() -> Connection:
+    """Return a connection to a new database in memory, which ends with it."""
+    return connect(":memory:", busy_seconds=0.0)
+
+
+def switch_to_wal(connection: Connection, busy_seconds: float) -> None:
+    """Have readers and a writer work beside each other.
+
+    Unlike other statements, the switch does not wait while another process makes the same switch.
+    """
+    deadline = time.monotonic() + busy_seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def is_busy(error: BaseException) -> bool:
+    """Return whether a statement failed because another connection keeps the file locked."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def is_read_only(error: BaseException) -> bool:
+    """Return whether a statement failed because the connection may not write."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY
+
+
+def rewrite(connection: Connection) -> bool:
+    """Rewrite the file without its free space and empty the write-ahead log; return False where a reader keeps the log from being emptied.
+
+    Raises:
+        sqlite3.Error: the file cannot be rewritten.
+    """
+    connection.execute("VACUUM")
+    return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+
+
+@contextlib.contextmanager
+def transaction(connection: Connection) -> Iterator[None]:
+    """Write all that is written inside, or nothing of it after an exception."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+class SharedConnection:
+    """One connection for the threads of a process, one at a time."""
+
+    path: Path | str
+    """For messages."""
+    _connection: Connection | None = None
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        """Held while the connection is used."""
+        self._abandoned: list[Connection] = []
+        self._pid = os.getpid()
+
+    def _open(self) -> Connection:
+        """Open the connection and keep it as `_connection`."""
+        raise NotImplementedError
+
+    def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
+        # Python warns about a connection that is left to be collected. At the end of the process the module's names are gone.
+        if self._connection is not None and self._pid == getpid():
+            self._connection.close()
+
+    @property
+    def _is_mine(self) -> bool:
+        """Whether the connection was not inherited from a parent."""
+        return self._pid == os.getpid()
+
+    def after_fork(self) -> None:
+        """Replace lock and connection in a forked child. The connection is the parent's."""
+        if self._is_mine:
+            return
+        if self._connection is not None and not leave_to_parent(self._connection, self.lock):
+            self._abandoned.append(self._connection)  # kept, because garbage collection would close it
+        self.lock = threading.RLock()
+        self._pid, self._connection = os.getpid(), None
+
+    def leave_parent(self) -> bool:
+        """Leave the parent's connection in a forked child; return whether none is open here any more."""
+        with self.lock:
+            self.after_fork()
+            return not self._abandoned
+
+    @contextlib.contextmanager
+    def _explained(self, problem: str) -> Iterator[None]:
+        try:
+            yield
+        except DatabaseError as error:
+            raise StoreError(f"store {self.path}: {problem}: {error}") from error
+
+    @contextlib.contextmanager
+    def _use(self, *, write: bool = False) -> Iterator[Connection]:
+        with self.lock:
+            if not self._is_mine:
+                self.after_fork()
+            connection = self._connection or self._open()
+            if not write:
+                yield connection
+                return
+            with transaction(connection):
+                yield connection
+
+
+class OpenFiles:
+    """The files that a connection has opened, by device and inode. Created right before the connection.
+
+    Args:
+        path: the path of the database, which may be a symbolic link.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._real = Path(os.path.realpath(path))
+        self._database = _identity(path)
+        self._beside: dict[Path, Identity] = {}
+
+    def look_beside(self) -> None:
+        """Note which log and index the connection uses. It opens them with its first transaction."""
+        paths = [Path(f"{self._real}{end}") for end in ("-wal", "-shm")]
+        self._beside = {path: found for path in paths if (found := _identity(path)) is not None}
+
+    def leave_beside(self) -> None:
+        """Forget which log and index were used: no connection is open any more."""
+        self._beside = {}
+
+    @property
+    def are_displaced(self) -> bool:
+        """Whether another process that opens the path would not find these files."""
+        return not self.is_back or any(_identity(path) != opened for path, opened in self._beside.items())
+
+    @property
+    def is_back(self) -> bool:
+        """Whether the database stands at its path."""
+        return _identity(self._path) == self._database
+
+    def leave(self, connection: Connection) -> None:
+        """Close the connection, keep what it has written where that is possible, and leave other files at the paths alone."""
+        if _identity(self._real) != self._database:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("PRAGMA busy_timeout = 0")
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # so that a renamed database has everything
+            self._remove_left_over()  # before the files are closed, because a closed inode may be used again
+        elif any(_identity(path) not in {None, opened} for path, opened in self._beside.items()):
+            # Another process has begun a new log for this database. The old one must not overwrite what that process wrote.
+            configure: Any = getattr(connection, "setconfig", None)  # from Python 3.12 on
+            if configure is not None:
+                configure(NO_CHECKPOINT_ON_CLOSE, True)
+        connection.close()
+
+    def _remove_left_over(self) -> None:
+        """Remove the log and the index of a database that stands there no more."""
+        with contextlib.suppress(OSError), locked(self._real.parent):
+            for path, opened in self._beside.items():
+                if _identity(path) == opened:
+                    path.unlink()
+
+
+def leave_to_parent(connection: Connection, lock: object) -> bool:
+    """Close a parent's connection in its forked child; return False, and leave it open, if it was in use during the fork.
+
+    SQLite keeps a list of the locks of its process, and a child inherits the list without the locks. While a connection of the parent is
+    open in the child, any other there relies on that list: another process could take the file for unused and remove the log, with what the
+    child is about to write. Closing a connection that is idle in WAL mode changes nothing for the parent.
+
+    Args:
+        connection: the connection.
+        lock: the reentrant lock under which it is used. The current thread holds it if no other did during the fork.
+    """
+    if not is_mine(lock) or connection.in_transaction:
+        return False
+    connection.close()
+    return True
+
+
+def _identity(path: Path) -> Identity:
+    try:
+        found = os.stat(path)  # noqa: PTH116 — after every batch
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from doing the same in a folder. Without this, each could remove what another has just created."""
+    try:
+        import fcntl
+    except ImportError:  # such a system lets no file be removed while it is open
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
