@@ -9,8 +9,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping
 
-from grace_kp.pages._page import safe
-from grace_kp.pages._parts import badge, linked, meter
+from grace_kp.pages._parts import badge, linked, meter, safe
 from grace_kp.pages._words import penalty_text, spaced
 
 MAX_PARTS = 30

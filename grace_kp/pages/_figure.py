@@ -12,7 +12,7 @@ import warnings
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.pages._page import safe
+from grace_kp.pages._parts import safe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

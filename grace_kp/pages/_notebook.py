@@ -10,7 +10,7 @@ import re
 import secrets
 from typing import NamedTuple
 
-from grace_kp.pages._page import style
+from grace_kp.pages._parts import style
 
 _DARK = "[data-jp-theme-light=false],.vscode-dark,.vscode-high-contrast,[theme=dark],[data-theme=dark]"
 _LIGHT = "[data-jp-theme-light=true],.vscode-light,.vscode-high-contrast-light,[theme=light],[data-theme=light]"

@@ -15,10 +15,10 @@ from starlette.responses import RedirectResponse
 
 from grace_kp.errors import GraceError, SettingsError
 from grace_kp.store import open_catalog
-from grace_kp.web import _static, api, figures, inbox, runs, security
+from grace_kp.web import api, figures, inbox, runs, security
 from grace_kp.web._errors import answer
 from grace_kp.web._person import Right
-from grace_kp.web._route import route
+from grace_kp.web._route import route, static_routes
 from grace_kp.web._site import Site, root_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def application(grace: Grace, entrance: Entrance, addresses: Addresses) -> Starl
     built = Starlette(
         routes=[
             route("/", _home, Right.SEE),
-            *_static.routes(),
+            *static_routes(),
             *(security.routes() if entrance.has_login else ()),
             *inbox.routes(),
             *runs.routes(),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from grace_kp.background import Worker
 from grace_kp.errors import GraceError
 from grace_kp.trace import redacted_error
-from grace_kp.web._problem import explained
+from grace_kp.web._errors import explained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

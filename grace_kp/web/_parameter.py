@@ -1,4 +1,4 @@
-"""Parameters of addresses: what each means, which values it allows, how a value is read, and its JSON schema, from one description."""
+"""Parameters of addresses: one description gives the checks, the value and the JSON schema. `CONDITIONS` are those of searches for runs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import brief
-from grace_kp.store import moment
+from grace_kp.levels import InterventionLevel
+from grace_kp.store import CatalogQuery, moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from starlette.datastructures import QueryParams
+
 
 AT_MOST_VALUES = 20
 """Values of a parameter that may be repeated."""
@@ -187,3 +191,49 @@ _READERS = {
     Kind.TIME: _time,
     Kind.DAY: _day,
 }
+
+
+LEVELS = (*(level.value for level in InterventionLevel), "none")
+"""Levels of a run; `none` for runs without a gate."""
+CONDITIONS = (
+    Parameter(name="agent", meaning="Name of the agent or run.", example="refunds"),
+    Parameter(name="domain", meaning="Domain of the task.", example="support"),
+    Parameter(name="status", meaning="How the run ended.", example="completed"),
+    Parameter(name="level", meaning="Strictest level of the gates of the run; `none` without a gate.", choices=LEVELS),
+    Parameter(name="min_score", meaning="Smallest value score.", kind=Kind.NUMBER, maximum=1),
+    Parameter(name="max_score", meaning="Largest value score.", kind=Kind.NUMBER, maximum=1),
+    Parameter(name="min_confidence", meaning="Smallest confidence.", kind=Kind.NUMBER, maximum=1),
+    Parameter(name="max_confidence", meaning="Largest confidence.", kind=Kind.NUMBER, maximum=1),
+    Parameter(name="scorer", meaning="Name of a scorer or suite that has scored the run."),
+    Parameter(name="scorer_passed", meaning="Whether the run passed that scorer, or any.", kind=Kind.FLAG),
+    Parameter(name="tags", meaning="A tag of the run; repeat it for several, which must all be there.", many=True),
+    Parameter(name="user", meaning="User of the run."),
+    Parameter(name="session", meaning="Session of the run."),
+    Parameter(
+        name="since",
+        meaning="Runs that began at or after this time: a date, a date and time (UTC without a zone), or how long ago.",
+        kind=Kind.TIME,
+        example="7d",
+    ),
+    Parameter(
+        name="until", meaning="Runs that began at or before this time.", kind=Kind.TIME, example="2026-11-25T12:00:00Z"
+    ),
+    Parameter(name="text", meaning="A text that the run contains, in any case.", maximum=500),
+    Parameter(name="feedback", meaning="Only runs with feedback, or only runs without.", kind=Kind.FLAG),
+    Parameter(name="roots", meaning="Only runs that are nested in no other.", kind=Kind.FLAG),
+)
+"""The parameters, by the fields of `CatalogQuery`."""
+
+
+def query_from(params: QueryParams) -> tuple[CatalogQuery, dict[str, str]]:
+    """Return the conditions that an address states, and the problems by field.
+
+    Args:
+        params: `request.query_params`.
+
+    Returns:
+        The query without the fields that have a problem, and for each such field a sentence without a subject, such as
+        `must be from 0 to 1, not '2'`.
+    """
+    values, problems = read_all(CONDITIONS, [(name, value) for name, value in params.multi_items() if value])
+    return CatalogQuery(**values), problems

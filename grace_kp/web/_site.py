@@ -1,16 +1,24 @@
-"""The context of every page: the runtime, the desk of its approvals, the catalog of its runs, and the templates."""
+"""What all pages share: the context of one application, the templates, and what a handler may read of a request.
+
+Templates escape everything that they show and make invisible characters visible. They use these filters and functions beside Jinja's own: `when`
+(a time), `duration`, `spaced`, `badge`, `meter`, `facts`, `fold`, `linked`, `count`. All but `spaced`, `duration` and `count` return HTML.
+"""
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from anyio import CapacityLimiter
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
+from grace_kp.pages import badge, count_text, duration_text, facts, fold, linked, meter, spaced, visible
 from grace_kp.web._kept import Kept
-from grace_kp.web._templates import templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,6 +30,63 @@ if TYPE_CHECKING:
     from grace_kp.runtime import Grace
     from grace_kp.store import Catalog
     from grace_kp.web._person import Person
+
+
+def templates() -> Environment:
+    """Return the Jinja environment of the pages."""
+    look = Environment(
+        loader=PackageLoader("grace_kp.web"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    markup = {name: _as_markup(part) for name, part in _PARTS.items()}
+    look.globals.update(markup)
+    look.filters.update(markup)
+    look.filters.update(when=when, duration=duration_text, spaced=spaced, count=count_text)
+    return look
+
+
+def when(seconds: float | None, otherwise: str = "never") -> Markup:
+    """Return a time as HTML: the script of the pages shows it in the reader's time zone, and without script it is in UTC.
+
+    Args:
+        seconds: seconds since the epoch; None or infinite for never.
+        otherwise: plain text for never.
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return Markup.escape(otherwise)
+    try:
+        moment = datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        return Markup.escape(otherwise)
+    return Markup('<time datetime="{0}">{1}</time>').format(
+        moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"), moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+    )
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, Markup):
+        return value
+    return "" if value is None else visible(str(value), lines=True)
+
+
+def _as_markup(part: Callable[..., str]) -> Callable[..., Markup]:
+    def markup(*args: Any, **kwargs: Any) -> Markup:
+        return Markup(part(*args, **kwargs))  # noqa: S704 — the parts of pages escape every text
+
+    return markup
+
+
+_PARTS: dict[str, Callable[..., str]] = {
+    "badge": badge,
+    "meter": meter,
+    "facts": facts,
+    "fold": fold,
+    "linked": linked,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +166,37 @@ def path_of(scope: Mapping[str, Any]) -> str:
 def root_of(request: Request) -> str:
     """Return the path that this application is mounted under, without a slash at its end: links begin with it."""
     return str(request.scope.get("root_path", "")).rstrip("/")
+
+
+def recording_lines(url: str | None) -> str:
+    """Return lines that record a run.
+
+    Args:
+        url: the store of this server; None for the default store, which needs no name.
+    """
+    return f"""{_runtime(url)}
+
+@grace.agent
+def answer(question): return "It takes 5 days."
+
+answer("When do I get my money back?")"""
+
+
+def asking_lines(url: str | None) -> str:
+    """Return lines that ask for an approval, and wait for the decision.
+
+    Args:
+        url: the store of this server; None for the default store, which needs no name.
+    """
+    return f"""{_runtime(url, "reviewer=gk.InboxReviewer()")}
+
+@grace.gate(floor="confirm")
+def refund(invoice: str, euros: int): return f"paid back {{euros}} euros for {{invoice}}"
+
+print(refund("A-17", 40))"""
+
+
+def _runtime(url: str | None, *options: str) -> str:
+    store = () if url is None else ('store="sqlite:///app.db"',)
+    comment = "" if url is None else "  # the store of this server"
+    return f"import grace_kp as gk\n\ngrace = gk.Grace({', '.join([*store, *options])}){comment}"

@@ -1,11 +1,15 @@
-"""Parameters of addresses: what each kind reads, what it refuses, and that its JSON schema allows the same."""
+"""Parameters of addresses: what each kind reads and refuses, that its JSON schema allows the same, and the conditions on runs."""
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import jsonschema
 import pytest
+from starlette.datastructures import QueryParams
 
-from grace_kp.web._parameter import AT_MOST_VALUES, Kind, Parameter, read_all
+from grace_kp.store import CatalogQuery
+from grace_kp.web._parameter import AT_MOST_VALUES, CONDITIONS, Kind, Parameter, query_from, read_all
 
 TEXT = Parameter(name="text", meaning="A text.", maximum=5)
 NUMBER = Parameter(name="number", meaning="A number.", kind=Kind.NUMBER, maximum=1)
@@ -117,3 +121,30 @@ def test_all_of_an_address():
     assert {"limit": 50, "choice": "a"} == values
     assert {"needed": "is missing", "number": "must be from 0 to 1, not '2'"} == problems
     assert 50 == paged.schema["default"]
+
+
+def test_every_condition_can_be_stated():
+    """Each field of a query has its parameter."""
+    assert [field.name for field in fields(CatalogQuery)] == [parameter.name for parameter in CONDITIONS]
+
+
+def test_conditions_are_read():
+    """An address states conditions; empty fields of a form mean any, and other names are left to the caller."""
+    query, problems = query_from(
+        QueryParams("agent=refunds&min_score=0.5&tags=a&tags=b&roots=true&user=&before=7&since=2026-01-02&text=返金")
+    )
+    expected = CatalogQuery(
+        agent="refunds", min_score=0.5, tags=("a", "b"), roots=True, since="2026-01-02T00:00:00.000Z", text="返金"
+    )
+    assert expected == query
+    assert {} == problems
+
+
+def test_problems_stand_by_field():
+    """A field with a problem is left out, and the others still hold."""
+    query, problems = query_from(QueryParams("agent=refunds&level=loud&max_score=2"))
+    assert CatalogQuery(agent="refunds") == query
+    assert {
+        "level": "must be one of silent, notify, confirm, escalate, none, not 'loud'",
+        "max_score": "must be from 0 to 1, not '2'",
+    } == problems

@@ -10,17 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import waits
 from grace_kp.pages import badge, count_text, duration_text, safe, spaced
-from grace_kp.trace.html._document import as_json, by_step, document_of, items, mapping, number, text, tokens
+from grace_kp.trace.html._document import (
+    ALONE,
+    anchor,
+    as_json,
+    by_step,
+    document_of,
+    items,
+    mapping,
+    number,
+    text,
+    tokens,
+)
 from grace_kp.trace.html._head import agent_name, run_title
-from grace_kp.trace.html._links import ALONE, anchor
-from grace_kp.trace.html._step import KINDS
-from grace_kp.trace.html._timeline import decisions_by_place
+from grace_kp.trace.html._timeline import KINDS, decisions_by_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from grace_kp.trace.html._document import HasDocument
-    from grace_kp.trace.html._links import Links
+    from grace_kp.trace.html._document import HasDocument, Links
 
 MAX_NODES = 2_000
 """Nodes of a tree on a page."""

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.pages import badge, count_text, duration_text, safe
-from grace_kp.trace.html._document import document_of, items, mapping, number, text, tokens
-from grace_kp.trace.html._links import ALONE, anchor
+from grace_kp.trace.html._document import ALONE, anchor, document_of, items, mapping, number, text, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from grace_kp.trace.html._document import HasDocument
-    from grace_kp.trace.html._links import Links
+    from grace_kp.trace.html._document import HasDocument, Links
 
 MAX_BARS = 1_000
 """Rows on a page; a note gives the number of those left out."""

@@ -1,27 +1,27 @@
-"""Operations on approvals: lists, one approval, its audit trail, the verbs, and standing approvals."""
+"""Operations on approvals: lists, one approval, its audit trail, the verbs with their bodies, and standing approvals."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
 
 from grace_kp.approvals import Approval, export
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, EditRefused, UnknownApproval
+from grace_kp.web._errors import Problem, problem_of
 from grace_kp.web._parameter import Kind, Parameter
 from grace_kp.web._person import Right
-from grace_kp.web._problem import Problem, problem_of
 from grace_kp.web._verbs import perform, perform_several
-from grace_kp.web.api._bodies import Approve, Edit, Pass, Reconcile, Reject, Respond, Several, Withdraw
-from grace_kp.web.api._operation import Operation
-from grace_kp.web.api._schemas import LEFT_OUT, ApprovalList, Entries, Outcomes, StandingList
+from grace_kp.web.api._document import LEFT_OUT, ApprovalList, Entries, Outcomes, StandingList
+from grace_kp.web.api._operation import Body, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grace_kp.approvals import Desk
-    from grace_kp.web.api._bodies import Decision
     from grace_kp.web.api._operation import Call
 
 ID = "ap-5e9c12e34cc947d6"
@@ -29,6 +29,97 @@ DIGEST = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a0
 ONLY_PAST = "by", "since"
 ONLY_PENDING = ("group",)
 """Conditions that only one of the two lists has."""
+
+
+Digest = Annotated[str, Field(min_length=1, max_length=200, description="Digest of the arguments that were shown.")]
+Words = Annotated[str, Field(max_length=10_000, description="Kept with the decision. Recognised secrets are removed.")]
+Unseen = Annotated[bool, Field(description="Consent although the JSON of the approval does not show some arguments.")]
+
+
+class Decision(Body):
+    """A body of a verb on an approval."""
+
+    words_field: ClassVar[str] = "note"
+    """Name of the field that holds the words of the person."""
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the fields as the arguments of `perform`."""
+        fields = self.model_dump(exclude_unset=True, exclude={"unseen"})
+        return {"words" if name == self.words_field else name: value for name, value in fields.items()}
+
+
+class Approve(Decision):
+    """Consent to the arguments that were shown."""
+
+    digest: Digest
+    note: Words = ""
+    unseen: Unseen = False
+
+
+class Edit(Decision):
+    """New arguments, and consent to the result."""
+
+    digest: Digest
+    changes: Annotated[dict[str, Any], Field(min_length=1, max_length=1_000)]
+    """New values by parameter name, encoded as in `arguments` of the approval."""
+    note: Words = ""
+    unseen: Unseen = False
+
+
+class Reject(Decision):
+    """Refuse the action."""
+
+    words_field = "reason"
+    reason: Words = ""
+    digest: Digest | None = None
+
+
+class Respond(Decision):
+    """Answer with instructions for the agent; the action does not run."""
+
+    words_field = "words"
+    words: Annotated[str, Field(min_length=1, max_length=10_000, pattern=r"[^\s\x00-\x1f\x85]")]
+    """The instructions."""
+    digest: Digest | None = None
+
+
+class Pass(Decision):
+    """Let the agent go on without the action, or have the gate assess the call again."""
+
+    note: Words = ""
+    digest: Digest | None = None
+
+
+class Withdraw(Decision):
+    """Cancel a request, or a decision that nobody has claimed."""
+
+    words_field = "reason"
+    reason: Words = ""
+
+
+class Reconcile(Decision):
+    """State whether an action whose outcome is unknown has happened."""
+
+    revision: Annotated[int, Field(ge=1)]
+    """The revision that was shown: the digest does not tell two executions of one action apart."""
+    happened: bool
+    note: Words = ""
+
+
+class Shown(Body):
+    """An approval with the digest that was shown."""
+
+    id: Annotated[str, Field(min_length=1, max_length=200)]
+    digest: Digest
+
+
+class Several(Body):
+    """A verb on several approvals, each named with what was shown of it. Those with unseen arguments are approved alone."""
+
+    verb: Literal["approve", "reject", "respond", "skip", "retry", "withdraw"]
+    approvals: Annotated[list[Shown], Field(min_length=1, max_length=200)]
+    note: Words = ""
+    """The note, the reason, or the words to the agent."""
 
 
 def list_approvals(call: Call) -> dict[str, Any]:

@@ -1,18 +1,233 @@
-"""The OpenAPI description, made from the operations: what is not checked is not described, and what is described is checked."""
+"""The OpenAPI description, made from the operations and the types that they return: what is described is checked, and what is checked is described."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import ast
+import inspect
+import itertools
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema
+from pydantic.json_schema import GenerateJsonSchema
+
+from grace_kp.approvals import (
+    Actor,
+    Approval,
+    ApprovalFigures,
+    ApprovalState,
+    Claimed,
+    Decided,
+    Earlier,
+    Ended,
+    Standing,
+    Vote,
+)
+from grace_kp.store import Group, RunFigures, RunPage, RunRow
+from grace_kp.web._errors import CODES
 from grace_kp.web._parameter import Parameter
 from grace_kp.web._person import RIGHTS, Right
-from grace_kp.web._problem import CODES
-from grace_kp.web.api._schemas import PLACE, ProblemDocument, component_schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from grace_kp.web.api._operation import Operation
+
+
+_NAMES = {"Actor": Actor, "Any": Any, "ApprovalState": ApprovalState, "Mapping": Mapping, "Sequence": Sequence}
+"""Names in annotations that their modules import for type checkers only."""
+PLACE = "#/components/schemas/"
+"""The place of named schemas in the document."""
+_DATACLASSES = (
+    *(Actor, Approval, Claimed, Decided, Earlier, Ended, Standing, Vote),
+    *(ApprovalFigures, Group, RunFigures, RunPage, RunRow),
+)
+"""The dataclasses among the responses: their JSON has every field."""
+LEFT_OUT = frozenset({"run", "schema"})
+"""Fields of an approval that lists leave out, because they are long."""
+_ELSEWHERE = frozenset({"encoded", "asked_encoded"})
+"""Fields of an approval that its JSON holds as `arguments` and `asked`."""
+ListedApproval = Annotated[dict[str, Any], WithJsonSchema({"$ref": f"{PLACE}ListedApproval"})]
+
+
+class Result(BaseModel):
+    """A response that is no type of the library."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Health(Result):
+    """Whether the service can read its store."""
+
+    status: Literal["ok"]
+
+
+class Feedback(Result):
+    """The labels of a run."""
+
+    trace: str
+    """Id of the run."""
+    feedback: list[dict[str, Any]]
+    """The labels, oldest first; each has `correct`, `source`, `at`, and where stated `by`, `note`, `probability` and, for a program, `program`."""
+
+
+class ApprovalList(Result):
+    """Approvals in the order of the list."""
+
+    approvals: list[ListedApproval]
+    next: int | None
+    """`offset=` of the next page; null where there is none."""
+
+
+class DecisionOutcome(Result):
+    """The outcome of a decision on an approval."""
+
+    id: str
+    ok: bool
+    """Whether the verb was carried out, or had been before by this person."""
+    approval: ListedApproval | None = None
+    """The approval as it is then."""
+    code: str | None = None
+    """Why not, as in a problem."""
+    message: str | None = None
+
+
+class Outcomes(Result):
+    """The outcome of each decision, in the order of the request."""
+
+    outcomes: list[DecisionOutcome]
+
+
+class Entry(Result):
+    """An entry of the audit trail."""
+
+    entry: dict[str, Any] | str
+    """Its number `seq`, hash of the entry before it `prev`, time `at`, `kind`, `approval`, `revision`, `actor`, `facts`, `commitment`. The text of
+    an entry that is damaged."""
+    hash: str
+    """SHA-256 of the canonical JSON of the entry."""
+
+
+class Entries(Result):
+    """Entries of the audit trail about an approval, oldest first."""
+
+    entries: list[Entry]
+    next: int | None
+    """`after=` for the entries that follow; null where there are none."""
+
+
+class StandingList(Result):
+    """Standing approvals, by the time they were granted."""
+
+    standing: list[Standing]
+
+
+class Spending(Result):
+    """The use of one judge model."""
+
+    model: str
+    calls: int
+    tokens: int
+    fallbacks: int
+    """Runs and gates whose judgement is a fallback."""
+    price: tuple[float, str] | None
+    """The price of a million tokens in the settings, with its currency; null where none is set."""
+    money: float | None
+    """Cost of the tokens, in the currency of the price."""
+
+
+class Figures(Result):
+    """The figures of a period."""
+
+    since: str
+    """The first day."""
+    until: str
+    """The last day."""
+    agent: str | None
+    """The agent that `runs` and `spending` are restricted to."""
+    runs: RunFigures
+    approvals: ApprovalFigures
+    spending: list[Spending]
+    """The model with the most tokens first."""
+    thresholds: dict[str, float | Literal["never"]]
+    """The thresholds in force: the lowest confidence of each level."""
+
+
+class ProblemDocument(Result):
+    """Why a request was refused."""
+
+    code: str
+    """For programs."""
+    message: str
+    """For people."""
+    fields: dict[str, str] = Field(default_factory=dict)
+    """Problems by parameter or field, where some cannot be used."""
+    approval: dict[str, Any] | None = None
+    """The approval as it is now, in brief: `id`, `state`, `revision`, `digest`."""
+
+
+class _Generator(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+        return False
+
+
+def component_schemas(kinds: Sequence[type]) -> dict[str, dict[str, Any]]:
+    """Return the JSON schemas of types and of the types within them, by name.
+
+    Args:
+        kinds: dataclasses and pydantic models that responses hold.
+    """
+    adapters: list[tuple[type, Literal["serialization"], TypeAdapter[Any]]]
+    adapters = [(kind, "serialization", _adapter(kind)) for kind in kinds]
+    _, found = TypeAdapter.json_schemas(adapters, ref_template=PLACE + "{model}", schema_generator=_Generator)
+    schemas: dict[str, dict[str, Any]] = found["$defs"]
+    for kind in _DATACLASSES:
+        schema = schemas.get(kind.__name__, {"properties": {}})
+        schema["required"] = list(schema["properties"])
+        for name, text in _field_texts(kind).items():
+            if name in schema["properties"]:
+                schema["properties"][name]["description"] = text
+    if "Approval" in schemas:
+        _as_written(schemas)
+    return schemas
+
+
+def _as_written(schemas: dict[str, dict[str, Any]]) -> None:
+    """Describe approvals as `Approval.to_dict` writes them, and without what lists leave out."""
+    whole = schemas["Approval"]
+    whole["properties"] = {name: each for name, each in whole["properties"].items() if name not in _ELSEWHERE}
+    whole["required"] = [name for name in whole["properties"] if name != "asked"]
+    whole["properties"]["arguments"]["description"] = (
+        "The arguments by parameter name, encoded; sealed ones stay sealed."
+    )
+    schemas["ListedApproval"] = {
+        **whole,
+        "description": "An approval in a list.",
+        "title": "ListedApproval",
+        "properties": {name: each for name, each in whole["properties"].items() if name not in LEFT_OUT},
+        "required": [name for name in whole["required"] if name not in LEFT_OUT],
+    }
+
+
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    adapter.rebuild(force=True, _types_namespace=_NAMES)
+    return adapter
+
+
+def _field_texts(kind: type) -> dict[str, str]:
+    """Return the text below each field of a class, also of those that it inherits; none where the source is not there."""
+    texts: dict[str, str] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        try:
+            parsed = ast.parse(textwrap.dedent(inspect.getsource(base)))
+        except OSError:
+            continue
+        body = next(node.body for node in parsed.body if isinstance(node, ast.ClassDef))
+        for field, text in itertools.pairwise(body):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                texts[ast.unparse(field.target)] = " ".join(str(text.value.value).split())
+    return texts
+
 
 ID = Parameter(name="id", meaning="The id, whole.", required=True)
 """The parameter in addresses."""

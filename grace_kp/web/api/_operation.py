@@ -1,33 +1,82 @@
-"""Operations of the API. One description drives the route, the checks of parameters and bodies, and the OpenAPI document."""
+"""Operations of the API: one description drives the route, the checks of parameters and body, the JSON of the response, and the OpenAPI document."""
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.responses import Response
 
 from grace_kp.errors import GraceError, InvalidTrace, brief
 from grace_kp.trace import refuse_what_json_cannot_hold
+from grace_kp.web._errors import Problem, problem_of
 from grace_kp.web._parameter import read_all
 from grace_kp.web._person import Right
-from grace_kp.web._problem import Problem, problem_of
 from grace_kp.web._route import route
 from grace_kp.web._site import body_of, person_of, site_of
-from grace_kp.web.api._json import json_response, json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pydantic import BaseModel
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from grace_kp.web._parameter import Parameter
     from grace_kp.web._person import Person
     from grace_kp.web._route import PageRoute
     from grace_kp.web._site import Site
+
+
+NOT_WRITABLE = "cannot be written as JSON"
+"""Stands for a value that is nested too deeply, or an integer with too many digits."""
+_MAX_DEPTH = 300
+_MAX_BITS = 14_000
+
+
+def json_text(value: object) -> str:
+    """Return a value as JSON text that UTF-8 can hold."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return json_text(_writable(value, 0))
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON holds only as an escape
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text
+
+
+def json_response(text: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return JSON text as a response that no browser takes for anything else."""
+    return Response(
+        text,
+        status,
+        media_type="application/json",
+        headers={"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", **(headers or {})},
+    )
+
+
+def _writable(value: Any, depth: int) -> Any:
+    if depth > _MAX_DEPTH:
+        return NOT_WRITABLE
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        return NOT_WRITABLE
+    if isinstance(value, dict):
+        return {name: _writable(item, depth + 1) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_writable(item, depth + 1) for item in value]
+    return value
+
+
+class Body(BaseModel):
+    """A JSON object."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,3 +213,26 @@ def _problems_in(error: ValidationError, model: type[BaseModel]) -> dict[str, st
             text = f"cannot be used: {text}, not {brief(found['input'])}"
         problems.setdefault(name, text)
     return problems
+
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+
+
+def unallowed(address: str, operations: Sequence[Operation]) -> PageRoute:
+    """Return the route of an address for the methods that none of its operations has.
+
+    Args:
+        address: the path.
+        operations: its operations. The gatekeeper checks the right of the first one.
+    """
+    own = {operation.method for operation in operations}
+    allowed = [method for method in METHODS if method in own or (method == "HEAD" and "GET" in own)]
+
+    def refuse(request: Request) -> Response:
+        problem = Problem(
+            "method_not_allowed", f"this address has no method {request.method}, only {', '.join(allowed)}"
+        )
+        return json_response(json_text(problem.document), problem.status, {"Allow": ", ".join(allowed)})
+
+    others = [method for method in METHODS if method not in allowed]
+    return route(address, refuse, operations[0].right, methods=others)

@@ -1,27 +1,48 @@
-"""Operations on runs: the list, one run as it is stored, and its labels."""
+"""Operations on runs: the list, one run as it is stored, its labels, and the figures of a period."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
+from pydantic import Field, StrictBool
+
+from grace_kp.approvals import ApprovalState, RowQuery
 from grace_kp.errors import GraceError
 from grace_kp.runtime import program_problem, with_outcomes
 from grace_kp.store import CatalogQuery, RunPage
 from grace_kp.trace import ReasoningTrace
-from grace_kp.web._parameter import Kind, Parameter
+from grace_kp.web._errors import Problem
+from grace_kp.web._parameter import CONDITIONS, Kind, Parameter
 from grace_kp.web._person import Right
-from grace_kp.web._problem import Problem
-from grace_kp.web._run_query import CONDITIONS
-from grace_kp.web.api._bodies import Label
-from grace_kp.web.api._operation import Operation, Text
-from grace_kp.web.api._schemas import Feedback
+from grace_kp.web.api._document import Feedback, Figures
+from grace_kp.web.api._operation import Body, Operation, Text
+from grace_kp.web.figures._page import LONGEST, PARAMETERS, USUAL, asked_for
+from grace_kp.web.figures._sums import decisions_of, spending
 
 if TYPE_CHECKING:
+    from grace_kp.web._site import Site
     from grace_kp.web.api._operation import Call
 
 ID = "kp:trace:0b9f1c1e-1d1f-4f57-9c6c-2f3f6f0a7c11"
 FARTHEST = 2**62
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Label(Body):
+    """Whether a run was right."""
+
+    correct: StrictBool | Share
+    """True for right, false for wrong, or a number from 0 (wrong) to 1 (right)."""
+    source: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,39}$")] = "user"
+    """Where the label comes from: `user`, `test`, `audit`, `outcome`, or a name of your own. Some are reserved for people."""
+    note: Annotated[str, Field(max_length=2_000)] | None = None
+    """A remark. Recognised secrets are removed."""
+    probability: Annotated[float, Field(gt=0, le=1)] | None = None
+    """For an audit: the probability with which the run was chosen to be labelled."""
 
 
 def _found(call: Call) -> ReasoningTrace:
@@ -65,6 +86,46 @@ def add_feedback(call: Call) -> dict[str, Any]:
             raise
         raise Problem("invalid", str(error)) from None
     return list_feedback(call)
+
+
+PATIENCE = 2.0
+"""Seconds that a program waits for figures that nobody has asked for before."""
+
+
+def get_figures(call: Call) -> dict[str, Any]:
+    """Return the figures of a period."""
+    site = call.site
+    today = datetime.fromtimestamp(site.clock(), UTC).date()
+    asked = asked_for(call.request.query_params, today, lambda: today)
+    if asked.problems:
+        text = " and ".join(f"{name} {problem}" for name, problem in asked.problems.items())
+        raise Problem("invalid", text, fields=asked.problems)
+    since, until = asked.period.since.isoformat(), asked.period.until.isoformat()
+    runs = site.catalog.figures(since, until, agent=asked.agent)
+    spent = spending(runs.models, site.grace.settings.prices)
+    return {
+        "since": since,
+        "until": until,
+        "agent": asked.agent,
+        "runs": asdict(runs),
+        "approvals": _approval_figures(site, asked.period.seconds),
+        "spending": [{**asdict(each), "money": each.money} for each in spent],
+        "thresholds": site.grace.thresholds.to_dict(),
+    }
+
+
+def _approval_figures(site: Site, span: tuple[float, float]) -> dict[str, Any]:
+    """Return the figures of approvals, which all readers share; those that wait are counted now.
+
+    Raises:
+        Problem: they take too long, or cannot be computed.
+    """
+    found = decisions_of(site, span, patience=PATIENCE)
+    if found is None or found.value is None:
+        reason = "" if found is None else found.problem
+        raise Problem("unavailable", reason or "the figures of this period are being computed; ask again in a moment")
+    pending = site.tables.count(RowQuery(states=(ApprovalState.PENDING.value,)))
+    return {**asdict(found.value), "pending": pending}
 
 
 OPERATIONS = (
@@ -128,5 +189,16 @@ OPERATIONS = (
         problems=("unknown_run",),
         id_example=ID,
     ),
+    Operation(
+        name="getFigures",
+        path="/api/v1/figures",
+        right=Right.SEE,
+        summary="Get the figures of a period",
+        description=f"Days are in UTC, and both are included; at most {LONGEST:,} days up to today. Without `since`, {USUAL} days. "
+        "Decisions on approvals are counted once a minute at most.",
+        answer=get_figures,
+        result=Figures,
+        parameters=tuple(parameter for parameter in PARAMETERS if parameter.name != "days"),
+    ),
 )
-"""The operations on runs."""
+"""The operations on runs and figures."""

@@ -1,4 +1,4 @@
-"""The table of all operations: routes, checks and the description are made from it."""
+"""The table of all operations, with the health check and the description itself. The routes are made from it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,23 @@ from pydantic import RootModel
 
 from grace_kp.web._person import Right
 from grace_kp.web._site import root_of
-from grace_kp.web.api import _approvals, _figures, _health, _runs
-from grace_kp.web.api._document import document
-from grace_kp.web.api._operation import Operation
+from grace_kp.web.api import _approvals, _runs
+from grace_kp.web.api._document import Health, document
+from grace_kp.web.api._operation import Operation, unallowed
 
 if TYPE_CHECKING:
+    from grace_kp.web._route import PageRoute
     from grace_kp.web.api._operation import Call
+
+
+NOBODY = "kp:trace:00000000-0000-0000-0000-000000000000"
+"""An id that no run has: looking for it reads one page of an index."""
+
+
+def get_health(call: Call) -> dict[str, Any]:
+    """Return that all is well, after reading the store."""
+    call.site.grace.store.get(NOBODY)
+    return {"status": "ok"}
 
 
 class OpenApi(RootModel[dict[str, Any]]):
@@ -27,10 +38,16 @@ def get_description(call: Call) -> dict[str, Any]:
 
 
 OPERATIONS = (
-    *_health.OPERATIONS,
+    Operation(
+        name="getHealth",
+        path="/healthz",
+        right=Right.ANYBODY,
+        summary="Check that the store can be read",
+        answer=get_health,
+        result=Health,
+    ),
     *_runs.OPERATIONS,
     *_approvals.OPERATIONS,
-    *_figures.OPERATIONS,
     Operation(
         name="getDescription",
         path="/api/openapi.json",
@@ -41,3 +58,14 @@ OPERATIONS = (
     ),
 )
 """The operations of the API."""
+
+
+def routes() -> list[PageRoute]:
+    """Return the routes of this part: those of each address together, and whole addresses before those with an id."""
+    addresses = sorted(dict.fromkeys(operation.path for operation in OPERATIONS), key=lambda path: "{id}" in path)
+    found: list[PageRoute] = []
+    for address in addresses:
+        operations = [operation for operation in OPERATIONS if operation.path == address]
+        found += [operation.route() for operation in operations]
+        found.append(unallowed(address, operations))
+    return found

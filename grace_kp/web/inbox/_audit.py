@@ -13,11 +13,10 @@ from starlette.responses import RedirectResponse, StreamingResponse
 
 from grace_kp.approvals import checkpoint, export, parse_checkpoints, verdict_text, verify
 from grace_kp.errors import ApprovalError, StoreError
-from grace_kp.web._problem import explained
+from grace_kp.web._errors import explained
 from grace_kp.web._site import form_of, root_of, site_of
 from grace_kp.web.inbox._lists import counts, texts_of
-from grace_kp.web.inbox._request import entry_shown
-from grace_kp.web.inbox._verbs import sentence_of, value_of
+from grace_kp.web.inbox._request import entry_shown, sentence_of, value_of
 from grace_kp.web.inbox._words import WORDS
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.approvals import KEY_FIELD, NOT_COVERED, SEALED_REMARK, canonical, decode, encode, fitted_edit, json_text
 from grace_kp.errors import brief
 from grace_kp.pages import printable
-from grace_kp.web.inbox._value import coded, decoded
+from grace_kp.web.inbox._words import coded, decoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -155,8 +155,10 @@ def _field(approval: Approval, number: int, name: str) -> Field:
         words = "a whole number" if base["type"] == "integer" else "a number"
         return new_field(kind="number", text=text, is_nullable=is_nullable, hint=_hint(words, is_nullable))
     is_text = not encoding and (base.get("type") == "string" or not base)
-    if is_text and (isinstance(now, str) or (is_null and base)):
-        return new_field(kind="text", text=coded(now or ""), is_null=is_null, is_nullable=is_nullable)
+    # A text with half a surrogate pair is encoded by a tag, because JSON cannot hold it.
+    text_now: Any = decode({name: now})[name] if tag == "$text" else now
+    if is_text and (isinstance(text_now, str) or (is_null and base)):
+        return new_field(kind="text", text=coded(text_now or ""), is_null=is_null, is_nullable=is_nullable)
     return new_field(kind="json", text=json_text(_with_numbers(now), indent=2), hint="JSON")
 
 

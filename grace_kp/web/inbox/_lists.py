@@ -1,28 +1,99 @@
-"""The lists of the inbox: what waits for a decision, what needs attention afterwards, and what has ended. Filters live in the address."""
+"""The lists of the inbox: pending requests, those that need attention, and ended ones, with filters in the address; and decisions on several at once.
+
+A search reads requests one by one, so it looks at a bounded number of them, says so, and can be continued from there.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from starlette.exceptions import HTTPException
+
 from grace_kp.approvals import RowQuery
+from grace_kp.errors import ApprovalError, ChangedSinceShown, UnknownApproval
+from grace_kp.gating import changed_arguments, unshown_arguments
 from grace_kp.levels import InterventionLevel
 from grace_kp.pages import APPROVAL_STATES
-from grace_kp.web._example import asking_lines
 from grace_kp.web._person import Right
-from grace_kp.web._site import person_of, site_of
-from grace_kp.web.inbox._search import Found, find
-from grace_kp.web.inbox._words import WORDS
+from grace_kp.web._site import asking_lines, form_of, person_of, site_of
+from grace_kp.web._verbs import perform_several
+from grace_kp.web.inbox._request import lines, sentence_of, value_of
+from grace_kp.web.inbox._words import MAX_CHARACTERS, WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
 
     from grace_kp.approvals import Approval
     from grace_kp.web._site import Site
+
+
+MOST_SEARCHED = 1_000
+"""Requests that one search looks at."""
+READ_AT_ONCE = 200
+"""Requests that are read together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A page of requests."""
+
+    approvals: Sequence[Approval]
+    older: int | None = None
+    """Offset at which the next page begins; None at the end of the list."""
+    is_cut: bool = False
+    """Whether the search has ended for its bound, so that the next page may hold more."""
+
+
+def find(read: Callable[[int, int], list[Approval]], text: str, *, offset: int, limit: int) -> Found:
+    """Return the requests of a list that contain a text.
+
+    Args:
+        read: returns a part of the list, by limit and offset.
+        text: a text, whatever its case; empty for all requests.
+        offset: requests of the list that are left out.
+        limit: requests of a page.
+    """
+    if not text:
+        found = read(limit + 1, offset)
+        return Found(approvals=found[:limit], older=offset + limit if len(found) > limit else None)
+    wanted = text.casefold()
+    matching: list[Approval] = []
+    end = offset + MOST_SEARCHED
+    while offset < end:
+        part = read(min(READ_AT_ONCE, end - offset), offset)
+        for place, approval in enumerate(part):
+            if len(matching) == limit:
+                return Found(approvals=matching, older=offset + place)
+            if contains(approval, wanted):
+                matching.append(approval)
+        offset += len(part)
+        if len(part) < READ_AT_ONCE:
+            return Found(approvals=matching)
+    return Found(approvals=matching, older=offset, is_cut=True)
+
+
+def contains(approval: Approval, wanted: str) -> bool:
+    """Return whether a request contains a case-folded text. Sealed arguments are compared as they are kept, so that no search reveals them."""
+    texts = [approval.id, approval.action, approval.key, approval.objective, approval.user, approval.reason]
+    texts += [vote.note for vote in approval.votes]
+    texts += [part.note for part in (approval.decision, approval.outcome) if part is not None]
+    if any(wanted in text.casefold() for text in texts if text):
+        return True
+    # As JSON, in which a quote or a line break of an argument has another form.
+    return _json(wanted)[1:-1] in _json(approval.encoded).casefold()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
 
 PAGE = 50
 """Requests on a page."""
@@ -180,3 +251,111 @@ def since_of(text: str) -> tuple[float | None, str]:
     except (ValueError, OverflowError):
         return None, f"“{text[:40]}” is no date such as 2026-01-31."
     return (at, "") if math.isfinite(at) else (None, f"“{text[:40]}” is no date that can be used.")
+
+
+MOST_SELECTED = 200
+"""Requests that can be decided at once."""
+_UNSHOWN = "Its arguments cannot be shown in full. It can only be approved on its own page."
+VERBS = MappingProxyType(
+    {
+        "approve": "approved",
+        "reject": "rejected",
+        "respond": "answered",
+        "skip": "skipped",
+        "retry": "sent back",
+        "withdraw": "withdrew",
+    }
+)
+"""Verbs for several requests, with what the person has done then."""
+
+
+def decide_several(request: Request) -> Response:
+    """Show the requests that were selected; with a verb, apply it to those that were shown."""
+    form = form_of(request)
+    ids = list(dict.fromkeys(form.get("id", [])))
+    if len(ids) > MOST_SELECTED:
+        raise HTTPException(
+            422, f"At most {MOST_SELECTED} requests can be decided at once, and {len(ids):,} are selected."
+        )
+    verb = value_of(form, "verb")
+    if not verb:
+        return _selected(request, ids)
+    if verb not in VERBS:
+        raise HTTPException(422, f"The verb must be one of {', '.join(VERBS)}.")
+    digests = {each: value_of(form, f"digest-{each}") for each in ids}
+    if not all(digests.values()):
+        raise HTTPException(400, "The form lacks the digest of a request. Select the requests again.")
+    return _decided(request, ids, verb, digests)
+
+
+def _selected(request: Request, ids: list[str], *, problem: str = "", note: str = "", status: int = 200) -> Response:
+    site, person = site_of(request), person_of(request)
+    actor = person.actor
+    groups: dict[str, list[tuple[Approval, str]]] = {"ready": [], "denied": [], "alone": [], "ended": []}
+    for each in ids:
+        try:
+            approval = site.desk.get(each, viewer=actor)
+        except UnknownApproval:
+            continue
+        reason = site.desk.reason_against(approval.id, actor)
+        if approval.state != "pending":
+            groups["ended"].append((approval, ""))
+        elif reason:
+            groups["denied"].append((approval, reason))
+        elif unshown_arguments(approval, MAX_CHARACTERS) or approval.deleted:
+            groups["alone"].append((approval, "its arguments cannot be shown in full"))
+        else:
+            groups["ready"].append((approval, ""))
+    return site.page(
+        request,
+        "inbox/several.html",
+        status=status,
+        words=WORDS,
+        changed={approval.id: changed_arguments(approval) for approval, _ in groups["ready"]},
+        may_decide=person.may(Right.DECIDE),
+        problem=problem,
+        note=note,
+        **groups,
+    )
+
+
+def _decided(request: Request, ids: list[str], verb: str, digests: dict[str, str]) -> Response:
+    site, note = site_of(request), lines(value_of(form_of(request), "note"))
+    if verb == "respond" and not note:
+        problem = "An answer needs words for the agent. Nothing was decided."
+        return _selected(request, ids, problem=problem, status=422)
+    unseen = [each for each in ids if verb == "approve" and _is_unshown(site, each)]
+    shown = {each: digests[each] for each in ids if each not in unseen}
+    outcomes = perform_several(request, verb, shown, words=note)
+    results = []
+    for each in ids:
+        try:
+            approval = site.desk.get(each)
+        except UnknownApproval:
+            approval = None
+        results.append((each, approval, _UNSHOWN if each in unseen else _problem(outcomes[each])))
+    failed = sum(bool(problem) for _, _, problem in results)
+    return site.page(
+        request,
+        "inbox/decided.html",
+        status=409 if failed == len(results) and results else 200,
+        words=WORDS,
+        done=VERBS[verb],
+        results=results,
+        failed=failed,
+    )
+
+
+def _is_unshown(site: Site, approval_id: str) -> bool:
+    """Return whether a request must be approved on its own page, because its arguments cannot be shown in full."""
+    try:
+        approval = site.desk.get(approval_id)
+    except UnknownApproval:
+        return False
+    return approval.state == "pending" and bool(unshown_arguments(approval, MAX_CHARACTERS))
+
+
+def _problem(outcome: Approval | ApprovalError) -> str:
+    if isinstance(outcome, ChangedSinceShown):
+        return "Somebody has changed the arguments since they were shown. It was not decided."
+    return sentence_of(outcome) if isinstance(outcome, ApprovalError) else ""

@@ -13,8 +13,7 @@ from grace_kp.web._person import Right
 from grace_kp.web._site import form_of, person_of, root_of, site_of
 from grace_kp.web.inbox._field import fields_of, parsed_json
 from grace_kp.web.inbox._lists import counts
-from grace_kp.web.inbox._request import approval_for
-from grace_kp.web.inbox._verbs import lines, sentence_of, value_of
+from grace_kp.web.inbox._request import approval_for, lines, sentence_of, value_of
 from grace_kp.web.inbox._words import WORDS
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from grace_kp.web._person import Right
 from grace_kp.web._route import route
 from grace_kp.web.runs._compare import compare_page
-from grace_kp.web.runs._label import label_run
 from grace_kp.web.runs._list import run_list
-from grace_kp.web.runs._run import run_json, run_page
+from grace_kp.web.runs._run import label_run, run_json, run_page
 
 if TYPE_CHECKING:
     from grace_kp.web._route import PageRoute

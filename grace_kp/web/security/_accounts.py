@@ -1,4 +1,4 @@
-"""Accounts: people and programs that may log in, with a role and the hash of a token, in the tables of approvals.
+"""Accounts: people and programs that may log in, with a role and the hash of a token, in the tables of approvals; and how secrets are made and compared.
 
 Each change is an entry of the audit trail, written in the same transaction. Whoever can write the store can add an account, but not without an
 entry that `grace-kp approvals verify` compares with it.
@@ -6,7 +6,10 @@ entry that `grace-kp approvals verify` compares with it.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
+import secrets
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,12 +19,46 @@ from grace_kp.errors import GraceError, StoreError
 from grace_kp.pages import printable
 from grace_kp.trace import redact_text
 from grace_kp.web._person import Person, Role
-from grace_kp.web.security._token import hash_of, is_same, new_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from grace_kp.approvals import Actor, Tables, Writes
+
+
+PREFIX = "gkp_"
+"""Begins every token of a person, so that people and scanners recognise one."""
+SECRET_BYTES = 32
+
+
+def new_token() -> str:
+    """Return a new token of a person: the prefix and 256 random bits in base64url."""
+    return PREFIX + new_secret()
+
+
+def new_secret() -> str:
+    """Return 256 random bits in base64url, for sessions and one-time codes."""
+    return secrets.token_urlsafe(SECRET_BYTES)
+
+
+def hash_of(secret: str) -> str:
+    """Return the SHA-256 of a secret in hexadecimal digits. Secrets have 256 random bits, so that no salt and no slow hash is needed."""
+    return hashlib.sha256(_bytes(secret)).hexdigest()
+
+
+def csrf_of(secret: str, name: str = "") -> str:
+    """Return what forms of a session carry: it can be computed from the session's secret, and tells nothing about it."""
+    return hmac.new(_bytes(secret), b"grace_kp csrf\0" + _bytes(name), hashlib.sha256).hexdigest()
+
+
+def is_same(text: str, other: str) -> bool:
+    """Return whether two texts are equal, in a time that does not depend on where they differ."""
+    return hmac.compare_digest(_bytes(text), _bytes(other))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
+
 
 SEEN = "account_seen"
 """Kind of the documents that hold when a token was last used. They are no part of the audit trail."""

@@ -2,14 +2,16 @@
 
 In this order: the Host header, where the request comes from, the route and the right it states, who sends it, whether this person has the right,
 and for writes the origin, the kind and size of the body, and the token of the form. Handlers find the person, the form and the body in the
-request (`_site`). Every response leaves with the headers of `_headers`.
+request (`_site`). Every response leaves with `HEADERS`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-from urllib.parse import quote
+import json
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import parse_qs, quote
 
+import anyio
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -18,22 +20,150 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Match
 
 from grace_kp.pages import printable
+from grace_kp.trace import object_without_duplicates
 from grace_kp.web._errors import answer, unexpected
 from grace_kp.web._person import Right
 from grace_kp.web._route import PageRoute
 from grace_kp.web._site import path_of, root_of
-from grace_kp.web.security._attempts import SENT_TO_LOGIN
-from grace_kp.web.security._body import BODY_BYTES, FORM, JSON, LOGIN_BYTES, again, parse_form, parse_json, read_body
-from grace_kp.web.security._headers import protected
-from grace_kp.web.security._token import is_same
+from grace_kp.web.security._accounts import is_same
+from grace_kp.web.security._refusals import SENT_TO_LOGIN
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from grace_kp.web.security._addresses import Addresses
-    from grace_kp.web.security._attempts import Attempts
-    from grace_kp.web.security._refusals import Refusals
+    from grace_kp.web.security._refusals import Attempts, Refusals
     from grace_kp.web.security._visitor import Entrance, Visitor
+
+
+BODY_BYTES = 1 << 20
+"""Largest body of a request by somebody who is known."""
+LOGIN_BYTES = 1 << 14
+"""Largest body of a request that needs no login."""
+READ_SECONDS = 15.0
+"""A body must have arrived after this time."""
+FIELDS = 5_000
+"""Fields of a form at most."""
+FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
+
+
+async def read_body(receive: Receive, limit: int, seconds: float = READ_SECONDS) -> bytes:
+    """Return a body.
+
+    Args:
+        receive: the channel of the request.
+        limit: size at most, in bytes, whatever length the request states.
+        seconds: time at most.
+
+    Raises:
+        HTTPException: 413 for a larger one, 408 for a slower one, 400 if the client has gone.
+    """
+    chunks, size = [], 0
+    with anyio.move_on_after(seconds):
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise HTTPException(400, "The request ended before its body.")
+            chunk = message.get("body", b"")
+            size += len(chunk)
+            if size > limit:
+                raise HTTPException(413, f"The request is larger than {limit:,} bytes.")
+            chunks.append(chunk)
+            if not message.get("more_body", False):
+                return b"".join(chunks)
+    raise HTTPException(408, f"The request did not arrive within {seconds:g} seconds.")
+
+
+def again(body: bytes, receive: Receive) -> Receive:
+    """Return a channel that delivers a body that was read before, and then what the first channel delivers."""
+    delivered = False
+
+    async def receive_again() -> Message:
+        nonlocal delivered
+        if not delivered:
+            delivered = True
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await receive()
+
+    return receive_again
+
+
+def parse_form(body: bytes) -> dict[str, list[str]]:
+    """Return the fields of a form.
+
+    Raises:
+        HTTPException: 400 if it is not UTF-8, or has too many fields.
+    """
+    try:
+        return parse_qs(
+            body.decode("ascii"), keep_blank_values=True, encoding="utf-8", errors="strict", max_num_fields=FIELDS
+        )
+    except ValueError:
+        raise HTTPException(
+            400, f"The form cannot be read: it must be UTF-8 and have at most {FIELDS:,} fields."
+        ) from None
+
+
+def parse_json(body: bytes) -> Any:
+    """Return JSON; None without a body.
+
+    Raises:
+        HTTPException: 400 if it is no JSON, or has a name twice, which readers understand differently.
+    """
+    if not body:
+        return None
+    try:
+        return json.loads(body.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=object_without_duplicates)
+    except (ValueError, RecursionError):
+        raise HTTPException(400, "The body is not JSON in UTF-8, in which each name stands once.") from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+HEADERS = {
+    b"content-security-policy": POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"permissions-policy": b"camera=(), microphone=(), geolocation=(), payment=(), usb=(), browsing-topics=()",
+}
+
+
+def protected(message: Message, *, may_keep: bool) -> Message:
+    """Return the start of a response with these headers, whatever its handler has set.
+
+    Args:
+        message: the start of a response.
+        may_keep: whether its handler decides about caches, as for the style sheet.
+
+    Raises:
+        ValueError: a header holds a line break.
+    """
+    headers = [(name.lower(), value) for name, value in message.get("headers", ()) if name.lower() not in HEADERS]
+    if any(b"\r" in part or b"\n" in part or b"\0" in part for header in headers for part in header):
+        raise ValueError("a header of a response holds a line break")
+    if not may_keep or all(name != b"cache-control" for name, _ in headers):
+        headers = [(name, value) for name, value in headers if name != b"cache-control"]
+        headers.append((b"cache-control", b"no-store"))
+    return {**message, "headers": [*headers, *HEADERS.items()]}
+
 
 READS = frozenset({"GET", "HEAD"})
 HEADER_BYTES = 32_768

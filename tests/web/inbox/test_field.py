@@ -168,7 +168,7 @@ def test_json_reads_back_as_it_was(value):
 @settings(max_examples=100, deadline=None)
 def test_a_text_takes_any_characters(before, after):
     """Hidden ones by their codes; carriage returns among them."""
-    from grace_kp.web.inbox._value import coded
+    from grace_kp.web.inbox._words import coded
 
     approval, field = field_of(before)
     assert after == change(approval, field, sent(coded(after)))
