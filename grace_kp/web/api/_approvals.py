@@ -12,7 +12,7 @@ from pydantic import Field
 from grace_kp.approvals import Approval, export
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, EditRefused, UnknownApproval
 from grace_kp.web._errors import Problem, problem_of
-from grace_kp.web._parameter import Kind, Parameter
+from grace_kp.web._parameter import UNSTATED, WHOLE, Flag, Parameters, Text, Time
 from grace_kp.web._person import Right
 from grace_kp.web._verbs import perform, perform_several
 from grace_kp.web.api._document import LEFT_OUT, ApprovalList, Entries, Outcomes, StandingList
@@ -120,6 +120,41 @@ class Several(Body):
     approvals: Annotated[list[Shown], Field(min_length=1, max_length=200)]
     note: Words = ""
     """The note, the reason, or the words to the agent."""
+
+
+class ListParameters(Parameters):
+    """Conditions on approvals, and the place of the page."""
+
+    state: Literal["pending", "past"] = "pending"
+    """Those that wait for a decision, or the others."""
+    action: Text = Field(UNSTATED, examples=["refund"])
+    """Name of the action, or a glob such as `refund.*`."""
+    group: Text = UNSTATED
+    """Only those that members of this group may decide."""
+    by: Text = UNSTATED
+    """Only what this person decided, voted for or closed."""
+    since: Time = Field(UNSTATED, examples=["7d"])
+    """Only what changed at or after this time."""
+    limit: Annotated[int, Field(ge=1, le=200), WHOLE] = 50
+    """Approvals of the page."""
+    offset: Annotated[int, Field(ge=0, le=100_000), WHOLE] = 0
+    """Leave out this many first."""
+
+
+class EntryParameters(Parameters):
+    """The place of a page of the audit trail."""
+
+    limit: Annotated[int, Field(ge=1, le=1_000), WHOLE] = 100
+    """Entries of the page."""
+    after: Annotated[int, Field(ge=0, le=2**53), WHOLE] = 0
+    """Number of the entry to go on after."""
+
+
+class StandingParameters(Parameters):
+    """Which standing approvals to list."""
+
+    ended: Flag = False
+    """Also those that do not hold any more."""
 
 
 def list_approvals(call: Call) -> dict[str, Any]:
@@ -247,10 +282,6 @@ def _verb(
 
 
 _CHANGED = "changed_since_shown"
-_PAGE = (
-    Parameter(name="limit", meaning="Approvals of the page.", kind=Kind.WHOLE, minimum=1, maximum=200, default=50),
-    Parameter(name="offset", meaning="Leave out this many first.", kind=Kind.WHOLE, maximum=100_000, default=0),
-)
 OPERATIONS = (
     Operation(
         name="listApprovals",
@@ -261,19 +292,7 @@ OPERATIONS = (
         "`since` the past ones.",
         answer=list_approvals,
         result=ApprovalList,
-        parameters=(
-            Parameter(
-                name="state",
-                meaning="Those that wait for a decision, or the others.",
-                choices=("pending", "past"),
-                default="pending",
-            ),
-            Parameter(name="action", meaning="Name of the action, or a glob such as `refund.*`.", example="refund"),
-            Parameter(name="group", meaning="Only those that members of this group may decide."),
-            Parameter(name="by", meaning="Only what this person decided, voted for or closed."),
-            Parameter(name="since", meaning="Only what changed at or after this time.", kind=Kind.TIME, example="7d"),
-            *_PAGE,
-        ),
+        parameters=ListParameters,
     ),
     Operation(
         name="getApproval",
@@ -294,10 +313,7 @@ OPERATIONS = (
         description="Entries hold no arguments and no notes, only commitments to them.",
         answer=list_entries,
         result=Entries,
-        parameters=(
-            Parameter(name="limit", meaning="Entries of the page.", kind=Kind.WHOLE, minimum=1, maximum=1_000, default=100),
-            Parameter(name="after", meaning="Number of the entry to go on after.", kind=Kind.WHOLE, maximum=2**53, default=0),
-        ),
+        parameters=EntryParameters,
         problems=("unknown_approval",),
         id_example=ID,
     ),
@@ -330,9 +346,7 @@ OPERATIONS = (
         summary="List standing approvals",
         answer=list_standing,
         result=StandingList,
-        parameters=(
-            Parameter(name="ended", meaning="Also those that do not hold any more.", kind=Kind.FLAG, default=False),
-        ),
+        parameters=StandingParameters,
     ),
 )  # fmt: skip
 """The operations on approvals."""

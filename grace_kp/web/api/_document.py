@@ -26,7 +26,6 @@ from grace_kp.approvals import (
 )
 from grace_kp.store import Group, RunFigures, RunPage, RunRow
 from grace_kp.web._errors import CODES
-from grace_kp.web._parameter import Parameter
 from grace_kp.web._person import RIGHTS, Right
 
 if TYPE_CHECKING:
@@ -229,8 +228,13 @@ def _field_texts(kind: type) -> dict[str, str]:
     return texts
 
 
-ID = Parameter(name="id", meaning="The id, whole.", required=True)
-"""The parameter in addresses."""
+_ID = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "description": "The id, whole.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+}
 INTRODUCTION = """\
 Runs of agents, their labels, approvals and figures as JSON. Texts of people and agents stand in it as they are: whoever displays them escapes
 them and makes control characters visible. Unknown parameters and fields are refused by name."""
@@ -283,9 +287,9 @@ def _described(operation: Operation) -> dict[str, Any]:
         "description": " ".join(filter(None, [operation.description, who])),
         "responses": _responses(operation),
     }
-    parameters = [_parameter(each, "query") for each in operation.parameters]
+    parameters = _parameters(operation)
     if "{id}" in operation.path:
-        parameters = [{**_parameter(ID, "path"), "example": operation.id_example}, *parameters]
+        parameters = [{**_ID, "example": operation.id_example}, *parameters]
     if parameters:
         described["parameters"] = parameters
     if operation.body is not None:
@@ -296,15 +300,16 @@ def _described(operation: Operation) -> dict[str, Any]:
     return described
 
 
-def _parameter(parameter: Parameter, place: str) -> dict[str, Any]:
-    described = {
-        "name": parameter.name,
-        "in": place,
-        "required": parameter.required,
-        "description": parameter.meaning,
-        "schema": parameter.schema,
-    }
-    return described if parameter.example is None else {**described, "example": parameter.example}
+def _parameters(operation: Operation) -> list[dict[str, Any]]:
+    described = []
+    for name, schema in operation.parameters.model_json_schema(schema_generator=_Generator)["properties"].items():
+        parameter = {"name": name, "in": "query", "required": False, "description": schema.pop("description")}
+        if examples := schema.pop("examples", ()):
+            parameter["example"] = examples[0]
+        if schema["default"] is None:
+            del schema["default"]
+        described.append({**parameter, "schema": schema})
+    return described
 
 
 def _responses(operation: Operation) -> dict[str, Any]:

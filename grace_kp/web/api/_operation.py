@@ -14,7 +14,7 @@ from starlette.responses import Response
 from grace_kp.errors import GraceError, InvalidTrace, brief
 from grace_kp.trace import refuse_what_json_cannot_hold
 from grace_kp.web._errors import Problem, problem_of
-from grace_kp.web._parameter import read_all
+from grace_kp.web._parameter import Parameters
 from grace_kp.web._person import Right
 from grace_kp.web._route import route
 from grace_kp.web._site import body_of, person_of, site_of
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from grace_kp.web._parameter import Parameter
     from grace_kp.web._person import Person
     from grace_kp.web._route import PageRoute
     from grace_kp.web._site import Site
@@ -129,7 +128,7 @@ class Operation:
     """Type of the result."""
     method: str = "GET"
     status: int = 200
-    parameters: tuple[Parameter, ...] = ()
+    parameters: type[Parameters] = Parameters
     body: type[BaseModel] | None = None
     problems: tuple[str, ...] = ()
     """Codes of the problems that are its own, beside those that every operation has."""
@@ -169,12 +168,7 @@ class Operation:
         return json_response(result.text if isinstance(result, Text) else json_text(result), self.status)
 
     def _values(self, request: Request) -> dict[str, Any]:
-        items = request.query_params.multi_items()
-        values, problems = read_all(self.parameters, items)
-        known = [parameter.name for parameter in self.parameters]
-        for name, _ in items:
-            if name not in known:
-                problems[name] = f"is no parameter; known are {', '.join(known) or 'none'}"
+        values, problems = self.parameters.read(request.query_params.multi_items())
         if problems:
             raise _invalid("parameter", problems)
         return values

@@ -14,11 +14,11 @@ from grace_kp.runtime import program_problem, with_outcomes
 from grace_kp.store import CatalogQuery, RunPage
 from grace_kp.trace import ReasoningTrace
 from grace_kp.web._errors import Problem
-from grace_kp.web._parameter import CONDITIONS, Kind, Parameter
+from grace_kp.web._parameter import UNSTATED, WHOLE, RunConditions
 from grace_kp.web._person import Right
 from grace_kp.web.api._document import Feedback, Figures
 from grace_kp.web.api._operation import Body, Operation, Text
-from grace_kp.web.figures._page import LONGEST, PARAMETERS, USUAL, asked_for
+from grace_kp.web.figures._page import LONGEST, USUAL, FigureParameters, asked_for
 from grace_kp.web.figures._sums import decisions_of, spending
 
 if TYPE_CHECKING:
@@ -45,6 +45,17 @@ class Label(Body):
     """For an audit: the probability with which the run was chosen to be labelled."""
 
 
+class RunListParameters(RunConditions):
+    """Conditions on runs, and the place of the page."""
+
+    limit: Annotated[int, Field(ge=1, le=200), WHOLE] = 50
+    """Rows of the page."""
+    before: Annotated[int, Field(ge=0, le=FARTHEST), WHOLE] = UNSTATED
+    """Only runs older than this position."""
+    after: Annotated[int, Field(ge=0, le=FARTHEST), WHOLE] = UNSTATED
+    """Only runs newer than this position: those nearest to it."""
+
+
 def _found(call: Call) -> ReasoningTrace:
     trace = call.site.grace.store.get(call.id)
     if trace is None:
@@ -54,8 +65,7 @@ def _found(call: Call) -> ReasoningTrace:
 
 def list_runs(call: Call) -> dict[str, Any]:
     """Return a page of runs."""
-    names = [parameter.name for parameter in CONDITIONS]
-    query = CatalogQuery(**{name: value for name, value in call.values.items() if name in names})
+    query = CatalogQuery(**{name: value for name, value in call.values.items() if name in RunConditions.model_fields})
     place = {name: call.values[name] for name in ("before", "after", "limit") if name in call.values}
     return asdict(call.site.catalog.find(query, **place))
 
@@ -138,17 +148,7 @@ OPERATIONS = (
         "far back it got, and `older` goes on from there.",
         answer=list_runs,
         result=RunPage,
-        parameters=(
-            *CONDITIONS,
-            Parameter(name="limit", meaning="Rows of the page.", kind=Kind.WHOLE, minimum=1, maximum=200, default=50),
-            Parameter(name="before", meaning="Only runs older than this position.", kind=Kind.WHOLE, maximum=FARTHEST),
-            Parameter(
-                name="after",
-                meaning="Only runs newer than this position: those nearest to it.",
-                kind=Kind.WHOLE,
-                maximum=FARTHEST,
-            ),
-        ),
+        parameters=RunListParameters,
     ),
     Operation(
         name="getRun",
@@ -198,7 +198,7 @@ OPERATIONS = (
         "Decisions on approvals are counted once a minute at most.",
         answer=get_figures,
         result=Figures,
-        parameters=tuple(parameter for parameter in PARAMETERS if parameter.name != "days"),
+        parameters=FigureParameters,
     ),
 )
 """The operations on runs and figures."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlencode
 
 from markupsafe import Markup
+from pydantic import Field
 
 from grace_kp.approvals import ApprovalState, RowQuery
 from grace_kp.store import CatalogQuery
 from grace_kp.web._kept import Kept
-from grace_kp.web._parameter import Kind, Parameter, read_all
+from grace_kp.web._parameter import UNSTATED, Day, Parameters, Text
 from grace_kp.web._site import recording_lines, root_of, site_of
 from grace_kp.web.figures import _sums as sums
 from grace_kp.web.figures import _trust as trust
@@ -38,12 +39,21 @@ PRESETS = ("7", "30", "90", "365", ALL)
 USUAL = "30"
 LONGEST = 20 * 366
 """Days of a period at most."""
-PARAMETERS = (
-    Parameter(name="agent", meaning="Name of the agent or run.", example="refunds"),
-    Parameter(name="days", meaning="Days up to today, or `all`.", choices=PRESETS),
-    Parameter(name="since", meaning="First day (UTC).", kind=Kind.DAY, example="2026-10-01"),
-    Parameter(name="until", meaning="Last day (UTC).", kind=Kind.DAY, example="2026-10-31"),
-)
+
+
+class FigureParameters(Parameters):
+    """The period and agent of figures."""
+
+    agent: Text = Field(UNSTATED, examples=["refunds"])
+    """Name of the agent or run."""
+    since: Day = Field(UNSTATED, examples=["2026-10-01"])
+    """First day (UTC)."""
+    until: Day = Field(UNSTATED, examples=["2026-10-31"])
+    """Last day (UTC)."""
+
+
+class _PageParameters(FigureParameters):
+    days: Literal["7", "30", "90", "365", "all"] = UNSTATED
 
 
 _FIELDS = {"agent": "Agent", "days": "Days", "since": "First day", "until": "Last day"}
@@ -92,7 +102,9 @@ def asked_for(params: QueryParams, today: date, oldest: Callable[[], date]) -> A
         today: the current day in UTC.
         oldest: returns the day of the oldest run; called for the preset `all` only.
     """
-    values, problems = read_all(PARAMETERS, [(name, value) for name, value in params.multi_items() if value])
+    values, problems = _PageParameters.read(
+        [(name, value) for name, value in params.multi_items() if value and name in _FIELDS]
+    )
     notes = [f"{_FIELDS[name]} {problem}." for name, problem in problems.items()]
     if "since" in values or "until" in values:
         until = date.fromisoformat(values["until"]) if "until" in values else today

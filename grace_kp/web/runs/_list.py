@@ -9,8 +9,9 @@ from urllib.parse import urlencode
 
 from starlette.responses import RedirectResponse
 
+from grace_kp.levels import InterventionLevel
 from grace_kp.pages import spaced
-from grace_kp.web._parameter import CONDITIONS, LEVELS, query_from
+from grace_kp.web._parameter import RunConditions, query_from
 from grace_kp.web._person import Right
 from grace_kp.web._site import person_of, recording_lines, root_of, site_of
 from grace_kp.web.runs._run import run_address
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from grace_kp.store import Catalog, RunRow
 
 
-NAMES = tuple(item.name for item in CONDITIONS)
+NAMES = tuple(RunConditions.model_fields)
 _LABELS = {
     "min_score": "score from", "max_score": "score to", "min_confidence": "confidence from", "max_confidence": "confidence to",
     "tags": "tag", "since": "began since", "until": "began until", "text": "contains", "scorer_passed": "scorer",
@@ -35,7 +36,7 @@ _WORDS = {
     ("feedback", "false"): "not labelled", ("roots", "true"): "outermost runs only", ("roots", "false"): "all runs", ("level", "none"): "no gate",
 }  # fmt: skip
 _CHOICES = {
-    "level": LEVELS,
+    "level": (*InterventionLevel, "none"),
     "scorer_passed": ("true", "false"),
     "feedback": ("true", "false"),
     "roots": ("true",),
@@ -99,10 +100,10 @@ def fields(catalog: Catalog, pairs: Sequence[tuple[str, str]], problems: Mapping
         problems: what is wrong with some of them, by name.
     """
     form = []
-    for item in CONDITIONS:
-        name = item.name
+    for name in NAMES:
+        is_many = RunConditions.is_list(name)
         values = [value for stated_name, value in pairs if stated_name == name]
-        value = values[0] if values and not item.many else ""
+        value = values[0] if values and not is_many else ""
         choices = list(_CHOICES.get(name, ()))
         if name in _FROM_CATALOG:
             choices = catalog.names(_FROM_CATALOG[name])
@@ -113,11 +114,11 @@ def fields(catalog: Catalog, pairs: Sequence[tuple[str, str]], problems: Mapping
         form.append(
             Field(
                 name=name,
-                label="add a tag" if item.many and values else "scorer result" if name == "scorer_passed" else _label(name),
+                label="add a tag" if is_many and values else "scorer result" if name == "scorer_passed" else _label(name),
                 value=value,
                 problem=problem,
-                options=options if item.many or name in _CHOICES or options else (),
-                kept=tuple(values) if item.many else (),
+                options=options if is_many or name in _CHOICES or options else (),
+                kept=tuple(values) if is_many else (),
                 hint=_HINTS.get(name, ""),
                 number=name in _RANGE,
                 first=name in _FIRST,
