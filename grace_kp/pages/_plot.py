@@ -16,7 +16,7 @@ from grace_kp.pages._plot_canvas import (
     LINE,
     Canvas,
     date_ticks,
-    fitted,
+    fit_text,
     nice_ticks,
     plot_figure,
     text_width,
@@ -193,7 +193,7 @@ def named_bars(
         for place, (name, value) in enumerate(values.items()):
             y = 4 + place * _ROW
             end = canvas.x(_from_zero(value) / largest)
-            canvas.text(canvas.left - 8, y + 17, fitted(name, canvas.left - 10), anchor="end")
+            canvas.text(canvas.left - 8, y + 17, fit_text(name, canvas.left - 10), anchor="end")
             canvas.bar("c1", canvas.left, y + 5, end - canvas.left, _ROW - 10, f"{name}: {texts[name]} {unit}")
             canvas.text(end + 6, y + 17, texts[name], kind="tick")
         canvas.line("axis", canvas.left, 4, canvas.left, height - 4)
@@ -308,6 +308,8 @@ class Curve:
     """Weight of each point, from 0; heavier points get a larger marker. Empty for equal weights."""
     notes: Sequence[str] = ()
     """A note on each point for the column `Plane.note` of the table; empty for none."""
+    is_joined: bool = True
+    """Whether a line joins the points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,6 +319,8 @@ class Plane:
     x: str
     y: str
     """Names of the axes."""
+    x_is_whole: bool = False
+    """Whether only whole numbers make sense on the horizontal axis."""
     x_range: Point | None = None
     y_range: Point | None = None
     """Ends of the axes; those of the data where None."""
@@ -371,12 +375,12 @@ class _Axes:
     @classmethod
     def drawn(cls, canvas: Canvas, plane: Plane, x_range: Point, y_range: Point) -> _Axes:
         """Draw the axes, and make room for their numbers."""
-        x_ticks = nice_ticks(*x_range, canvas.size.ticks + 1)
+        x_ticks = nice_ticks(*x_range, canvas.size.ticks + 1, whole=plane.x_is_whole)
         y_ticks = nice_ticks(*y_range, 6)
         canvas.left = widest(_texts(y_ticks)) + 12
         canvas.top += LINE + 4  # the name of the vertical axis
         room = 0.35 * canvas.size.width
-        labels = [fitted(rule.label, room) for rule in plane.rules]
+        labels = [fit_text(rule.label, room) for rule in plane.rules]
         canvas.right = 12.0 + widest(labels)
         axes = cls(canvas, x_ticks, y_ticks)
         for tick, text in zip(y_ticks, _texts(y_ticks), strict=True):
@@ -428,10 +432,10 @@ class _Axes:
             (self.x(curve.points[each][0]), self.y(curve.points[each][1])) for each in _spread_places(len(curve.points))
         ]
         kind = f"c{number + 1} curve{_DASHES[number % len(_DASHES)]}"
-        if len(places) > 1:
+        if len(places) > 1 and curve.is_joined:
             self.canvas.parts.append(f'<polyline class="{kind}" points="{_join_places(places)}"/>')
         largest = max(curve.sizes, default=0.0)
-        if curve.sizes or len(places) <= FEW_POINTS:
+        if curve.sizes or not curve.is_joined or len(places) <= FEW_POINTS:
             for each, (x, y) in enumerate(places):
                 share = curve.sizes[each] / largest if curve.sizes and largest > 0 else 0.25
                 self.canvas.parts.append(_marker(x, y, number, 3 + 5 * math.sqrt(min(1.0, max(0.0, share)))))

@@ -46,7 +46,7 @@ def text_width(text: str) -> float:
     return sum(WIDE_LETTER if unicodedata.east_asian_width(each) in "WF" else LETTER for each in text)
 
 
-def fitted(text: str, width: float) -> str:
+def fit_text(text: str, width: float) -> str:
     """Return a text, cut to a width with an ellipsis, and its invisible characters made visible."""
     shown = visible(text[:500])
     if text_width(shown) <= width:
@@ -85,7 +85,7 @@ class Canvas:
 
     def text(self, x: float, y: float, words: str, *, anchor: str = "start", kind: str = "") -> None:
         """Write a text; it is moved into the drawing where it would reach out of it, and cut where it is wider."""
-        words = fitted(words, self.size.width - 2 * _EDGE)
+        words = fit_text(words, self.size.width - 2 * _EDGE)
         wide = text_width(words)
         before = {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
         x = min(max(x, _EDGE + before), self.size.width - _EDGE - wide + before)
@@ -117,7 +117,7 @@ class Canvas:
         """
         x, y = self.left, LINE
         for words, draw in entries:
-            words = fitted(words, self.size.width - self.left - 40)
+            words = fit_text(words, self.size.width - self.left - 40)
             wide = 28 + text_width(words)
             if x > self.left and x + wide > self.size.width - _EDGE:
                 x, y = self.left, y + LINE + 3

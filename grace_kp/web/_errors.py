@@ -83,7 +83,7 @@ LONGEST = 1_000
 _UNAVAILABLE = "the store cannot be read or written at the moment"
 
 
-class Problem(Exception):
+class ApiProblem(Exception):
     """Ends a request to the API with an error.
 
     Args:
@@ -114,12 +114,14 @@ class Problem(Exception):
 
 def problem_of(
     error: GraceError, *, task: str = "a request to the API", more: Mapping[str, Any] | None = None
-) -> Problem:
-    """Return an error of this library as a problem, with the message of `explained`."""
-    return Problem(next(code for kind, _, code in ERRORS if isinstance(error, kind)), explained(error, task), more=more)
+) -> ApiProblem:
+    """Return an error of this library as a problem, with the message of `explain_error`."""
+    return ApiProblem(
+        next(code for kind, _, code in ERRORS if isinstance(error, kind)), explain_error(error, task), more=more
+    )
 
 
-def explained(error: Exception, task: str) -> str:
+def explain_error(error: Exception, task: str) -> str:
     """Return what people may read of an error. What a store says may name its file, so it goes to the log instead.
 
     Args:
@@ -132,9 +134,9 @@ def explained(error: Exception, task: str) -> str:
     return _UNAVAILABLE
 
 
-def http_problem(status: int, detail: str) -> Problem:
+def http_problem(status: int, detail: str) -> ApiProblem:
     """Return an HTTP error as a problem; one that has no code of its own counts as a request that cannot be read."""
-    return Problem(_CODE_AT.get(status, "bad_request"), detail)
+    return ApiProblem(_CODE_AT.get(status, "bad_request"), detail)
 
 
 _log = logging.getLogger("grace_kp.web")
@@ -169,10 +171,10 @@ def answer(request: Request, error: Exception) -> Response:
     status = status_of(error)
     request.scope["grace_kp.error"] = type(error).__name__
     if status == 500 and not isinstance(error, HTTPException):
-        return unexpected(request, error)
+        return answer_unexpected(request, error)
     if isinstance(error, HTTPException):
         return refusal(request, status, error.detail, error.headers)
-    return refusal(request, status, explained(error, f"{request.method} {request.url.path[:200]}"))
+    return refusal(request, status, explain_error(error, f"{request.method} {request.url.path[:200]}"))
 
 
 def refusal(request: Request, status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -191,7 +193,7 @@ def refusal(request: Request, status: int, text: str, headers: Mapping[str, str]
     return response
 
 
-def unexpected(request: Request, error: Exception) -> Response:
+def answer_unexpected(request: Request, error: Exception) -> Response:
     """Return the response to an error that nobody expected, and log it: one line, and its traceback at the level DEBUG."""
     place = traceback.extract_tb(error.__traceback__)[-1:]
     where = f" at {place[0].filename}:{place[0].lineno}" if place else ""

@@ -31,7 +31,7 @@ _ZONE = "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 _TIME = f"{_DAY}|{_LOCAL}{_ZONE}?|[0-9]{{1,4}}[smhdw]"
 
 
-def _spelled(pattern: str, words: str) -> BeforeValidator:
+def _check_spelling(pattern: str, words: str) -> BeforeValidator:
     """Return a check of the text of a value. Pydantic alone would also read `1_0`, `yes` and `inf`."""
 
     def check(text: str) -> str:
@@ -54,21 +54,21 @@ def _day(text: str) -> str:
     return text
 
 
-WHOLE = _spelled(r"-?(?:0|[1-9][0-9]{0,18})", "a whole number")
+WHOLE = _check_spelling(r"-?(?:0|[1-9][0-9]{0,18})", "a whole number")
 """Completes the type of a whole number: `Annotated[int, Field(ge=1, le=200), WHOLE]`."""
 Text = Annotated[str, Field(min_length=1, max_length=200)]
-Share = Annotated[float, Field(ge=0, le=1), _spelled(_NUMBER, "a number")]
-Flag = Annotated[bool, _spelled("true|false", "true or false")]
+Share = Annotated[float, Field(ge=0, le=1), _check_spelling(_NUMBER, "a number")]
+Flag = Annotated[bool, _check_spelling("true|false", "true or false")]
 Time = Annotated[
     str,
-    _spelled(_TIME, "a time like 2026-01-02, 2026-01-02T03:04:05Z or 2h"),
+    _check_spelling(_TIME, "a time like 2026-01-02, 2026-01-02T03:04:05Z or 2h"),
     AfterValidator(_moment),
     WithJsonSchema({"type": "string", "pattern": f"^(?:{_TIME})$"}),
 ]
 """A date, a date and time (UTC where it names no zone), or how long ago, such as `2h`. The value is the time as traces hold it."""
 Day = Annotated[
     str,
-    _spelled(_DAY, "a day like 2026-01-02"),
+    _check_spelling(_DAY, "a day like 2026-01-02"),
     AfterValidator(_day),
     WithJsonSchema({"type": "string", "format": "date", "pattern": f"^{_DAY}$"}),
 ]

@@ -1,4 +1,4 @@
-"""What all pages share: the context of one application, the templates, and what a handler may read of a request.
+"""What all pages share: the context of one application, the templates, what a handler may read of a request, and the verbs on approvals.
 
 Templates escape everything that they show and make invisible characters visible. They use these filters and functions beside Jinja's own: `when`
 (a time), `duration`, `spaced`, `badge`, `meter`, `facts`, `fold`, `linked`, `count`. All but `spaced`, `duration` and `count` return HTML.
@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
+from grace_kp.errors import ApprovalError
 from grace_kp.pages import badge, count_text, duration_text, facts, fold, linked, meter, spaced, visible
 from grace_kp.web._kept import Kept
 
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from grace_kp.approvals import ApprovalFigures, Desk, Tables
+    from grace_kp.approvals import Actor, Approval, ApprovalFigures, Desk, Inbox, Tables
     from grace_kp.runtime import Grace
     from grace_kp.store import Catalog
-    from grace_kp.web._person import Person
+    from grace_kp.web._access import Person
 
 
 def templates() -> Environment:
@@ -38,7 +39,7 @@ def templates() -> Environment:
         loader=PackageLoader("grace_kp.web"),
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_show_value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -67,7 +68,7 @@ def when(seconds: float | None, otherwise: str = "never") -> Markup:
     )
 
 
-def _shown(value: object) -> object:
+def _show_value(value: object) -> object:
     if isinstance(value, Markup):
         return value
     return "" if value is None else visible(str(value), lines=True)
@@ -94,6 +95,8 @@ class Site:
     """One running application. Plain handlers run in a thread, so they may block."""
 
     grace: Grace
+    inbox: Inbox
+    """The inbox of the runtime, which stays the same, as its store does."""
     catalog: Catalog
     """The index of the runs: lists, search and figures."""
     clock: Callable[[], float] = time.time
@@ -108,12 +111,12 @@ class Site:
     @property
     def desk(self) -> Desk:
         """The verbs on approvals."""
-        return self.grace.approvals.inbox.desk
+        return self.inbox.desk
 
     @property
     def tables(self) -> Tables:
         """The tables of approvals, for reading."""
-        return self.grace.approvals.inbox.tables
+        return self.inbox.tables
 
     def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
         """Render a template as a page.
@@ -155,6 +158,11 @@ def form_of(request: Request) -> dict[str, list[str]]:
 def body_of(request: Request) -> Any:
     """Return the JSON body of a request to the API; the gatekeeper has read, bounded and parsed it. None without a body."""
     return request.state.body
+
+
+def whole_of(text: str) -> int | None:
+    """Return the whole number from 0 that a text states in digits; None for any other text."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None
 
 
 def path_of(scope: Mapping[str, Any]) -> str:
@@ -200,3 +208,63 @@ def _runtime(url: str | None, *options: str) -> str:
     store = () if url is None else ('store="sqlite:///app.db"',)
     comment = "" if url is None else "  # the store of this server"
     return f"import grace_kp as gk\n\ngrace = gk.Grace({', '.join([*store, *options])}){comment}"
+
+
+VERBS = ("approve", "edit", "reject", "respond", "skip", "retry", "withdraw")
+"""The verbs that `perform` knows."""
+
+
+def perform(
+    desk: Desk,
+    verb: str,
+    approval_id: str,
+    *,
+    actor: Actor,
+    words: str = "",
+    digest: str | None = None,
+    changes: Mapping[str, Any] | None = None,
+) -> Approval:
+    """Carry out a verb and return the approval as it is then.
+
+    Args:
+        desk: the desk.
+        verb: one of `VERBS`.
+        approval_id: the approval.
+        actor: who decides.
+        words: the note, the reason, or the answer to the agent.
+        digest: digest of the arguments that the person was shown; not used by `withdraw`.
+        changes: for `edit`: new values by parameter name, encoded as in `Approval.encoded`.
+
+    Raises:
+        ApprovalError: as the verbs of `Desk` raise it; or there is no such verb.
+    """
+    if verb == "edit":
+        return desk.edit(approval_id, changes or {}, actor=actor, note=words, digest=digest, is_encoded=True)
+    outcome = desk.decide_all(
+        [approval_id], verb, actor=actor, note=words, digests=None if digest is None else {approval_id: digest}
+    )[approval_id]
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def perform_several(
+    request: Request, verb: str, digests: Mapping[str, str], *, words: str = ""
+) -> dict[str, Approval | ApprovalError]:
+    """Carry out a verb on several approvals for the person who sent a request, and return what came of each, by id.
+
+    Refused ones are recorded in the audit trail, as the gatekeeper records a single one.
+
+    Args:
+        request: the request that is answered.
+        verb: `approve`, `reject`, `respond`, `skip`, `retry` or `withdraw`.
+        digests: by id of each approval, the digest of the arguments that the person was shown.
+        words: the note, the reason, or the answer to the agent.
+    """
+    person = person_of(request)
+    outcomes = site_of(request).desk.decide_all(list(digests), verb, actor=person.actor, note=words, digests=digests)
+    for approval_id, outcome in outcomes.items():
+        if isinstance(outcome, ApprovalError):
+            reason = type(outcome).__name__
+            request.app.state.refusals.record(person, path=request.url.path, reason=reason, approval=approval_id)
+    return outcomes

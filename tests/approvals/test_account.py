@@ -17,7 +17,7 @@ from grace_kp.approvals import (
 )
 from grace_kp.errors import AlreadyDecided, NotEntitled
 from grace_kp.web import Role
-from grace_kp.web._person import RIGHTS, Right
+from grace_kp.web._access import RIGHTS, Right
 from tests.approvals.desks import GATE, SAME, Bureau, asked
 
 CREATED = 1_000.25

@@ -23,7 +23,7 @@ from grace_kp.pages import (
     tick_text,
     timeline,
 )
-from grace_kp.pages._plot_canvas import fitted, text_width
+from grace_kp.pages._plot_canvas import fit_text, text_width
 from tests.pages.drawing import cells, drawings, ids, outside
 from tests.pages.reading import Elements
 
@@ -163,9 +163,9 @@ def test_neither_styles_nor_scripts_stand_in_a_plot():
 @given(st.text(max_size=300), st.floats(20, 600))
 def test_texts_fit(text, width):
     """They are cut with an ellipsis."""
-    found = fitted(text, width)
+    found = fit_text(text, width)
     assert text_width(found) <= width
-    assert fitted(found, width) == found
+    assert fit_text(found, width) == found
 
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -188,6 +188,16 @@ def test_any_numbers_give_curves(found, fixed, rules):
     """Inside of the frame, also where values lie outside of the stated range."""
     plane = UNIT if fixed else Plane(x="x", y="y", rules=[Rule(value, "a rule") for value in rules], diagonal="equal")
     assert whole(curves("Curves", found, plane))
+
+
+def test_points_need_not_be_joined():
+    """Each is drawn, however many there are, and no line joins them; whole numbers on the axis have no fractions between them."""
+    plane = Plane(x="round", y="score", x_is_whole=True, x_range=(0, 3))
+    found = curves("Scores", [Curve(name="a run", points=[(1, 0.5)] * 20 + [(2, 1)], is_joined=False)], plane)
+    assert "<polyline" not in found
+    assert 2 * 22 == found.count("<circle")
+    assert ">0.5<" in found
+    assert ">1.5<" not in found
 
 
 def test_the_table_holds_the_points():

@@ -1,4 +1,4 @@
-"""The application as a whole: who may make one, its start and end, its routes, the style sheet and the scripts."""
+"""The application as a whole: who may make one, its start and end, its routes, its style sheet and scripts, and its people."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 from grace_kp import Grace
 from grace_kp.errors import SettingsError, StoreError
 from grace_kp.web import Person, Right, Role, app
-from grace_kp.web._app import Following
-from grace_kp.web._route import SCRIPTS, route, static_routes
+from grace_kp.web._access import route
+from grace_kp.web._app import SCRIPTS, Following, _static_routes
 from tests.web.visiting import Browser
 
 
@@ -108,7 +108,7 @@ def test_a_route_holds_its_right_and_methods():
 
 @pytest.fixture
 def client():
-    return TestClient(Starlette(routes=static_routes()))
+    return TestClient(Starlette(routes=_static_routes()))
 
 
 @pytest.mark.parametrize("name", ["site.css", *SCRIPTS])
@@ -128,3 +128,18 @@ def test_the_sheets_are_one(client):
     sheet = client.get("/static/site.css").text
     assert "--ink" in sheet
     assert sheet.count("{") == sheet.count("}")
+
+
+def test_a_role_is_one_of_the_known():
+    """Its word is taken for it; another one is refused, before anything is asked of it."""
+    assert Role.ADMIN is Person(name="ana", role="admin").role
+    for role in ("root", "", None):
+        with pytest.raises(ValueError, match="is not a valid Role"):
+            Person(name="ana", role=role)
+
+
+def test_a_person_is_the_author_of_decisions():
+    """By name, through the web, with a login or without."""
+    actor = Person(name="ana", role=Role.ADMIN, authenticated=False).actor
+    assert ("ana", "web", False) == (actor.name, actor.channel, actor.authenticated)
+    assert Person(name="ana", role=Role.ADMIN).actor.authenticated

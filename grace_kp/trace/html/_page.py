@@ -73,8 +73,8 @@ def run_excerpt(run: HasDocument | Mapping[str, Any]) -> str:
     # No headings: a notebook puts those of its outputs into its table of contents.
     details = run_details(document).replace("<h2>", '<p class="name">').replace("</h2>", "</p>")
     return (
-        f'<p class="name">{safe(run_title(document))}</p>{_bounded(run_summary(document), "key figures")}'
-        f"<details><summary>confidence, score and facts</summary>{_bounded(details, 'figures')}</details>"
+        f'<p class="name">{safe(run_title(document))}</p>{_bound_part(run_summary(document), "key figures")}'
+        f"<details><summary>confidence, score and facts</summary>{_bound_part(details, 'figures')}</details>"
         f"<details{' open' if count <= _OPEN else ''}><summary>{count_text(count, 'step')}</summary>{steps_excerpt(document)}</details>"
     )
 
@@ -94,7 +94,7 @@ def steps_excerpt(document: Mapping[str, Any], *, whole: str = WHOLE) -> str:
     return f'<p class="note">The steps are too long for a notebook. {safe(whole)}</p>'
 
 
-def _bounded(part: str, words: str) -> str:
+def _bound_part(part: str, words: str) -> str:
     if len(part) <= MAX_PART:
         return part
     return f'<p class="note">The {words} are too long for a notebook. {safe(WHOLE)}</p>'

@@ -65,7 +65,7 @@ def step_of(step: dict[str, Any], place: int, records: tuple[dict[str, Any], ...
         head.append(f'<span class="name mono">{safe(name)}</span>')
     if status not in {"", "ok"} and not call:
         head.append(badge(status))
-    body = _contents(step, kind) + _found(mapping(result.get("search"))) + _error(model)
+    body = _contents(step, kind) + _show_search(mapping(result.get("search"))) + _error(model)
     if call.get("child") and isinstance(call["child"], str):
         child = anchor(links.run(call["child"]), f'<span class="mono">{safe(call["child"][:200])}</span>')
         head.append(f'<span class="kind">opens the nested run</span> {child}')
@@ -115,7 +115,7 @@ def arguments_of(arguments: object) -> str:
     return fold("\n".join(f"{name} = {as_json(value, 2)}" for name, value in arguments.items()), code=True)
 
 
-def _found(search: dict[str, Any]) -> str:
+def _show_search(search: dict[str, Any]) -> str:
     """Return what a retriever found: the number of results, their scores and sources."""
     if not search:
         return ""
@@ -256,7 +256,7 @@ def run_timeline(
     models, calls = by_step(grace.get("model_calls"), "step"), by_step(grace.get("calls"), "tool_call")
     results = by_step(grace.get("calls"), "observation")
     parts, expected = [], 0
-    for place in _cut(len(steps), limit) if places is None else places:
+    for place in _select_places(len(steps), limit) if places is None else places:
         if place >= len(steps):
             break
         if place > expected:
@@ -276,7 +276,7 @@ def run_timeline(
     return f'<ol class="steps">{"".join(parts)}</ol>'
 
 
-def _cut(count: int, limit: int) -> Iterator[int]:
+def _select_places(count: int, limit: int) -> Iterator[int]:
     """Yield the numbers of the first and last steps of a long run, and all of a short one."""
     last = limit // 4 if count > limit else 0
     yield from range(min(count, limit - last))

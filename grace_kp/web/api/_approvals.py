@@ -11,18 +11,18 @@ from pydantic import Field
 
 from grace_kp.approvals import Approval, export
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, EditRefused, UnknownApproval
-from grace_kp.web._errors import Problem, problem_of
+from grace_kp.web._access import Right
+from grace_kp.web._errors import ApiProblem, problem_of
 from grace_kp.web._parameter import UNSTATED, WHOLE, Flag, Parameters, Text, Time
-from grace_kp.web._person import Right
-from grace_kp.web._verbs import perform, perform_several
+from grace_kp.web._site import perform, perform_several
 from grace_kp.web.api._document import LEFT_OUT, ApprovalList, Entries, Outcomes, StandingList
-from grace_kp.web.api._operation import Body, Operation
+from grace_kp.web.api._operation import ApiOperation, Body
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grace_kp.approvals import Desk
-    from grace_kp.web.api._operation import Call
+    from grace_kp.web.api._operation import ApiCall
 
 ID = "ap-5e9c12e34cc947d6"
 DIGEST = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -36,7 +36,7 @@ Words = Annotated[str, Field(max_length=10_000, description="Kept with the decis
 Unseen = Annotated[bool, Field(description="Consent although the JSON of the approval does not show some arguments.")]
 
 
-class Decision(Body):
+class VerbBody(Body):
     """A body of a verb on an approval."""
 
     words_field: ClassVar[str] = "note"
@@ -48,7 +48,7 @@ class Decision(Body):
         return {"words" if name == self.words_field else name: value for name, value in fields.items()}
 
 
-class Approve(Decision):
+class Approve(VerbBody):
     """Consent to the arguments that were shown."""
 
     digest: Digest
@@ -56,7 +56,7 @@ class Approve(Decision):
     unseen: Unseen = False
 
 
-class Edit(Decision):
+class NewArguments(VerbBody):
     """New arguments, and consent to the result."""
 
     digest: Digest
@@ -66,7 +66,7 @@ class Edit(Decision):
     unseen: Unseen = False
 
 
-class Reject(Decision):
+class Reject(VerbBody):
     """Refuse the action."""
 
     words_field = "reason"
@@ -74,7 +74,7 @@ class Reject(Decision):
     digest: Digest | None = None
 
 
-class Respond(Decision):
+class Respond(VerbBody):
     """Answer with instructions for the agent; the action does not run."""
 
     words_field = "words"
@@ -83,21 +83,21 @@ class Respond(Decision):
     digest: Digest | None = None
 
 
-class Pass(Decision):
+class Pass(VerbBody):
     """Let the agent go on without the action, or have the gate assess the call again."""
 
     note: Words = ""
     digest: Digest | None = None
 
 
-class Withdraw(Decision):
+class Withdraw(VerbBody):
     """Cancel a request, or a decision that nobody has claimed."""
 
     words_field = "reason"
     reason: Words = ""
 
 
-class Reconcile(Decision):
+class Reconcile(VerbBody):
     """State whether an action whose outcome is unknown has happened."""
 
     revision: Annotated[int, Field(ge=1)]
@@ -106,7 +106,7 @@ class Reconcile(Decision):
     note: Words = ""
 
 
-class Shown(Body):
+class ShownApproval(Body):
     """An approval with the digest that was shown."""
 
     id: Annotated[str, Field(min_length=1, max_length=200)]
@@ -117,7 +117,7 @@ class Several(Body):
     """A verb on several approvals, each named with what was shown of it. Those with unseen arguments are approved alone."""
 
     verb: Literal["approve", "reject", "respond", "skip", "retry", "withdraw"]
-    approvals: Annotated[list[Shown], Field(min_length=1, max_length=200)]
+    approvals: Annotated[list[ShownApproval], Field(min_length=1, max_length=200)]
     note: Words = ""
     """The note, the reason, or the words to the agent."""
 
@@ -157,7 +157,7 @@ class StandingParameters(Parameters):
     """Also those that do not hold any more."""
 
 
-def list_approvals(call: Call) -> dict[str, Any]:
+def list_approvals(call: ApiCall) -> dict[str, Any]:
     """Return pending approvals by deadline and level, or the others by last change."""
     values = dict(call.values)
     state, limit, offset = values.pop("state"), values["limit"], values["offset"]
@@ -165,24 +165,24 @@ def list_approvals(call: Call) -> dict[str, Any]:
     other = ONLY_PAST if state == "pending" else ONLY_PENDING
     problems = {name: f"is no condition of the list state={state}" for name in other if name in values}
     if problems:
-        raise Problem("invalid", " and ".join(f"{name} {text}" for name, text in problems.items()), fields=problems)
+        raise ApiProblem("invalid", " and ".join(f"{name} {text}" for name, text in problems.items()), fields=problems)
     if "since" in values:
         values["since"] = datetime.fromisoformat(values["since"]).timestamp()
     desk = call.site.desk
     found = desk.pending(**values) if state == "pending" else desk.history(**values)
     return {
-        "approvals": [listed(each) for each in found[:limit]],
+        "approvals": [list_entry_of(each) for each in found[:limit]],
         "next": offset + limit if len(found) > limit else None,
     }
 
 
-def get_approval(call: Call) -> dict[str, Any]:
+def get_approval(call: ApiCall) -> dict[str, Any]:
     """Return an approval; the audit trail records who has seen it."""
     viewer = None if call.request.method == "HEAD" else call.person.actor
     return call.site.desk.get(call.id, viewer=viewer).to_dict()
 
 
-def list_entries(call: Call) -> dict[str, Any]:
+def list_entries(call: ApiCall) -> dict[str, Any]:
     """Return entries of the audit trail about an approval."""
     limit = call.values["limit"]
     call.site.desk.get(call.id)  # raises if there is none
@@ -192,31 +192,35 @@ def list_entries(call: Call) -> dict[str, Any]:
     return {"entries": found[:limit], "next": last["seq"] if isinstance(last, dict) else None}
 
 
-def list_standing(call: Call) -> dict[str, Any]:
+def list_standing(call: ApiCall) -> dict[str, Any]:
     """Return standing approvals."""
     return {"standing": [asdict(each) for each in call.site.desk.standing(ended=call.values["ended"])]}
 
 
-def decide_several(call: Call) -> dict[str, Any]:
+def decide_several(call: ApiCall) -> dict[str, Any]:
     """Carry out a verb on several approvals, one after the other."""
     body: Several = call.body
     shown = {each.id: each.digest for each in body.approvals}
     if any(shown[each.id] != each.digest for each in body.approvals):
         problem = "must not name an approval with two digests"
-        raise Problem("invalid", f"approvals {problem}", fields={"approvals": problem})
+        raise ApiProblem("invalid", f"approvals {problem}", fields={"approvals": problem})
     consented = shown if body.verb == "approve" else ()
-    problems = {each: found for each in consented if (found := _unseen(call.site.desk, each))}
+    problems = {each: found for each in consented if (found := _find_unseen(call.site.desk, each))}
     seen = {each: digest for each, digest in shown.items() if each not in problems}
     outcomes = perform_several(call.request, body.verb, seen, words=body.note)
     return {"outcomes": [_outcome(each, problems.get(each) or outcomes[each]) for each in shown]}
 
 
-def decide(verb: str) -> Callable[[Call], dict[str, Any]]:
+def decide(verb: str) -> Callable[[ApiCall], dict[str, Any]]:
     """Return what carries out a verb on an approval."""
 
-    def answer(call: Call) -> dict[str, Any]:
-        body: Decision = call.body
-        if isinstance(body, Approve | Edit) and not body.unseen and (problem := _unseen(call.site.desk, call.id)):
+    def answer(call: ApiCall) -> dict[str, Any]:
+        body: VerbBody = call.body
+        if (
+            isinstance(body, Approve | NewArguments)
+            and not body.unseen
+            and (problem := _find_unseen(call.site.desk, call.id))
+        ):
             raise problem
         try:
             if isinstance(body, Reconcile):
@@ -228,19 +232,19 @@ def decide(verb: str) -> Callable[[Call], dict[str, Any]]:
     return answer
 
 
-def listed(approval: Approval) -> dict[str, Any]:
+def list_entry_of(approval: Approval) -> dict[str, Any]:
     """Return an approval as lists hold it."""
     return {name: value for name, value in approval.to_dict().items() if name not in LEFT_OUT}
 
 
-def _outcome(approval_id: str, outcome: Approval | ApprovalError | Problem) -> dict[str, Any]:
+def _outcome(approval_id: str, outcome: Approval | ApprovalError | ApiProblem) -> dict[str, Any]:
     if isinstance(outcome, Approval):
-        return {"id": approval_id, "ok": True, "approval": listed(outcome)}
-    problem = outcome if isinstance(outcome, Problem) else problem_of(outcome)
+        return {"id": approval_id, "ok": True, "approval": list_entry_of(outcome)}
+    problem = outcome if isinstance(outcome, ApiProblem) else problem_of(outcome)
     return {"id": approval_id, "ok": False, "code": problem.code, "message": problem.message}
 
 
-def _unseen(desk: Desk, approval_id: str) -> Problem | None:
+def _find_unseen(desk: Desk, approval_id: str) -> ApiProblem | None:
     """Return why a plain consent to an approval does not count: its JSON does not show everything that would run."""
     try:
         approval = desk.get(approval_id)
@@ -250,7 +254,7 @@ def _unseen(desk: Desk, approval_id: str) -> Problem | None:
     if not hidden or approval.state != "pending":
         return None
     more = {"approval": _brief(desk, approval_id)}
-    return Problem(
+    return ApiProblem(
         "unseen",
         f"the API does not show {hidden}; to consent unseen, state `unseen: true`, for one approval at a time",
         more=more,
@@ -263,9 +267,9 @@ def _brief(desk: Desk, approval_id: str) -> dict[str, Any]:
 
 
 def _verb(
-    verb: str, body: type[Decision], summary: str, example: dict[str, Any], *problems: str, description: str = ""
-) -> Operation:
-    return Operation(
+    verb: str, body: type[VerbBody], summary: str, example: dict[str, Any], *problems: str, description: str = ""
+) -> ApiOperation:
+    return ApiOperation(
         name=f"{verb}Approval",
         method="POST",
         path=f"/api/v1/approvals/{{id}}/{verb}",
@@ -283,7 +287,7 @@ def _verb(
 
 _CHANGED = "changed_since_shown"
 OPERATIONS = (
-    Operation(
+    ApiOperation(
         name="listApprovals",
         path="/api/v1/approvals",
         right=Right.SEE,
@@ -294,7 +298,7 @@ OPERATIONS = (
         result=ApprovalList,
         parameters=ListParameters,
     ),
-    Operation(
+    ApiOperation(
         name="getApproval",
         path="/api/v1/approvals/{id}",
         right=Right.SEE,
@@ -305,7 +309,7 @@ OPERATIONS = (
         problems=("unknown_approval",),
         id_example=ID,
     ),
-    Operation(
+    ApiOperation(
         name="listApprovalHistory",
         path="/api/v1/approvals/{id}/history",
         right=Right.SEE,
@@ -319,7 +323,7 @@ OPERATIONS = (
     ),
     _verb("approve", Approve, "Consent to an action", {"digest": DIGEST, "note": "checked the order"}, _CHANGED, "unseen",
           description="With a quorum, this is one vote."),
-    _verb("edit", Edit, "Replace arguments and consent to the result", {"digest": DIGEST, "changes": {"euros": 20}}, _CHANGED, "unseen", "edit_refused",
+    _verb("edit", NewArguments, "Replace arguments and consent to the result", {"digest": DIGEST, "changes": {"euros": 20}}, _CHANGED, "unseen", "edit_refused",
           description="Votes for other arguments are dropped; the edit counts as a vote."),
     _verb("reject", Reject, "Refuse an action", {"reason": "already refunded"}, _CHANGED),
     _verb("respond", Respond, "Answer the agent with instructions", {"words": "Ask the customer first."}, _CHANGED),
@@ -327,7 +331,7 @@ OPERATIONS = (
     _verb("retry", Pass, "Have the gate assess the call again", {"note": "the search works again"}, _CHANGED),
     _verb("withdraw", Withdraw, "Cancel a request, or a decision that nobody has claimed", {"reason": "obsolete"}),
     _verb("reconcile", Reconcile, "State whether an action with an unknown outcome has happened", {"revision": 4, "happened": True}, _CHANGED),
-    Operation(
+    ApiOperation(
         name="decideApprovals",
         method="POST",
         path="/api/v1/approvals/decide",
@@ -339,7 +343,7 @@ OPERATIONS = (
         body=Several,
         example={"verb": "approve", "approvals": [{"id": ID, "digest": DIGEST}]},
     ),
-    Operation(
+    ApiOperation(
         name="listStanding",
         path="/api/v1/standing",
         right=Right.SEE,

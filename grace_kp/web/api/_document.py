@@ -25,11 +25,11 @@ from grace_kp.approvals import (
     Vote,
 )
 from grace_kp.store import Group, RunFigures, RunPage, RunRow
+from grace_kp.web._access import RIGHTS, Right
 from grace_kp.web._errors import CODES
-from grace_kp.web._person import RIGHTS, Right
 
 if TYPE_CHECKING:
-    from grace_kp.web.api._operation import Operation
+    from grace_kp.web.api._operation import ApiOperation
 
 
 _NAMES = {"Actor": Actor, "Any": Any, "ApprovalState": ApprovalState, "Mapping": Mapping, "Sequence": Sequence}
@@ -48,19 +48,19 @@ _ELSEWHERE = frozenset({"encoded", "asked_encoded"})
 ListedApproval = Annotated[dict[str, Any], WithJsonSchema({"$ref": f"{PLACE}ListedApproval"})]
 
 
-class Result(BaseModel):
+class ApiResult(BaseModel):
     """A response that is no type of the library."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class Health(Result):
+class Health(ApiResult):
     """Whether the service can read its store."""
 
     status: Literal["ok"]
 
 
-class Feedback(Result):
+class Feedback(ApiResult):
     """The labels of a run."""
 
     trace: str
@@ -69,7 +69,7 @@ class Feedback(Result):
     """The labels, oldest first; each has `correct`, `source`, `at`, and where stated `by`, `note`, `probability` and, for a program, `program`."""
 
 
-class ApprovalList(Result):
+class ApprovalList(ApiResult):
     """Approvals in the order of the list."""
 
     approvals: list[ListedApproval]
@@ -77,7 +77,7 @@ class ApprovalList(Result):
     """`offset=` of the next page; null where there is none."""
 
 
-class DecisionOutcome(Result):
+class DecisionOutcome(ApiResult):
     """The outcome of a decision on an approval."""
 
     id: str
@@ -90,13 +90,13 @@ class DecisionOutcome(Result):
     message: str | None = None
 
 
-class Outcomes(Result):
+class Outcomes(ApiResult):
     """The outcome of each decision, in the order of the request."""
 
     outcomes: list[DecisionOutcome]
 
 
-class Entry(Result):
+class AuditEntry(ApiResult):
     """An entry of the audit trail."""
 
     entry: dict[str, Any] | str
@@ -106,21 +106,21 @@ class Entry(Result):
     """SHA-256 of the canonical JSON of the entry."""
 
 
-class Entries(Result):
+class Entries(ApiResult):
     """Entries of the audit trail about an approval, oldest first."""
 
-    entries: list[Entry]
+    entries: list[AuditEntry]
     next: int | None
     """`after=` for the entries that follow; null where there are none."""
 
 
-class StandingList(Result):
+class StandingList(ApiResult):
     """Standing approvals, by the time they were granted."""
 
     standing: list[Standing]
 
 
-class Spending(Result):
+class Spending(ApiResult):
     """The use of one judge model."""
 
     model: str
@@ -134,7 +134,7 @@ class Spending(Result):
     """Cost of the tokens, in the currency of the price."""
 
 
-class Figures(Result):
+class Figures(ApiResult):
     """The figures of a period."""
 
     since: str
@@ -151,7 +151,7 @@ class Figures(Result):
     """The thresholds in force: the lowest confidence of each level."""
 
 
-class ProblemDocument(Result):
+class ProblemDocument(ApiResult):
     """Why a request was refused."""
 
     code: str
@@ -186,11 +186,11 @@ def component_schemas(kinds: Sequence[type]) -> dict[str, dict[str, Any]]:
             if name in schema["properties"]:
                 schema["properties"][name]["description"] = text
     if "Approval" in schemas:
-        _as_written(schemas)
+        _describe_approvals(schemas)
     return schemas
 
 
-def _as_written(schemas: dict[str, dict[str, Any]]) -> None:
+def _describe_approvals(schemas: dict[str, dict[str, Any]]) -> None:
     """Describe approvals as `Approval.to_dict` writes them, and without what lists leave out."""
     whole = schemas["Approval"]
     whole["properties"] = {name: each for name, each in whole["properties"].items() if name not in _ELSEWHERE}
@@ -240,7 +240,7 @@ Runs of agents, their labels, approvals and figures as JSON. Texts of people and
 them and makes control characters visible. Unknown parameters and fields are refused by name."""
 
 
-def document(operations: Sequence[Operation], *, root: str = "", cookie: str = "") -> dict[str, Any]:
+def document(operations: Sequence[ApiOperation], *, root: str = "", cookie: str = "") -> dict[str, Any]:
     """Return the OpenAPI 3.1 description of operations.
 
     Args:
@@ -252,7 +252,7 @@ def document(operations: Sequence[Operation], *, root: str = "", cookie: str = "
     kinds = list(dict.fromkeys([*(operation.result for operation in operations), *bodies, ProblemDocument]))
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _describe_operation(operation)
     return {
         "openapi": "3.1.0",
         "info": {"title": "grace_kp", "version": "1", "description": INTRODUCTION},
@@ -278,7 +278,7 @@ def _security(cookie: str) -> dict[str, Any]:
     }
 
 
-def _described(operation: Operation) -> dict[str, Any]:
+def _describe_operation(operation: ApiOperation) -> dict[str, Any]:
     roles = [role.value for role, rights in RIGHTS.items() if operation.right in rights]
     who = "Open to anybody." if operation.right is Right.ANYBODY else f"Roles: {', '.join(roles)}."
     described: dict[str, Any] = {
@@ -300,7 +300,7 @@ def _described(operation: Operation) -> dict[str, Any]:
     return described
 
 
-def _parameters(operation: Operation) -> list[dict[str, Any]]:
+def _parameters(operation: ApiOperation) -> list[dict[str, Any]]:
     described = []
     for name, schema in operation.parameters.model_json_schema(schema_generator=_Generator)["properties"].items():
         parameter = {"name": name, "in": "query", "required": False, "description": schema.pop("description")}
@@ -312,7 +312,7 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
     return described
 
 
-def _responses(operation: Operation) -> dict[str, Any]:
+def _responses(operation: ApiOperation) -> dict[str, Any]:
     good = {"description": "Done.", "content": {"application/json": {"schema": _reference(operation.result)}}}
     responses = {str(operation.status): good}
     for status in sorted({CODES[code][0] for code in operation.codes}):

@@ -13,10 +13,9 @@ from starlette.responses import Response
 
 from grace_kp.errors import GraceError, InvalidTrace, brief
 from grace_kp.trace import refuse_what_json_cannot_hold
-from grace_kp.web._errors import Problem, problem_of
+from grace_kp.web._access import Right, route
+from grace_kp.web._errors import ApiProblem, problem_of
 from grace_kp.web._parameter import Parameters
-from grace_kp.web._person import Right
-from grace_kp.web._route import route
 from grace_kp.web._site import body_of, person_of, site_of
 
 if TYPE_CHECKING:
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from grace_kp.web._person import Person
-    from grace_kp.web._route import PageRoute
+    from grace_kp.web._access import PageRoute, Person
     from grace_kp.web._site import Site
 
 
@@ -79,7 +77,7 @@ class Body(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ApiCall:
     """A request to an operation, checked."""
 
     request: Request
@@ -105,14 +103,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    """JSON that is there as text already."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class ApiOperation:
     """One method of one address."""
 
     name: str
@@ -122,8 +113,8 @@ class Operation:
     right: Right
     summary: str
     description: str = ""
-    answer: Callable[[Call], Any]
-    """Returns JSON, or `Text`. Raises `Problem` or an error of this library."""
+    answer: Callable[[ApiCall], Any]
+    """Returns a value for JSON, or JSON as text. Raises `Problem` or an error of this library."""
     result: type
     """Type of the result."""
     method: str = "GET"
@@ -160,12 +151,12 @@ class Operation:
     def respond(self, request: Request) -> Response:
         """Answer a request."""
         try:
-            result = self.answer(Call(request=request, values=self._values(request), body=self._body(request)))
-        except (GraceError, Problem) as error:
+            result = self.answer(ApiCall(request=request, values=self._values(request), body=self._body(request)))
+        except (GraceError, ApiProblem) as error:
             request.scope["grace_kp.error"] = type(error).__name__  # for the record of refused decisions
-            problem = error if isinstance(error, Problem) else problem_of(error, task=f"{self.method} {self.path}")
+            problem = error if isinstance(error, ApiProblem) else problem_of(error, task=f"{self.method} {self.path}")
             return json_response(json_text(problem.document), problem.status)
-        return json_response(result.text if isinstance(result, Text) else json_text(result), self.status)
+        return json_response(result if isinstance(result, str) else json_text(result), self.status)
 
     def _values(self, request: Request) -> dict[str, Any]:
         values, problems = self.parameters.read(request.query_params.multi_items())
@@ -178,21 +169,23 @@ class Operation:
             return None
         document = body_of(request)
         if document is None:
-            raise Problem("invalid", "the request needs a body, a JSON object with the content type application/json")
+            raise ApiProblem(
+                "invalid", "the request needs a body, a JSON object with the content type application/json"
+            )
         try:
             refuse_what_json_cannot_hold(document)
             return self.body.model_validate(document)
         except InvalidTrace as error:
-            raise Problem("invalid", f"the body cannot be used: {error}") from None
+            raise ApiProblem("invalid", f"the body cannot be used: {error}") from None
         except ValidationError as error:
             raise _invalid("field", _problems_in(error, self.body)) from None
 
 
-def _invalid(what: str, problems: Mapping[str, str]) -> Problem:
+def _invalid(what: str, problems: Mapping[str, str]) -> ApiProblem:
     name, problem = next(iter(problems.items()))
     more = len(problems) - 1
     others = f"; {more} more {what}{'' if more == 1 else 's'} cannot be used" if more else ""
-    return Problem("invalid", f"{brief(name)} {problem}{others}", fields=problems)
+    return ApiProblem("invalid", f"{brief(name)} {problem}{others}", fields=problems)
 
 
 def _problems_in(error: ValidationError, model: type[BaseModel]) -> dict[str, str]:
@@ -212,7 +205,7 @@ def _problems_in(error: ValidationError, model: type[BaseModel]) -> dict[str, st
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 
 
-def unallowed(address: str, operations: Sequence[Operation]) -> PageRoute:
+def refuse_other_methods(address: str, operations: Sequence[ApiOperation]) -> PageRoute:
     """Return the route of an address for the methods that none of its operations has.
 
     Args:
@@ -223,7 +216,7 @@ def unallowed(address: str, operations: Sequence[Operation]) -> PageRoute:
     allowed = [method for method in METHODS if method in own or (method == "HEAD" and "GET" in own)]
 
     def refuse(request: Request) -> Response:
-        problem = Problem(
+        problem = ApiProblem(
             "method_not_allowed", f"this address has no method {request.method}, only {', '.join(allowed)}"
         )
         return json_response(json_text(problem.document), problem.status, {"Allow": ", ".join(allowed)})

@@ -13,17 +13,17 @@ from grace_kp.errors import GraceError
 from grace_kp.runtime import program_problem, with_outcomes
 from grace_kp.store import CatalogQuery, RunPage
 from grace_kp.trace import ReasoningTrace
-from grace_kp.web._errors import Problem
+from grace_kp.web._access import Right
+from grace_kp.web._errors import ApiProblem
 from grace_kp.web._parameter import UNSTATED, WHOLE, RunConditions
-from grace_kp.web._person import Right
 from grace_kp.web.api._document import Feedback, Figures
-from grace_kp.web.api._operation import Body, Operation, Text
+from grace_kp.web.api._operation import ApiOperation, Body
 from grace_kp.web.figures._page import LONGEST, USUAL, FigureParameters, asked_for
 from grace_kp.web.figures._sums import decisions_of, spending
 
 if TYPE_CHECKING:
     from grace_kp.web._site import Site
-    from grace_kp.web.api._operation import Call
+    from grace_kp.web.api._operation import ApiCall
 
 ID = "kp:trace:0b9f1c1e-1d1f-4f57-9c6c-2f3f6f0a7c11"
 FARTHEST = 2**62
@@ -32,7 +32,7 @@ FARTHEST = 2**62
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Label(Body):
+class RunLabel(Body):
     """Whether a run was right."""
 
     correct: StrictBool | Share
@@ -56,45 +56,45 @@ class RunListParameters(RunConditions):
     """Only runs newer than this position: those nearest to it."""
 
 
-def _found(call: Call) -> ReasoningTrace:
+def _find_run(call: ApiCall) -> ReasoningTrace:
     trace = call.site.grace.store.get(call.id)
     if trace is None:
-        raise Problem("unknown_run", f"no run {call.id!r:.80} is stored")
+        raise ApiProblem("unknown_run", f"no run {call.id!r:.80} is stored")
     return trace
 
 
-def list_runs(call: Call) -> dict[str, Any]:
+def list_runs(call: ApiCall) -> dict[str, Any]:
     """Return a page of runs."""
     query = CatalogQuery(**{name: value for name, value in call.values.items() if name in RunConditions.model_fields})
     place = {name: call.values[name] for name in ("before", "after", "limit") if name in call.values}
     return asdict(call.site.catalog.find(query, **place))
 
 
-def get_run(call: Call) -> Text:
+def get_run(call: ApiCall) -> str:
     """Return a run as it is stored, with what has become of its requests for approval."""
-    return Text(text=with_outcomes(_found(call), call.site.tables).to_json())
+    return with_outcomes(_find_run(call), call.site.tables).to_json()
 
 
-def list_feedback(call: Call) -> dict[str, Any]:
+def list_feedback(call: ApiCall) -> dict[str, Any]:
     """Return the labels of a run."""
-    labels = (_found(call).grace or {}).get("feedback")
+    labels = (_find_run(call).grace or {}).get("feedback")
     kept = [label for label in labels if isinstance(label, dict)] if isinstance(labels, list) else []
     return {"trace": call.id, "feedback": kept}
 
 
-def add_feedback(call: Call) -> dict[str, Any]:
+def add_feedback(call: ApiCall) -> dict[str, Any]:
     """Label a run, and return its labels."""
-    body: Label = call.body
-    _found(call)
+    body: RunLabel = call.body
+    _find_run(call)
     stated: Any = {"by": call.person.name, "note": body.note, "probability": body.probability}
     if call.person.is_program and (problem := program_problem(body.source, body.probability)):
-        raise Problem("forbidden", problem)
+        raise ApiProblem("forbidden", problem)
     try:
         call.site.grace.feedback(call.id, body.correct, body.source, **stated, program=call.person.is_program)
     except ValueError as error:
         if isinstance(error, GraceError):
             raise
-        raise Problem("invalid", str(error)) from None
+        raise ApiProblem("invalid", str(error)) from None
     return list_feedback(call)
 
 
@@ -102,14 +102,14 @@ PATIENCE = 2.0
 """Seconds that a program waits for figures that nobody has asked for before."""
 
 
-def get_figures(call: Call) -> dict[str, Any]:
+def get_figures(call: ApiCall) -> dict[str, Any]:
     """Return the figures of a period."""
     site = call.site
     today = datetime.fromtimestamp(site.clock(), UTC).date()
     asked = asked_for(call.request.query_params, today, lambda: today)
     if asked.problems:
         text = " and ".join(f"{name} {problem}" for name, problem in asked.problems.items())
-        raise Problem("invalid", text, fields=asked.problems)
+        raise ApiProblem("invalid", text, fields=asked.problems)
     since, until = asked.period.since.isoformat(), asked.period.until.isoformat()
     runs = site.catalog.figures(since, until, agent=asked.agent)
     spent = spending(runs.models, site.grace.settings.prices)
@@ -128,18 +128,20 @@ def _approval_figures(site: Site, span: tuple[float, float]) -> dict[str, Any]:
     """Return the figures of approvals, which all readers share; those that wait are counted now.
 
     Raises:
-        Problem: they take too long, or cannot be computed.
+        ApiProblem: they take too long, or cannot be computed.
     """
     found = decisions_of(site, span, patience=PATIENCE)
     if found is None or found.value is None:
         reason = "" if found is None else found.problem
-        raise Problem("unavailable", reason or "the figures of this period are being computed; ask again in a moment")
+        raise ApiProblem(
+            "unavailable", reason or "the figures of this period are being computed; ask again in a moment"
+        )
     pending = site.tables.count(RowQuery(states=(ApprovalState.PENDING.value,)))
     return {**asdict(found.value), "pending": pending}
 
 
 OPERATIONS = (
-    Operation(
+    ApiOperation(
         name="listRuns",
         path="/api/v1/runs",
         right=Right.SEE,
@@ -150,7 +152,7 @@ OPERATIONS = (
         result=RunPage,
         parameters=RunListParameters,
     ),
-    Operation(
+    ApiOperation(
         name="getRun",
         path="/api/v1/runs/{id}",
         right=Right.SEE,
@@ -162,7 +164,7 @@ OPERATIONS = (
         problems=("unknown_run",),
         id_example=ID,
     ),
-    Operation(
+    ApiOperation(
         name="listFeedback",
         path="/api/v1/runs/{id}/feedback",
         right=Right.SEE,
@@ -172,7 +174,7 @@ OPERATIONS = (
         problems=("unknown_run",),
         id_example=ID,
     ),
-    Operation(
+    ApiOperation(
         name="addFeedback",
         method="POST",
         path="/api/v1/runs/{id}/feedback",
@@ -184,12 +186,12 @@ OPERATIONS = (
         answer=add_feedback,
         result=Feedback,
         status=201,
-        body=Label,
+        body=RunLabel,
         example={"correct": False, "note": "refunded the wrong order"},
         problems=("unknown_run",),
         id_example=ID,
     ),
-    Operation(
+    ApiOperation(
         name="getFigures",
         path="/api/v1/figures",
         right=Right.SEE,

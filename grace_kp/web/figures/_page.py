@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import ApprovalFigures
     from grace_kp.store import RunFigures
-    from grace_kp.web._kept import Result
+    from grace_kp.web._kept import KeptValue
     from grace_kp.web._site import Site
 
 
@@ -142,15 +142,6 @@ def _preset(preset: str, today: date, oldest: Callable[[], date]) -> Period:
 MOST_NAMES = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """A link to a preset of the period."""
-
-    words: str
-    address: str
-    is_chosen: bool
-
-
 class FiguresPage:
     """The page, with what it keeps between views, because it takes too long for each: what labels and promises say."""
 
@@ -198,14 +189,14 @@ def _oldest_day(site: Site) -> date:
     return date.fromisoformat(rows[0].created_at[:10])
 
 
-def _presets(asked: Asked, root: str) -> list[Preset]:
+def _presets(asked: Asked, root: str) -> list[dict[str, Any]]:
     agent = {} if asked.agent is None else {"agent": asked.agent}
     return [
-        Preset(
-            words="All" if name == "all" else f"{name} days",
-            address=f"{root}/figures?{urlencode({'days': name, **agent}, errors='replace')}",
-            is_chosen=name == asked.period.preset,
-        )
+        {
+            "words": "All" if name == "all" else f"{name} days",
+            "address": f"{root}/figures?{urlencode({'days': name, **agent}, errors='replace')}",
+            "is_chosen": name == asked.period.preset,
+        }
         for name in PRESETS
     ]
 
@@ -243,7 +234,7 @@ def _runs(site: Site, figures: RunFigures, query: CatalogQuery, asked: Asked, ro
     }
 
 
-def _approvals(site: Site, decisions: Result[ApprovalFigures] | None) -> dict[str, Any]:
+def _approvals(site: Site, decisions: KeptValue[ApprovalFigures] | None) -> dict[str, Any]:
     found = None if decisions is None else decisions.value
     values: dict[str, Any] = {
         "pending": site.tables.count(RowQuery(states=(ApprovalState.PENDING.value,))),

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from grace_kp.approvals import ENTITLING, approval_figures
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from grace_kp.approvals import ApprovalFigures
     from grace_kp.confidence import Thresholds
     from grace_kp.store import Catalog, CatalogQuery, Group, RunFigures
-    from grace_kp.web._kept import Result
+    from grace_kp.web._kept import KeptValue
     from grace_kp.web._site import Site
 
 
@@ -35,29 +35,6 @@ LOOKED_AT = 500
 """Runs that are looked at for that: the newest."""
 REST = "…"
 """The name under which the catalog sums up agents beyond the first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentRow:
-    """One agent of the table, with the address of its runs; without one for the rest."""
-
-    name: str
-    runs: int
-    failed: int
-    waiting: int
-    failure_rate: float
-    score: float
-    confidence: float | None
-    address: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alike:
-    """One confidence that many runs have."""
-
-    value: float
-    share: float
-    of: int
 
 
 def failure_rate(group: Group) -> float:
@@ -126,8 +103,8 @@ def run_bars(days: Sequence[Group]) -> str:
     )
 
 
-def agent_rows(agents: Sequence[Group], period: Mapping[str, str], root: str) -> list[AgentRow]:
-    """Return the agents as rows of a table.
+def agent_rows(agents: Sequence[Group], period: Mapping[str, str], root: str) -> list[dict[str, Any]]:
+    """Return the agents as rows of a table, each with the address of its runs; the rest has none.
 
     Args:
         agents: their sums.
@@ -135,18 +112,18 @@ def agent_rows(agents: Sequence[Group], period: Mapping[str, str], root: str) ->
         root: path of the application.
     """
     return [
-        AgentRow(
-            name=group.name,
-            runs=group.runs,
-            failed=group.failed,
-            waiting=group.waiting,
-            failure_rate=failure_rate(group),
-            score=mean_score(group),
-            confidence=mean_confidence(group),
-            address=""
+        {
+            "name": group.name,
+            "runs": group.runs,
+            "failed": group.failed,
+            "waiting": group.waiting,
+            "failure_rate": failure_rate(group),
+            "score": mean_score(group),
+            "confidence": mean_confidence(group),
+            "address": ""
             if group.name in {"", REST}
             else f"{root}/runs?{urlencode({'agent': group.name, **period}, errors='replace')}",
-        )
+        }
         for group in agents
     ]
 
@@ -189,7 +166,7 @@ def level_plot(figures: RunFigures) -> str:
     )
 
 
-def alike(catalog: Catalog, query: CatalogQuery, figures: RunFigures) -> Alike | None:
+def alike(catalog: Catalog, query: CatalogQuery, figures: RunFigures) -> dict[str, float] | None:
     """Return the confidence that most of the newest runs have; None if fewer than half of them have the same, or for few runs."""
     total = sum(figures.confidence)
     if total < LEAST_ALIKE or max(figures.confidence) < ALIKE * total:
@@ -199,7 +176,7 @@ def alike(catalog: Catalog, query: CatalogQuery, figures: RunFigures) -> Alike |
     if not found:
         return None
     (value, count), of = found.most_common(1)[0], found.total()
-    return Alike(value=value, share=count / of, of=of) if of >= LEAST_ALIKE and count >= ALIKE * of else None
+    return {"value": value, "share": count / of, "of": of} if of >= LEAST_ALIKE and count >= ALIKE * of else None
 
 
 WAIT_EDGES = (0.0, 10.0, 60.0, 600.0, 3_600.0, 14_400.0, 86_400.0, 604_800.0)
@@ -210,20 +187,9 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waits:
-    """Seconds from requests to the decisions of people."""
-
-    count: int
-    median: float
-    most: float
-    """Nine of ten decisions took no longer."""
-    longest: float
-
-
 def decisions_of(
     site: Site, span: tuple[float, float], *, patience: float | None = None
-) -> Result[ApprovalFigures] | None:
+) -> KeptValue[ApprovalFigures] | None:
     """Return the figures of a period, computed once a minute at most, for all readers; None while they are computed for the first time.
 
     Args:
@@ -234,16 +200,16 @@ def decisions_of(
     return site.decisions.get(span, site.clock(), lambda: approval_figures(site.tables, *span), patience=patience)
 
 
-def waits_of(figures: ApprovalFigures) -> Waits | None:
-    """Return how long people took; None if nobody decided anything."""
+def waits_of(figures: ApprovalFigures) -> dict[str, float] | None:
+    """Return `count`, `median`, `most` (nine of ten took no longer) and `longest` of the waits for people, in seconds; None without a decision."""
     if not figures.waits:
         return None
-    return Waits(
-        count=len(figures.waits),
-        median=quantile(figures.waits, 0.5),
-        most=quantile(figures.waits, 0.9),
-        longest=figures.waits[-1],
-    )
+    return {
+        "count": len(figures.waits),
+        "median": quantile(figures.waits, 0.5),
+        "most": quantile(figures.waits, 0.9),
+        "longest": figures.waits[-1],
+    }
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
@@ -293,7 +259,7 @@ NO_PRICE = "no price set"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class ModelSpending:
     """The use of one model."""
 
     model: str
@@ -310,7 +276,9 @@ class Spent:
         return None if self.price is None else self.tokens / 1_000_000 * self.price[0]
 
 
-def spending(models: Mapping[str, tuple[int, int, int]], prices: Mapping[str, tuple[float, str]]) -> tuple[Spent, ...]:
+def spending(
+    models: Mapping[str, tuple[int, int, int]], prices: Mapping[str, tuple[float, str]]
+) -> tuple[ModelSpending, ...]:
     """Return what each model cost, the one with the most tokens first.
 
     Args:
@@ -318,7 +286,7 @@ def spending(models: Mapping[str, tuple[int, int, int]], prices: Mapping[str, tu
         prices: the setting `prices`: by model name or glob.
     """
     found = [
-        Spent(model=model, calls=calls, tokens=tokens, fallbacks=fallbacks, price=price_of(model, prices))
+        ModelSpending(model=model, calls=calls, tokens=tokens, fallbacks=fallbacks, price=price_of(model, prices))
         for model, (calls, tokens, fallbacks) in models.items()
     ]
     return tuple(sorted(found, key=lambda spent: (-spent.tokens, -spent.calls, spent.model)))
@@ -331,7 +299,7 @@ def price_of(model: str, prices: Mapping[str, tuple[float, str]]) -> tuple[float
     return next((price for pattern, price in prices.items() if fnmatchcase(model, pattern)), None)
 
 
-def sums_by_currency(spent: Sequence[Spent]) -> dict[str, float]:
+def sums_by_currency(spent: Sequence[ModelSpending]) -> dict[str, float]:
     """Return the money that was spent in each currency, for the models with a price."""
     sums: dict[str, float] = defaultdict(float)
     for each in spent:
@@ -345,7 +313,7 @@ def money_text(amount: float, currency: str) -> str:
     return f"{amount:,.2f} {currency}" if amount >= 0.01 or not amount else f"{amount:.2g} {currency}"
 
 
-def spending_table(spent: Sequence[Spent]) -> str:
+def spending_table(spent: Sequence[ModelSpending]) -> str:
     """Return what each model cost as a table."""
     rows = [
         (

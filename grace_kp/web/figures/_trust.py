@@ -13,7 +13,7 @@ from grace_kp.calibrate import Promise, bin_interval
 from grace_kp.errors import GraceError
 from grace_kp.pages import Curve, Plane, count_text, curves, spaced, table
 from grace_kp.runtime import promises_in
-from grace_kp.web._errors import explained
+from grace_kp.web._errors import explain_error
 from grace_kp.web.figures._sums import LEVELS
 
 if TYPE_CHECKING:
@@ -31,29 +31,6 @@ MOST_ACTIONS = 20
 """Action classes that are listed for one promise."""
 USUAL_RISKS = {"silent": 0.05, "notify": 0.15, "confirm": 0.35}
 """Example risks for the number of labels that a promise needs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThresholdRow:
-    """One threshold in force."""
-
-    level: str
-    value: str
-    origin: str
-    labelled: str
-    """How many labelled runs reach it, and how many of those are wrong."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedPromise:
-    """A promise that is watched in the store."""
-
-    profile: str
-    fitted_at: str
-    labels: int
-    alarms: tuple[str, ...]
-    table_html: Markup
-    """The figures of each level and action class."""
 
 
 def needed_labels(labels: int) -> tuple[str, ...]:
@@ -129,8 +106,8 @@ def wrong_at_thresholds(grace: Grace, verdict: Verdict) -> dict[str, str]:
     return found
 
 
-def threshold_rows(grace: Grace, labelled: Mapping[str, str]) -> list[ThresholdRow]:
-    """Return the thresholds in force.
+def threshold_rows(grace: Grace, labelled: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the thresholds in force with their origin, and how many labelled runs reach each and are wrong.
 
     Args:
         grace: the runtime.
@@ -139,12 +116,12 @@ def threshold_rows(grace: Grace, labelled: Mapping[str, str]) -> list[ThresholdR
     thresholds = grace.thresholds
     origins: Mapping[str, str] = (grace.status()["profile"] or {}).get("thresholds_from", {})
     return [
-        ThresholdRow(
-            level=level,
-            value="never" if (value := getattr(thresholds, level)) == math.inf else f"{value:g}",
-            origin=origins.get(level, "default"),
-            labelled=labelled.get(level, "–"),
-        )
+        {
+            "level": level,
+            "value": "never" if (value := getattr(thresholds, level)) == math.inf else f"{value:g}",
+            "origin": origins.get(level, "default"),
+            "labelled": labelled.get(level, "–"),
+        }
         for level in LEVELS[:3]
     ]
 
@@ -162,20 +139,20 @@ def promise_words(grace: Grace) -> str:
     return promise.in_words + approximate
 
 
-def watched_promises(store: Any) -> tuple[list[WatchedPromise], str]:
+def watched_promises(store: Any) -> tuple[list[dict[str, Any]], str]:
     """Return the promises that are watched in a store, and why they cannot be read, if so."""
     try:
         found = promises_in(store)
     except GraceError as error:
-        return [], f"Watched promises cannot be read: {explained(error, 'reading watched promises')}."
+        return [], f"Watched promises cannot be read: {explain_error(error, 'reading watched promises')}."
     return [
-        WatchedPromise(
-            profile=str(each["profile"]),
-            fitted_at=str(each["fitted_at"] or ""),
-            labels=each["labels"],
-            alarms=tuple(each["alarms"]),
-            table_html=Markup(_figures_table(each["figures"])),  # noqa: S704 — made of escaped texts,
-        )
+        {
+            "profile": str(each["profile"]),
+            "fitted_at": str(each["fitted_at"] or ""),
+            "labels": each["labels"],
+            "alarms": tuple(each["alarms"]),
+            "table_html": Markup(_figures_table(each["figures"])),  # noqa: S704 — made of escaped texts,
+        }
         for each in found
     ], ""
 

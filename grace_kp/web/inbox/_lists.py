@@ -19,11 +19,10 @@ from grace_kp.errors import ApprovalError, ChangedSinceShown, UnknownApproval
 from grace_kp.gating import changed_arguments, unshown_arguments
 from grace_kp.levels import InterventionLevel
 from grace_kp.pages import APPROVAL_STATES
-from grace_kp.web._person import Right
-from grace_kp.web._site import asking_lines, form_of, person_of, site_of
-from grace_kp.web._verbs import perform_several
+from grace_kp.web._access import Right
+from grace_kp.web._site import asking_lines, form_of, perform_several, person_of, site_of, whole_of
 from grace_kp.web.inbox._request import lines, sentence_of, value_of
-from grace_kp.web.inbox._words import MAX_CHARACTERS, WORDS
+from grace_kp.web.inbox._words import MAX_CHARACTERS, query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +41,7 @@ READ_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class RequestPage:
     """A page of requests."""
 
     approvals: Sequence[Approval]
@@ -52,7 +51,7 @@ class Found:
     """Whether the search has ended for its bound, so that the next page may hold more."""
 
 
-def find(read: Callable[[int, int], list[Approval]], text: str, *, offset: int, limit: int) -> Found:
+def find(read: Callable[[int, int], list[Approval]], text: str, *, offset: int, limit: int) -> RequestPage:
     """Return the requests of a list that contain a text.
 
     Args:
@@ -63,7 +62,7 @@ def find(read: Callable[[int, int], list[Approval]], text: str, *, offset: int, 
     """
     if not text:
         found = read(limit + 1, offset)
-        return Found(approvals=found[:limit], older=offset + limit if len(found) > limit else None)
+        return RequestPage(approvals=found[:limit], older=offset + limit if len(found) > limit else None)
     wanted = text.casefold()
     matching: list[Approval] = []
     end = offset + MOST_SEARCHED
@@ -71,13 +70,13 @@ def find(read: Callable[[int, int], list[Approval]], text: str, *, offset: int, 
         part = read(min(READ_AT_ONCE, end - offset), offset)
         for place, approval in enumerate(part):
             if len(matching) == limit:
-                return Found(approvals=matching, older=offset + place)
+                return RequestPage(approvals=matching, older=offset + place)
             if contains(approval, wanted):
                 matching.append(approval)
         offset += len(part)
         if len(part) < READ_AT_ONCE:
-            return Found(approvals=matching)
-    return Found(approvals=matching, older=offset, is_cut=True)
+            return RequestPage(approvals=matching)
+    return RequestPage(approvals=matching, older=offset, is_cut=True)
 
 
 def contains(approval: Approval, wanted: str) -> bool:
@@ -124,7 +123,6 @@ def waiting(request: Request) -> Response:
     return site.page(
         request,
         "inbox/list.html",
-        words=WORDS,
         tab="waiting",
         seq=seq,
         found=page.approvals,
@@ -137,7 +135,7 @@ def waiting(request: Request) -> Response:
         levels=LEVELS,
         offset=offset,
         newer=_newer(values, offset),
-        older=None if page.older is None else WORDS["query"](values, offset=page.older),
+        older=None if page.older is None else query(values, offset=page.older),
         **counts(site),
     )
 
@@ -153,7 +151,6 @@ def attention(request: Request) -> Response:
     return site.page(
         request,
         "inbox/attention.html",
-        words=WORDS,
         tab="attention",
         seq=seq,
         unknown=unknown,
@@ -182,16 +179,15 @@ def history(request: Request) -> Response:
         )
 
     if values["q"].startswith("ap-"):
-        page = Found(approvals=[site.desk.get(each) for each in site.tables.ids(values["q"], limit=PAGE)])
+        page = RequestPage(approvals=[site.desk.get(each) for each in site.tables.ids(values["q"], limit=PAGE)])
     elif problem:
-        page = Found(approvals=())
+        page = RequestPage(approvals=())
     else:
         page = find(read, values["text"], offset=offset, limit=PAGE)
     return site.page(
         request,
         "inbox/history.html",
         status=422 if problem else 200,
-        words=WORDS,
         tab="history",
         found=page.approvals,
         is_cut=page.is_cut,
@@ -200,7 +196,7 @@ def history(request: Request) -> Response:
         is_filtered=any(values.values()),
         states=[(state, APPROVAL_STATES[state]) for state in PAST],
         newer=_newer(values, offset),
-        older=None if page.older is None else WORDS["query"](values, offset=page.older),
+        older=None if page.older is None else query(values, offset=page.older),
         **counts(site),
     )
 
@@ -209,8 +205,8 @@ def _newer(values: Mapping[str, str], offset: int) -> str | None:
     """Return the query of the page before. A search goes back to its beginning: it knows no place of the matches before this page."""
     if not offset:
         return None
-    query: str = WORDS["query"](values, offset=0 if values["text"] else max(0, offset - PAGE))
-    return query or "?"
+    address = query(values, offset=0 if values["text"] else max(0, offset - PAGE))
+    return address or "?"
 
 
 def counts(site: Site) -> dict[str, int]:
@@ -230,8 +226,7 @@ def texts_of(request: Request, *names: str) -> dict[str, str]:
 
 def offset_of(request: Request) -> int:
     """Return how many requests stand before the page; 0 for what is no number."""
-    text = request.query_params.get("offset", "")
-    return min(int(text), 10**9) if text.isascii() and text.isdecimal() and len(text) < 12 else 0
+    return min(whole_of(request.query_params.get("offset", "")) or 0, 10**9)
 
 
 def pattern_of(text: str) -> str | None:
@@ -279,16 +274,16 @@ def decide_several(request: Request) -> Response:
         )
     verb = value_of(form, "verb")
     if not verb:
-        return _selected(request, ids)
+        return _show_selected(request, ids)
     if verb not in VERBS:
         raise HTTPException(422, f"The verb must be one of {', '.join(VERBS)}.")
     digests = {each: value_of(form, f"digest-{each}") for each in ids}
     if not all(digests.values()):
         raise HTTPException(400, "The form lacks the digest of a request. Select the requests again.")
-    return _decided(request, ids, verb, digests)
+    return _decide_selected(request, ids, verb, digests)
 
 
-def _selected(request: Request, ids: list[str], *, problem: str = "", note: str = "", status: int = 200) -> Response:
+def _show_selected(request: Request, ids: list[str], *, problem: str = "", status: int = 200) -> Response:
     site, person = site_of(request), person_of(request)
     actor = person.actor
     groups: dict[str, list[tuple[Approval, str]]] = {"ready": [], "denied": [], "alone": [], "ended": []}
@@ -310,20 +305,18 @@ def _selected(request: Request, ids: list[str], *, problem: str = "", note: str 
         request,
         "inbox/several.html",
         status=status,
-        words=WORDS,
         changed={approval.id: changed_arguments(approval) for approval, _ in groups["ready"]},
         may_decide=person.may(Right.DECIDE),
         problem=problem,
-        note=note,
         **groups,
     )
 
 
-def _decided(request: Request, ids: list[str], verb: str, digests: dict[str, str]) -> Response:
+def _decide_selected(request: Request, ids: list[str], verb: str, digests: dict[str, str]) -> Response:
     site, note = site_of(request), lines(value_of(form_of(request), "note"))
     if verb == "respond" and not note:
         problem = "An answer needs words for the agent. Nothing was decided."
-        return _selected(request, ids, problem=problem, status=422)
+        return _show_selected(request, ids, problem=problem, status=422)
     unseen = [each for each in ids if verb == "approve" and _is_unshown(site, each)]
     shown = {each: digests[each] for each in ids if each not in unseen}
     outcomes = perform_several(request, verb, shown, words=note)
@@ -339,7 +332,6 @@ def _decided(request: Request, ids: list[str], verb: str, digests: dict[str, str
         request,
         "inbox/decided.html",
         status=409 if failed == len(results) and results else 200,
-        words=WORDS,
         done=VERBS[verb],
         results=results,
         failed=failed,

@@ -13,18 +13,17 @@ from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse
 
-from grace_kp.approvals import decode, entry_of
+from grace_kp.approvals import decode, entry_of, event_text
 from grace_kp.errors import ApprovalError, ChangedSinceShown, UnknownApproval
 from grace_kp.gating import changed_arguments, unshown_arguments
 from grace_kp.gating.reviewers import UNSEEN
 from grace_kp.pages import APPROVAL_STATES
 from grace_kp.trace.html import run_timeline
+from grace_kp.web._access import Right
 from grace_kp.web._errors import status_of
-from grace_kp.web._person import Right
-from grace_kp.web._site import form_of, person_of, root_of, site_of
-from grace_kp.web._verbs import perform
+from grace_kp.web._site import form_of, perform, person_of, root_of, site_of, whole_of
 from grace_kp.web.inbox._field import changed_value, fields_of, parsed_json, with_submitted
-from grace_kp.web.inbox._words import MAX_CHARACTERS, WORDS, opaque_parts, request_path
+from grace_kp.web.inbox._words import MAX_CHARACTERS, opaque_parts, process_word, request_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,9 +32,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from grace_kp.approvals import Approval, Link
-    from grace_kp.web._person import Person
+    from grace_kp.web._access import Person
     from grace_kp.web._site import Site
-    from grace_kp.web.inbox._field import Field
+    from grace_kp.web.inbox._field import ArgumentField
 
 
 STEPS = 60
@@ -57,7 +56,7 @@ def shown_request(
     *,
     problem: str = "",
     status: int = 200,
-    fields: list[Field] | None = None,
+    fields: list[ArgumentField] | None = None,
     notes: dict[str, str] | None = None,
 ) -> Response:
     """Render the page of a request.
@@ -73,12 +72,11 @@ def shown_request(
     site, person = site_of(request), person_of(request)
     seq = site.tables.head()[0]
     approval = approval_for(request, approval_id)
-    entries = [entry_shown(link) for link in site.tables.links_before(limit=ENTRIES + 1, approval=approval.id)]
+    entries = [show_entry(link) for link in site.tables.links_before(limit=ENTRIES + 1, approval=approval.id)]
     return site.page(
         request,
         "inbox/request.html",
         status=status,
-        words=WORDS,
         approval=approval,
         seq=seq,
         problem=problem,
@@ -133,9 +131,9 @@ def request_state(request: Request) -> Response:
             "revision": approval.revision,
             "state": approval.state.value,
             "words": APPROVAL_STATES[approval.state],
-            "process": WORDS["process"](approval),
+            "process": process_word(approval),
             "digest": approval.digest,
-            "event": "" if newest is None else WORDS["event"](newest).replace("_", " "),
+            "event": "" if newest is None else event_text(newest).replace("_", " "),
             "by": actor,
             "at": approval.created_at if newest is None else newest["at"],
         }
@@ -153,7 +151,7 @@ def _has_voted(approval: Approval, person: Person) -> bool:
     )
 
 
-def entry_shown(link: Link) -> dict[str, Any]:
+def show_entry(link: Link) -> dict[str, Any]:
     """Return an entry of the chain with its hash; of a damaged one, what is known."""
     try:
         return {**entry_of(link), "hash": link.hash}
@@ -166,7 +164,7 @@ def _newest_change(site: Site, approval: Approval) -> dict[str, Any] | None:
     """Return the entry that wrote this revision; views and refused attempts after it are no changes."""
     before: int | None = None
     while links := site.tables.links_before(before, limit=ENTRIES, approval=approval.id):
-        for entry in map(entry_shown, links):
+        for entry in map(show_entry, links):
             if entry["revision"] == approval.revision and entry["kind"] not in {"viewed", "refused"}:
                 return entry
         before = links[-1].seq
@@ -203,12 +201,12 @@ def decide(request: Request) -> Response:
         if verb == "approve":
             return _approve(request, approval_id, digest, note)
         if verb == "reconcile":
-            happened, revision = _stated(approval_id, form), _revision(form)
+            happened, revision = _read_happened(approval_id, form), _revision(form)
             desk.reconcile(approval_id, actor=actor, happened=happened, note=note, revision=revision)
         else:
             perform(desk, verb, approval_id, actor=actor, words=note, digest=digest)
     except ApprovalError as error:
-        return refused(request, approval_id, error, {verb: note})
+        return show_refusal(request, approval_id, error, {verb: note})
     return _back(request, approval_id)
 
 
@@ -216,14 +214,14 @@ def _approve(request: Request, approval_id: str, digest: str, note: str) -> Resp
     site, person = site_of(request), person_of(request)
     approval = site.desk.get(approval_id)
     if approval.state == "pending" and approval.digest == digest:
-        problem = _unseen(unshown_arguments(approval, MAX_CHARACTERS), form_of(request))
+        problem = _reason_unseen(unshown_arguments(approval, MAX_CHARACTERS), form_of(request))
         if problem:
             return shown_request(request, approval_id, problem=problem, status=422, notes={"approve": note})
     site.desk.approve(approval_id, actor=person.actor, note=note, digest=digest)
     return _back(request, approval_id)
 
 
-def _unseen(unshown: Sequence[str], form: Mapping[str, list[str]]) -> str:
+def _reason_unseen(unshown: Sequence[str], form: Mapping[str, list[str]]) -> str:
     """Return why a consent does not count yet: arguments cannot be shown in full, and the form lacks the word that confirms it."""
     if not unshown or value_of(form, "unseen").strip().lower() == UNSEEN:
         return ""
@@ -231,7 +229,7 @@ def _unseen(unshown: Sequence[str], form: Mapping[str, list[str]]) -> str:
     return f"These arguments cannot be shown in full: {names}. To approve the request unseen, type {UNSEEN!r} in its field."
 
 
-def _stated(approval_id: str, form: Mapping[str, list[str]]) -> bool:
+def _read_happened(approval_id: str, form: Mapping[str, list[str]]) -> bool:
     happened = value_of(form, "happened")
     if happened not in {"yes", "no"}:
         raise ApprovalError("say whether the action has happened", approval_id=approval_id)
@@ -239,10 +237,10 @@ def _stated(approval_id: str, form: Mapping[str, list[str]]) -> bool:
 
 
 def _revision(form: Mapping[str, list[str]]) -> int:
-    text = value_of(form, "revision")
-    if not (text.isascii() and text.isdecimal() and len(text) < 16):
+    revision = whole_of(value_of(form, "revision"))
+    if revision is None:
         raise HTTPException(400, "The form lacks the revision that was shown. Open the request again.")
-    return int(text)
+    return revision
 
 
 def edit(request: Request) -> Response:
@@ -251,11 +249,11 @@ def edit(request: Request) -> Response:
     if not value_of(form, "digest"):
         raise HTTPException(400, "The form lacks the digest of the arguments that were shown. Open the request again.")
     if value_of(form, "step") == "decide":
-        return _edited(request, form)
-    return _reviewed(request, form)
+        return _make_edit(request, form)
+    return _review_edit(request, form)
 
 
-def _reviewed(request: Request, form: Mapping[str, list[str]]) -> Response:
+def _review_edit(request: Request, form: Mapping[str, list[str]]) -> Response:
     approval_id = request.path_params["id"]
     approval = approval_for(request, approval_id)
     note = lines(value_of(form, "note"))
@@ -286,9 +284,8 @@ def _review(
         request,
         "inbox/review.html",
         status=status,
-        words=WORDS,
         approval=approval,
-        after={name: decode_shown(name, value) for name, value in changes.items()},
+        after={name: decode_for_display(name, value) for name, value in changes.items()},
         changes=json.dumps(changes),
         note=note,
         problem=problem,
@@ -300,10 +297,10 @@ def _review(
 def _unshown_after(approval: Approval, changes: Mapping[str, Any]) -> list[str]:
     """Return the arguments that cannot be shown in full once an edit is made."""
     kept = [name for name in unshown_arguments(approval, MAX_CHARACTERS) if name not in changes]
-    return [*kept, *(name for name, value in changes.items() if opaque_parts(decode_shown(name, value)))]
+    return [*kept, *(name for name, value in changes.items() if opaque_parts(decode_for_display(name, value)))]
 
 
-def read_edit(approval: Approval, form: Mapping[str, list[str]]) -> tuple[dict[str, Any], list[Field]]:
+def read_edit(approval: Approval, form: Mapping[str, list[str]]) -> tuple[dict[str, Any], list[ArgumentField]]:
     """Return the changed values by parameter name, encoded, and the fields as a person has filled them in, with what is wrong with each."""
     changes: dict[str, Any] = {}
     fields = []
@@ -321,7 +318,7 @@ def read_edit(approval: Approval, form: Mapping[str, list[str]]) -> tuple[dict[s
     return changes, fields
 
 
-def decode_shown(name: str, encoded: object) -> object:
+def decode_for_display(name: str, encoded: object) -> object:
     """Return a value for display; one that needs the declared type of its parameter stays encoded."""
     try:
         return decode({name: encoded})[name]
@@ -329,25 +326,25 @@ def decode_shown(name: str, encoded: object) -> object:
         return encoded
 
 
-def _edited(request: Request, form: Mapping[str, list[str]]) -> Response:
+def _make_edit(request: Request, form: Mapping[str, list[str]]) -> Response:
     approval_id, note = request.path_params["id"], lines(value_of(form, "note"))
     try:
         changes = parsed_json(value_of(form, "changes"))
         digest, actor = value_of(form, "digest"), person_of(request).actor
         approval = site_of(request).desk.get(approval_id)
         if approval.state == "pending" and approval.digest == digest and isinstance(changes, dict):
-            problem = _unseen(_unshown_after(approval, changes), form)
+            problem = _reason_unseen(_unshown_after(approval, changes), form)
             if problem:
                 return _review(request, approval, changes, note, problem=problem, status=422)
         perform(site_of(request).desk, "edit", approval_id, actor=actor, words=note, digest=digest, changes=changes)
     except ApprovalError as error:
-        return refused(request, approval_id, error, {"edit": note})
+        return show_refusal(request, approval_id, error, {"edit": note})
     except ValueError:
         raise HTTPException(400, "The form of the edit is damaged. Open the request again.") from None
     return _back(request, approval_id)
 
 
-def refused(request: Request, approval_id: str, error: ApprovalError, notes: dict[str, str]) -> Response:
+def show_refusal(request: Request, approval_id: str, error: ApprovalError, notes: dict[str, str]) -> Response:
     """Show the request with the error of a verb."""
     if isinstance(error, UnknownApproval):
         raise HTTPException(404, "There is no request with this id. It may belong to another store.")

@@ -66,8 +66,8 @@ _KINDS: Mapping[type, str] = MappingProxyType(
 )  # fmt: skip
 
 
-def coded(text: str, *, keep: str = "\n\t") -> str:
-    """Return a text for a field of a form: what cannot be seen is written as its code, such as ⟨U+202E⟩, and `decoded` restores it exactly.
+def write_codes(text: str, *, keep: str = "\n\t") -> str:
+    """Return a text for a field of a form: what cannot be seen is written as its code, such as ⟨U+202E⟩, and `read_codes` restores it exactly.
 
     Args:
         text: any text.
@@ -76,8 +76,8 @@ def coded(text: str, *, keep: str = "\n\t") -> str:
     return printable(_LITERAL.sub("⟨U+27E8⟩", text), keep=f"{keep}{_SPACE}", replace=_code)
 
 
-def decoded(text: str) -> str:
-    """Return the text that `coded` was called with."""
+def read_codes(text: str) -> str:
+    """Return the text that `write_codes` was called with."""
     return _CODE.sub(_character, text)
 
 
@@ -98,7 +98,7 @@ def member_of(approval: Approval, name: str) -> str:
     encoded = approval.encoded.get(name)
     if not isinstance(encoded, dict) or set(encoded) != {"$model", "name", "value"}:
         return ""
-    return _escaped(f"{encoded['$model']}.{encoded['name']} = {json.dumps(encoded['value'], ensure_ascii=False)}")
+    return _escape_hidden(f"{encoded['$model']}.{encoded['name']} = {json.dumps(encoded['value'], ensure_ascii=False)}")
 
 
 def kind_of(value: object) -> str:
@@ -123,7 +123,7 @@ def opaque_parts(value: object) -> list[str]:
 
 def flat_text(value: object, length: int = IN_SENTENCE) -> str:
     """Return a value on one line; a cut is marked by an ellipsis."""
-    text = _escaped(flat(view(value, 1_000, 10_000).root))
+    text = _escape_hidden(flat(view(value, 1_000, 10_000).root))
     return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
 
 
@@ -154,13 +154,13 @@ def _text(text: str) -> Markup:
     marked = []
     for line in lines:
         body = line.rstrip(_BLANKS)
-        marked.append(Markup("").join([*_marked(body), *_marks(line[len(body) :])]))
+        marked.append(Markup("").join([*_mark_hidden(body), *_marks(line[len(body) :])]))
     if len(lines) > 1 and not lines[-1]:
         marked[-2:] = [Markup("").join([marked[-2], *_marks("\n")])]
     return Markup("\n").join(marked)
 
 
-def _marked(line: str) -> Iterator[Markup]:
+def _mark_hidden(line: str) -> Iterator[Markup]:
     """Yield the pieces of a line, with marks for what cannot be seen."""
     start, is_hidden, before = 0, False, ""
     for place, character in enumerate(line):
@@ -201,20 +201,20 @@ def _lines(value: object) -> Iterator[str]:
         if isinstance(node, str):
             yield f"{pad}{node}{after}"
             continue
-        line = _escaped(flat(node))  # type: ignore[arg-type]
+        line = _escape_hidden(flat(node))  # type: ignore[arg-type]
         children = node.children  # type: ignore[attr-defined]
         if not children or len(line) <= LINE:
             yield f"{pad}{before}{line}{after}"
             continue
-        yield f"{pad}{before}{_escaped(node.label)}{node.brackets[0]}"  # type: ignore[attr-defined]
+        yield f"{pad}{before}{_escape_hidden(node.label)}{node.brackets[0]}"  # type: ignore[attr-defined]
         stack.append((depth, "", node.closing, after))  # type: ignore[attr-defined]
         for number in range(len(children) - 1, -1, -1):
             key, child = children[number]
-            name = "" if key is None else f"{_escaped(flat(key))}{node.separator}"  # type: ignore[attr-defined]
+            name = "" if key is None else f"{_escape_hidden(flat(key))}{node.separator}"  # type: ignore[attr-defined]
             stack.append((depth + 1, name, child, "," if number < len(children) - 1 else ""))
 
 
-def _escaped(text: str) -> str:
+def _escape_hidden(text: str) -> str:
     """Return a line in which what cannot be seen is an escape of JSON."""
     return printable(text, keep=_SPACE, replace=lambda character: json.dumps(character)[1:-1])
 
@@ -332,4 +332,4 @@ WORDS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "value": value_html,
     }
 )
-"""The functions, by the name under which templates call them: `words.moment(…)`."""
+"""The functions by the names under which templates call them, such as `words.moment(…)`."""

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse
 from grace_kp.pages import badge, count_text, duration_text, safe, spaced
 from grace_kp.trace.html import as_json, document_of, items, mapping, number, run_title, text
 from grace_kp.web._site import root_of, site_of
-from grace_kp.web.runs._run import links_from, missing_page, run_address, stored
+from grace_kp.web.runs._run import find_run, links_from, missing_page, run_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,37 +37,37 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class StepBlock:
     """Steps that are equal, or that differ."""
 
     equal: bool
     pairs: tuple[Pair, ...]
 
 
-def aligned(first: Sequence[Any], second: Sequence[Any]) -> list[Block]:
+def align_steps(first: Sequence[Any], second: Sequence[Any]) -> list[StepBlock]:
     """Return the steps of two runs in blocks. Steps are equal if type, tool, arguments and content are.
 
     Where the runs differ, steps with the same type and tool stand beside each other, in order.
     """
     former, latter = ([_key(mapping(step)) for step in steps[:MAX_STEPS]] for steps in (first, second))
     # The equal beginning and end are cut off first: that is quick, and it keeps what is left short.
-    start = shared(former, latter)
-    end = shared(former[start:][::-1], latter[start:][::-1])
+    start = count_shared(former, latter)
+    end = count_shared(former[start:][::-1], latter[start:][::-1])
     matcher = difflib.SequenceMatcher(None, former[start : len(former) - end], latter[start : len(latter) - end])
-    blocks = [Block(True, tuple(Pair(place, place) for place in range(start)))] if start else []
+    blocks = [StepBlock(True, tuple(Pair(place, place) for place in range(start)))] if start else []
     for tag, a, a_end, b, b_end in matcher.get_opcodes():
         left, right = range(start + a, start + a_end), range(start + b, start + b_end)
         if tag == "equal":
-            blocks.append(Block(True, tuple(map(Pair, left, right))))
+            blocks.append(StepBlock(True, tuple(map(Pair, left, right))))
         else:
-            blocks.append(Block(False, tuple(_paired(left, right, former, latter))))
+            blocks.append(StepBlock(False, tuple(_pair_steps(left, right, former, latter))))
     if end:
         rest = range(len(former) - end, len(former)), range(len(latter) - end, len(latter))
-        blocks.append(Block(True, tuple(map(Pair, *rest))))
+        blocks.append(StepBlock(True, tuple(map(Pair, *rest))))
     return blocks
 
 
-def _paired(left: range, right: range, former: list[Any], latter: list[Any]) -> Iterator[Pair]:
+def _pair_steps(left: range, right: range, former: list[Any], latter: list[Any]) -> Iterator[Pair]:
     """Yield the steps of a difference: those with the same type and tool together."""
     kinds = difflib.SequenceMatcher(
         None, [former[place][:2] for place in left], [latter[place][:2] for place in right]
@@ -80,7 +80,7 @@ def _paired(left: range, right: range, former: list[Any], latter: list[Any]) -> 
         yield from (Pair(None, place) for place in right[b:b_end])
 
 
-def shared(former: Sequence[Any], latter: Sequence[Any]) -> int:
+def count_shared(former: Sequence[Any], latter: Sequence[Any]) -> int:
     """Return how many items two sequences have in common at their beginning."""
     count = 0
     for before, after in zip(former, latter, strict=False):
@@ -112,7 +112,7 @@ BEFORE = 100
 
 
 def block_of(
-    block: Block, documents: Sequence[Mapping[str, Any]], links: Links, *, left: int, is_first: bool
+    block: StepBlock, documents: Sequence[Mapping[str, Any]], links: Links, *, left: int, is_first: bool
 ) -> tuple[str, int]:
     """Return a block as HTML, and the number of fields that it shows, those of the longer side; a pair without any counts as one.
 
@@ -138,7 +138,7 @@ def block_of(
     return "".join(parts), used
 
 
-def _equal(block: Block, documents: Sequence[Mapping[str, Any]]) -> str:
+def _equal(block: StepBlock, documents: Sequence[Mapping[str, Any]]) -> str:
     steps = items(documents[0].get("steps"))
     first, last = block.pairs[0], block.pairs[-1]
     listed = "".join(f"<li>{_head(mapping(steps[pair.first or 0]))}</li>" for pair in block.pairs[:MAX_LISTED])
@@ -171,7 +171,7 @@ def _pair(pair: Pair, documents: Sequence[Mapping[str, Any]], links: Links, *, m
         address = links.step(text(document.get("id")), place)
         number_of = f'<a href="{safe(address)}">step {place}</a>' if address else f"step {place}"
         sides.append(
-            f'<div class="side"><span class="letter">{letter}</span> {number_of} {_head(step)}{_listed(own, other)}</div>'
+            f'<div class="side"><span class="letter">{letter}</span> {number_of} {_head(step)}{_list_fields(own, other)}</div>'
         )
     word = "only in A" if places[1] is None else "only in B" if places[0] is None else "changed"
     identity = ' id="difference" tabindex="-1"' if mark else ""
@@ -206,12 +206,12 @@ def _fields(step: dict[str, Any] | None) -> list[tuple[str, str]]:
     return [(name, value) for name, value in rows if value]
 
 
-def _listed(own: list[tuple[str, str]], other: list[tuple[str, str]]) -> str:
+def _list_fields(own: list[tuple[str, str]], other: list[tuple[str, str]]) -> str:
     """Return the fields of a step as HTML, those that are not in the other step first."""
     others, values = set(other), dict(other)
     rows = sorted(own, key=others.__contains__)
     shown = "".join(
-        f'<dt>{safe(name)}</dt><dd class="text">{_cut(value, values.get(name, ""))}</dd>'
+        f'<dt>{safe(name)}</dt><dd class="text">{_cut_text(value, values.get(name, ""))}</dd>'
         for name, value in rows[:MAX_FIELDS]
     )
     more = (
@@ -222,9 +222,9 @@ def _listed(own: list[tuple[str, str]], other: list[tuple[str, str]]) -> str:
     return f'<dl class="facts">{shown}</dl>{more}' if shown else ""
 
 
-def _cut(value: str, other: str) -> str:
+def _cut_text(value: str, other: str) -> str:
     """Return as much of a text as fits; a long one from shortly before the first place in which it differs from the other."""
-    start = max(0, shared(value, other) - BEFORE) if len(value) > MAX_TEXT and value != other else 0
+    start = max(0, count_shared(value, other) - BEFORE) if len(value) > MAX_TEXT and value != other else 0
     note = f'<span class="soft">{start:,} equal characters … </span>' if start else ""
     return note + safe(value[start : start + MAX_TEXT], lines=True)
 
@@ -243,12 +243,12 @@ def compare_page(request: Request) -> Response:
         )
     documents = []
     for name in names:
-        trace = stored(site, name)
+        trace = find_run(site, name)
         if trace is None:
             return missing_page(request, name)
         documents.append(document_of(trace))
     steps = [items(document.get("steps")) for document in documents]
-    blocks = aligned(*steps)
+    blocks = align_steps(*steps)
     first = next((block.pairs[0] for block in blocks if not block.equal), None)
     links = links_from(root)
     left, shown = MAX_SHOWN, []
@@ -273,7 +273,7 @@ def compare_page(request: Request) -> Response:
     )
 
 
-def _summary(blocks: list[Block]) -> str:
+def _summary(blocks: list[StepBlock]) -> str:
     """Return in words how many steps are equal, differ, or stand in one run only."""
     pairs = [(block.equal, pair) for block in blocks for pair in block.pairs]
     equal = sum(same for same, _ in pairs)

@@ -11,8 +11,8 @@ from starlette.responses import RedirectResponse
 
 from grace_kp.levels import InterventionLevel
 from grace_kp.pages import spaced
+from grace_kp.web._access import Right
 from grace_kp.web._parameter import RunConditions, query_from
-from grace_kp.web._person import Right
 from grace_kp.web._site import person_of, recording_lines, root_of, site_of
 from grace_kp.web.runs._run import run_address
 
@@ -52,17 +52,7 @@ _RANGE = {"min_score", "max_score", "min_confidence", "max_confidence"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chip:
-    """An active filter."""
-
-    label: str
-    value: str
-    without: str
-    """Query of the list without it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class FilterField:
     """A field of the form."""
 
     name: str
@@ -78,20 +68,20 @@ class Field:
     first: bool = False
 
 
-def stated(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def conditions_in(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the conditions that an address states, without empty ones and repeated ones."""
     return list(dict.fromkeys((name, value) for name, value in pairs if name in NAMES and value))
 
 
-def chips(pairs: Sequence[tuple[str, str]]) -> list[Chip]:
-    """Return the active filters."""
+def chips(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    """Return the active filters, each with the query of the list without it."""
     return [
-        Chip(label=_label(name), value=_word(name, value), without=urlencode([pair for pair in pairs if pair != (name, value)]))
+        {"label": _label(name), "value": _word(name, value), "without": urlencode([pair for pair in pairs if pair != (name, value)])}
         for name, value in pairs
     ]  # fmt: skip
 
 
-def fields(catalog: Catalog, pairs: Sequence[tuple[str, str]], problems: Mapping[str, str]) -> list[Field]:
+def fields(catalog: Catalog, pairs: Sequence[tuple[str, str]], problems: Mapping[str, str]) -> list[FilterField]:
     """Return the fields of the form with what the address states.
 
     Args:
@@ -112,7 +102,7 @@ def fields(catalog: Catalog, pairs: Sequence[tuple[str, str]], problems: Mapping
         options = tuple((choice, _word(name, choice)) for choice in choices if choice and choice not in values[1:])
         problem = problems.get(name, "")
         form.append(
-            Field(
+            FilterField(
                 name=name,
                 label="add a tag" if is_many and values else "scorer result" if name == "scorer_passed" else _label(name),
                 value=value,
@@ -148,7 +138,7 @@ def run_list(request: Request) -> Response:
         # A form sends all its fields; an address that people share holds only those that say something.
         kept = urlencode([pair for pair in pairs if pair[1]])
         return RedirectResponse(f"{root}/runs{'?' if kept else ''}{kept}", 303)
-    conditions = stated(pairs)
+    conditions = conditions_in(pairs)
     query, problems = query_from(request.query_params)
     active = [pair for pair in conditions if pair[0] not in problems]
     cursor = _cursor(request)

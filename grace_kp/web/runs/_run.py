@@ -27,8 +27,8 @@ from grace_kp.trace.html import (
     run_summary,
     text,
 )
-from grace_kp.web._person import Right
-from grace_kp.web._site import form_of, person_of, root_of, site_of
+from grace_kp.web._access import Right
+from grace_kp.web._site import form_of, person_of, root_of, site_of, whole_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -103,7 +103,7 @@ def with_context(places: Sequence[int], count: int) -> list[int]:
     return sorted({near for place in places for near in (place - 1, place, place + 1) if 0 <= near < count})
 
 
-def marked(page: str, query: str) -> str:
+def mark_matches(page: str, query: str) -> str:
     """Return HTML in which each occurrence of a text within one element is marked.
 
     Args:
@@ -154,7 +154,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 def run_page(request: Request) -> Response:
     """Return the page of a run."""
     site, name = site_of(request), request.path_params["id"]
-    trace = stored(site, name)
+    trace = find_run(site, name)
     if trace is None:
         return missing_page(request, name)
     document = document_of(trace)
@@ -182,7 +182,7 @@ def run_page(request: Request) -> Response:
 def run_json(request: Request) -> Response:
     """Return the JSON of a run as a file."""
     site, name = site_of(request), request.path_params["id"]
-    trace = stored(site, name)
+    trace = find_run(site, name)
     if trace is None:
         return missing_page(request, name)
     file = _UNSAFE.sub("-", trace.id.removeprefix(PREFIX))[:80].strip("-.") or "run"
@@ -190,7 +190,7 @@ def run_json(request: Request) -> Response:
     return Response(trace.to_json(), media_type="application/json", headers=headers)
 
 
-def stored(site: Site, name: str) -> ReasoningTrace | None:
+def find_run(site: Site, name: str) -> ReasoningTrace | None:
     """Return a run of the store by its id, with or without `kp:trace:`; None if there is none."""
     if not name.isprintable() or len(name) > MAX_QUERY:
         # No runtime makes such an id, and a store may refuse it.
@@ -215,12 +215,12 @@ def _timeline(_site: Site, document: Mapping[str, Any], request: Request) -> dic
     address = run_address(root_of(request), str(document.get("id")))
     count = len(items(document.get("steps")))
     query = request.query_params.get("q", "").strip()[:MAX_QUERY]
-    start = _whole(request.query_params.get("from", ""))
+    start = whole_of(request.query_params.get("from", "")) or 0
     if query:
         found = matching_steps(document, query)
         rest = [place for place in found if place >= start]
         shown = rest[:MAX_FOUND]
-        steps = marked(run_timeline(document, places=with_context(shown, count), links=links), query)
+        steps = mark_matches(run_timeline(document, places=with_context(shown, count), links=links), query)
         more = f"{address}?{urlencode({'q': query, 'from': rest[MAX_FOUND]})}" if len(rest) > MAX_FOUND else ""
         words = f"{count_text(len(found), 'step')} of {count:,} contain{'s' if len(found) == 1 else ''} “{query}”"
         return {
@@ -243,7 +243,7 @@ def _timeline(_site: Site, document: Mapping[str, Any], request: Request) -> dic
 
 
 def _tree(site: Site, document: Mapping[str, Any], request: Request) -> dict[str, Any]:
-    tree = run_tree(document, links=links_from(root_of(request)), nested=lambda name: stored(site, name))
+    tree = run_tree(document, links=links_from(root_of(request)), nested=lambda name: find_run(site, name))
     return {"content": _html(tree)}
 
 
@@ -257,10 +257,6 @@ def _json(_site: Site, document: Mapping[str, Any], _request: Request) -> dict[s
     note = f"{left:,} more characters are not shown here; the download has them." if left > 0 else ""
     code = f'<pre class="json" tabindex="0" role="region" aria-label="JSON of the run">{safe(pretty[:MAX_JSON], lines=True)}</pre>'
     return {"content": _html(code), "note": note}
-
-
-def _whole(value: str) -> int:
-    return int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else 0
 
 
 def _html(code: str) -> Markup:

@@ -21,19 +21,18 @@ from starlette.routing import Match
 
 from grace_kp.pages import printable
 from grace_kp.trace import object_without_duplicates
-from grace_kp.web._errors import answer, unexpected
-from grace_kp.web._person import Right
-from grace_kp.web._route import PageRoute
+from grace_kp.web._access import PageRoute, Right
+from grace_kp.web._errors import answer, answer_unexpected
 from grace_kp.web._site import path_of, root_of
-from grace_kp.web.security._accounts import is_same
 from grace_kp.web.security._refusals import SENT_TO_LOGIN
+from grace_kp.web.security._visitor import is_same
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from grace_kp.web.security._addresses import Addresses
     from grace_kp.web.security._refusals import Attempts, Refusals
-    from grace_kp.web.security._visitor import Entrance, Visitor
+    from grace_kp.web.security._visitor import Authenticator, Visitor
 
 
 BODY_BYTES = 1 << 20
@@ -73,20 +72,6 @@ async def read_body(receive: Receive, limit: int, seconds: float = READ_SECONDS)
             if not message.get("more_body", False):
                 return b"".join(chunks)
     raise HTTPException(408, f"The request did not arrive within {seconds:g} seconds.")
-
-
-def again(body: bytes, receive: Receive) -> Receive:
-    """Return a channel that delivers a body that was read before, and then what the first channel delivers."""
-    delivered = False
-
-    async def receive_again() -> Message:
-        nonlocal delivered
-        if not delivered:
-            delivered = True
-            return {"type": "http.request", "body": body, "more_body": False}
-        return await receive()
-
-    return receive_again
 
 
 def parse_form(body: bytes) -> dict[str, list[str]]:
@@ -146,7 +131,7 @@ HEADERS = {
 }
 
 
-def protected(message: Message, *, may_keep: bool) -> Message:
+def protect_response(message: Message, *, may_keep: bool) -> Message:
     """Return the start of a response with these headers, whatever its handler has set.
 
     Args:
@@ -179,16 +164,22 @@ class Gatekeeper:
 
     Args:
         app: the application.
-        entrance: establishes who sends a request.
+        authenticator: establishes who sends a request.
         addresses: the names under which the application is reached.
         attempts: counts what is refused.
         refusals: records refused decisions.
     """
 
     def __init__(
-        self, app: ASGIApp, *, entrance: Entrance, addresses: Addresses, attempts: Attempts, refusals: Refusals
+        self,
+        app: ASGIApp,
+        *,
+        authenticator: Authenticator,
+        addresses: Addresses,
+        attempts: Attempts,
+        refusals: Refusals,
     ) -> None:
-        self._app, self._entrance, self._addresses = app, entrance, addresses
+        self._app, self._authenticator, self._addresses = app, authenticator, addresses
         self._attempts, self._refusals = attempts, refusals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -223,8 +214,8 @@ class _Visit:
         """Answer the request, or pass it on."""
         request = self._request
         try:
-            receive = await self._admitted()
-            await self._keeper._app(request.scope, receive, self._started)
+            await self._admit()
+            await self._keeper._app(request.scope, request.receive, self._send_protected)
         except Exception as error:  # noqa: BLE001 — nothing that goes wrong may end in a traceback or in a response without its headers
             await self._answer(error)
         if self._status in REFUSED and self._is_decision() and self._visitor is not None:
@@ -246,48 +237,47 @@ class _Visit:
 
     async def _answer(self, error: Exception) -> None:
         if self._status:
-            unexpected(self._request, error)
+            answer_unexpected(self._request, error)
             raise error  # the response has begun; the server ends the connection
         response = (
             self._to_login() if isinstance(error, _Unknown) and error.may_log_in else answer(self._request, error)
         )
-        await response(self._request.scope, self._request.receive, self._started)
+        await response(self._request.scope, self._request.receive, self._send_protected)
 
-    async def _started(self, message: Message) -> None:
+    async def _send_protected(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            message = protected(message, may_keep=self._right is Right.ANYBODY)
+            message = protect_response(message, may_keep=self._right is Right.ANYBODY)
             self._status = message["status"]
             if self._has_unread_body:  # otherwise the client could send the rest of it for ever
                 MutableHeaders(raw=message["headers"])["connection"] = "close"
         await self._send(message)
 
-    async def _admitted(self) -> Receive:
-        """Return the channel of the body once the request may pass.
+    async def _admit(self) -> None:
+        """Check the request, and put what handlers need into its state.
 
         Raises:
-            HTTPException: it may not.
+            HTTPException: the request may not pass.
         """
         request, state = self._request, self._request.state
         state.person, state.csrf, state.form, state.body, state.session = None, "", {}, None, False
         self._check_target()
         self._check_source()
-        self._route = self._matched()
+        self._route = self._match_route()
         if self._right is not Right.ANYBODY:  # what needs no login must not wait for finding out who asks
-            self._visitor = await self._keeper._entrance.visitor(request, touch=not _is_background(request))
+            self._visitor = await self._keeper._authenticator.visitor(request, touch=not _is_background(request))
         if self._visitor is not None:
             state.person, state.csrf = self._visitor.person, self._visitor.csrf
             state.session = self._visitor.is_session
         self._check_right()
-        if request.method in READS:
-            return request.receive
-        self._check_origin()
-        return await self._body()
+        if request.method not in READS:
+            self._check_origin()
+            await self._read_body()
 
     def _check_target(self) -> None:
         hosts = self._request.headers.getlist("host")
         if len(hosts) != 1 or not self._keeper._addresses.accepts(hosts[0]):
             self._keeper._attempts.count("foreign_host")
-            own = _PRINTED if self._keeper._entrance.has_login else _MOUNTED
+            own = _PRINTED if self._keeper._authenticator.has_login else _MOUNTED
             raise HTTPException(
                 421, _HOST.format(printable(", ".join(hosts)[:200]) or "a request without a host") + own
             )
@@ -309,7 +299,7 @@ class _Visit:
             self._keeper._attempts.count("foreign_page")
             raise HTTPException(403, "Pages of other addresses may not load this.")
 
-    def _matched(self) -> PageRoute | None:
+    def _match_route(self) -> PageRoute | None:
         """Return the route that will answer; None where there is none, or one that states no right."""
         partial = None
         for route in self._request.app.routes:
@@ -328,7 +318,7 @@ class _Visit:
             return
         if self._visitor is None:
             self._check_token()
-            unknown = _Unknown(self._request, has_login=self._keeper._entrance.has_login)
+            unknown = _Unknown(self._request, has_login=self._keeper._authenticator.has_login)
             self._keeper._attempts.count(SENT_TO_LOGIN if unknown.may_log_in else "no_login")
             raise unknown
         if right is None:
@@ -340,13 +330,16 @@ class _Visit:
             self._keeper._attempts.count("missing_right")
             self._reason = "right"
             raise HTTPException(
-                403, _ROLE.format(self._visitor.person.role) + (_CHANGE if self._keeper._entrance.has_login else "")
+                403,
+                _ROLE.format(self._visitor.person.role) + (_CHANGE if self._keeper._authenticator.has_login else ""),
             )
 
     def _check_token(self) -> None:
         """Slow down who tries tokens."""
         request, keeper = self._request, self._keeper
-        if not (keeper._entrance.has_login and request.scope["grace_kp.is_api"] and "authorization" in request.headers):
+        if not (
+            keeper._authenticator.has_login and request.scope["grace_kp.is_api"] and "authorization" in request.headers
+        ):
             return
         peer = request.client.host if request.client else ""
         wait = keeper._attempts.failed("wrong_token", keeper._addresses.client(peer, request.headers))
@@ -365,7 +358,7 @@ class _Visit:
             self._reason = "origin"
             raise HTTPException(403, "This was not sent by a page of this address, and was not done.")
 
-    async def _body(self) -> Receive:
+    async def _read_body(self) -> None:
         request, state = self._request, self._request.state
         is_api = request.scope["grace_kp.is_api"]
         limit = LOGIN_BYTES if self._visitor is None else BODY_BYTES
@@ -386,7 +379,6 @@ class _Visit:
             self._check_csrf(self._visitor.csrf)
         if is_api:
             state.body = parse_json(body)
-        return again(body, request.receive)
 
     def _check_csrf(self, expected: str) -> None:
         if not expected or self._right is Right.ANYBODY:
@@ -441,7 +433,7 @@ async def still_may(request: Request, right: Right) -> bool:
         request: the request that is being answered.
         right: the right.
     """
-    entrance: Entrance = request.app.state.entrance
-    visitor = await entrance.visitor(request, touch=False)
+    authenticator: Authenticator = request.app.state.authenticator
+    visitor = await authenticator.visitor(request, touch=False)
     before = request.state.person
     return visitor is not None and visitor.person.may(right) and visitor.person.name == before.name

@@ -18,13 +18,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
 from grace_kp.pages import printable
-from grace_kp.web._person import Person, Right, Role
-from grace_kp.web._route import route
+from grace_kp.web._access import Person, Right, Role, route
 from grace_kp.web._site import form_of, root_of, site_of
-from grace_kp.web.security._accounts import Accounts, csrf_of, hash_of, is_same, new_secret
+from grace_kp.web.security._accounts import Accounts
 from grace_kp.web.security._addresses import local_path
 from grace_kp.web.security._refusals import Attempts
-from grace_kp.web.security._visitor import Visitor, bearer_of
+from grace_kp.web.security._visitor import Visitor, bearer_of, csrf_of, hash_of, is_same, new_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from grace_kp.approvals import Tables
-    from grace_kp.web._route import PageRoute
+    from grace_kp.web._access import PageRoute
     from grace_kp.web.security._accounts import Account
     from grace_kp.web.security._addresses import Addresses
 
@@ -57,7 +56,7 @@ class Session:
 
     owner: str
     """Id of the account; empty for the operating system's user."""
-    mark: str
+    fingerprint: str
     """Fingerprint of the account at the login (`Logins`); the session ends when it changes."""
     began: float
     used: float
@@ -74,7 +73,7 @@ class Sessions:
         self._clock, self._lock = clock, threading.Lock()
         self._sessions: OrderedDict[str, Session] = OrderedDict()
 
-    def begin(self, owner: str, mark: str) -> str:
+    def begin(self, owner: str, fingerprint: str) -> str:
         """Begin a session under a new id, and return its secret."""
         secret, now = new_secret(), self._clock()
         with self._lock:
@@ -83,7 +82,7 @@ class Sessions:
                 del self._sessions[key]
             if len(self._sessions) >= AT_MOST:
                 self._sessions.popitem(last=False)
-            self._sessions[hash_of(secret)] = Session(owner, mark, now, now)
+            self._sessions[hash_of(secret)] = Session(owner, fingerprint, now, now)
         return secret
 
     def find(self, secret: str, *, touch: bool = True) -> Session | None:
@@ -198,7 +197,7 @@ class Logins:
         for secret in self._cookies(request):
             session = self.sessions.find(secret, touch=touch)
             if session is not None:
-                person = await run_in_threadpool(self._person, session.owner, session.mark)
+                person = await run_in_threadpool(self._person, session.owner, session.fingerprint)
                 if person is not None:
                     return Visitor(person=person, csrf=csrf_of(secret), is_session=True)
                 self.sessions.end(secret)
@@ -215,7 +214,7 @@ class Logins:
         if account is None or account.role is Role.AGENT:
             return None
         self.accounts.note_use(account)
-        return self.sessions.begin(account.id, _mark(account))
+        return self.sessions.begin(account.id, _fingerprint(account))
 
     def leave(self, request: Request) -> None:
         """End the sessions of a request."""
@@ -258,13 +257,13 @@ class Logins:
         self.accounts.note_use(account)
         return Visitor(person=account.person)
 
-    def _person(self, owner: str, mark: str) -> Person | None:
+    def _person(self, owner: str, fingerprint: str) -> Person | None:
         """Return whom a session belongs to now; None if it has ended."""
         accounts = self.accounts.all()
         if not owner:
             return None if accounts else Person(name=os_user(), role=Role.ADMIN, authenticated=False)
         account = accounts.get(owner)
-        if account is None or _mark(account) != mark:
+        if account is None or _fingerprint(account) != fingerprint:
             return None
         return account.person
 
@@ -279,7 +278,7 @@ def os_user() -> str:
         return f"user {os.getuid()}"
 
 
-def _mark(account: Account) -> str:
+def _fingerprint(account: Account) -> str:
     """Return what a login holds for: another role, a new token or a new account of this name end it."""
     return hash_of(f"{account.role} {account.token_sha256} {account.created!r}")
 
@@ -298,7 +297,7 @@ def routes() -> list[PageRoute]:
 
 
 def _logins(request: Request) -> Logins:
-    return cast("Logins", request.app.state.entrance)
+    return cast("Logins", request.app.state.authenticator)
 
 
 def _login(request: Request) -> Response:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grace_kp.approvals import Tables
-    from grace_kp.web._person import Person
+    from grace_kp.web._access import Person
 
 
 _log = logging.getLogger("grace_kp.web")

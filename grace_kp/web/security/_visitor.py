@@ -1,9 +1,12 @@
-"""Who has sent a request, for all kinds of login, and the identities of an application that the pages are mounted into."""
+"""Who has sent a request, for all kinds of login: the secrets that prove it, and the identities of a host application."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import inspect
 import logging
+import secrets
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,8 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from grace_kp.approvals import Actor
 from grace_kp.pages import printable
 from grace_kp.trace import redacted_error
-from grace_kp.web._person import Person, Right
-from grace_kp.web.security._accounts import csrf_of, new_secret
+from grace_kp.web._access import Person, Right
 from grace_kp.web.security._refusals import Attempts
 
 if TYPE_CHECKING:
@@ -23,6 +25,40 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from grace_kp.approvals import Tables
+
+
+PREFIX = "gkp_"
+"""Begins every token of a person, so that people and scanners recognise one."""
+SECRET_BYTES = 32
+
+
+def new_token() -> str:
+    """Return a new token of a person: the prefix and 256 random bits in base64url."""
+    return PREFIX + new_secret()
+
+
+def new_secret() -> str:
+    """Return 256 random bits in base64url, for sessions and one-time codes."""
+    return secrets.token_urlsafe(SECRET_BYTES)
+
+
+def hash_of(secret: str) -> str:
+    """Return the SHA-256 of a secret in hexadecimal digits. Secrets have 256 random bits, so that no salt and no slow hash is needed."""
+    return hashlib.sha256(_bytes(secret)).hexdigest()
+
+
+def csrf_of(secret: str, name: str = "") -> str:
+    """Return what forms of a session carry: it can be computed from the session's secret, and tells nothing about it."""
+    return hmac.new(_bytes(secret), b"grace_kp csrf\0" + _bytes(name), hashlib.sha256).hexdigest()
+
+
+def is_same(text: str, other: str) -> bool:
+    """Return whether two texts are equal, in a time that does not depend on where they differ."""
+    return hmac.compare_digest(_bytes(text), _bytes(other))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +72,7 @@ class Visitor:
     """Whether a cookie of ours has established it, so that there is something to log out of."""
 
 
-class Entrance(Protocol):
+class Authenticator(Protocol):
     """A way of establishing who sends a request."""
 
     has_login: bool
@@ -68,7 +104,7 @@ KEY = "web_key"
 """Kind of the document with the key that CSRF tokens are computed with, so that all processes of an application accept each other's."""
 
 
-class HostEntrance:
+class HostAuthenticator:
     """Asks the host application who has sent a request.
 
     Args:

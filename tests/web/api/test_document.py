@@ -16,11 +16,10 @@ from schemathesis.engine import Status, events, from_schema
 from grace_kp.approvals import Actor, Approval, PolicyNow
 from grace_kp.store import RunPage
 from grace_kp.web import Right
-from grace_kp.web.api import _document
+from grace_kp.web.api import OPERATIONS, _document
 from grace_kp.web.api._approvals import Reject, Respond, Several
 from grace_kp.web.api._document import ApprovalList, component_schemas
-from grace_kp.web.api._runs import Label
-from grace_kp.web.api._table import OPERATIONS
+from grace_kp.web.api._runs import RunLabel
 from tests.exhaustive import exhaustive
 from tests.web.api.conftest import CY
 
@@ -164,10 +163,10 @@ def test_an_answer_needs_words(words):
 
 def test_a_label_is_a_truth_or_a_share():
     """Neither a text nor a number beyond 1 is taken for one."""
-    assert [True, 0.5, 1] == [Label(correct=value).correct for value in (True, 0.5, 1)]
+    assert [True, 0.5, 1] == [RunLabel(correct=value).correct for value in (True, 0.5, 1)]
     for value in ("true", 2, -0.1, None):
         with pytest.raises(ValidationError):
-            Label(correct=value)
+            RunLabel(correct=value)
 
 
 def test_several_are_bounded():

@@ -21,7 +21,7 @@ from grace_kp.web.figures._sums import MOST_BARS, bars_of
 from tests.approvals.desks import ANA, asked
 from tests.pages.drawing import drawings, ids, outside
 from tests.pages.reading import Elements
-from tests.web.figures.office import Office, notes, tiles, words
+from tests.web.figures.conftest import Office, notes, tiles, words
 
 HOSTILE = '</table><script>alert(1)</script>"&\u202e'
 

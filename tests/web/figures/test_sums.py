@@ -48,7 +48,7 @@ def test_a_quantile_is_a_value_that_enough_do_not_exceed(values, share):
 def test_waits_are_summed_up():
     """In seconds; nothing where nobody decided."""
     found = waits_of(ApprovalFigures(pending=0, waits=tuple(map(float, range(1, 11)))))
-    assert (10, 5.0, 9.0, 10.0) == (found.count, found.median, found.most, found.longest)
+    assert {"count": 10, "median": 5.0, "most": 9.0, "longest": 10.0} == found
     assert waits_of(ApprovalFigures(pending=3)) is None
 
 
@@ -99,7 +99,7 @@ def test_agents_link_to_their_runs():
     """With a name that is quoted; what the catalog sums up, and runs without a name, have no link."""
     groups = [Group(name='a&b="<x>', runs=2), Group(name="…", runs=1), Group(name="", runs=1)]
     rows = agent_rows(groups, {"since": "2026-11-01"}, "/sub")
-    assert ["/sub/runs?agent=a%26b%3D%22%3Cx%3E&since=2026-11-01", "", ""] == [row.address for row in rows]
+    assert ["/sub/runs?agent=a%26b%3D%22%3Cx%3E&since=2026-11-01", "", ""] == [row["address"] for row in rows]
 
 
 def test_thresholds_stand_in_the_distribution_of_the_confidence():
@@ -144,7 +144,7 @@ def test_it_is_said_where_most_runs_have_one_confidence(confidences, found, offi
         catalog.figures("2000-01-01", "2100-01-01") if confidences else RunFigures(total=GROUP, confidence=(0,) * 20)
     )
     same = alike(catalog, query, figures)
-    assert found == (same if same is None else (same.value, same.share, same.of))
+    assert found == (same if same is None else tuple(same.values()))
 
 
 MODELS = {"gemini-a": (10, 2_000_000, 1), "gemini-b": (1, 500_000, 0), "local": (5, 9_000_000, 0), "other": (3, 100, 0)}

@@ -68,7 +68,7 @@ def test_thresholds_are_shown_with_their_origin():
         ("silent", "never", "keyword threshold_silent", "–"),
         ("notify", "0.7", "default", found["notify"]),
         ("confirm", "0.3", "keyword threshold_confirm", found["confirm"]),
-    ] == [(row.level, row.value, row.origin, row.labelled) for row in threshold_rows(grace, found)]
+    ] == [tuple(row.values()) for row in threshold_rows(grace, found)]
 
 
 def test_a_profile_states_its_promise():

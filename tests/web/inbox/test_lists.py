@@ -10,8 +10,8 @@ import pytest
 from grace_kp.approvals import ApprovalState as State
 from grace_kp.approvals import Decided, PolicyNow
 from grace_kp.web.inbox._lists import MOST_SEARCHED, PAGE, READ_AT_ONCE, contains, find, pattern_of, since_of
+from tests.web.inbox.conftest import HOSTILE, anything, person
 from tests.web.inbox.forms import forms
-from tests.web.inbox.shop import HOSTILE, anything, person
 
 
 def ids(text):

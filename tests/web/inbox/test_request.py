@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 
 from grace_kp.approvals import PolicyNow, append, canonical, forget
 from grace_kp.errors import ApprovalError, ChangedSinceShown
-from grace_kp.web._verbs import VERBS, perform
+from grace_kp.web._site import VERBS, perform
 from tests.approvals.desks import ANA, Bureau, asked
 from tests.approvals.values import values
+from tests.web.inbox.conftest import HOSTILE, Shop, anything, person
 from tests.web.inbox.forms import forms
-from tests.web.inbox.shop import HOSTILE, Shop, anything, person
 
 PLACE = Shop()
 READER = PLACE.browser(role="approver")

@@ -16,9 +16,7 @@ from hypothesis import strategies as st
 from grace_kp.pages import APPROVAL_STATES, visible
 from grace_kp.web.inbox._words import (
     call_parts,
-    coded,
     confidence,
-    decoded,
     flat_text,
     kind_of,
     member_of,
@@ -27,12 +25,14 @@ from grace_kp.web.inbox._words import (
     process_phrase,
     process_word,
     query,
+    read_codes,
     request_path,
     run_path,
     state_badge,
     value_html,
+    write_codes,
 )
-from tests.web.inbox.shop import HOSTILE, Shop, anything, refund
+from tests.web.inbox.conftest import HOSTILE, Shop, anything, refund
 
 
 def test_a_time_stands_with_its_distance():
@@ -109,9 +109,9 @@ def plain(markup):
 @given(TEXTS)
 def test_a_text_survives_a_field(text):
     """The code of a character reads back as the character, also where the text itself looks like a code."""
-    assert text == decoded(coded(text))
-    assert text == decoded(coded(text, keep=""))
-    assert coded(text) == visible(coded(text), lines=True)
+    assert text == read_codes(write_codes(text))
+    assert text == read_codes(write_codes(text, keep=""))
+    assert write_codes(text) == visible(write_codes(text), lines=True)
 
 
 @given(TEXTS.filter(lambda text: text and "{" not in text))

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.trace import Links
-from grace_kp.web.runs._compare import aligned, block_of
+from grace_kp.web.runs._compare import align_steps, block_of
 from tests.pages.reading import Elements
 from tests.trace.html.hostile import attacked, check
 from tests.trace.html.traces import document, full
-from tests.web.runs.house import thoughts
+from tests.web.runs.conftest import thoughts
 
 
 def compared(house, one, two):
@@ -91,21 +91,21 @@ def pairs(blocks):
 def test_equal_runs_are_one_block():
     """Durations do not count."""
     one, two = [{**call("a", x=1), "latency_ms": 5.0}], [{**call("a", x=1), "latency_ms": 9.0}]
-    assert [(True, [(0, 0)])] == pairs(aligned(one, two))
-    assert [] == aligned([], [])
+    assert [(True, [(0, 0)])] == pairs(align_steps(one, two))
+    assert [] == align_steps([], [])
 
 
 def test_changed_steps_stand_beside_each_other():
     """Those with the same type and tool; others stand alone."""
     one = [call("a", x=1), call("b", y=1), call("c")]
     two = [call("a", x=1), call("b", y=2), {"type": "thought"}, call("c")]
-    assert [(True, [(0, 0)]), (False, [(1, 1), (None, 2)]), (True, [(2, 3)])] == pairs(aligned(one, two))
+    assert [(True, [(0, 0)]), (False, [(1, 1), (None, 2)]), (True, [(2, 3)])] == pairs(align_steps(one, two))
 
 
 @given(st.text("abc", max_size=30), st.text("abc", max_size=30))
 def test_every_step_stands_once_and_in_order(one, two):
     """Equal pairs are equal, and the first block tells whether the runs begin alike."""
-    blocks = aligned(steps(one), steps(two))
+    blocks = align_steps(steps(one), steps(two))
     found = [pair for block in blocks for pair in block.pairs]
     assert list(range(len(one))) == [pair.first for pair in found if pair.first is not None]
     assert list(range(len(two))) == [pair.second for pair in found if pair.second is not None]
@@ -119,7 +119,7 @@ def test_every_step_stands_once_and_in_order(one, two):
 
 def test_long_runs_are_aligned_up_to_a_bound():
     """Steps beyond 2,000 are not compared."""
-    found = aligned(steps("ab" * 2_000), steps("ba" * 2_000))
+    found = align_steps(steps("ab" * 2_000), steps("ba" * 2_000))
     assert 2_000 == sum(pair.first is not None for block in found for pair in block.pairs)
 
 
@@ -129,7 +129,7 @@ LINKS = Links(step=lambda name, place: f"/runs/{name}#step-{place}")
 def shown(one, two, left=300):
     return [
         block_of(block, [one, two], LINKS, left=left, is_first=False)[0]
-        for block in aligned(one["steps"], two["steps"])
+        for block in align_steps(one["steps"], two["steps"])
     ]
 
 

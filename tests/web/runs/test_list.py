@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from grace_kp.store import Progress, RunPage
-from grace_kp.web.runs._list import chips, fields, stated
+from grace_kp.web.runs._list import chips, conditions_in, fields
 from tests.pages.reading import Elements
 from tests.trace.html.hostile import attacked, check
-from tests.web.runs.house import thoughts
+from tests.web.runs.conftest import thoughts
 
 
 def objectives(page):
@@ -166,14 +166,16 @@ class Names:
 def test_conditions_are_those_that_say_something():
     """Empty and repeated ones, and other parameters, are left out."""
     pairs = [("agent", "a"), ("status", ""), ("tags", "x"), ("tags", "y"), ("tags", "x"), ("before", "7")]
-    assert [("agent", "a"), ("tags", "x"), ("tags", "y")] == stated(pairs)
+    assert [("agent", "a"), ("tags", "x"), ("tags", "y")] == conditions_in(pairs)
 
 
 def test_a_chip_takes_one_condition_away():
     """The others stay, also another of the same name."""
     found = chips([("tags", "x"), ("tags", "y&z"), ("scorer_passed", "false")])
-    assert [("tag", "x"), ("tag", "y&z"), ("scorer", "not passed")] == [(chip.label, chip.value) for chip in found]
-    assert "tags=x&scorer_passed=false" == found[1].without
+    assert [("tag", "x"), ("tag", "y&z"), ("scorer", "not passed")] == [
+        (chip["label"], chip["value"]) for chip in found
+    ]
+    assert "tags=x&scorer_passed=false" == found[1]["without"]
 
 
 def test_fields_offer_what_occurs():

@@ -15,11 +15,11 @@ import grace_kp as gk
 from grace_kp.errors import StoreError
 from grace_kp.pages import safe, visible
 from grace_kp.trace import ReasoningTrace
-from grace_kp.web.runs._run import links_from, marked, matching_steps, run_address, with_context
+from grace_kp.web.runs._run import links_from, mark_matches, matching_steps, run_address, with_context
 from tests.pages.reading import Elements
 from tests.trace.html.hostile import attacked, check, documents
 from tests.trace.html.traces import full
-from tests.web.runs.house import thoughts
+from tests.web.runs.conftest import thoughts
 
 VIEWS = ("timeline", "tree", "waterfall", "json")
 
@@ -226,15 +226,15 @@ def test_context_is_the_step_before_and_after():
 def test_a_match_is_marked_in_texts_only():
     """Attributes and names of elements stay as they are."""
     page = '<a href="/a">a &amp; A</a>'
-    assert '<a href="/a"><mark>a</mark> &amp; <mark>A</mark></a>' == marked(page, "a")
-    assert '<a href="/a">a <mark>&amp;</mark> A</a>' == marked(page, "&")
+    assert '<a href="/a"><mark>a</mark> &amp; <mark>A</mark></a>' == mark_matches(page, "a")
+    assert '<a href="/a">a <mark>&amp;</mark> A</a>' == mark_matches(page, "&")
 
 
 @given(st.text(max_size=30), st.text(min_size=1, max_size=3))
 def test_marks_change_nothing_but_marks(text, query):
     """Without them the page reads as before, and stays escaped."""
     page = f'<p title="{safe(text)}">{safe(text)}</p>'
-    found = marked(page, query)
+    found = mark_matches(page, query)
     assert visible(text) == html.unescape(re.sub("</?mark>|</?p[^>]*>", "", found))
     assert page.split(">")[0] == found.split(">")[0]
 

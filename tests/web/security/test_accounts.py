@@ -11,7 +11,7 @@ import pytest
 from grace_kp.approvals import ACCOUNT, verify
 from grace_kp.errors import GraceError, StoreError
 from grace_kp.web import Accounts, Role
-from grace_kp.web.security._accounts import csrf_of, hash_of, is_same, new_secret, new_token
+from grace_kp.web.security._visitor import csrf_of, hash_of, is_same, new_secret, new_token
 from tests.approvals.desks import asked
 from tests.web.inbox.forms import forms
 from tests.web.security.conftest import OPERATOR, entries
