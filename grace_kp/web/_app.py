@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from grace_kp.approvals import Tables
     from grace_kp.runtime import Grace
     from grace_kp.store import Catalog
-    from grace_kp.web.security import Addresses, Authenticator
+    from grace_kp.web.security import Addresses, IdentityProvider
 
 
 def app(grace: Grace, *, auth: Callable[[Request], Any] | None = None, public_url: str = "") -> Starlette:
@@ -53,16 +53,16 @@ def app(grace: Grace, *, auth: Callable[[Request], Any] | None = None, public_ur
         raise SettingsError(
             "app() needs auth=: a function from the request to a grace_kp.web.Person, or to None for nobody; `grace-kp serve` has logins of its own"
         )
-    authenticator = security.HostAuthenticator(auth, tables_of(grace))
-    return application(grace, authenticator, security.Addresses(public_url=public_url))
+    identity_provider = security.HostIdentityProvider(auth, tables_of(grace))
+    return application(grace, identity_provider, security.Addresses(public_url=public_url))
 
 
-def application(grace: Grace, authenticator: Authenticator, addresses: Addresses) -> Starlette:
+def application(grace: Grace, identity_provider: IdentityProvider, addresses: Addresses) -> Starlette:
     """Return the application for a way of logging in.
 
     Args:
         grace: the runtime.
-        authenticator: establishes who sends a request.
+        identity_provider: establishes who sends a request.
         addresses: the names under which browsers reach the application.
     """
     site = Site(grace=grace, inbox=grace.approvals.inbox, catalog=open_catalog(grace.store))
@@ -73,7 +73,7 @@ def application(grace: Grace, authenticator: Authenticator, addresses: Addresses
         routes=[
             route("/", _home, Right.SEE),
             *_static_routes(),
-            *(security.routes() if authenticator.has_login else ()),
+            *(security.routes() if identity_provider.has_login else ()),
             *inbox.routes(),
             *runs.routes(),
             *figures.routes(),
@@ -82,9 +82,9 @@ def application(grace: Grace, authenticator: Authenticator, addresses: Addresses
         middleware=[
             Middleware(
                 security.Gatekeeper,
-                authenticator=authenticator,
+                identity_provider=identity_provider,
                 addresses=addresses,
-                attempts=authenticator.attempts,
+                attempts=identity_provider.attempts,
                 refusals=refusals,
             ),
             Middleware(following.before),  # behind the gatekeeper, who answers for a store that cannot be used
@@ -93,7 +93,7 @@ def application(grace: Grace, authenticator: Authenticator, addresses: Addresses
         lifespan=following.lifespan,
     )
     built.router.redirect_slashes = False
-    built.state.site, built.state.authenticator, built.state.addresses = site, authenticator, addresses
+    built.state.site, built.state.identity_provider, built.state.addresses = site, identity_provider, addresses
     built.state.refusals = refusals
     return built
 

@@ -38,7 +38,7 @@ class OpenApi(RootModel[dict[str, Any]]):
 
 def get_description(call: ApiCall) -> dict[str, Any]:
     """Return the OpenAPI description of all operations."""
-    cookie = getattr(call.request.app.state.authenticator, "cookie", "")
+    cookie = getattr(call.request.app.state.identity_provider, "cookie", "")
     return document(OPERATIONS, root=root_of(call.request), cookie=cookie)
 
 

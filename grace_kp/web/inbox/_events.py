@@ -46,7 +46,7 @@ _SILENT = frozenset({"viewed", "refused", "account_changed"})
 _log = logging.getLogger("grace_kp.web")
 
 
-class Listener:
+class OpenPage:
     """A page that listens.
 
     Args:
@@ -101,7 +101,7 @@ class Feed:
     """The event streams of one application."""
 
     def __init__(self) -> None:
-        self._pages: set[Listener] = set()
+        self._pages: set[OpenPage] = set()
         self._watch: asyncio.Task[None] | None = None
         self._watches = asyncio.Event()
         """Whether the watch has begun."""
@@ -115,7 +115,7 @@ class Feed:
             raise HTTPException(
                 503, "Too many pages listen for events. This page works without them.", {"Retry-After": "30"}
             )
-        page = Listener(person_of(request).name)
+        page = OpenPage(person_of(request).name)
         if sum(each.owner == page.owner for each in self._pages) >= MAX_PAGES_EACH:
             raise HTTPException(
                 429, f"{MAX_PAGES_EACH} other pages of yours listen for events. This page works without them.", {"Retry-After": "30"}
@@ -131,7 +131,7 @@ class Feed:
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._end_pages)
 
-    async def _events(self, request: Request, page: Listener, after: int | None) -> AsyncIterator[str]:
+    async def _events(self, request: Request, page: OpenPage, after: int | None) -> AsyncIterator[str]:
         site = site_of(request)
         await self._ensure_watch(site)
         yield f"retry: {RETRY_MS}\n\n"
@@ -170,7 +170,7 @@ class Feed:
             watches.set()
         self._end_pages()  # their browsers come again, and the first begins a new watch
 
-    def _leave(self, page: Listener) -> None:
+    def _leave(self, page: OpenPage) -> None:
         self._pages.discard(page)
         if not self._pages and self._watch is not None:
             self._watch.cancel()

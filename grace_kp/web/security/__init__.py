@@ -8,16 +8,16 @@ from grace_kp.web.security._addresses import Addresses
 from grace_kp.web.security._gatekeeper import Gatekeeper, still_may
 from grace_kp.web.security._logins import Logins, os_user, routes
 from grace_kp.web.security._refusals import Attempts, Refusals
-from grace_kp.web.security._visitor import Authenticator, HostAuthenticator, Visitor
+from grace_kp.web.security._visitor import HostIdentityProvider, IdentityProvider, Visitor
 
 __all__ = [
     "Account",
     "Accounts",
     "Addresses",
     "Attempts",
-    "Authenticator",
     "Gatekeeper",
-    "HostAuthenticator",
+    "HostIdentityProvider",
+    "IdentityProvider",
     "Logins",
     "Refusals",
     "Visitor",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from grace_kp.web.security._addresses import Addresses
     from grace_kp.web.security._refusals import Attempts, Refusals
-    from grace_kp.web.security._visitor import Authenticator, Visitor
+    from grace_kp.web.security._visitor import IdentityProvider, Visitor
 
 
 BODY_BYTES = 1 << 20
@@ -164,7 +164,7 @@ class Gatekeeper:
 
     Args:
         app: the application.
-        authenticator: establishes who sends a request.
+        identity_provider: establishes who sends a request.
         addresses: the names under which the application is reached.
         attempts: counts what is refused.
         refusals: records refused decisions.
@@ -174,12 +174,12 @@ class Gatekeeper:
         self,
         app: ASGIApp,
         *,
-        authenticator: Authenticator,
+        identity_provider: IdentityProvider,
         addresses: Addresses,
         attempts: Attempts,
         refusals: Refusals,
     ) -> None:
-        self._app, self._authenticator, self._addresses = app, authenticator, addresses
+        self._app, self._identity_provider, self._addresses = app, identity_provider, addresses
         self._attempts, self._refusals = attempts, refusals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -264,7 +264,7 @@ class _Visit:
         self._check_source()
         self._route = self._match_route()
         if self._right is not Right.ANYBODY:  # what needs no login must not wait for finding out who asks
-            self._visitor = await self._keeper._authenticator.visitor(request, touch=not _is_background(request))
+            self._visitor = await self._keeper._identity_provider.visitor(request, touch=not _is_background(request))
         if self._visitor is not None:
             state.person, state.csrf = self._visitor.person, self._visitor.csrf
             state.session = self._visitor.is_session
@@ -277,7 +277,7 @@ class _Visit:
         hosts = self._request.headers.getlist("host")
         if len(hosts) != 1 or not self._keeper._addresses.accepts(hosts[0]):
             self._keeper._attempts.count("foreign_host")
-            own = _PRINTED if self._keeper._authenticator.has_login else _MOUNTED
+            own = _PRINTED if self._keeper._identity_provider.has_login else _MOUNTED
             raise HTTPException(
                 421, _HOST.format(printable(", ".join(hosts)[:200]) or "a request without a host") + own
             )
@@ -318,7 +318,7 @@ class _Visit:
             return
         if self._visitor is None:
             self._check_token()
-            unknown = _Unknown(self._request, has_login=self._keeper._authenticator.has_login)
+            unknown = _Unknown(self._request, has_login=self._keeper._identity_provider.has_login)
             self._keeper._attempts.count(SENT_TO_LOGIN if unknown.may_log_in else "no_login")
             raise unknown
         if right is None:
@@ -331,14 +331,17 @@ class _Visit:
             self._reason = "right"
             raise HTTPException(
                 403,
-                _ROLE.format(self._visitor.person.role) + (_CHANGE if self._keeper._authenticator.has_login else ""),
+                _ROLE.format(self._visitor.person.role)
+                + (_CHANGE if self._keeper._identity_provider.has_login else ""),
             )
 
     def _check_token(self) -> None:
         """Slow down who tries tokens."""
         request, keeper = self._request, self._keeper
         if not (
-            keeper._authenticator.has_login and request.scope["grace_kp.is_api"] and "authorization" in request.headers
+            keeper._identity_provider.has_login
+            and request.scope["grace_kp.is_api"]
+            and "authorization" in request.headers
         ):
             return
         peer = request.client.host if request.client else ""
@@ -433,7 +436,7 @@ async def still_may(request: Request, right: Right) -> bool:
         request: the request that is being answered.
         right: the right.
     """
-    authenticator: Authenticator = request.app.state.authenticator
-    visitor = await authenticator.visitor(request, touch=False)
+    identity_provider: IdentityProvider = request.app.state.identity_provider
+    visitor = await identity_provider.visitor(request, touch=False)
     before = request.state.person
     return visitor is not None and visitor.person.may(right) and visitor.person.name == before.name

@@ -297,7 +297,7 @@ def routes() -> list[PageRoute]:
 
 
 def _logins(request: Request) -> Logins:
-    return cast("Logins", request.app.state.authenticator)
+    return cast("Logins", request.app.state.identity_provider)
 
 
 def _login(request: Request) -> Response:

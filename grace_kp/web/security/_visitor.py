@@ -72,7 +72,7 @@ class Visitor:
     """Whether a cookie of ours has established it, so that there is something to log out of."""
 
 
-class Authenticator(Protocol):
+class IdentityProvider(Protocol):
     """A way of establishing who sends a request."""
 
     has_login: bool
@@ -104,7 +104,7 @@ KEY = "web_key"
 """Kind of the document with the key that CSRF tokens are computed with, so that all processes of an application accept each other's."""
 
 
-class HostAuthenticator:
+class HostIdentityProvider:
     """Asks the host application who has sent a request.
 
     Args:

@@ -225,7 +225,7 @@ def test_a_heartbeat_keeps_the_connection(served, monkeypatch):
 
 async def test_a_page_that_is_too_far_behind_ends():
     """The browser asks again for what it missed."""
-    page = events.Listener("ana")
+    page = events.OpenPage("ana")
     change = Change(seq=1, at=0.0, kind="decided", facts={})
     for _ in range(events.MAX_BEHIND):
         page.put(change)
