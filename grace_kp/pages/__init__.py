@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from grace_kp.pages._confidence import confidence_html
     from grace_kp.pages._notebook import notebook
-    from grace_kp.pages._page import page, safe, style
-    from grace_kp.pages._parts import badge, facts, fold, linked, meter
-    from grace_kp.pages._plot import Rule, histogram, named_bars, timeline
-    from grace_kp.pages._plot_curves import Curve, Plane, curves
-    from grace_kp.pages._plot_ticks import date_ticks, nice_ticks, tick_text
-    from grace_kp.pages._printable import hides, printable, visible
-    from grace_kp.pages._table import table
+    from grace_kp.pages._parts import badge, facts, fold, linked, meter, page, safe, style, table
+    from grace_kp.pages._plot import Curve, Plane, Rule, curves, histogram, named_bars, timeline
+    from grace_kp.pages._plot_canvas import date_ticks, nice_ticks, tick_text
     from grace_kp.pages._words import (
         APPROVAL_STATES,
         count_text,
         duration_text,
+        hides,
         outcome_text,
         penalty_text,
+        printable,
         spaced,
         span_text,
+        visible,
         with_fallbacks,
     )
 
@@ -67,14 +66,10 @@ __all__ = [
 _NAMES = {
     "_confidence": "confidence_html",
     "_notebook": "notebook",
-    "_page": "page safe style",
-    "_parts": "badge facts fold linked meter",
-    "_plot": "Rule histogram named_bars timeline",
-    "_plot_curves": "Curve Plane curves",
-    "_plot_ticks": "date_ticks nice_ticks tick_text",
-    "_printable": "hides printable visible",
-    "_table": "table",
-    "_words": "APPROVAL_STATES count_text duration_text outcome_text penalty_text spaced span_text with_fallbacks",
+    "_parts": "badge facts fold linked meter page safe style table",
+    "_plot": "Curve Plane Rule curves histogram named_bars timeline",
+    "_plot_canvas": "date_ticks nice_ticks tick_text",
+    "_words": "APPROVAL_STATES count_text duration_text hides outcome_text penalty_text printable spaced span_text visible with_fallbacks",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

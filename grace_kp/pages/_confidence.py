@@ -9,8 +9,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping
 
-from grace_kp.pages._page import safe
-from grace_kp.pages._parts import badge, linked, meter
+from grace_kp.pages._parts import badge, linked, meter, safe
 from grace_kp.pages._words import penalty_text, spaced
 
 MAX_PARTS = 30
@@ -45,7 +44,7 @@ def confidence_html(
     bar = "" if value is None else meter(value)
     lowered = _penalties(penalties)
     words = reason if isinstance(reason, str) else ""
-    why = f'<p class="small soft">{linked(_cut(words, MAX_REASON), lines=False)}</p>' if words else ""
+    why = f'<p class="small soft">{linked(_shorten(words, MAX_REASON), lines=False)}</p>' if words else ""
     return (
         f'<div class="confidence"><p class="figure"><span class="sum">{number}</span>{mark}</p>{bar}'
         f"{_parts(breakdown, set(_texts(not_scored)))}{lowered}{why}</div>"
@@ -60,10 +59,10 @@ def _parts(breakdown: object, unscored: set[str]) -> str:
         share = _share(value)
         if share is None:
             none = "not scored" if str(name) in unscored else "not evaluated"
-            cells = f'<dd class="none">{none if value is None else safe(_cut(_text(value), MAX_NAME))}</dd>'
+            cells = f'<dd class="none">{none if value is None else safe(_shorten(_text(value), MAX_NAME))}</dd>'
         else:
             cells = f'<dd>{share:.3f}</dd><dd aria-hidden="true">{meter(share)}</dd>'
-        rows.append(f"<dt>{safe(spaced(_cut(str(name), MAX_NAME)))}</dt>{cells}")
+        rows.append(f"<dt>{safe(spaced(_shorten(str(name), MAX_NAME)))}</dt>{cells}")
     return f'<dl class="parts">{"".join(rows)}</dl>{_more(len(breakdown), "sub-scores")}'
 
 
@@ -71,7 +70,7 @@ def _penalties(penalties: object) -> str:
     found = _texts(penalties)
     if not found:
         return ""
-    rows = "".join(f"<li>{safe(_cut(penalty_text(penalty), MAX_NAME))}</li>" for penalty in found[:MAX_PARTS])
+    rows = "".join(f"<li>{safe(_shorten(penalty_text(penalty), MAX_NAME))}</li>" for penalty in found[:MAX_PARTS])
     return f'<div class="lowered"><span class="kind">lowered by</span><ul>{rows}</ul></div>{_more(len(found), "penalties")}'
 
 
@@ -99,5 +98,5 @@ def _text(value: object) -> str:
     )
 
 
-def _cut(text: str, length: int) -> str:
+def _shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -10,7 +10,7 @@ import re
 import secrets
 from typing import NamedTuple
 
-from grace_kp.pages._page import style
+from grace_kp.pages._parts import style
 
 _DARK = "[data-jp-theme-light=false],.vscode-dark,.vscode-high-contrast,[theme=dark],[data-theme=dark]"
 _LIGHT = "[data-jp-theme-light=true],.vscode-light,.vscode-high-contrast-light,[theme=light],[data-theme=light]"
@@ -40,7 +40,7 @@ _NAMES = re.compile(r'( (?:id|for|headers|aria-labelledby|aria-describedby|aria-
 _REFERENCE = re.compile(r'(href="#|="url\(#)')
 
 
-class Rule(NamedTuple):
+class StyleRule(NamedTuple):
     """A rule of a style sheet: its condition such as `@media print` or empty, its selectors, and its declarations."""
 
     condition: str
@@ -59,19 +59,19 @@ def notebook(body: str) -> str:
     return f'<div class="grace-kp"><style>{_style_for(body)}</style>{_with_own_ids(body)}</div>'
 
 
-def rules(text: str) -> tuple[Rule, ...]:
+def rules(text: str) -> tuple[StyleRule, ...]:
     """Return the rules of a style sheet in order. The sheet has rules and `@media` blocks of rules."""
     return tuple(_rules_in(_COMMENT.sub("", text), ""))
 
 
-def _rules_in(text: str, condition: str) -> list[Rule]:
+def _rules_in(text: str, condition: str) -> list[StyleRule]:
     found = []
     for media, inner, selectors, declarations in _RULE.findall(text):
         if media:
             found += _rules_in(inner, " ".join(media.split()))
         else:
             names = tuple(_COMMA.split(" ".join(selectors.split())))
-            found.append(Rule(condition, names, _short(declarations)))
+            found.append(StyleRule(condition, names, _short(declarations)))
     return found
 
 
@@ -83,12 +83,12 @@ def _sheet() -> tuple[tuple[str, tuple[tuple[str, frozenset[str]], ...], str], .
     """Return the rules of the one style: condition, selectors with the classes and elements that they need, declarations."""
     found = []
     for rule in rules(style()):
-        names = tuple((_scoped(selector), _needs(selector)) for selector in rule.selectors)
+        names = tuple((_scope_selector(selector), _needs(selector)) for selector in rule.selectors)
         found.append((rule.condition, names, _LAZY.sub("", rule.declarations)))
     return tuple(found)
 
 
-def _scoped(selector: str) -> str:
+def _scope_selector(selector: str) -> str:
     return "&" if selector in {":root", "body"} else re.sub(r"\s*([>+~])\s*", r"\1", selector)
 
 

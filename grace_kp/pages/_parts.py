@@ -1,15 +1,51 @@
-"""Small parts of a page: badges, bars from 0 to 1, labelled facts, links, and texts that fold when they are long. All texts are plain text."""
+"""The parts of a page: its frame and style, safe texts, badges, bars from 0 to 1, labelled facts, tables, links, and texts that fold. All texts are plain text."""
 
 from __future__ import annotations
 
+import html
 import math
 import re
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from grace_kp.pages._page import safe
+from grace_kp.pages._words import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Sequence
+
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+"""Whatever a page should hold by mistake, a browser runs no script of it and loads nothing for it."""
+
+
+def style() -> str:
+    """Return the style sheet of reports, notebooks and the web pages."""
+    return files("grace_kp.pages").joinpath("look.css").read_text(encoding="utf-8")
+
+
+def page(title: str, body: str) -> str:
+    """Return a whole page.
+
+    Args:
+        title: plain text, for the tab and the heading.
+        body: HTML.
+    """
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f'<title>{safe(title)}</title><style>{style()}</style></head><body class="report"><main><h1>{safe(title)}</h1>{body}</main></body></html>\n'
+    )
+
+
+def safe(text: str, *, lines: bool = False) -> str:
+    """Return a text for HTML, also within an attribute: no markup, and characters that are obeyed or hidden as their code.
+
+    Args:
+        text: any text.
+        lines: keep line breaks and tabs, for an element that shows them.
+    """
+    return html.escape(visible(text, lines=lines))
+
 
 MAX_SHOWN = 20_000
 """Characters of a text on a page; the JSON of the record holds the rest."""
@@ -99,3 +135,49 @@ def fold(text: str, *, code: bool = False, label: str = "") -> str:
         return f"<div>{before}{shown}</div>" if before else shown
     start = safe(" ".join(text[: 2 * SUMMARY].split())[:SUMMARY])
     return f'<details><summary>{before}{start}… <span class="soft">{len(text):,} characters</span></summary>{shown}</details>'
+
+
+WIDE = 4
+"""Tables with more columns show their cells below each other on a narrow page."""
+_NUMBER = re.compile(r"(?:[-+−<×] ?)?\d[\d.,]*(?: ?%)?(?: (?:to|of) [-+−]?[\d.,]+)?(?: ?%)?(?: \([\d.]+ to [\d.]+\))?")
+
+
+def table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    name: int = 0,
+    words: Collection[str] = (),
+    caption: str = "",
+) -> str:
+    """Return a table. All texts are plain text.
+
+    Args:
+        header: names of the columns.
+        rows: their values. A column that holds a number is right-aligned.
+        name: the column that names its row.
+        words: columns that hold words, also where one looks like a number.
+        caption: what the table shows.
+    """
+    numbers = {
+        place
+        for place in range(1, len(header))
+        if header[place] not in words and any(_NUMBER.fullmatch(str(row[place])) for row in rows)
+    }
+
+    def cell(place: int, value: object, *, head: bool) -> str:
+        figure = ' class="n"' if place in numbers else ""
+        if head:
+            return f'<th role="columnheader" scope="col"{figure}>{safe(str(value))}</th>'
+        label = f' data-label="{safe(header[place])}"' if len(header) > WIDE and place != name else ""
+        tag, scope = ("th", ' role="rowheader" scope="row"') if place == name else ("td", ' role="cell"')
+        return f"<{tag}{scope}{figure}{label}>{safe(str(value))}</{tag}>"
+
+    def line(values: Sequence[object], *, head: bool = False) -> str:
+        return f'<tr role="row">{"".join(cell(place, value, head=head) for place, value in enumerate(values))}</tr>'
+
+    body = "".join(map(line, rows))
+    wide = ' class="wide"' if len(header) > WIDE else ""
+    above = f"<caption>{safe(caption)}</caption>" if caption else ""
+    head = line(header, head=True)
+    return f'<table role="table"{wide}>{above}<thead role="rowgroup">{head}</thead><tbody role="rowgroup">{body}</tbody></table>'

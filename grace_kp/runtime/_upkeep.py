@@ -49,9 +49,6 @@ class Upkeep:
         self._recover_at = self._retain_at = 0.0
         self._parts: frozenset[str] = frozenset()
         """What the pipeline could add when it was asked last. It may choose models later."""
-        self._times_reopened = getattr(store, "times_reopened", 0)
-        self.written = 0
-        """Runs written to the store's file since it was opened."""
 
     def _offers(self, method: str) -> bool:
         return callable(getattr(self._store, method, None))
@@ -94,21 +91,6 @@ class Upkeep:
         """Close the store."""
         if self._offers("close"):
             self._store.close()
-
-    def reopen_if_displaced(self) -> bool:
-        """Open the store's file anew where it was deleted or moved; return whether it was. What it held counts as lost."""
-        if getattr(self._store, "is_displaced", False):
-            self._store.reopen()
-        times = getattr(self._store, "times_reopened", 0)  # whoever reads may have opened it anew
-        if times == self._times_reopened:
-            return False
-        self._times_reopened = times
-        gone, self.written = self.written, 0
-        if gone:
-            self._backlog().lose(
-                gone, f"{self._store.path} was deleted, moved or replaced after they had been written to it"
-            )
-        return True
 
 
 class Outage:

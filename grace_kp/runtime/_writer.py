@@ -88,8 +88,6 @@ class Writer(Resident):
     def after_fork(self) -> None:
         """Forget in the child what was queued: the parent writes it."""
         self._begin()
-        if self._store is not None:
-            self._upkeep.written = 0
         getattr(self._store, "after_fork", lambda: None)()
 
     def submit(self, item: object, *, can_await: bool = False) -> Awaitable[None] | None:
@@ -351,8 +349,7 @@ class Writer(Resident):
         """Write one batch; return whether nothing is left to write."""
         store, upkeep = self.store(), self._upkeep
         if self._pending or self._ended or force:
-            upkeep.reopen_if_displaced()
-            self._write_batch(store, upkeep)
+            self._write_batch(store)
             self._outage.end()
         if self._pending or self._ended:
             return False
@@ -360,18 +357,15 @@ class Writer(Resident):
         upkeep.do_what_is_due()
         return True
 
-    def _write_batch(self, store: Store, upkeep: Upkeep) -> None:
+    def _write_batch(self, store: Store) -> None:
         records, entries = self._pending.batch()
         ended = list(self._ended)
         if records or ended:
             store.put(records, ended=ended)
-            if upkeep.reopen_if_displaced():
-                return  # the file went in the meantime, so they are written again
             self._journal.end(ended)
             del self._ended[: len(ended)]
         runs = sum(not record.completes for record in records)
         self._written += runs
-        upkeep.written += runs
         follows, marks = self._pending.written(entries)
         self._backlog.take_up(self._pending.bytes)
         if follows:

@@ -12,8 +12,8 @@ try:
 except ImportError:
     raise MissingExtra("grace_kp.web", "web") from None
 
+from grace_kp.web._access import Person, Right, Role
 from grace_kp.web._app import app
-from grace_kp.web._person import Person, Right, Role
 from grace_kp.web._server import Server, serving
 from grace_kp.web.security import Account, Accounts
 

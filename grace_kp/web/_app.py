@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import threading
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from anyio import CapacityLimiter, to_thread
@@ -11,27 +13,26 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.responses import RedirectResponse
+from starlette.responses import RedirectResponse, Response
 
 from grace_kp.errors import GraceError, SettingsError
+from grace_kp.pages import style
 from grace_kp.store import open_catalog
-from grace_kp.web import _static, api, figures, inbox, runs, security
+from grace_kp.web import api, figures, inbox, runs, security
+from grace_kp.web._access import PageRoute, Right, route
 from grace_kp.web._errors import answer
-from grace_kp.web._person import Right
-from grace_kp.web._route import route
 from grace_kp.web._site import Site, root_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from starlette.requests import Request
-    from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from grace_kp.approvals import Tables
     from grace_kp.runtime import Grace
     from grace_kp.store import Catalog
-    from grace_kp.web.security import Addresses, Entrance
+    from grace_kp.web.security import Addresses, IdentityProvider
 
 
 def app(grace: Grace, *, auth: Callable[[Request], Any] | None = None, public_url: str = "") -> Starlette:
@@ -52,26 +53,27 @@ def app(grace: Grace, *, auth: Callable[[Request], Any] | None = None, public_ur
         raise SettingsError(
             "app() needs auth=: a function from the request to a grace_kp.web.Person, or to None for nobody; `grace-kp serve` has logins of its own"
         )
-    entrance = security.HostEntrance(auth, tables_of(grace))
-    return application(grace, entrance, security.Addresses(public_url=public_url))
+    identity_provider = security.HostIdentityProvider(auth, tables_of(grace))
+    return application(grace, identity_provider, security.Addresses(public_url=public_url))
 
 
-def application(grace: Grace, entrance: Entrance, addresses: Addresses) -> Starlette:
+def application(grace: Grace, identity_provider: IdentityProvider, addresses: Addresses) -> Starlette:
     """Return the application for a way of logging in.
 
     Args:
         grace: the runtime.
-        entrance: establishes who sends a request.
+        identity_provider: establishes who sends a request.
         addresses: the names under which browsers reach the application.
     """
-    site = Site(grace=grace, catalog=open_catalog(grace.store))
+    site = Site(grace=grace, inbox=grace.approvals.inbox, catalog=open_catalog(grace.store))
+    site.look.globals["words"] = inbox.WORDS
     following = Following(site.catalog)
     refusals = security.Refusals(site.tables, site.clock)
     built = Starlette(
         routes=[
             route("/", _home, Right.SEE),
-            *_static.routes(),
-            *(security.routes() if entrance.has_login else ()),
+            *_static_routes(),
+            *(security.routes() if identity_provider.has_login else ()),
             *inbox.routes(),
             *runs.routes(),
             *figures.routes(),
@@ -80,9 +82,9 @@ def application(grace: Grace, entrance: Entrance, addresses: Addresses) -> Starl
         middleware=[
             Middleware(
                 security.Gatekeeper,
-                entrance=entrance,
+                identity_provider=identity_provider,
                 addresses=addresses,
-                attempts=entrance.attempts,
+                attempts=identity_provider.attempts,
                 refusals=refusals,
             ),
             Middleware(following.before),  # behind the gatekeeper, who answers for a store that cannot be used
@@ -91,7 +93,7 @@ def application(grace: Grace, entrance: Entrance, addresses: Addresses) -> Starl
         lifespan=following.lifespan,
     )
     built.router.redirect_slashes = False
-    built.state.site, built.state.entrance, built.state.addresses = site, entrance, addresses
+    built.state.site, built.state.identity_provider, built.state.addresses = site, identity_provider, addresses
     built.state.refusals = refusals
     return built
 
@@ -143,3 +145,34 @@ class Following:
 
 def _home(request: Request) -> Response:
     return RedirectResponse(f"{root_of(request)}/inbox", 303)
+
+
+SHEETS = ("site.css", "inbox.css", "runs.css", "figures.css")
+"""The style sheets of the pages, sent as one after the style that all pages share."""
+SCRIPTS = ("site.js", "runs.js")
+"""The script of all pages, and the one for the search inside a run."""
+
+
+def _static_routes() -> list[PageRoute]:
+    """Return the routes of the style sheet and the scripts. They need no login. The files are read now, and never again."""
+    sheet = "\n".join([style(), *map(_file, SHEETS)])
+    return [
+        _sends("site.css", sheet, "text/css"),
+        *(_sends(name, _file(name), "text/javascript") for name in SCRIPTS),
+    ]
+
+
+def _sends(name: str, text: str, kind: str) -> PageRoute:
+    tag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+
+    def send(request: Request) -> Response:
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(text, media_type=kind, headers=headers)
+
+    return route(f"/static/{name}", send, Right.ANYBODY)
+
+
+def _file(name: str) -> str:
+    return files("grace_kp.web").joinpath("static", name).read_text(encoding="utf-8")

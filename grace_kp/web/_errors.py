@@ -1,21 +1,13 @@
-"""Responses to errors: a page that says what happened, or JSON below `/api/`, never a traceback.
+"""Errors as responses: a page with a sentence, or below `/api/` a problem with a code for programs, never a traceback.
 
-| error | status |
-|--|--|
-| `UnknownApproval`, `UnknownTrace` | 404 |
-| `NotEntitled` | 403 |
-| `AlreadyDecided`, `ChangedSinceShown`, `KeyReused` | 409 |
-| `EditRefused`, any other `ApprovalError`, `ValueError` | 422 |
-| `StoreError` | 503, without details; they are in the log |
-| any other `GraceError` | 400 |
-| anything else | 500, without details; they are in the log |
+`ERRORS` is the one table from an error to its status and code. An error that it does not list is a 500 without details; they are in the log.
 """
 
 from __future__ import annotations
 
 import logging
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse
@@ -24,6 +16,7 @@ from grace_kp.errors import (
     AlreadyDecided,
     ApprovalError,
     ChangedSinceShown,
+    EditRefused,
     GraceError,
     KeyReused,
     NotEntitled,
@@ -33,8 +26,6 @@ from grace_kp.errors import (
 )
 from grace_kp.pages import printable
 from grace_kp.trace import redact_text, redacted_error
-from grace_kp.web._problem import LONGEST, explained, http_problem
-from grace_kp.web._site import root_of, site_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,20 +33,113 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-_log = logging.getLogger("grace_kp.web")
-STATUSES: tuple[tuple[type[Exception], int], ...] = (
-    (UnknownApproval, 404),
-    (UnknownTrace, 404),
-    (NotEntitled, 403),
-    (AlreadyDecided, 409),
-    (ChangedSinceShown, 409),
-    (KeyReused, 409),
-    (ApprovalError, 422),
-    (StoreError, 503),
-    (ValueError, 422),
-    (GraceError, 400),
+
+CODES: Mapping[str, tuple[int, str]] = {
+    "bad_request": (400, "The request cannot be read; for example, its body is no JSON."),
+    "unauthenticated": (401, "No valid token or session came with the request."),
+    "forbidden": (
+        403,
+        "The role of the account lacks the right, or the origin of the request is not that of the pages.",
+    ),
+    "not_entitled": (403, "The groups or the quorum of the approval do not let this person decide."),
+    "not_found": (404, "Nothing has this address."),
+    "unknown_run": (404, "No run has this id."),
+    "unknown_approval": (404, "No approval has this id."),
+    "method_not_allowed": (405, "The address has no such method."),
+    "too_slow": (408, "The request did not arrive in time."),
+    "already_decided": (409, "Another decision or the end of the approval came first."),
+    "changed_since_shown": (409, "The digest is not that of the arguments as they are now."),
+    "too_large": (413, "The body is too large."),
+    "too_long": (414, "The address is too long."),
+    "unsupported_media_type": (415, "The body is of another type than JSON."),
+    "foreign_host": (421, "The Host header names another server."),
+    "invalid": (422, "A parameter or a field is missing, unknown or cannot be used."),
+    "unseen": (422, "Arguments are sealed or have no JSON, so that nobody has seen them; consent to them says so."),
+    "edit_refused": (422, "The new arguments do not fit the action, or change what identifies it."),
+    "too_many_requests": (429, "Too many attempts; try again later."),
+    "internal": (500, "The server failed; its log says how."),
+    "unavailable": (503, "The store cannot be read or written."),
+}
+"""The codes with their status and meaning."""
+
+ERRORS: tuple[tuple[type[Exception], int, str], ...] = (
+    (UnknownApproval, 404, "unknown_approval"),
+    (UnknownTrace, 404, "unknown_run"),
+    (NotEntitled, 403, "not_entitled"),
+    (AlreadyDecided, 409, "already_decided"),
+    (ChangedSinceShown, 409, "changed_since_shown"),
+    (KeyReused, 409, "invalid"),
+    (EditRefused, 422, "edit_refused"),
+    (ApprovalError, 422, "invalid"),
+    (StoreError, 503, "unavailable"),
+    (ValueError, 422, "invalid"),
+    (GraceError, 400, "invalid"),
 )
-"""The status of each error; the first class that fits counts."""
+"""The status of each error on a page and its code in the API, whose status is that of the code; the first class that fits counts."""
+_CODE_AT = {status: code for code, (status, _) in CODES.items()} | {403: "forbidden", 404: "not_found", 422: "invalid"}
+LONGEST = 1_000
+"""Characters of a message."""
+
+_UNAVAILABLE = "the store cannot be read or written at the moment"
+
+
+class ApiProblem(Exception):
+    """Ends a request to the API with an error.
+
+    Args:
+        code: one of `CODES`.
+        message: a sentence for people.
+        fields: problems by parameter or field.
+        more: other members of the response, such as the state of an approval.
+    """
+
+    def __init__(
+        self, code: str, message: str, *, fields: Mapping[str, str] | None = None, more: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code, self.message = code, message
+        self.fields, self.more = dict(fields or {}), dict(more or {})
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return CODES[self.code][0]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The problem as JSON."""
+        fields = {"fields": self.fields} if self.fields else {}
+        return {"code": self.code, "message": self.message, **fields, **self.more}
+
+
+def problem_of(
+    error: GraceError, *, task: str = "a request to the API", more: Mapping[str, Any] | None = None
+) -> ApiProblem:
+    """Return an error of this library as a problem, with the message of `explain_error`."""
+    return ApiProblem(
+        next(code for kind, _, code in ERRORS if isinstance(error, kind)), explain_error(error, task), more=more
+    )
+
+
+def explain_error(error: Exception, task: str) -> str:
+    """Return what people may read of an error. What a store says may name its file, so it goes to the log instead.
+
+    Args:
+        error: an error of this library, or a `ValueError`.
+        task: what failed, for the log.
+    """
+    if not isinstance(error, StoreError):
+        return str(error)
+    _log.error("%s failed: %s", printable(task), printable(str(error))[:LONGEST])
+    return _UNAVAILABLE
+
+
+def http_problem(status: int, detail: str) -> ApiProblem:
+    """Return an HTTP error as a problem; one that has no code of its own counts as a request that cannot be read."""
+    return ApiProblem(_CODE_AT.get(status, "bad_request"), detail)
+
+
+_log = logging.getLogger("grace_kp.web")
 TITLES = {
     400: "The request cannot be used",
     401: "Please log in",
@@ -79,7 +163,7 @@ def status_of(error: Exception) -> int:
     """Return the HTTP status of an error; 500 for one that nobody expected."""
     if isinstance(error, HTTPException):
         return error.status_code
-    return next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
+    return next((status for kind, status, _ in ERRORS if isinstance(error, kind)), 500)
 
 
 def answer(request: Request, error: Exception) -> Response:
@@ -87,10 +171,10 @@ def answer(request: Request, error: Exception) -> Response:
     status = status_of(error)
     request.scope["grace_kp.error"] = type(error).__name__
     if status == 500 and not isinstance(error, HTTPException):
-        return unexpected(request, error)
+        return answer_unexpected(request, error)
     if isinstance(error, HTTPException):
         return refusal(request, status, error.detail, error.headers)
-    return refusal(request, status, explained(error, f"{request.method} {request.url.path[:200]}"))
+    return refusal(request, status, explain_error(error, f"{request.method} {request.url.path[:200]}"))
 
 
 def refusal(request: Request, status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -103,13 +187,13 @@ def refusal(request: Request, status: int, text: str, headers: Mapping[str, str]
     else:
         title = TITLES.get(status, "The request failed")
         has_person = getattr(request.state, "person", None) is not None
-        link = {"link": f"{root_of(request)}/inbox", "link_text": "Go to the inbox"} if has_person else {}
-        response = site_of(request).page(request, "message.html", status=status, title=title, text=text, **link)
+        link = {"link": "/inbox", "link_text": "Go to the inbox"} if has_person else {}
+        response = request.app.state.site.page(request, "message.html", status=status, title=title, text=text, **link)
     response.headers.update(headers or {})
     return response
 
 
-def unexpected(request: Request, error: Exception) -> Response:
+def answer_unexpected(request: Request, error: Exception) -> Response:
     """Return the response to an error that nobody expected, and log it: one line, and its traceback at the level DEBUG."""
     place = traceback.extract_tb(error.__traceback__)[-1:]
     where = f" at {place[0].filename}:{place[0].lineno}" if place else ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from grace_kp.background import Worker
 from grace_kp.errors import GraceError
 from grace_kp.trace import redacted_error
-from grace_kp.web._problem import explained
+from grace_kp.web._errors import explain_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -33,7 +33,7 @@ _log = logging.getLogger("grace_kp.web")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result(Generic[V]):
+class KeptValue(Generic[V]):
     """A value, or why there is none."""
 
     value: V | None = None
@@ -45,13 +45,13 @@ class Result(Generic[V]):
 class _Entry(Generic[V]):
     """A result that is computed, or was, with the one before."""
 
-    def __init__(self, at: float, before: Result[V] | None) -> None:
+    def __init__(self, at: float, before: KeptValue[V] | None) -> None:
         self.at, self.before, self.ended = at, before, threading.Event()
         self.seconds = 0.0
-        self.result: Result[V] | None = None
+        self.result: KeptValue[V] | None = None
 
     @property
-    def latest(self) -> Result[V] | None:
+    def latest(self) -> KeptValue[V] | None:
         return self.result or self.before
 
     def is_due(self, now: float) -> bool:
@@ -76,7 +76,9 @@ class Kept(Generic[K, V]):
         self._waiting: OrderedDict[K, tuple[_Entry[V], Callable[[], V]]] = OrderedDict()
         self._worker = Worker(self._compute_next, name="figures")
 
-    def get(self, key: K, now: float, compute: Callable[[], V], *, patience: float | None = None) -> Result[V] | None:
+    def get(
+        self, key: K, now: float, compute: Callable[[], V], *, patience: float | None = None
+    ) -> KeptValue[V] | None:
         """Return a value of the last minute, else the one before while another is computed; None while there is none.
 
         Args:
@@ -93,7 +95,7 @@ class Kept(Generic[K, V]):
                 entry = self._entries[key] = _Entry(now, None if entry is None else entry.latest)
                 self._waiting[key] = entry, compute
             if entry is None:
-                return Result(problem=_TOO_MANY, at=now)
+                return KeptValue(problem=_TOO_MANY, at=now)
             self._entries.move_to_end(key)
             if len(self._entries) > self._limit:
                 forgotten, _ = self._entries.popitem(last=False)
@@ -111,12 +113,12 @@ class Kept(Generic[K, V]):
             _, (entry, compute) = self._waiting.popitem(last=False)
         began = time.perf_counter()
         try:
-            entry.result = Result(value=compute(), at=entry.at)
+            entry.result = KeptValue(value=compute(), at=entry.at)
         except (GraceError, ValueError) as error:
-            entry.result = Result(problem=explained(error, "computing figures"), at=entry.at)
+            entry.result = KeptValue(problem=explain_error(error, "computing figures"), at=entry.at)
         except Exception as error:  # noqa: BLE001 — the worker goes on with the next value
             _log.error("figures cannot be computed: %s", redacted_error(error))
-            entry.result = Result(problem=_UNEXPECTED, at=entry.at)
+            entry.result = KeptValue(problem=_UNEXPECTED, at=entry.at)
         entry.seconds = time.perf_counter() - began
         entry.ended.set()
         return 0

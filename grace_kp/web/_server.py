@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import re
 import socket
 from typing import TYPE_CHECKING
 
@@ -203,18 +204,11 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def _checked_root(root: str) -> str:
-    stated, root = root, root.strip("/")
-    if (
-        not all(
-            part
-            and part not in {".", ".."}
-            and part.replace("-", "").replace("_", "").replace(".", "").isalnum()
-            and part.isascii()
-            for part in root.split("/")
-        )
-        and root
-    ):
+    parts = root.strip("/").split("/")
+    if parts == [""]:
+        return ""
+    if not all(re.fullmatch(r"[._-]*[A-Za-z0-9][A-Za-z0-9._-]*", part) for part in parts):
         raise SettingsError(
-            f"the root path must be like /grace, of letters, digits, dots, - and _, without . or .. as a part; got {brief(stated)}"
+            f"the root path must be like /grace, of letters, digits, dots, - and _, without . or .. as a part; got {brief(root)}"
         )
-    return f"/{root}" if root else ""
+    return f"/{'/'.join(parts)}"

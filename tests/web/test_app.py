@@ -1,14 +1,17 @@
-"""The application as a whole: who may make one, and what happens at its start and end."""
+"""The application as a whole: who may make one, its start and end, its routes, its style sheet and scripts, and its people."""
 
 from __future__ import annotations
 
 import pytest
+from starlette.applications import Starlette
+from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from grace_kp import Grace
 from grace_kp.errors import SettingsError, StoreError
-from grace_kp.web import Person, Role, app
-from grace_kp.web._app import Following
+from grace_kp.web import Person, Right, Role, app
+from grace_kp.web._access import route
+from grace_kp.web._app import SCRIPTS, Following, _static_routes
 from tests.web.visiting import Browser
 
 
@@ -89,3 +92,54 @@ async def test_the_catalog_is_closed_at_the_end():
     async with following.lifespan(None):
         assert ["follow"] == catalog.calls
     assert ["follow", "close"] == catalog.calls
+
+
+def test_a_route_holds_its_right_and_methods():
+    """GET includes HEAD; a path with two methods is two names."""
+
+    def handler(request):
+        return Response()
+
+    shown, sent = route("/runs/{id}", handler, Right.SEE), route("/runs/{id}", handler, Right.LABEL, methods=["POST"])
+    assert (Right.SEE, {"GET", "HEAD"}) == (shown.right, shown.methods)
+    assert (Right.LABEL, {"POST"}) == (sent.right, sent.methods)
+    assert shown.name != sent.name
+
+
+@pytest.fixture
+def client():
+    return TestClient(Starlette(routes=_static_routes()))
+
+
+@pytest.mark.parametrize("name", ["site.css", *SCRIPTS])
+def test_a_file_is_sent_until_the_browser_has_it(client, name):
+    """With its type; a browser that has it asks whether it has changed, and gets nothing more."""
+    first = client.get(f"/static/{name}")
+    assert 200 == first.status_code
+    assert {"css": "text/css", "js": "text/javascript"}[name.partition(".")[2]] in first.headers["content-type"]
+    assert "no-cache" == first.headers["cache-control"]
+    again = client.get(f"/static/{name}", headers={"If-None-Match": first.headers["etag"]})
+    assert (304, b"") == (again.status_code, again.content)
+    assert 200 == client.get(f"/static/{name}", headers={"If-None-Match": '"other"'}).status_code
+
+
+def test_the_sheets_are_one(client):
+    """The style that all pages share, and that of each part."""
+    sheet = client.get("/static/site.css").text
+    assert "--ink" in sheet
+    assert sheet.count("{") == sheet.count("}")
+
+
+def test_a_role_is_one_of_the_known():
+    """Its word is taken for it; another one is refused, before anything is asked of it."""
+    assert Role.ADMIN is Person(name="ana", role="admin").role
+    for role in ("root", "", None):
+        with pytest.raises(ValueError, match="is not a valid Role"):
+            Person(name="ana", role=role)
+
+
+def test_a_person_is_the_author_of_decisions():
+    """By name, through the web, with a login or without."""
+    actor = Person(name="ana", role=Role.ADMIN, authenticated=False).actor
+    assert ("ana", "web", False) == (actor.name, actor.channel, actor.authenticated)
+    assert Person(name="ana", role=Role.ADMIN).actor.authenticated

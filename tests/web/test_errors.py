@@ -1,4 +1,4 @@
-"""What becomes of errors."""
+"""Errors as pages and as problems of the API."""
 
 from __future__ import annotations
 
@@ -6,33 +6,47 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from grace_kp import errors
-from grace_kp.web._errors import status_of
-from grace_kp.web._route import route
+from grace_kp.web._access import route
+from grace_kp.web._errors import CODES, ApiProblem, http_problem, problem_of, status_of
 from tests.web.visiting import Browser
 
 
 @pytest.mark.parametrize(
-    ("error", "expected"),
+    ("error", "status", "code"),
     [
-        (errors.UnknownApproval("x"), 404),
-        (errors.UnknownTrace("x"), 404),
-        (errors.NotEntitled("x"), 403),
-        (errors.AlreadyDecided("x"), 409),
-        (errors.ChangedSinceShown("x"), 409),
-        (errors.KeyReused("x"), 409),
-        (errors.EditRefused("x"), 422),
-        (errors.ApprovalError("x"), 422),
-        (ValueError("x"), 422),
-        (errors.StoreError("x"), 503),
-        (errors.GraceError("x"), 400),
-        (HTTPException(418), 418),
-        (RuntimeError("x"), 500),
-        (PermissionError("x"), 500),
+        (errors.UnknownApproval("x"), 404, "unknown_approval"),
+        (errors.UnknownTrace("x"), 404, "unknown_run"),
+        (errors.NotEntitled("x"), 403, "not_entitled"),
+        (errors.AlreadyDecided("x"), 409, "already_decided"),
+        (errors.ChangedSinceShown("x"), 409, "changed_since_shown"),
+        (errors.EditRefused("x"), 422, "edit_refused"),
+        (errors.ApprovalError("x"), 422, "invalid"),
     ],
 )
-def test_each_error_has_its_status(error, expected):
-    """As the documentation of the module lists them."""
-    assert expected == status_of(error)
+def test_errors_have_a_status_and_a_code(error, status, code):
+    """The same status on pages and in the API. Programs read the code, people the message."""
+    problem = problem_of(error)
+    assert (status, status) == (status_of(error), problem.status)
+    assert {"code": code, "message": "x"} == problem.document
+
+
+@pytest.mark.parametrize(
+    ("error", "page", "api"),
+    [
+        (errors.KeyReused("x"), 409, 422),
+        (errors.GraceError("x"), 400, 422),
+        (errors.SettingsError("x"), 422, 422),
+        (ValueError("x"), 422, None),
+        (errors.StoreError("x"), 503, 503),
+        (HTTPException(418), 418, None),
+        (RuntimeError("x"), 500, None),
+        (PermissionError("x"), 500, None),
+    ],
+)
+def test_other_errors_have_a_status(error, page, api):
+    """Those of the library also in the API."""
+    assert page == status_of(error)
+    assert api is None or api == problem_of(error).status
 
 
 @pytest.fixture
@@ -95,3 +109,34 @@ def test_an_unexpected_error_tells_nothing(broken, path, caplog):
 def test_a_message_is_bounded(broken):
     """However long what somebody sent is."""
     assert len(broken(ValueError("x" * 100_000)).text) < 5_000
+
+
+def test_a_store_that_fails_does_not_tell_where_it_is(caplog):
+    """Its message may name a file, and is in the log."""
+    problem = problem_of(errors.StoreError("cannot open /home/ana/app.db"))
+    assert (503, "unavailable") == (problem.status, problem.code)
+    assert "ana" not in problem.message
+    assert "cannot open /home/ana/app.db" in caplog.text
+
+
+@pytest.mark.parametrize("status", sorted({status for status, _ in CODES.values()}))
+def test_each_status_has_a_code(status):
+    """The code of an HTTP error has the status of the error."""
+    problem = http_problem(status, "x")
+    assert status == problem.status
+
+
+def test_a_status_without_a_code():
+    """Counts as a request that cannot be read."""
+    assert "bad_request" == http_problem(418, "x").code
+
+
+def test_more_members():
+    """Fields and further members stand beside the code."""
+    problem = ApiProblem("invalid", "x", fields={"a": "is missing"}, more={"approval": {"id": "ap-1"}})
+    assert {
+        "code": "invalid",
+        "message": "x",
+        "fields": {"a": "is missing"},
+        "approval": {"id": "ap-1"},
+    } == problem.document

@@ -1,11 +1,18 @@
-"""What pages find in a request."""
+"""What all pages share: the context, the templates, and the programs that empty pages show."""
 
 from __future__ import annotations
 
+import math
+import threading
+import time
+
 import pytest
+from jinja2 import UndefinedError
+from markupsafe import Markup
 from starlette.requests import Request
 
-from grace_kp.web._site import path_of, root_of
+import grace_kp as gk
+from grace_kp.web._site import asking_lines, path_of, recording_lines, root_of, templates, when
 from tests.web.visiting import Browser
 
 
@@ -37,3 +44,90 @@ def test_a_page_shows_who_looks(tmp_path):
         assert "viewer" in page
         assert "Log out" not in page
         browser.app.state.site.catalog.close()
+
+
+@pytest.fixture(scope="module")
+def render():
+    look = templates()
+    return lambda text, **values: look.from_string(text).render(**values)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("<script>", "&lt;script&gt;"),
+        ('" onclick="x', "&#34; onclick=&#34;x"),
+        ("a\u202eb", "a⟨U+202E⟩b"),
+        ("a\x00\x1b[31mb", "a⟨U+0000⟩⟨U+001B⟩[31mb"),
+        ("a\nb", "a\nb"),
+        (None, ""),
+        (0, "0"),
+        (Markup("<b>ours</b>"), "<b>ours</b>"),
+    ],
+)
+def test_what_is_shown_is_escaped_and_visible(render, value, expected):
+    """HTML of ours is the exception."""
+    assert expected == render("{{ value }}", value=value)
+
+
+def test_a_name_that_is_missing_is_an_error(render):
+    """A page with a hole in it is not shown."""
+    with pytest.raises(UndefinedError):
+        render("{{ missing }}")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0, '<time datetime="1970-01-01T00:00:00.000Z">1970-01-01 00:00:00 UTC</time>'),
+        (1_764_104_400.5, '<time datetime="2025-11-25T21:00:00.500Z">2025-11-25 21:00:00 UTC</time>'),
+        (None, "never"),
+        (math.inf, "never"),
+        (math.nan, "never"),
+        (1e30, "never"),
+    ],
+)
+def test_a_time_is_in_utc_and_for_scripts(seconds, expected):
+    """What has no time is in words."""
+    assert expected == when(seconds)
+
+
+def test_words_for_never_are_escaped():
+    """Whatever they are."""
+    assert "&lt;no&gt;" == when(None, "<no>")
+
+
+def test_the_first_records_a_run(tmp_path, monkeypatch):
+    """It is complete: it can be run as it is, and the run is in the store."""
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(recording_lines("sqlite:////secret/place.db"), names)
+    try:
+        assert names["grace"].flush()
+        assert ["When do I get my money back?"] == [trace.task.objective for trace in names["grace"].store.query()]
+    finally:
+        names["grace"].close()
+
+
+def test_the_second_waits_for_a_decision(tmp_path, monkeypatch, capsys):
+    """And goes on with it."""
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    asking = threading.Thread(target=exec, args=(asking_lines("sqlite:///app.db"), names))
+    asking.start()
+    with gk.Grace(store="sqlite:///app.db", evaluator=None, embedder=None) as other:
+        deadline = time.monotonic() + 300
+        while not (pending := other.approvals.pending()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        other.approvals.approve(pending[0].id, by="ana")
+    asking.join(300)
+    names["grace"].close()
+    assert "paid back 40 euros for A-17" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("lines", [recording_lines, asking_lines])
+def test_the_path_of_the_store_is_not_shown(lines):
+    """A viewer must not learn it; the default store needs no name."""
+    assert "secret" not in lines("sqlite:////secret/place.db")
+    assert "  # the store of this server" in lines("sqlite:////secret/place.db")
+    assert "store=" not in lines(None)

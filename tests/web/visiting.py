@@ -1,12 +1,16 @@
-"""A browser of one person at pages that are mounted into an application, for tests of the parts."""
+"""Ways to visit the pages: the browser of one person at a mounted application, and a server in a thread with raw connections to it."""
 
 from __future__ import annotations
 
+import contextlib
 import re
+import socket
+import threading
+import time
 
 from starlette.testclient import TestClient
 
-from grace_kp.web import Person, Role, app
+from grace_kp.web import Person, Role, app, serving
 
 BASE = "http://localhost:8765"
 TOKEN = re.compile(r'<meta name="csrf" content="([0-9a-f]+)">')
@@ -31,3 +35,49 @@ class Browser(TestClient):
     def post_json(self, path, body):
         """Send JSON to the API, as the script of a page does."""
         return self.post(path, json=body, headers={"X-CSRF-Token": self.csrf()})
+
+
+PATIENCE = 60
+"""Seconds that something on a busy machine may take."""
+
+
+@contextlib.contextmanager
+def listening(grace, **options):
+    """Serve until the block ends."""
+    server = serving(grace, port=0, **options)
+    place = server.listener.getsockname()
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        end = time.monotonic() + PATIENCE
+        while server._uvicorn is None or not server._uvicorn.started:
+            if time.monotonic() > end or not thread.is_alive():
+                raise TimeoutError("the server does not start")
+            time.sleep(0.01)
+        server.place = place
+        yield server
+    finally:
+        server.end()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def connect(server):
+    """A connection that waits for answers with patience."""
+    return socket.create_connection(server.place[:2], timeout=PATIENCE)
+
+
+def received(connection):
+    """All bytes until the server closes the connection."""
+    data = b""
+    with contextlib.suppress(ConnectionError):
+        while chunk := connection.recv(65_536):
+            data += chunk
+    return data
+
+
+def exchange(server, data):
+    """The whole answer to these bytes, on a connection of their own."""
+    with connect(server) as connection, contextlib.suppress(ConnectionError):
+        connection.sendall(data)
+        return received(connection)

@@ -3,14 +3,19 @@
 Everything works on the document of a trace, which another program may have written: no field is taken for granted.
 """
 
-from grace_kp.trace.html._document import HasDocument, as_json, document_of, items, mapping, number, share, text
-from grace_kp.trace.html._excerpt import run_excerpt, steps_excerpt
-from grace_kp.trace.html._head import agent_name, run_details, run_head, run_summary, run_title, strictest
-from grace_kp.trace.html._links import Links
-from grace_kp.trace.html._page import run_page
-from grace_kp.trace.html._scores import confidence_of, labels_of
-from grace_kp.trace.html._step import arguments_of
-from grace_kp.trace.html._timeline import decisions_by_place, run_timeline
+from grace_kp.trace.html._document import HasDocument, Links, as_json, document_of, items, mapping, number, share, text
+from grace_kp.trace.html._head import (
+    agent_name,
+    confidence_of,
+    labels_of,
+    run_details,
+    run_head,
+    run_summary,
+    run_title,
+    strictest,
+)
+from grace_kp.trace.html._page import run_excerpt, run_page, steps_excerpt
+from grace_kp.trace.html._timeline import arguments_of, decisions_by_place, run_timeline
 from grace_kp.trace.html._tree import run_tree
 from grace_kp.trace.html._waterfall import run_waterfall
 

@@ -1,14 +1,19 @@
-"""The document of a trace for reading: every field of it may be missing or hold anything."""
+"""The document of a trace for reading, in which every field may be missing or hold anything, and the links of its HTML to other pages."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from grace_kp.pages import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class HasDocument(Protocol):
@@ -90,3 +95,41 @@ def instant_of(value: object) -> str:
         return safe(stated[:100])
     exact = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return f'<time datetime="{exact}">{moment:%Y-%m-%d %H:%M:%S} UTC</time>'
+
+
+_ALLOWED = re.compile(r"[#?]|https?://|/(?![/\\])")
+
+
+def _nowhere(*_: object) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """Functions from ids to addresses. Each may return None, and then the id is shown as text.
+
+    The ids are those of the document, and may be any text: the functions quote them.
+    """
+
+    run: Callable[[str], str | None] = _nowhere
+    """Address of a run."""
+    step: Callable[[str, int], str | None] = _nowhere
+    """Address of a step, by the id of its run and its number."""
+    approval: Callable[[str], str | None] = _nowhere
+    """Address of a request for approval."""
+
+
+ALONE = Links()
+"""No other pages."""
+
+
+def anchor(address: str | None, content: str) -> str:
+    """Return HTML as a link; unchanged without an address.
+
+    Args:
+        address: local, or of http or https; nothing else becomes a link.
+        content: HTML.
+    """
+    if address is None or not _ALLOWED.match(address):
+        return content
+    return f'<a href="{safe(address)}">{content}</a>'

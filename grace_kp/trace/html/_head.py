@@ -1,12 +1,30 @@
-"""The head of a run: its status, its figures, its user, session and nested runs, and the parts of its scores."""
+"""The head of a run: its status, its key figures, its user, session and nested runs, and the parts of its scores, judgements and labels."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import waits
-from grace_kp.pages import badge, count_text, duration_text, facts, fold, linked, meter, outcome_text, safe, spaced
+from grace_kp.pages import (
+    badge,
+    confidence_html,
+    count_text,
+    duration_text,
+    facts,
+    fold,
+    linked,
+    meter,
+    outcome_text,
+    penalty_text,
+    safe,
+    spaced,
+    table,
+    with_fallbacks,
+)
 from grace_kp.trace.html._document import (
+    ALONE,
+    anchor,
+    as_json,
     document_of,
     instant_of,
     items,
@@ -16,14 +34,202 @@ from grace_kp.trace.html._document import (
     text,
     tokens,
 )
-from grace_kp.trace.html._links import ALONE, anchor
-from grace_kp.trace.html._scores import confidence_of, evaluation_of, labels_of, scorers_of, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from grace_kp.trace.html._document import HasDocument
-    from grace_kp.trace.html._links import Links
+    from grace_kp.trace.html._document import HasDocument, Links
+
+
+MAX_PARTS = 60
+"""Entries of a list of figures on a page."""
+_VALUE_PARTS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
+_JUDGEMENTS = ("self_evaluation", "coverage", "source_agreement")
+
+
+def part_bars(parts: Mapping[str, Any]) -> str:
+    """Return figures from 0 to 1 by name, each with a bar; what is no such figure counts as not measured."""
+    rows = []
+    for name, item in parts.items():
+        value = share(item)
+        figure = (
+            '<dd class="none">not measured</dd>'
+            if value is None
+            else f'<dd>{value:.3f}</dd><dd aria-hidden="true">{meter(value)}</dd>'
+        )
+        rows.append(f"<dt>{safe(spaced(name))}</dt>{figure}")
+    return f'<dl class="parts">{"".join(rows)}</dl>' if rows else ""
+
+
+def confidence_of(document: Mapping[str, Any], grace: Mapping[str, Any]) -> str:
+    """Return the confidence of a run: effective and computed, its parts, and in words what lowered it."""
+    record = mapping(grace.get("confidence"))
+    effective = share(mapping(document.get("outcome")).get("confidence"))
+    if not record:
+        return ""
+    score, own = share(record.get("score")), share(record.get("own"))
+    parts = []
+    if record.get("fallback") is True:
+        parts.append('<p class="note warn">The learned profile failed; a formula stands in for it.</p>')
+    breakdown = mapping(record.get("breakdown"))
+    missing = [name for name in items(record.get("not_evaluated")) if isinstance(name, str)]
+    parts.append(
+        confidence_html(
+            record.get("score"),
+            breakdown=with_fallbacks({**breakdown, **dict.fromkeys(missing[:MAX_PARTS])}, record.get("fallbacks")),
+            penalties=items(record.get("penalties")),
+            reason=record.get("reason"),
+            not_scored=items(record.get("not_scored")),
+            level=text(record.get("level")),
+        )
+    )
+    rows = [("does not fit", safe(text(item))) for item in items(record.get("mismatches"))[:MAX_PARTS]]
+    if text(record.get("profile")):
+        rows.append(("profile", safe(text(record["profile"]))))
+    if own is not None:
+        rows.append(("stated by the run", f"{own:.3f}"))
+    if effective is not None and effective not in (score, own):
+        rows.append(("effective", f"{effective:.3f}"))
+    parts.append(facts(rows))
+    parts.append(_contributions(mapping(record.get("contributions"))))
+    return _card("Confidence", "".join(parts))
+
+
+def value_of(grace: Mapping[str, Any]) -> str:
+    """Return the value score of a run with its parts and the rules that changed it."""
+    record = mapping(grace.get("value"))
+    if not record:
+        return ""
+    score = share(record.get("score"))
+    head = (
+        ""
+        if score is None
+        else f'<div class="confidence"><p class="figure"><span class="sum">{score:.3f}</span></p></div>'
+    )
+    rows = [("rule", safe(spaced(penalty_text(text(item))))) for item in items(record.get("overrides"))[:MAX_PARTS]]
+    if text(record.get("novelty_fallback")):
+        rows.append(("novelty not measured", safe(text(record["novelty_fallback"]))))
+    if text(record.get("profile")):
+        rows.append(("weights", safe(text(record["profile"]))))
+    parts = {name: record[name] for name in _VALUE_PARTS if record.get(name) is not None}
+    return _card("Value score", head + part_bars(parts) + facts(rows))
+
+
+def evaluation_of(grace: Mapping[str, Any]) -> str:
+    """Return how a model judged a run, or why none did; a judgement that only stands in for a failed one is marked."""
+    record = mapping(grace.get("evaluation"))
+    if not record:
+        return ""
+    parts = []
+    if text(record.get("skipped")):
+        parts.append(f'<p class="soft">Nothing was judged: {linked(text(record["skipped"]))}</p>')
+    parts += [_judgement(name, mapping(record.get(name))) for name in _JUDGEMENTS if mapping(record.get(name))]
+    rows = []
+    calls, spent = number(record.get("calls")), number(record.get("tokens"))
+    if calls is not None:
+        words = count_text(int(calls), "call") + ("" if spent is None else f", {int(spent):,} tokens")
+        rows.append(("judge", safe(words)))
+    if text(record.get("mode")):
+        rows.append(("mode", safe(spaced(text(record["mode"])))))
+    return _card("Judgement", "".join(parts) + facts(rows))
+
+
+def scorers_of(grace: Mapping[str, Any]) -> str:
+    """Return the results of scorers, each with its diagnosis, or why it has none."""
+    entries = [mapping(item) for item in items(grace.get("scores")) if isinstance(item, dict)]
+    if not entries:
+        return ""
+    shown = "".join(map(_scorer, entries[:MAX_PARTS]))
+    more = f'<p class="soft">and {len(entries) - MAX_PARTS:,} more</p>' if len(entries) > MAX_PARTS else ""
+    return _card("Scorers", f'<ul class="results">{shown}</ul>{more}')
+
+
+def _scorer(entry: dict[str, Any]) -> str:
+    score, limit, passed = share(entry.get("score")), share(entry.get("threshold")), entry.get("passed")
+    line = [f'<span class="name">{safe(text(entry.get("name")) or "a scorer")}</span>']
+    line += [f'<span class="soft">in {safe(text(entry["suite"]))}</span>'] if text(entry.get("suite")) else []
+    if score is not None:
+        line.append(f"<span>{score:.3f}{'' if limit is None else f' of at least {limit:.3g}'}</span>")
+    if isinstance(passed, bool):
+        line.append(badge("passed", "good") if passed else badge("not passed", "bad"))
+    kind = "good" if passed is True else "bad" if passed is False else ""
+    body = "" if score is None else meter(score, kind)
+    if text(entry.get("skipped")):
+        body += f'<p class="text soft">Skipped: {linked(text(entry["skipped"]))}</p>'
+    if entry.get("error"):
+        body += f'<p class="text bad">Failed: {linked(text(entry["error"]))}</p>'
+    listed = "".join(f"<li>{linked(text(item))}</li>" for item in items(entry.get("diagnosis"))[:MAX_PARTS])
+    return f'<li><div class="line">{" ".join(line)}</div>{body}{f"<ul>{listed}</ul>" if listed else ""}</li>'
+
+
+def _judgement(name: str, record: dict[str, Any]) -> str:
+    score = share(record.get("score"))
+    line = [f'<span class="name">{safe(spaced(name))}</span>']
+    if score is not None:
+        line.append(f"<span>{score:.3f}</span>")
+    if record.get("fallback") is True:
+        line.append(badge("fallback, not measured", "warn"))
+    if text(record.get("model")):
+        line.append(f'<span class="soft mono">{safe(text(record["model"]))}</span>')
+    body = "" if score is None or record.get("fallback") is True else meter(score)
+    if text(record.get("reason")):
+        body += f'<p class="text">{linked(text(record["reason"]))}</p>'
+    if record.get("error"):
+        body += f'<p class="text bad">{linked(text(record["error"]))}</p>'
+    return f'<div class="result"><div class="line">{" ".join(line)}</div>{body}</div>'
+
+
+def _contributions(parts: dict[str, Any]) -> str:
+    """Return what each feature of a learned profile added to the log odds, strongest first."""
+    known = [(name, value) for name, item in parts.items() if (value := number(item)) is not None]
+    known.sort(key=lambda pair: -abs(pair[1]))
+    if not known:
+        return ""
+    rows = [(spaced(name), f"{value:+.2f}".replace("-", "−")) for name, value in known[:MAX_PARTS]]
+    caption = "What each feature added to the logarithm of the odds"
+    return f"<details><summary>contributions</summary>{table(('feature', 'added'), rows, caption=caption)}</details>"
+
+
+def labels_of(grace: Mapping[str, Any]) -> str:
+    """Return the labels of a run, newest first: what was stated, by whom and when."""
+    entries = items(grace.get("feedback"))
+    if not entries:
+        return ""
+    shown = "".join(f"<li>{''.join(_label(item))}</li>" for item in reversed(entries[-MAX_PARTS:]))
+    more = f'<p class="soft">and {len(entries) - MAX_PARTS:,} earlier</p>' if len(entries) > MAX_PARTS else ""
+    return _card("Labels", f'<ul class="results labels">{shown}</ul>{more}')
+
+
+def label_badge(correct: object) -> str:
+    """Return a label as a badge: right, wrong, or partly with its number."""
+    value = number(correct)
+    if correct is True or value == 1:
+        return badge("right", "good")
+    if correct is False or value == 0:
+        return badge("wrong", "bad")
+    return badge("partly" if value == 0.5 else f"partly {as_json(correct)[:20]}", "warn")
+
+
+def _label(item: object) -> Iterator[str]:
+    entry = mapping(item)
+    if "correct" not in entry:
+        yield safe(text(item))
+        return
+    yield f'<div class="line">{label_badge(entry["correct"])} '
+    by, source = text(entry.get("by")), text(entry.get("source"))
+    yield f"<span>{safe(by or 'somebody')}{' (program)' if entry.get('program') else ''}</span> "
+    yield f'<span class="soft">{safe(source)}</span> ' if source else ""
+    yield f'<span class="soft">{instant_of(entry.get("at"))}</span>' if text(entry.get("at")) else ""
+    probability = number(entry.get("probability"))
+    yield f' <span class="soft">chosen with probability {probability:.3g}</span>' if probability is not None else ""
+    yield "</div>"
+    if text(entry.get("note")):
+        yield f'<p class="text">{linked(text(entry["note"]))}</p>'
+
+
+def _card(title: str, body: str) -> str:
+    return f'<section class="part"><h2>{safe(title)}</h2>{body}</section>' if body else ""
+
 
 TITLE = 160
 """Characters of the objective in a heading."""

@@ -1,21 +1,232 @@
-"""The steps of a run under each other, with the decisions of its gates where they were made."""
+"""The steps of a run under each other, each with its tool, arguments and results, and the decisions of gates where they were made."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.levels import waits
-from grace_kp.pages import badge, count_text, duration_text, fold, linked, safe
-from grace_kp.trace.html._document import by_step, document_of, items, mapping, number, text, tokens
-from grace_kp.trace.html._gate import gate_of
-from grace_kp.trace.html._links import ALONE
-from grace_kp.trace.html._step import entry, step_of
+from grace_kp.levels import UNSETTLED, waits
+from grace_kp.pages import badge, count_text, duration_text, facts, fold, linked, meter, outcome_text, safe, spaced
+from grace_kp.trace.html._document import (
+    ALONE,
+    anchor,
+    as_json,
+    by_step,
+    document_of,
+    items,
+    mapping,
+    number,
+    share,
+    text,
+    tokens,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from grace_kp.trace.html._document import HasDocument
-    from grace_kp.trace.html._links import Links
+    from grace_kp.trace.html._document import HasDocument, Links
+
+
+KINDS = {
+    "thought": "thought",
+    "tool_call": "call",
+    "observation": "result",
+    "error_recovery": "recovered",
+    "human_input": "person",
+}
+_CLASSES = {"tool_call": "call", "error_recovery": "recovery"}
+_BAD = frozenset({"error", "failed"})
+_WAITS = frozenset({"suspended", "unfinished", "waiting"})
+MAX_SOURCES = 20
+INLINE = 120
+"""Characters of the arguments of a call that stand on its line."""
+
+
+def step_of(step: dict[str, Any], place: int, records: tuple[dict[str, Any], ...], links: Links = ALONE) -> str:
+    """Return a step as an entry of the timeline.
+
+    Args:
+        step: the step.
+        place: its number.
+        records: the model call that produced it, the call of a tool that it begins, and the one that it ends; each may be empty.
+        links: addresses of nested runs.
+    """
+    model, call, result = records
+    kind = text(step.get("type"))
+    status = text((call or result or model).get("status"))
+    classes = ["step", _CLASSES.get(kind, "")]
+    classes += ["model"] if model else []
+    if status in _BAD and not call:
+        classes.append("failed")
+    if status in _WAITS:
+        classes.append("waits")
+    head = [f'<span class="kind">{safe("model" if model else KINDS.get(kind, spaced(kind) or "step"))}</span>']
+    name = text(mapping(step.get("tool")).get("name")) or text(result.get("name")) or text(model.get("model"))
+    if name:
+        head.append(f'<span class="name mono">{safe(name)}</span>')
+    if status not in {"", "ok"} and not call:
+        head.append(badge(status))
+    body = _contents(step, kind) + _show_search(mapping(result.get("search"))) + _error(model)
+    if call.get("child") and isinstance(call["child"], str):
+        child = anchor(links.run(call["child"]), f'<span class="mono">{safe(call["child"][:200])}</span>')
+        head.append(f'<span class="kind">opens the nested run</span> {child}')
+    return entry(place, head, _measures(step, model, kind), body, classes)
+
+
+def entry(place: int | None, head: Iterable[str], measures: str, body: str, classes: Iterable[str]) -> str:
+    """Return an entry of the timeline; `place` is None for what is no step. All but the classes are HTML."""
+    identity = "" if place is None else f' id="step-{place}"'
+    mark = '<span class="number"></span>' if place is None else f'<a class="number" href="#step-{place}">{place}</a>'
+    meta = f' <span class="meta">{measures}</span>' if measures else ""
+    names = " ".join(filter(None, classes))
+    return f'<li class="{names}"{identity}>{mark}<div class="body"><div class="line">{" ".join(head)}{meta}</div>{body}</div></li>'
+
+
+def _measures(step: dict[str, Any], model: dict[str, Any], kind: str) -> str:
+    """Return tokens and duration; a call and its result have the same duration, which stands at the call."""
+    words = tokens(model)
+    took = number(step.get("latency_ms"))
+    if took is not None and kind != "observation":
+        words.append(duration_text(took))
+    return safe(" · ".join(filter(None, words)))
+
+
+def _contents(step: dict[str, Any], kind: str) -> str:
+    parts = []
+    arguments = step.get("input")
+    if arguments:
+        parts.append(arguments_of(arguments))
+    content = text(step.get("content"))
+    if content:
+        parts.append(fold(content, code=content[:1] in "[{") if kind == "observation" else fold(content))
+    summary = text(step.get("output_summary"))
+    if summary and summary != content:
+        parts.append(fold(summary, label="summary"))
+    return "".join(parts)
+
+
+def arguments_of(arguments: object) -> str:
+    """Return the arguments of a call, by name; folded if they are long."""
+    if not isinstance(arguments, dict):
+        return fold(as_json(arguments, 2), code=True)
+    inline = as_json(arguments)
+    if len(inline) <= INLINE:
+        words = ", ".join(f"{name} = {as_json(value)}" for name, value in arguments.items())
+        return f"<pre>{linked(words)}</pre>"
+    return fold("\n".join(f"{name} = {as_json(value, 2)}" for name, value in arguments.items()), code=True)
+
+
+def _show_search(search: dict[str, Any]) -> str:
+    """Return what a retriever found: the number of results, their scores and sources."""
+    if not search:
+        return ""
+    count = number(search.get("count"))
+    scores = [
+        f"{value:.2f}" for item in items(search.get("scores"))[:MAX_SOURCES] if (value := share(item)) is not None
+    ]
+    sources = [linked(text(source), lines=False) for source in items(search.get("sources"))[:MAX_SOURCES]]
+    head = count_text(int(count), "result") if count is not None else "results"
+    words = safe(head + (f", scores {', '.join(scores)}" if scores else ""))
+    listed = "".join(f"<li>{source}</li>" for source in sources)
+    if not listed:
+        return f'<p class="small soft">{words}</p>'
+    return f'<details><summary>{words}</summary><ol class="small">{listed}</ol></details>'
+
+
+def _error(model: dict[str, Any]) -> str:
+    error = mapping(model.get("error"))
+    return (
+        f'<p class="text bad">{safe(text(error.get("type")))}: {linked(text(error.get("message")))}</p>'
+        if error
+        else ""
+    )
+
+
+_SHOWN = frozenset(
+    {"action", "outcome", "level", "score", "reason", "arguments", "response", "executed_arguments", "step", "waited_ms", "hidden", "error",
+     "problem", "evidence_gaps", "notice", "mismatches", "approval", "evaluation", "fallback"}
+)  # fmt: skip
+
+
+def gate_of(decision: dict[str, Any], links: Links = ALONE) -> str:
+    """Return a decision as an entry of the timeline."""
+    outcome, level = text(decision.get("outcome")), text(decision.get("level"))
+    head = [
+        '<span class="kind">gate</span>',
+        f'<span class="name mono">{safe(text(decision.get("action")) or "an action")}</span>',
+    ]
+    head += [badge(word) for word in (level, outcome) if word]
+    waited = number(decision.get("waited_ms"))
+    body = arguments_of(decision["arguments"]) if decision.get("arguments") else ""
+    body += facts(_facts(decision, links))
+    rest = {name: value for name, value in decision.items() if name not in _SHOWN and value not in (None, "", [], {})}
+    if rest:
+        lines = "\n".join(f"{spaced(name)}: {text(value)}" for name, value in rest.items())
+        body += f"<details><summary>details</summary><pre>{safe(lines, lines=True)}</pre></details>"
+    return entry(
+        None,
+        head,
+        safe(f"waited {duration_text(waited)}") if waited else "",
+        body,
+        ["step", "gate", "waits" if outcome in UNSETTLED else ""],
+    )
+
+
+def _facts(decision: dict[str, Any], links: Links) -> Iterator[tuple[str, str]]:
+    score = share(decision.get("score"))
+    if score is not None:
+        note = (
+            ' <span class="soft">a formula stands in for the learned profile, which failed</span>'
+            if decision.get("fallback") is True
+            else ""
+        )
+        yield "confidence", f"{score:.3f}{note}{meter(score)}"
+    if text(decision.get("reason")):
+        yield "reason", linked(text(decision["reason"]))
+    for gap in items(decision.get("evidence_gaps")):
+        yield "missing evidence", safe(text(gap))
+    for mismatch in items(decision.get("mismatches")):
+        yield "does not fit", safe(text(mismatch))
+    for name, count in mapping(decision.get("hidden")).items():
+        yield "hidden", safe(f"{name}: {text(count)} characters")
+    yield from _answer(mapping(decision.get("response")), mapping(decision.get("arguments")))
+    if mapping(decision.get("executed_arguments")):
+        yield "ran with", arguments_of(decision["executed_arguments"])
+    approval = mapping(decision.get("approval"))
+    if approval:
+        by = f" by {text(approval['by'])}" if approval.get("by") else ""
+        name = text(approval.get("id"))
+        named = anchor(links.approval(name) if name else None, safe(name[:200]))
+        yield "approval", named + safe(f", {spaced(text(approval.get('state')) or 'of unknown state')}{by}")
+        if outcome := outcome_text(approval):
+            yield "since then", safe(outcome)
+    notice = mapping(decision.get("notice"))
+    if notice:
+        yield "notice", safe(f"{text(notice.get('to')) or 'not delivered'}: {text(notice.get('text'))}")
+    for name in ("problem", "error"):
+        if decision.get(name):
+            yield name, f'<span class="bad">{linked(text(decision[name]))}</span>'
+
+
+def _answer(response: dict[str, Any], arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the answer, or why there is none, and the edits as a difference."""
+    if not response:
+        return
+    action, reviewer = text(response.get("action")), text(response.get("reviewer"))
+    if response.get("timeout_reached") is True:
+        yield "answer", f"nobody answered in time; {safe(spaced(action))}"
+    elif not reviewer and action == "cancel":
+        yield "answer", "there was nobody to ask"
+    else:
+        took = number(response.get("response_time_ms"))
+        after = f" after {duration_text(took)}" if took else ""
+        yield "answer", safe(f"{spaced(action)} by {reviewer or 'an unknown reviewer'}{after}")
+    for name in ("user_input", "selected_option"):
+        if response.get(name) is not None:
+            yield spaced(name), fold(text(response[name]))
+    for name, value in mapping(response.get("modified")).items():
+        before = f"<del>{safe(as_json(arguments[name]))}</del> " if name in arguments else ""
+        yield f"edited {name}", f"{before}<ins>{safe(as_json(value))}</ins>"
+
 
 MAX_STEPS = 2_000
 """Steps on a page; a note gives the number of those left out in the middle."""
@@ -45,7 +256,7 @@ def run_timeline(
     models, calls = by_step(grace.get("model_calls"), "step"), by_step(grace.get("calls"), "tool_call")
     results = by_step(grace.get("calls"), "observation")
     parts, expected = [], 0
-    for place in _cut(len(steps), limit) if places is None else places:
+    for place in _select_places(len(steps), limit) if places is None else places:
         if place >= len(steps):
             break
         if place > expected:
@@ -65,7 +276,7 @@ def run_timeline(
     return f'<ol class="steps">{"".join(parts)}</ol>'
 
 
-def _cut(count: int, limit: int) -> Iterator[int]:
+def _select_places(count: int, limit: int) -> Iterator[int]:
     """Yield the numbers of the first and last steps of a long run, and all of a short one."""
     last = limit // 4 if count > limit else 0
     yield from range(min(count, limit - last))

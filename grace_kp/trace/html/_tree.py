@@ -10,17 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import waits
 from grace_kp.pages import badge, count_text, duration_text, safe, spaced
-from grace_kp.trace.html._document import as_json, by_step, document_of, items, mapping, number, text, tokens
+from grace_kp.trace.html._document import (
+    ALONE,
+    anchor,
+    as_json,
+    by_step,
+    document_of,
+    items,
+    mapping,
+    number,
+    text,
+    tokens,
+)
 from grace_kp.trace.html._head import agent_name, run_title
-from grace_kp.trace.html._links import ALONE, anchor
-from grace_kp.trace.html._step import KINDS
-from grace_kp.trace.html._timeline import decisions_by_place
+from grace_kp.trace.html._timeline import KINDS, decisions_by_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from grace_kp.trace.html._document import HasDocument
-    from grace_kp.trace.html._links import Links
+    from grace_kp.trace.html._document import HasDocument, Links
 
 MAX_NODES = 2_000
 """Nodes of a tree on a page."""
@@ -79,8 +87,8 @@ class _Tree:
         name = text(document.get("id"))
         self._opened.add(name)
         steps = items(document.get("steps"))
-        top, shown = self._built(document, name, steps)
-        parts = [self._shown(node, depth) for node in top]
+        top, shown = self._build_nodes(document, name, steps)
+        parts = [self._show_node(node, depth) for node in top]
         if shown < len(steps):
             address = self._links.step(name, shown) or ("" if depth else f"#step-{shown}")
             rest = anchor(
@@ -91,7 +99,7 @@ class _Tree:
             parts.append(_end(mapping(document.get("grace"))))
         return "".join(parts)
 
-    def _built(self, document: Mapping[str, Any], name: str, steps: list[Any]) -> tuple[list[_Node], int]:
+    def _build_nodes(self, document: Mapping[str, Any], name: str, steps: list[Any]) -> tuple[list[_Node], int]:
         """Return the nodes on the first level, and the number of steps that they stand for."""
         grace = mapping(document.get("grace"))
         decisions = decisions_by_place(items(grace.get("decisions")), len(steps))
@@ -141,8 +149,8 @@ class _Tree:
         top += [_Node(self._gate(decision)) for decision in decisions.get(len(steps), ())]
         return top, len(steps)
 
-    def _shown(self, node: _Node, depth: int) -> str:
-        below = "".join(self._shown(inner, depth) for inner in node.below)
+    def _show_node(self, node: _Node, depth: int) -> str:
+        below = "".join(self._show_node(inner, depth) for inner in node.below)
         run = self._run(node.child, depth) if node.child else ""
         return f'<li><div class="line">{node.line}</div>{f"<ul>{below}</ul>" if below else ""}{run}</li>'
 
@@ -172,18 +180,18 @@ class _Tree:
         words = [text(decision.get("level")), text(decision.get("outcome"))]
         parts = [
             '<span class="kind">gate</span>',
-            f'<span class="name mono">{_cut(text(decision.get("action")))}</span>',
+            f'<span class="name mono">{_shorten(text(decision.get("action")))}</span>',
         ]
         parts += [badge(word[:100]) for word in words if word]
         response = mapping(decision.get("response"))
         by = text(response.get("reviewer"))
         if response:
             parts.append(
-                f'<span class="kind">{_cut(spaced(text(response.get("action"))))}{f" by {_cut(by)}" if by else ""}</span>'
+                f'<span class="kind">{_shorten(spaced(text(response.get("action"))))}{f" by {_shorten(by)}" if by else ""}</span>'
             )
         approval = text(mapping(decision.get("approval")).get("id"))
         if approval:
-            parts.append(anchor(self._links.approval(approval), f'<span class="mono">{_cut(approval)}</span>'))
+            parts.append(anchor(self._links.approval(approval), f'<span class="mono">{_shorten(approval)}</span>'))
         waited = number(decision.get("waited_ms"))
         return " ".join(parts) + _meta([f"waited {duration_text(waited)}"] if waited else [])
 
@@ -200,10 +208,10 @@ def _innermost(open_calls: dict[str, _Node]) -> _Node | None:
 
 def _line(step: dict[str, Any], model: dict[str, Any], call: dict[str, Any]) -> str:
     kind = text(step.get("type"))
-    parts = [f'<span class="kind">{_cut("model" if model else KINDS.get(kind, spaced(kind) or "step"))}</span>']
+    parts = [f'<span class="kind">{_shorten("model" if model else KINDS.get(kind, spaced(kind) or "step"))}</span>']
     name = text(mapping(step.get("tool")).get("name")) or text(call.get("name")) or text(model.get("model"))
     if name:
-        parts.append(f'<span class="name mono">{_cut(name)}</span>')
+        parts.append(f'<span class="name mono">{_shorten(name)}</span>')
     status = text((call or model).get("status"))
     if status not in {"", "ok"}:
         parts.append(badge(status[:100]))
@@ -218,8 +226,8 @@ def _line(step: dict[str, Any], model: dict[str, Any], call: dict[str, Any]) -> 
 
 def _arguments(arguments: object) -> str:
     if not isinstance(arguments, dict):
-        return _cut(as_json(arguments))
-    return _cut(", ".join(f"{name} = {as_json(value)}" for name, value in list(arguments.items())[:20]))
+        return _shorten(as_json(arguments))
+    return _shorten(", ".join(f"{name} = {as_json(value)}" for name, value in list(arguments.items())[:20]))
 
 
 def _meta(words: list[str]) -> str:
@@ -228,10 +236,10 @@ def _meta(words: list[str]) -> str:
 
 def _brief(words: str, label: str) -> str:
     before = f'<span class="kind">{label}</span>' if label else ""
-    return f'<div class="brief">{before}{_cut(words)}</div>' if words else ""
+    return f'<div class="brief">{before}{_shorten(words)}</div>' if words else ""
 
 
-def _cut(words: str) -> str:
+def _shorten(words: str) -> str:
     short = " ".join(words[: 4 * SHOWN].split())
     return safe(short if len(short) <= SHOWN else short[: SHOWN - 1] + "…")
 

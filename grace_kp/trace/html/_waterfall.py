@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.pages import badge, count_text, duration_text, safe
-from grace_kp.trace.html._document import document_of, items, mapping, number, text, tokens
-from grace_kp.trace.html._links import ALONE, anchor
+from grace_kp.trace.html._document import ALONE, anchor, document_of, items, mapping, number, text, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from grace_kp.trace.html._document import HasDocument
-    from grace_kp.trace.html._links import Links
+    from grace_kp.trace.html._document import HasDocument, Links
 
 MAX_BARS = 1_000
 """Rows on a page; a note gives the number of those left out."""
@@ -134,11 +132,11 @@ def _row(bar: _Bar, whole: float, name: str, links: Links, *, starts: bool) -> s
     begins = "" if bar.begins is None else duration_text(bar.begins) or "0 ms"
     cells = f'<th role="rowheader" scope="row" class="d{bar.depth}"><span class="line">{" ".join(parts)}</span></th>'
     cells += f'<td role="cell" class="n begins">{safe(begins)}</td>' if starts else ""
-    cells += f'<td role="cell" class="n">{safe(took)}</td><td role="cell" class="time">{_drawn(bar, whole)}</td>'
+    cells += f'<td role="cell" class="n">{safe(took)}</td><td role="cell" class="time">{_draw_bar(bar, whole)}</td>'
     return f'<tr role="row">{cells}</tr>'
 
 
-def _drawn(bar: _Bar, whole: float) -> str:
+def _draw_bar(bar: _Bar, whole: float) -> str:
     """Return the bar of a row: decoration beside the numbers. Nothing for what has no duration."""
     if bar.took is None or whole <= 0:
         return ""

@@ -1,16 +1,68 @@
-"""The API: JSON beside the pages, with an OpenAPI description, for programs and for people who prefer a terminal."""
+"""The API: JSON beside the pages, with an OpenAPI description, for programs and for people who prefer a terminal.
+
+`OPERATIONS` is the table of all operations. Routes, checks and the description are made from it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from grace_kp.web.api._table import OPERATIONS
-from grace_kp.web.api._unallowed import unallowed
+from pydantic import RootModel
+
+from grace_kp.web._access import Right
+from grace_kp.web._site import root_of
+from grace_kp.web.api import _approvals, _runs
+from grace_kp.web.api._document import Health, document
+from grace_kp.web.api._operation import ApiOperation, refuse_other_methods
 
 if TYPE_CHECKING:
-    from grace_kp.web._route import PageRoute
+    from grace_kp.web._access import PageRoute
+    from grace_kp.web.api._operation import ApiCall
 
-__all__ = ["routes"]
+
+__all__ = ["OPERATIONS", "routes"]
+
+NOBODY = "kp:trace:00000000-0000-0000-0000-000000000000"
+"""An id that no run has: looking for it reads one page of an index."""
+
+
+def get_health(call: ApiCall) -> dict[str, Any]:
+    """Return that all is well, after reading the store."""
+    call.site.grace.store.get(NOBODY)
+    return {"status": "ok"}
+
+
+class OpenApi(RootModel[dict[str, Any]]):
+    """The OpenAPI description."""
+
+
+def get_description(call: ApiCall) -> dict[str, Any]:
+    """Return the OpenAPI description of all operations."""
+    cookie = getattr(call.request.app.state.identity_provider, "cookie", "")
+    return document(OPERATIONS, root=root_of(call.request), cookie=cookie)
+
+
+OPERATIONS = (
+    ApiOperation(
+        name="getHealth",
+        path="/healthz",
+        right=Right.ANYBODY,
+        summary="Check that the store can be read",
+        answer=get_health,
+        result=Health,
+    ),
+    *_runs.OPERATIONS,
+    *_approvals.OPERATIONS,
+    ApiOperation(
+        name="getDescription",
+        path="/api/openapi.json",
+        right=Right.SEE,
+        summary="Get this description",
+        answer=get_description,
+        result=OpenApi,
+    ),
+)
+"""The operations of the API."""
 
 
 def routes() -> list[PageRoute]:
@@ -20,5 +72,5 @@ def routes() -> list[PageRoute]:
     for address in addresses:
         operations = [operation for operation in OPERATIONS if operation.path == address]
         found += [operation.route() for operation in operations]
-        found.append(unallowed(address, operations))
+        found.append(refuse_other_methods(address, operations))
     return found

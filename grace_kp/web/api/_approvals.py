@@ -1,28 +1,28 @@
-"""Operations on approvals: lists, one approval, its audit trail, the verbs, and standing approvals."""
+"""Operations on approvals: lists, one approval, its audit trail, the verbs with their bodies, and standing approvals."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
 
 from grace_kp.approvals import Approval, export
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, EditRefused, UnknownApproval
-from grace_kp.web._parameter import Kind, Parameter
-from grace_kp.web._person import Right
-from grace_kp.web._problem import Problem, problem_of
-from grace_kp.web._verbs import perform, perform_several
-from grace_kp.web.api._bodies import Approve, Edit, Pass, Reconcile, Reject, Respond, Several, Withdraw
-from grace_kp.web.api._operation import Operation
-from grace_kp.web.api._schemas import LEFT_OUT, ApprovalList, Entries, Outcomes, StandingList
+from grace_kp.web._access import Right
+from grace_kp.web._errors import ApiProblem, problem_of
+from grace_kp.web._parameter import UNSTATED, WHOLE, Flag, Parameters, Text, Time
+from grace_kp.web._site import perform, perform_several
+from grace_kp.web.api._document import LEFT_OUT, ApprovalList, Entries, Outcomes, StandingList
+from grace_kp.web.api._operation import ApiOperation, Body
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grace_kp.approvals import RequestStore
-    from grace_kp.web.api._bodies import Decision
-    from grace_kp.web.api._operation import Call
+    from grace_kp.web.api._operation import ApiCall
 
 ID = "ap-5e9c12e34cc947d6"
 DIGEST = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -31,7 +31,133 @@ ONLY_PENDING = ("group",)
 """Conditions that only one of the two lists has."""
 
 
-def list_approvals(call: Call) -> dict[str, Any]:
+Digest = Annotated[str, Field(min_length=1, max_length=200, description="Digest of the arguments that were shown.")]
+Words = Annotated[str, Field(max_length=10_000, description="Kept with the decision. Recognised secrets are removed.")]
+Unseen = Annotated[bool, Field(description="Consent although the JSON of the approval does not show some arguments.")]
+
+
+class VerbBody(Body):
+    """A body of a verb on an approval."""
+
+    words_field: ClassVar[str] = "note"
+    """Name of the field that holds the words of the person."""
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the fields as the arguments of `perform`."""
+        fields = self.model_dump(exclude_unset=True, exclude={"unseen"})
+        return {"words" if name == self.words_field else name: value for name, value in fields.items()}
+
+
+class Approve(VerbBody):
+    """Consent to the arguments that were shown."""
+
+    digest: Digest
+    note: Words = ""
+    unseen: Unseen = False
+
+
+class NewArguments(VerbBody):
+    """New arguments, and consent to the result."""
+
+    digest: Digest
+    changes: Annotated[dict[str, Any], Field(min_length=1, max_length=1_000)]
+    """New values by parameter name, encoded as in `arguments` of the approval."""
+    note: Words = ""
+    unseen: Unseen = False
+
+
+class Reject(VerbBody):
+    """Refuse the action."""
+
+    words_field = "reason"
+    reason: Words = ""
+    digest: Digest | None = None
+
+
+class Respond(VerbBody):
+    """Answer with instructions for the agent; the action does not run."""
+
+    words_field = "words"
+    words: Annotated[str, Field(min_length=1, max_length=10_000, pattern=r"[^\s\x00-\x1f\x85]")]
+    """The instructions."""
+    digest: Digest | None = None
+
+
+class Pass(VerbBody):
+    """Let the agent go on without the action, or have the gate assess the call again."""
+
+    note: Words = ""
+    digest: Digest | None = None
+
+
+class Withdraw(VerbBody):
+    """Cancel a request, or a decision that nobody has claimed."""
+
+    words_field = "reason"
+    reason: Words = ""
+
+
+class Reconcile(VerbBody):
+    """State whether an action whose outcome is unknown has happened."""
+
+    revision: Annotated[int, Field(ge=1)]
+    """The revision that was shown: the digest does not tell two executions of one action apart."""
+    happened: bool
+    note: Words = ""
+
+
+class ShownApproval(Body):
+    """An approval with the digest that was shown."""
+
+    id: Annotated[str, Field(min_length=1, max_length=200)]
+    digest: Digest
+
+
+class Several(Body):
+    """A verb on several approvals, each named with what was shown of it. Those with unseen arguments are approved alone."""
+
+    verb: Literal["approve", "reject", "respond", "skip", "retry", "withdraw"]
+    approvals: Annotated[list[ShownApproval], Field(min_length=1, max_length=200)]
+    note: Words = ""
+    """The note, the reason, or the words to the agent."""
+
+
+class ListParameters(Parameters):
+    """Conditions on approvals, and the place of the page."""
+
+    state: Literal["pending", "past"] = "pending"
+    """Those that wait for a decision, or the others."""
+    action: Text = Field(UNSTATED, examples=["refund"])
+    """Name of the action, or a glob such as `refund.*`."""
+    group: Text = UNSTATED
+    """Only those that members of this group may decide."""
+    by: Text = UNSTATED
+    """Only what this person decided, voted for or closed."""
+    since: Time = Field(UNSTATED, examples=["7d"])
+    """Only what changed at or after this time."""
+    limit: Annotated[int, Field(ge=1, le=200), WHOLE] = 50
+    """Approvals of the page."""
+    offset: Annotated[int, Field(ge=0, le=100_000), WHOLE] = 0
+    """Leave out this many first."""
+
+
+class EntryParameters(Parameters):
+    """The place of a page of the audit trail."""
+
+    limit: Annotated[int, Field(ge=1, le=1_000), WHOLE] = 100
+    """Entries of the page."""
+    after: Annotated[int, Field(ge=0, le=2**53), WHOLE] = 0
+    """Number of the entry to go on after."""
+
+
+class StandingParameters(Parameters):
+    """Which standing approvals to list."""
+
+    ended: Flag = False
+    """Also those that do not hold any more."""
+
+
+def list_approvals(call: ApiCall) -> dict[str, Any]:
     """Return pending approvals by deadline and level, or the others by last change."""
     values = dict(call.values)
     state, limit, offset = values.pop("state"), values["limit"], values["offset"]
@@ -39,24 +165,24 @@ def list_approvals(call: Call) -> dict[str, Any]:
     other = ONLY_PAST if state == "pending" else ONLY_PENDING
     problems = {name: f"is no condition of the list state={state}" for name in other if name in values}
     if problems:
-        raise Problem("invalid", " and ".join(f"{name} {text}" for name, text in problems.items()), fields=problems)
+        raise ApiProblem("invalid", " and ".join(f"{name} {text}" for name, text in problems.items()), fields=problems)
     if "since" in values:
         values["since"] = datetime.fromisoformat(values["since"]).timestamp()
     desk = call.site.desk
     found = desk.pending(**values) if state == "pending" else desk.history(**values)
     return {
-        "approvals": [listed(each) for each in found[:limit]],
+        "approvals": [list_entry_of(each) for each in found[:limit]],
         "next": offset + limit if len(found) > limit else None,
     }
 
 
-def get_approval(call: Call) -> dict[str, Any]:
+def get_approval(call: ApiCall) -> dict[str, Any]:
     """Return an approval; the audit trail records who has seen it."""
     viewer = None if call.request.method == "HEAD" else call.person.actor
     return call.site.desk.get(call.id, viewer=viewer).to_dict()
 
 
-def list_entries(call: Call) -> dict[str, Any]:
+def list_entries(call: ApiCall) -> dict[str, Any]:
     """Return entries of the audit trail about an approval."""
     limit = call.values["limit"]
     call.site.desk.get(call.id)  # raises if there is none
@@ -66,31 +192,35 @@ def list_entries(call: Call) -> dict[str, Any]:
     return {"entries": found[:limit], "next": last["seq"] if isinstance(last, dict) else None}
 
 
-def list_standing(call: Call) -> dict[str, Any]:
+def list_standing(call: ApiCall) -> dict[str, Any]:
     """Return standing approvals."""
     return {"standing": [asdict(each) for each in call.site.desk.standing(ended=call.values["ended"])]}
 
 
-def decide_several(call: Call) -> dict[str, Any]:
+def decide_several(call: ApiCall) -> dict[str, Any]:
     """Carry out a verb on several approvals, one after the other."""
     body: Several = call.body
     shown = {each.id: each.digest for each in body.approvals}
     if any(shown[each.id] != each.digest for each in body.approvals):
         problem = "must not name an approval with two digests"
-        raise Problem("invalid", f"approvals {problem}", fields={"approvals": problem})
+        raise ApiProblem("invalid", f"approvals {problem}", fields={"approvals": problem})
     consented = shown if body.verb == "approve" else ()
-    problems = {each: found for each in consented if (found := _unseen(call.site.desk, each))}
+    problems = {each: found for each in consented if (found := _find_unseen(call.site.desk, each))}
     seen = {each: digest for each, digest in shown.items() if each not in problems}
     outcomes = perform_several(call.request, body.verb, seen, words=body.note)
     return {"outcomes": [_outcome(each, problems.get(each) or outcomes[each]) for each in shown]}
 
 
-def decide(verb: str) -> Callable[[Call], dict[str, Any]]:
+def decide(verb: str) -> Callable[[ApiCall], dict[str, Any]]:
     """Return what carries out a verb on an approval."""
 
-    def answer(call: Call) -> dict[str, Any]:
-        body: Decision = call.body
-        if isinstance(body, Approve | Edit) and not body.unseen and (problem := _unseen(call.site.desk, call.id)):
+    def answer(call: ApiCall) -> dict[str, Any]:
+        body: VerbBody = call.body
+        if (
+            isinstance(body, Approve | NewArguments)
+            and not body.unseen
+            and (problem := _find_unseen(call.site.desk, call.id))
+        ):
             raise problem
         try:
             if isinstance(body, Reconcile):
@@ -102,19 +232,19 @@ def decide(verb: str) -> Callable[[Call], dict[str, Any]]:
     return answer
 
 
-def listed(approval: Approval) -> dict[str, Any]:
+def list_entry_of(approval: Approval) -> dict[str, Any]:
     """Return an approval as lists hold it."""
     return {name: value for name, value in approval.to_dict().items() if name not in LEFT_OUT}
 
 
-def _outcome(approval_id: str, outcome: Approval | ApprovalError | Problem) -> dict[str, Any]:
+def _outcome(approval_id: str, outcome: Approval | ApprovalError | ApiProblem) -> dict[str, Any]:
     if isinstance(outcome, Approval):
-        return {"id": approval_id, "ok": True, "approval": listed(outcome)}
-    problem = outcome if isinstance(outcome, Problem) else problem_of(outcome)
+        return {"id": approval_id, "ok": True, "approval": list_entry_of(outcome)}
+    problem = outcome if isinstance(outcome, ApiProblem) else problem_of(outcome)
     return {"id": approval_id, "ok": False, "code": problem.code, "message": problem.message}
 
 
-def _unseen(desk: RequestStore, approval_id: str) -> Problem | None:
+def _find_unseen(desk: RequestStore, approval_id: str) -> ApiProblem | None:
     """Return why a plain consent to an approval does not count: its JSON does not show everything that would run."""
     try:
         approval = desk.get(approval_id)
@@ -124,7 +254,7 @@ def _unseen(desk: RequestStore, approval_id: str) -> Problem | None:
     if not hidden or approval.state != "pending":
         return None
     more = {"approval": _brief(desk, approval_id)}
-    return Problem(
+    return ApiProblem(
         "unseen",
         f"the API does not show {hidden}; to consent unseen, state `unseen: true`, for one approval at a time",
         more=more,
@@ -137,9 +267,9 @@ def _brief(desk: RequestStore, approval_id: str) -> dict[str, Any]:
 
 
 def _verb(
-    verb: str, body: type[Decision], summary: str, example: dict[str, Any], *problems: str, description: str = ""
-) -> Operation:
-    return Operation(
+    verb: str, body: type[VerbBody], summary: str, example: dict[str, Any], *problems: str, description: str = ""
+) -> ApiOperation:
+    return ApiOperation(
         name=f"{verb}Approval",
         method="POST",
         path=f"/api/v1/approvals/{{id}}/{verb}",
@@ -156,12 +286,8 @@ def _verb(
 
 
 _CHANGED = "changed_since_shown"
-_PAGE = (
-    Parameter(name="limit", meaning="Approvals of the page.", kind=Kind.WHOLE, minimum=1, maximum=200, default=50),
-    Parameter(name="offset", meaning="Leave out this many first.", kind=Kind.WHOLE, maximum=100_000, default=0),
-)
 OPERATIONS = (
-    Operation(
+    ApiOperation(
         name="listApprovals",
         path="/api/v1/approvals",
         right=Right.SEE,
@@ -170,21 +296,9 @@ OPERATIONS = (
         "`since` the past ones.",
         answer=list_approvals,
         result=ApprovalList,
-        parameters=(
-            Parameter(
-                name="state",
-                meaning="Those that wait for a decision, or the others.",
-                choices=("pending", "past"),
-                default="pending",
-            ),
-            Parameter(name="action", meaning="Name of the action, or a glob such as `refund.*`.", example="refund"),
-            Parameter(name="group", meaning="Only those that members of this group may decide."),
-            Parameter(name="by", meaning="Only what this person decided, voted for or closed."),
-            Parameter(name="since", meaning="Only what changed at or after this time.", kind=Kind.TIME, example="7d"),
-            *_PAGE,
-        ),
+        parameters=ListParameters,
     ),
-    Operation(
+    ApiOperation(
         name="getApproval",
         path="/api/v1/approvals/{id}",
         right=Right.SEE,
@@ -195,7 +309,7 @@ OPERATIONS = (
         problems=("unknown_approval",),
         id_example=ID,
     ),
-    Operation(
+    ApiOperation(
         name="listApprovalHistory",
         path="/api/v1/approvals/{id}/history",
         right=Right.SEE,
@@ -203,16 +317,13 @@ OPERATIONS = (
         description="Entries hold no arguments and no notes, only commitments to them.",
         answer=list_entries,
         result=Entries,
-        parameters=(
-            Parameter(name="limit", meaning="Entries of the page.", kind=Kind.WHOLE, minimum=1, maximum=1_000, default=100),
-            Parameter(name="after", meaning="Number of the entry to go on after.", kind=Kind.WHOLE, maximum=2**53, default=0),
-        ),
+        parameters=EntryParameters,
         problems=("unknown_approval",),
         id_example=ID,
     ),
     _verb("approve", Approve, "Consent to an action", {"digest": DIGEST, "note": "checked the order"}, _CHANGED, "unseen",
           description="With a quorum, this is one vote."),
-    _verb("edit", Edit, "Replace arguments and consent to the result", {"digest": DIGEST, "changes": {"euros": 20}}, _CHANGED, "unseen", "edit_refused",
+    _verb("edit", NewArguments, "Replace arguments and consent to the result", {"digest": DIGEST, "changes": {"euros": 20}}, _CHANGED, "unseen", "edit_refused",
           description="Votes for other arguments are dropped; the edit counts as a vote."),
     _verb("reject", Reject, "Refuse an action", {"reason": "already refunded"}, _CHANGED),
     _verb("respond", Respond, "Answer the agent with instructions", {"words": "Ask the customer first."}, _CHANGED),
@@ -220,7 +331,7 @@ OPERATIONS = (
     _verb("retry", Pass, "Have the gate assess the call again", {"note": "the search works again"}, _CHANGED),
     _verb("withdraw", Withdraw, "Cancel a request, or a decision that nobody has claimed", {"reason": "obsolete"}),
     _verb("reconcile", Reconcile, "State whether an action with an unknown outcome has happened", {"revision": 4, "happened": True}, _CHANGED),
-    Operation(
+    ApiOperation(
         name="decideApprovals",
         method="POST",
         path="/api/v1/approvals/decide",
@@ -232,16 +343,14 @@ OPERATIONS = (
         body=Several,
         example={"verb": "approve", "approvals": [{"id": ID, "digest": DIGEST}]},
     ),
-    Operation(
+    ApiOperation(
         name="listStanding",
         path="/api/v1/standing",
         right=Right.SEE,
         summary="List standing approvals",
         answer=list_standing,
         result=StandingList,
-        parameters=(
-            Parameter(name="ended", meaning="Also those that do not hold any more.", kind=Kind.FLAG, default=False),
-        ),
+        parameters=StandingParameters,
     ),
 )  # fmt: skip
 """The operations on approvals."""

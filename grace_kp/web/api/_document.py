@@ -1,27 +1,246 @@
-"""The OpenAPI description, made from the operations: what is not checked is not described, and what is described is checked."""
+"""The OpenAPI description, made from the operations and the types that they return: what is described is checked, and what is checked is described."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import ast
+import inspect
+import itertools
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from grace_kp.web._parameter import Parameter
-from grace_kp.web._person import RIGHTS, Right
-from grace_kp.web._problem import CODES
-from grace_kp.web.api._schemas import PLACE, ProblemDocument, component_schemas
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema
+from pydantic.json_schema import GenerateJsonSchema
+
+from grace_kp.approvals import (
+    Actor,
+    Approval,
+    ApprovalFigures,
+    ApprovalState,
+    Claimed,
+    Decided,
+    Earlier,
+    Ended,
+    Standing,
+    Vote,
+)
+from grace_kp.store import Group, RunFigures, RunPage, RunRow
+from grace_kp.web._access import RIGHTS, Right
+from grace_kp.web._errors import CODES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from grace_kp.web.api._operation import ApiOperation
 
-    from grace_kp.web.api._operation import Operation
 
-ID = Parameter(name="id", meaning="The id, whole.", required=True)
-"""The parameter in addresses."""
+_NAMES = {"Actor": Actor, "Any": Any, "ApprovalState": ApprovalState, "Mapping": Mapping, "Sequence": Sequence}
+"""Names in annotations that their modules import for type checkers only."""
+PLACE = "#/components/schemas/"
+"""The place of named schemas in the document."""
+_DATACLASSES = (
+    *(Actor, Approval, Claimed, Decided, Earlier, Ended, Standing, Vote),
+    *(ApprovalFigures, Group, RunFigures, RunPage, RunRow),
+)
+"""The dataclasses among the responses: their JSON has every field."""
+LEFT_OUT = frozenset({"run", "schema"})
+"""Fields of an approval that lists leave out, because they are long."""
+_ELSEWHERE = frozenset({"encoded", "asked_encoded", "deadline_seconds", "use_within_seconds"})
+"""Fields of an approval that its JSON holds under another name, or not at all."""
+ListedApproval = Annotated[dict[str, Any], WithJsonSchema({"$ref": f"{PLACE}ListedApproval"})]
+
+
+class ApiResult(BaseModel):
+    """A response that is no type of the library."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Health(ApiResult):
+    """Whether the service can read its store."""
+
+    status: Literal["ok"]
+
+
+class Feedback(ApiResult):
+    """The labels of a run."""
+
+    trace: str
+    """Id of the run."""
+    feedback: list[dict[str, Any]]
+    """The labels, oldest first; each has `correct`, `source`, `at`, and where stated `by`, `note`, `probability` and, for a program, `program`."""
+
+
+class ApprovalList(ApiResult):
+    """Approvals in the order of the list."""
+
+    approvals: list[ListedApproval]
+    next: int | None
+    """`offset=` of the next page; null where there is none."""
+
+
+class DecisionOutcome(ApiResult):
+    """The outcome of a decision on an approval."""
+
+    id: str
+    ok: bool
+    """Whether the verb was carried out, or had been before by this person."""
+    approval: ListedApproval | None = None
+    """The approval as it is then."""
+    code: str | None = None
+    """Why not, as in a problem."""
+    message: str | None = None
+
+
+class Outcomes(ApiResult):
+    """The outcome of each decision, in the order of the request."""
+
+    outcomes: list[DecisionOutcome]
+
+
+class AuditEntry(ApiResult):
+    """An entry of the audit trail."""
+
+    entry: dict[str, Any] | str
+    """Its number `seq`, hash of the entry before it `prev`, time `at`, `kind`, `approval`, `revision`, `actor`, `facts`, `commitment`. The text of
+    an entry that is damaged."""
+    hash: str
+    """SHA-256 of the canonical JSON of the entry."""
+
+
+class Entries(ApiResult):
+    """Entries of the audit trail about an approval, oldest first."""
+
+    entries: list[AuditEntry]
+    next: int | None
+    """`after=` for the entries that follow; null where there are none."""
+
+
+class StandingList(ApiResult):
+    """Standing approvals, by the time they were granted."""
+
+    standing: list[Standing]
+
+
+class Spending(ApiResult):
+    """The use of one judge model."""
+
+    model: str
+    calls: int
+    tokens: int
+    fallbacks: int
+    """Runs and gates whose judgement is a fallback."""
+    price: tuple[float, str] | None
+    """The price of a million tokens in the settings, with its currency; null where none is set."""
+    money: float | None
+    """Cost of the tokens, in the currency of the price."""
+
+
+class Figures(ApiResult):
+    """The figures of a period."""
+
+    since: str
+    """The first day."""
+    until: str
+    """The last day."""
+    agent: str | None
+    """The agent that `runs` and `spending` are restricted to."""
+    runs: RunFigures
+    approvals: ApprovalFigures
+    spending: list[Spending]
+    """The model with the most tokens first."""
+    thresholds: dict[str, float | Literal["never"]]
+    """The thresholds in force: the lowest confidence of each level."""
+
+
+class ProblemDocument(ApiResult):
+    """Why a request was refused."""
+
+    code: str
+    """For programs."""
+    message: str
+    """For people."""
+    fields: dict[str, str] = Field(default_factory=dict)
+    """Problems by parameter or field, where some cannot be used."""
+    approval: dict[str, Any] | None = None
+    """The approval as it is now, in brief: `id`, `state`, `revision`, `digest`."""
+
+
+class _Generator(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+        return False
+
+
+def component_schemas(kinds: Sequence[type]) -> dict[str, dict[str, Any]]:
+    """Return the JSON schemas of types and of the types within them, by name.
+
+    Args:
+        kinds: dataclasses and pydantic models that responses hold.
+    """
+    adapters: list[tuple[type, Literal["serialization"], TypeAdapter[Any]]]
+    adapters = [(kind, "serialization", _adapter(kind)) for kind in kinds]
+    _, found = TypeAdapter.json_schemas(adapters, ref_template=PLACE + "{model}", schema_generator=_Generator)
+    schemas: dict[str, dict[str, Any]] = found["$defs"]
+    for kind in _DATACLASSES:
+        schema = schemas.get(kind.__name__, {"properties": {}})
+        schema["required"] = list(schema["properties"])
+        for name, text in _field_texts(kind).items():
+            if name in schema["properties"]:
+                schema["properties"][name]["description"] = text
+    if "Approval" in schemas:
+        _describe_approvals(schemas)
+    return schemas
+
+
+def _describe_approvals(schemas: dict[str, dict[str, Any]]) -> None:
+    """Describe approvals as `Approval.to_dict` writes them, and without what lists leave out."""
+    whole = schemas["Approval"]
+    whole["properties"] = {name: each for name, each in whole["properties"].items() if name not in _ELSEWHERE}
+    whole["required"] = [name for name in whole["properties"] if name != "asked"]
+    whole["properties"]["arguments"]["description"] = (
+        "The arguments by parameter name, encoded; sealed ones stay sealed."
+    )
+    schemas["ListedApproval"] = {
+        **whole,
+        "description": "An approval in a list.",
+        "title": "ListedApproval",
+        "properties": {name: each for name, each in whole["properties"].items() if name not in LEFT_OUT},
+        "required": [name for name in whole["required"] if name not in LEFT_OUT],
+    }
+
+
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    adapter.rebuild(force=True, _types_namespace=_NAMES)
+    return adapter
+
+
+def _field_texts(kind: type) -> dict[str, str]:
+    """Return the text below each field of a class, also of those that it inherits; none where the source is not there."""
+    texts: dict[str, str] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        try:
+            parsed = ast.parse(textwrap.dedent(inspect.getsource(base)))
+        except OSError:
+            continue
+        body = next(node.body for node in parsed.body if isinstance(node, ast.ClassDef))
+        for field, text in itertools.pairwise(body):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                texts[ast.unparse(field.target)] = " ".join(str(text.value.value).split())
+    return texts
+
+
+_ID = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "description": "The id, whole.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+}
 INTRODUCTION = """\
 Runs of agents, their labels, approvals and figures as JSON. Texts of people and agents stand in it as they are: whoever displays them escapes
 them and makes control characters visible. Unknown parameters and fields are refused by name."""
 
 
-def document(operations: Sequence[Operation], *, root: str = "", cookie: str = "") -> dict[str, Any]:
+def document(operations: Sequence[ApiOperation], *, root: str = "", cookie: str = "") -> dict[str, Any]:
     """Return the OpenAPI 3.1 description of operations.
 
     Args:
@@ -33,7 +252,7 @@ def document(operations: Sequence[Operation], *, root: str = "", cookie: str = "
     kinds = list(dict.fromkeys([*(operation.result for operation in operations), *bodies, ProblemDocument]))
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _describe_operation(operation)
     return {
         "openapi": "3.1.0",
         "info": {"title": "grace_kp", "version": "1", "description": INTRODUCTION},
@@ -59,7 +278,7 @@ def _security(cookie: str) -> dict[str, Any]:
     }
 
 
-def _described(operation: Operation) -> dict[str, Any]:
+def _describe_operation(operation: ApiOperation) -> dict[str, Any]:
     roles = [role.value for role, rights in RIGHTS.items() if operation.right in rights]
     who = "Open to anybody." if operation.right is Right.ANYBODY else f"Roles: {', '.join(roles)}."
     described: dict[str, Any] = {
@@ -68,9 +287,9 @@ def _described(operation: Operation) -> dict[str, Any]:
         "description": " ".join(filter(None, [operation.description, who])),
         "responses": _responses(operation),
     }
-    parameters = [_parameter(each, "query") for each in operation.parameters]
+    parameters = _parameters(operation)
     if "{id}" in operation.path:
-        parameters = [{**_parameter(ID, "path"), "example": operation.id_example}, *parameters]
+        parameters = [{**_ID, "example": operation.id_example}, *parameters]
     if parameters:
         described["parameters"] = parameters
     if operation.body is not None:
@@ -81,18 +300,19 @@ def _described(operation: Operation) -> dict[str, Any]:
     return described
 
 
-def _parameter(parameter: Parameter, place: str) -> dict[str, Any]:
-    described = {
-        "name": parameter.name,
-        "in": place,
-        "required": parameter.required,
-        "description": parameter.meaning,
-        "schema": parameter.schema,
-    }
-    return described if parameter.example is None else {**described, "example": parameter.example}
+def _parameters(operation: ApiOperation) -> list[dict[str, Any]]:
+    described = []
+    for name, schema in operation.parameters.model_json_schema(schema_generator=_Generator)["properties"].items():
+        parameter = {"name": name, "in": "query", "required": False, "description": schema.pop("description")}
+        if examples := schema.pop("examples", ()):
+            parameter["example"] = examples[0]
+        if schema["default"] is None:
+            del schema["default"]
+        described.append({**parameter, "schema": schema})
+    return described
 
 
-def _responses(operation: Operation) -> dict[str, Any]:
+def _responses(operation: ApiOperation) -> dict[str, Any]:
     good = {"description": "Done.", "content": {"application/json": {"schema": _reference(operation.result)}}}
     responses = {str(operation.status): good}
     for status in sorted({CODES[code][0] for code in operation.codes}):

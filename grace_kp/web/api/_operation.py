@@ -1,37 +1,83 @@
-"""Operations of the API. One description drives the route, the checks of parameters and bodies, and the OpenAPI document."""
+"""Operations of the API: one description drives the route, the checks of parameters and body, the JSON of the response, and the OpenAPI document."""
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.responses import Response
 
 from grace_kp.errors import GraceError, InvalidTrace, brief
 from grace_kp.trace import refuse_what_json_cannot_hold
-from grace_kp.web._parameter import read_all
-from grace_kp.web._person import Right
-from grace_kp.web._problem import Problem, problem_of
-from grace_kp.web._route import route
+from grace_kp.web._access import Right, route
+from grace_kp.web._errors import ApiProblem, problem_of
+from grace_kp.web._parameter import Parameters
 from grace_kp.web._site import body_of, person_of, site_of
-from grace_kp.web.api._json import json_response, json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pydantic import BaseModel
     from starlette.requests import Request
-    from starlette.responses import Response
 
-    from grace_kp.web._parameter import Parameter
-    from grace_kp.web._person import Person
-    from grace_kp.web._route import PageRoute
+    from grace_kp.web._access import PageRoute, Person
     from grace_kp.web._site import Site
 
 
+NOT_WRITABLE = "cannot be written as JSON"
+"""Stands for a value that is nested too deeply, or an integer with too many digits."""
+_MAX_DEPTH = 300
+_MAX_BITS = 14_000
+
+
+def json_text(value: object) -> str:
+    """Return a value as JSON text that UTF-8 can hold."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return json_text(_writable(value, 0))
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON holds only as an escape
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text
+
+
+def json_response(text: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return JSON text as a response that no browser takes for anything else."""
+    return Response(
+        text,
+        status,
+        media_type="application/json",
+        headers={"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", **(headers or {})},
+    )
+
+
+def _writable(value: Any, depth: int) -> Any:
+    if depth > _MAX_DEPTH:
+        return NOT_WRITABLE
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        return NOT_WRITABLE
+    if isinstance(value, dict):
+        return {name: _writable(item, depth + 1) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_writable(item, depth + 1) for item in value]
+    return value
+
+
+class Body(BaseModel):
+    """A JSON object."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ApiCall:
     """A request to an operation, checked."""
 
     request: Request
@@ -57,14 +103,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    """JSON that is there as text already."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class ApiOperation:
     """One method of one address."""
 
     name: str
@@ -74,13 +113,13 @@ class Operation:
     right: Right
     summary: str
     description: str = ""
-    answer: Callable[[Call], Any]
-    """Returns JSON, or `Text`. Raises `Problem` or an error of this library."""
+    answer: Callable[[ApiCall], Any]
+    """Returns a value for JSON, or JSON as text. Raises `Problem` or an error of this library."""
     result: type
     """Type of the result."""
     method: str = "GET"
     status: int = 200
-    parameters: tuple[Parameter, ...] = ()
+    parameters: type[Parameters] = Parameters
     body: type[BaseModel] | None = None
     problems: tuple[str, ...] = ()
     """Codes of the problems that are its own, beside those that every operation has."""
@@ -112,20 +151,15 @@ class Operation:
     def respond(self, request: Request) -> Response:
         """Answer a request."""
         try:
-            result = self.answer(Call(request=request, values=self._values(request), body=self._body(request)))
-        except (GraceError, Problem) as error:
+            result = self.answer(ApiCall(request=request, values=self._values(request), body=self._body(request)))
+        except (GraceError, ApiProblem) as error:
             request.scope["grace_kp.error"] = type(error).__name__  # for the record of refused decisions
-            problem = error if isinstance(error, Problem) else problem_of(error, task=f"{self.method} {self.path}")
+            problem = error if isinstance(error, ApiProblem) else problem_of(error, task=f"{self.method} {self.path}")
             return json_response(json_text(problem.document), problem.status)
-        return json_response(result.text if isinstance(result, Text) else json_text(result), self.status)
+        return json_response(result if isinstance(result, str) else json_text(result), self.status)
 
     def _values(self, request: Request) -> dict[str, Any]:
-        items = request.query_params.multi_items()
-        values, problems = read_all(self.parameters, items)
-        known = [parameter.name for parameter in self.parameters]
-        for name, _ in items:
-            if name not in known:
-                problems[name] = f"is no parameter; known are {', '.join(known) or 'none'}"
+        values, problems = self.parameters.read(request.query_params.multi_items())
         if problems:
             raise _invalid("parameter", problems)
         return values
@@ -135,21 +169,23 @@ class Operation:
             return None
         document = body_of(request)
         if document is None:
-            raise Problem("invalid", "the request needs a body, a JSON object with the content type application/json")
+            raise ApiProblem(
+                "invalid", "the request needs a body, a JSON object with the content type application/json"
+            )
         try:
             refuse_what_json_cannot_hold(document)
             return self.body.model_validate(document)
         except InvalidTrace as error:
-            raise Problem("invalid", f"the body cannot be used: {error}") from None
+            raise ApiProblem("invalid", f"the body cannot be used: {error}") from None
         except ValidationError as error:
             raise _invalid("field", _problems_in(error, self.body)) from None
 
 
-def _invalid(what: str, problems: Mapping[str, str]) -> Problem:
+def _invalid(what: str, problems: Mapping[str, str]) -> ApiProblem:
     name, problem = next(iter(problems.items()))
     more = len(problems) - 1
     others = f"; {more} more {what}{'' if more == 1 else 's'} cannot be used" if more else ""
-    return Problem("invalid", f"{brief(name)} {problem}{others}", fields=problems)
+    return ApiProblem("invalid", f"{brief(name)} {problem}{others}", fields=problems)
 
 
 def _problems_in(error: ValidationError, model: type[BaseModel]) -> dict[str, str]:
@@ -164,3 +200,26 @@ def _problems_in(error: ValidationError, model: type[BaseModel]) -> dict[str, st
             text = f"cannot be used: {text}, not {brief(found['input'])}"
         problems.setdefault(name, text)
     return problems
+
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+
+
+def refuse_other_methods(address: str, operations: Sequence[ApiOperation]) -> PageRoute:
+    """Return the route of an address for the methods that none of its operations has.
+
+    Args:
+        address: the path.
+        operations: its operations. The gatekeeper checks the right of the first one.
+    """
+    own = {operation.method for operation in operations}
+    allowed = [method for method in METHODS if method in own or (method == "HEAD" and "GET" in own)]
+
+    def refuse(request: Request) -> Response:
+        problem = ApiProblem(
+            "method_not_allowed", f"this address has no method {request.method}, only {', '.join(allowed)}"
+        )
+        return json_response(json_text(problem.document), problem.status, {"Allow": ", ".join(allowed)})
+
+    others = [method for method in METHODS if method not in allowed]
+    return route(address, refuse, operations[0].right, methods=others)

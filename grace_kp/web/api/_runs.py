@@ -1,74 +1,147 @@
-"""Operations on runs: the list, one run as it is stored, and its labels."""
+"""Operations on runs: the list, one run as it is stored, its labels, and the figures of a period."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
+from pydantic import Field, StrictBool
+
+from grace_kp.approvals import ApprovalState, RowQuery
 from grace_kp.errors import GraceError
 from grace_kp.runtime import program_problem, with_outcomes
 from grace_kp.store import CatalogQuery, RunPage
 from grace_kp.trace import ReasoningTrace
-from grace_kp.web._parameter import Kind, Parameter
-from grace_kp.web._person import Right
-from grace_kp.web._problem import Problem
-from grace_kp.web._run_query import CONDITIONS
-from grace_kp.web.api._bodies import Label
-from grace_kp.web.api._operation import Operation, Text
-from grace_kp.web.api._schemas import Feedback
+from grace_kp.web._access import Right
+from grace_kp.web._errors import ApiProblem
+from grace_kp.web._parameter import UNSTATED, WHOLE, RunConditions
+from grace_kp.web.api._document import Feedback, Figures
+from grace_kp.web.api._operation import ApiOperation, Body
+from grace_kp.web.figures._page import LONGEST, USUAL, FigureParameters, asked_for
+from grace_kp.web.figures._sums import decisions_of, spending
 
 if TYPE_CHECKING:
-    from grace_kp.web.api._operation import Call
+    from grace_kp.web._site import Site
+    from grace_kp.web.api._operation import ApiCall
 
 ID = "kp:trace:0b9f1c1e-1d1f-4f57-9c6c-2f3f6f0a7c11"
 FARTHEST = 2**62
 
 
-def _found(call: Call) -> ReasoningTrace:
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class RunLabel(Body):
+    """Whether a run was right."""
+
+    correct: StrictBool | Share
+    """True for right, false for wrong, or a number from 0 (wrong) to 1 (right)."""
+    source: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,39}$")] = "user"
+    """Where the label comes from: `user`, `test`, `audit`, `outcome`, or a name of your own. Some are reserved for people."""
+    note: Annotated[str, Field(max_length=2_000)] | None = None
+    """A remark. Recognised secrets are removed."""
+    probability: Annotated[float, Field(gt=0, le=1)] | None = None
+    """For an audit: the probability with which the run was chosen to be labelled."""
+
+
+class RunListParameters(RunConditions):
+    """Conditions on runs, and the place of the page."""
+
+    limit: Annotated[int, Field(ge=1, le=200), WHOLE] = 50
+    """Rows of the page."""
+    before: Annotated[int, Field(ge=0, le=FARTHEST), WHOLE] = UNSTATED
+    """Only runs older than this position."""
+    after: Annotated[int, Field(ge=0, le=FARTHEST), WHOLE] = UNSTATED
+    """Only runs newer than this position: those nearest to it."""
+
+
+def _find_run(call: ApiCall) -> ReasoningTrace:
     trace = call.site.grace.store.get(call.id)
     if trace is None:
-        raise Problem("unknown_run", f"no run {call.id!r:.80} is stored")
+        raise ApiProblem("unknown_run", f"no run {call.id!r:.80} is stored")
     return trace
 
 
-def list_runs(call: Call) -> dict[str, Any]:
+def list_runs(call: ApiCall) -> dict[str, Any]:
     """Return a page of runs."""
-    names = [parameter.name for parameter in CONDITIONS]
-    query = CatalogQuery(**{name: value for name, value in call.values.items() if name in names})
+    query = CatalogQuery(**{name: value for name, value in call.values.items() if name in RunConditions.model_fields})
     place = {name: call.values[name] for name in ("before", "after", "limit") if name in call.values}
     return asdict(call.site.catalog.find(query, **place))
 
 
-def get_run(call: Call) -> Text:
+def get_run(call: ApiCall) -> str:
     """Return a run as it is stored, with what has become of its requests for approval."""
-    return Text(text=with_outcomes(_found(call), call.site.tables).to_json())
+    return with_outcomes(_find_run(call), call.site.tables).to_json()
 
 
-def list_feedback(call: Call) -> dict[str, Any]:
+def list_feedback(call: ApiCall) -> dict[str, Any]:
     """Return the labels of a run."""
-    labels = (_found(call).grace or {}).get("feedback")
+    labels = (_find_run(call).grace or {}).get("feedback")
     kept = [label for label in labels if isinstance(label, dict)] if isinstance(labels, list) else []
     return {"trace": call.id, "feedback": kept}
 
 
-def add_feedback(call: Call) -> dict[str, Any]:
+def add_feedback(call: ApiCall) -> dict[str, Any]:
     """Label a run, and return its labels."""
-    body: Label = call.body
-    _found(call)
+    body: RunLabel = call.body
+    _find_run(call)
     stated: Any = {"by": call.person.name, "note": body.note, "probability": body.probability}
     if call.person.is_program and (problem := program_problem(body.source, body.probability)):
-        raise Problem("forbidden", problem)
+        raise ApiProblem("forbidden", problem)
     try:
         call.site.grace.feedback(call.id, body.correct, body.source, **stated, program=call.person.is_program)
     except ValueError as error:
         if isinstance(error, GraceError):
             raise
-        raise Problem("invalid", str(error)) from None
+        raise ApiProblem("invalid", str(error)) from None
     return list_feedback(call)
 
 
+PATIENCE = 2.0
+"""Seconds that a program waits for figures that nobody has asked for before."""
+
+
+def get_figures(call: ApiCall) -> dict[str, Any]:
+    """Return the figures of a period."""
+    site = call.site
+    today = datetime.fromtimestamp(site.clock(), UTC).date()
+    asked = asked_for(call.request.query_params, today, lambda: today)
+    if asked.problems:
+        text = " and ".join(f"{name} {problem}" for name, problem in asked.problems.items())
+        raise ApiProblem("invalid", text, fields=asked.problems)
+    since, until = asked.period.since.isoformat(), asked.period.until.isoformat()
+    runs = site.catalog.figures(since, until, agent=asked.agent)
+    spent = spending(runs.models, site.grace.settings.prices)
+    return {
+        "since": since,
+        "until": until,
+        "agent": asked.agent,
+        "runs": asdict(runs),
+        "approvals": _approval_figures(site, asked.period.seconds),
+        "spending": [{**asdict(each), "money": each.money} for each in spent],
+        "thresholds": site.grace.thresholds.to_dict(),
+    }
+
+
+def _approval_figures(site: Site, span: tuple[float, float]) -> dict[str, Any]:
+    """Return the figures of approvals, which all readers share; those that wait are counted now.
+
+    Raises:
+        ApiProblem: they take too long, or cannot be computed.
+    """
+    found = decisions_of(site, span, patience=PATIENCE)
+    if found is None or found.value is None:
+        reason = "" if found is None else found.problem
+        raise ApiProblem(
+            "unavailable", reason or "the figures of this period are being computed; ask again in a moment"
+        )
+    pending = site.tables.count(RowQuery(states=(ApprovalState.PENDING.value,)))
+    return {**asdict(found.value), "pending": pending}
+
+
 OPERATIONS = (
-    Operation(
+    ApiOperation(
         name="listRuns",
         path="/api/v1/runs",
         right=Right.SEE,
@@ -77,19 +150,9 @@ OPERATIONS = (
         "far back it got, and `older` goes on from there.",
         answer=list_runs,
         result=RunPage,
-        parameters=(
-            *CONDITIONS,
-            Parameter(name="limit", meaning="Rows of the page.", kind=Kind.WHOLE, minimum=1, maximum=200, default=50),
-            Parameter(name="before", meaning="Only runs older than this position.", kind=Kind.WHOLE, maximum=FARTHEST),
-            Parameter(
-                name="after",
-                meaning="Only runs newer than this position: those nearest to it.",
-                kind=Kind.WHOLE,
-                maximum=FARTHEST,
-            ),
-        ),
+        parameters=RunListParameters,
     ),
-    Operation(
+    ApiOperation(
         name="getRun",
         path="/api/v1/runs/{id}",
         right=Right.SEE,
@@ -101,7 +164,7 @@ OPERATIONS = (
         problems=("unknown_run",),
         id_example=ID,
     ),
-    Operation(
+    ApiOperation(
         name="listFeedback",
         path="/api/v1/runs/{id}/feedback",
         right=Right.SEE,
@@ -111,7 +174,7 @@ OPERATIONS = (
         problems=("unknown_run",),
         id_example=ID,
     ),
-    Operation(
+    ApiOperation(
         name="addFeedback",
         method="POST",
         path="/api/v1/runs/{id}/feedback",
@@ -123,10 +186,21 @@ OPERATIONS = (
         answer=add_feedback,
         result=Feedback,
         status=201,
-        body=Label,
+        body=RunLabel,
         example={"correct": False, "note": "refunded the wrong order"},
         problems=("unknown_run",),
         id_example=ID,
     ),
+    ApiOperation(
+        name="getFigures",
+        path="/api/v1/figures",
+        right=Right.SEE,
+        summary="Get the figures of a period",
+        description=f"Days are in UTC, and both are included; at most {LONGEST:,} days up to today. Without `since`, {USUAL} days. "
+        "Decisions on approvals are counted once a minute at most.",
+        answer=get_figures,
+        result=Figures,
+        parameters=FigureParameters,
+    ),
 )
-"""The operations on runs."""
+"""The operations on runs and figures."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from grace_kp.web._person import Right
-from grace_kp.web._route import route
+from grace_kp.web._access import Right, route
 from grace_kp.web.figures._page import FiguresPage
 
 if TYPE_CHECKING:
-    from grace_kp.web._route import PageRoute
+    from grace_kp.web._access import PageRoute
 
 __all__ = ["routes"]
 

@@ -1,9 +1,10 @@
-"""Can the confidence be trusted? Plots of what labels say, the thresholds in force with their origin, and the promises that are watched."""
+"""Whether the confidence can be trusted: labelled runs against their confidence, the thresholds in force with their origin, and watched promises."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -12,15 +13,17 @@ from grace_kp.calibrate import Promise, bin_interval
 from grace_kp.errors import GraceError
 from grace_kp.pages import Curve, Plane, count_text, curves, spaced, table
 from grace_kp.runtime import promises_in
-from grace_kp.web._problem import explained
-from grace_kp.web.figures._runs import LEVELS
+from grace_kp.web._errors import explain_error
+from grace_kp.web.figures._sums import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from grace_kp.calibrate import Assessment
+    from grace_kp.calibrate import Assessment, RiskPoint
     from grace_kp.runtime import Grace
-    from grace_kp.web.figures._labels import Verdict
+    from grace_kp.store import CatalogQuery
+    from grace_kp.web._site import Site
+
 
 FIRST_SHARES = 0.1
 """Coverage below which the share of errors rests on few runs, and does not decide how high the plot is."""
@@ -28,29 +31,6 @@ MOST_ACTIONS = 20
 """Action classes that are listed for one promise."""
 USUAL_RISKS = {"silent": 0.05, "notify": 0.15, "confirm": 0.35}
 """Example risks for the number of labels that a promise needs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThresholdRow:
-    """One threshold in force."""
-
-    level: str
-    value: str
-    origin: str
-    labelled: str
-    """How many labelled runs reach it, and how many of those are wrong."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedPromise:
-    """A promise that is watched in the store."""
-
-    profile: str
-    fitted_at: str
-    labels: int
-    alarms: tuple[str, ...]
-    table_html: Markup
-    """The figures of each level and action class."""
 
 
 def needed_labels(labels: int) -> tuple[str, ...]:
@@ -126,8 +106,8 @@ def wrong_at_thresholds(grace: Grace, verdict: Verdict) -> dict[str, str]:
     return found
 
 
-def threshold_rows(grace: Grace, labelled: Mapping[str, str]) -> list[ThresholdRow]:
-    """Return the thresholds in force.
+def threshold_rows(grace: Grace, labelled: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the thresholds in force with their origin, and how many labelled runs reach each and are wrong.
 
     Args:
         grace: the runtime.
@@ -136,12 +116,12 @@ def threshold_rows(grace: Grace, labelled: Mapping[str, str]) -> list[ThresholdR
     thresholds = grace.thresholds
     origins: Mapping[str, str] = (grace.status()["profile"] or {}).get("thresholds_from", {})
     return [
-        ThresholdRow(
-            level=level,
-            value="never" if (value := getattr(thresholds, level)) == math.inf else f"{value:g}",
-            origin=origins.get(level, "default"),
-            labelled=labelled.get(level, "–"),
-        )
+        {
+            "level": level,
+            "value": "never" if (value := getattr(thresholds, level)) == math.inf else f"{value:g}",
+            "origin": origins.get(level, "default"),
+            "labelled": labelled.get(level, "–"),
+        }
         for level in LEVELS[:3]
     ]
 
@@ -159,20 +139,20 @@ def promise_words(grace: Grace) -> str:
     return promise.in_words + approximate
 
 
-def watched_promises(store: Any) -> tuple[list[WatchedPromise], str]:
+def watched_promises(store: Any) -> tuple[list[dict[str, Any]], str]:
     """Return the promises that are watched in a store, and why they cannot be read, if so."""
     try:
         found = promises_in(store)
     except GraceError as error:
-        return [], f"Watched promises cannot be read: {explained(error, 'reading watched promises')}."
+        return [], f"Watched promises cannot be read: {explain_error(error, 'reading watched promises')}."
     return [
-        WatchedPromise(
-            profile=str(each["profile"]),
-            fitted_at=str(each["fitted_at"] or ""),
-            labels=each["labels"],
-            alarms=tuple(each["alarms"]),
-            table_html=Markup(_figures_table(each["figures"])),  # noqa: S704 — made of escaped texts,
-        )
+        {
+            "profile": str(each["profile"]),
+            "fitted_at": str(each["fitted_at"] or ""),
+            "labels": each["labels"],
+            "alarms": tuple(each["alarms"]),
+            "table_html": Markup(_figures_table(each["figures"])),  # noqa: S704 — made of escaped texts,
+        }
         for each in found
     ], ""
 
@@ -210,3 +190,121 @@ def _figures_table(figures: Sequence[Mapping[str, Any]]) -> str:
 def sources_words(counts: Mapping[str, int]) -> str:
     """Return labels by their source, or runs that do not count by reason: `12 user, 3 audit`."""
     return ", ".join(f"{count:,} {spaced(name)}" for name, count in counts.items())
+
+
+AT_MOST_READ = 5_000
+"""Labelled runs that are read: the newest."""
+PAGE = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One labelled run."""
+
+    confidence: float
+    correct: bool | float
+    weight: float
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Figures of the recorded confidence on labelled runs."""
+
+    samples: tuple[Sample, ...] = ()
+    sources: Mapping[str, int] = field(default_factory=dict)
+    """Labels by where they are from."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Runs with feedback that do not count, by reason."""
+    assessment: Assessment | None = None
+    curve: Sequence[RiskPoint] = ()
+    is_cut: bool = False
+    """Whether there are more labelled runs, which are older."""
+
+    @property
+    def tasks(self) -> int:
+        """Number of independent labels: runs of one task count once, unless all runs have the same task."""
+        return _tasks(self.samples)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether some labels stand for more runs than others."""
+        return len({sample.weight for sample in self.samples}) > 1
+
+    def above(self, threshold: float) -> RiskPoint | None:
+        """Return the share of wrong runs with at least a confidence; None where no label says anything about them."""
+        reached = [sample for sample in self.samples if sample.confidence >= threshold]
+        return _curve(reached, points=2)[-1] if any(sample.correct in (0, 1) for sample in reached) else None
+
+
+def verdict_of(site: Site, query: CatalogQuery) -> Verdict:
+    """Read the newest labelled runs that meet a query, and assess their confidence.
+
+    Raises:
+        GraceError: the store cannot be read.
+    """
+    from grace_kp.calibrate import assess, labels
+
+    samples: list[Sample] = []
+    sources: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
+    before, read, store = None, 0, site.grace.store
+    while read < AT_MOST_READ:
+        page = site.catalog.find(query, before=before, limit=min(PAGE, AT_MOST_READ - read), seconds=2.0)
+        confidences = {row.id: row.confidence for row in page.rows}
+        found = labels([trace for name in confidences if (trace := store.get(name)) is not None])
+        left_out.update(found.left_out)
+        for trace, correct, weight, source, group in zip(
+            found.traces, found.labels, found.weights, found.sources, found.groups, strict=True
+        ):
+            confidence = confidences[trace.id]
+            if confidence is None:
+                left_out["no confidence"] += 1
+                continue
+            sources[source] += 1
+            samples.append(Sample(confidence=confidence, correct=correct, weight=weight, group=group))
+        read, before = read + len(page.rows), page.older
+        if before is None:
+            break
+    assessment = None
+    if samples:
+        columns = _columns(samples)
+        assessment = assess(
+            columns["confidence"], columns["correct"], clusters=columns["groups"], weights=columns["weights"]
+        )
+    return Verdict(
+        samples=tuple(samples),
+        sources=dict(sources.most_common()),
+        left_out=dict(left_out),
+        assessment=assessment,
+        curve=_curve(samples) if any(sample.correct in (0, 1) for sample in samples) else (),
+        is_cut=before is not None,
+    )
+
+
+def _is_grouped(samples: Sequence[Sample]) -> bool:
+    """Return whether the runs have tasks that tell them apart; if all have the same, each counts as a task of its own, as in calibration."""
+    return len({sample.group for sample in samples}) > 1
+
+
+def _tasks(samples: Sequence[Sample]) -> int:
+    return len({sample.group for sample in samples}) if _is_grouped(samples) else len(samples)
+
+
+def _columns(samples: Sequence[Sample]) -> dict[str, list[object]]:
+    return {
+        "confidence": [sample.confidence for sample in samples],
+        "correct": [sample.correct for sample in samples],
+        "groups": [sample.group for sample in samples] if _is_grouped(samples) else list(range(len(samples))),
+        "weights": [sample.weight for sample in samples],
+    }
+
+
+def _curve(samples: Sequence[Sample], points: int = 60) -> tuple[RiskPoint, ...]:
+    from grace_kp.calibrate import risk_curve
+
+    columns = _columns(samples)
+    weights = columns["weights"] if len({sample.weight for sample in samples}) > 1 else None
+    return risk_curve(
+        columns["confidence"], columns["correct"], groups=columns["groups"], weights=weights, points=points
+    )

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from grace_kp.web._person import Right
-from grace_kp.web._route import route
+from grace_kp.web._access import Right, route
 from grace_kp.web.inbox._audit import Audit, export_lines
 from grace_kp.web.inbox._events import Feed, stop_events
-from grace_kp.web.inbox._lists import attention, history, waiting
-from grace_kp.web.inbox._request import request_page, request_state
-from grace_kp.web.inbox._several import decide_several
+from grace_kp.web.inbox._lists import attention, decide_several, history, waiting
+from grace_kp.web.inbox._request import decide, edit, request_page, request_state
 from grace_kp.web.inbox._standing import end, grant, grant_form, standing
-from grace_kp.web.inbox._verbs import decide, edit
+from grace_kp.web.inbox._words import WORDS
 
 if TYPE_CHECKING:
-    from grace_kp.web._route import PageRoute
+    from grace_kp.web._access import PageRoute
 
-__all__ = ["routes", "stop_events"]
+__all__ = ["WORDS", "routes", "stop_events"]
 
 
 def routes() -> list[PageRoute]:

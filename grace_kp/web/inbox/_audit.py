@@ -13,12 +13,11 @@ from starlette.responses import RedirectResponse, StreamingResponse
 
 from grace_kp.approvals import checkpoint, export, parse_checkpoints, verdict_text, verify
 from grace_kp.errors import ApprovalError, StoreError
-from grace_kp.web._problem import explained
-from grace_kp.web._site import form_of, root_of, site_of
+from grace_kp.web._errors import explain_error
+from grace_kp.web._site import form_of, root_of, site_of, whole_of
 from grace_kp.web.inbox._lists import counts, texts_of
-from grace_kp.web.inbox._request import entry_shown
-from grace_kp.web.inbox._verbs import sentence_of, value_of
-from grace_kp.web.inbox._words import WORDS
+from grace_kp.web.inbox._request import sentence_of, show_entry, value_of
+from grace_kp.web.inbox._words import query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +37,7 @@ CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class VerificationProgress:
     """State of the verification."""
 
     is_running: bool = False
@@ -57,7 +56,7 @@ class Audit:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._progress = Progress()
+        self._progress = VerificationProgress()
 
     def page(self, request: Request) -> Response:
         """Show the newest entries, and what the last verification has found."""
@@ -67,7 +66,7 @@ class Audit:
         """Begin a verification, which runs after the answer was sent; refuse a second one meanwhile."""
         site, text = site_of(request), value_of(form_of(request), "checkpoints")
         try:
-            points = parse_checkpoints(text.strip(), secret=site.grace.approvals.inbox.secret, place="the checkpoints")
+            points = parse_checkpoints(text.strip(), secret=site.inbox.secret, place="the checkpoints")
         except ApprovalError as error:
             return self._page(request, problem=sentence_of(error), status=422)
         head = site.tables.head()[0]
@@ -76,34 +75,36 @@ class Audit:
                 raise HTTPException(
                     409, "A verification is running. Its progress stands on the page of the audit trail."
                 )
-            self._progress = Progress(is_running=True, total=head, begun=site.clock())
+            self._progress = VerificationProgress(is_running=True, total=head, begun=site.clock())
         task = BackgroundTask(self._run, site, points)
         return RedirectResponse(f"{root_of(request)}/approvals/audit", 303, background=task)
 
     def _run(self, site: Site, points: Sequence[Checkpoint]) -> None:
         begun, total, found, problem = self._progress.begun, self._progress.total, None, ""
         try:
-            found = verify(Counted(site.tables, self._count), at=site.clock(), checkpoint=points or None)
+            found = verify(CountedTables(site.tables, self._count), at=site.clock(), checkpoint=points or None)
         except (ApprovalError, StoreError) as error:
-            problem = explained(error, "the verification of the audit trail")
+            problem = explain_error(error, "the verification of the audit trail")
         finally:
-            self._progress = Progress(
+            self._progress = VerificationProgress(
                 read=total,
                 total=total,
                 begun=begun,
                 ended=site.clock(),
                 found=found,
-                problem=problem or _stopped(found),
+                problem=problem or ("It ended before it was complete. Begin it again." if found is None else ""),
             )
 
     def _count(self, seq: int) -> None:
         now = self._progress
-        self._progress = Progress(is_running=True, read=max(now.read, seq), total=now.total, begun=now.begun)
+        self._progress = VerificationProgress(
+            is_running=True, read=max(now.read, seq), total=now.total, begun=now.begun
+        )
 
     def _page(self, request: Request, *, problem: str = "", status: int = 200) -> Response:
         site, progress = site_of(request), self._progress
         values = texts_of(request, "approval")
-        before = _number(request.query_params.get("before", ""))
+        before = whole_of(request.query_params.get("before", "")) or 0
         entries, older = entries_before(site.tables, before, values["approval"] or None)
         point = checkpoint(site.tables, at=site.clock())
         found = progress.found
@@ -111,14 +112,13 @@ class Audit:
             request,
             "inbox/audit.html",
             status=status,
-            words=WORDS,
             tab="audit",
             entries=entries,
             values=values,
-            older=WORDS["query"](values, before=older) if older else None,
-            newer=WORDS["query"](values) if before else None,
+            older=query(values, before=older) if older else None,
+            newer=query(values) if before else None,
             point=point,
-            point_line=json.dumps(point.to_dict(site.grace.approvals.inbox.secret)),
+            point_line=json.dumps(point.to_dict(site.inbox.secret)),
             progress=progress,
             problem=problem,
             verdict="" if found is None else verdict_text(found),
@@ -127,7 +127,7 @@ class Audit:
         )
 
 
-class Counted:
+class CountedTables:
     """Tables that report the number of the last entry which was read."""
 
     def __init__(self, tables: Tables, report: Any) -> None:
@@ -156,7 +156,7 @@ def entries_before(tables: Tables, before: int, approval: str | None) -> tuple[l
     """
     links = tables.links_before(before or None, limit=PAGE + 1, approval=approval)
     shown = links[:PAGE]
-    return [entry_shown(link) for link in shown], shown[-1].seq if len(links) > PAGE else 0
+    return [show_entry(link) for link in shown], shown[-1].seq if len(links) > PAGE else 0
 
 
 def export_lines(request: Request) -> Response:
@@ -180,11 +180,3 @@ def _chunks(tables: Tables, with_contents: bool) -> Iterator[str]:
             yield "".join(kept)
             kept, size = [], 0
     yield "".join(kept)
-
-
-def _stopped(found: Verification | None) -> str:
-    return "" if found is not None else "It ended before it was complete. Begin it again."
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else 0

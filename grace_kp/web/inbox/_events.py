@@ -16,8 +16,8 @@ from starlette.responses import StreamingResponse
 
 from grace_kp.approvals import Change
 from grace_kp.trace import redacted_error
-from grace_kp.web._person import Right
-from grace_kp.web._site import person_of, site_of
+from grace_kp.web._access import Right
+from grace_kp.web._site import person_of, site_of, whole_of
 from grace_kp.web.security import still_may
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _SILENT = frozenset({"viewed", "refused", "account_changed"})
 _log = logging.getLogger("grace_kp.web")
 
 
-class Page:
+class OpenPage:
     """A page that listens.
 
     Args:
@@ -82,7 +82,7 @@ class Page:
                 yield change
 
 
-class Stream(StreamingResponse):
+class EventStream(StreamingResponse):
     """The stream of a page, which counts from the moment it is granted until its connection is gone, whether or not it has begun."""
 
     def __init__(self, events: AsyncIterator[str], leave: Callable[[], None]) -> None:
@@ -101,7 +101,7 @@ class Feed:
     """The event streams of one application."""
 
     def __init__(self) -> None:
-        self._pages: set[Page] = set()
+        self._pages: set[OpenPage] = set()
         self._watch: asyncio.Task[None] | None = None
         self._watches = asyncio.Event()
         """Whether the watch has begun."""
@@ -115,14 +115,14 @@ class Feed:
             raise HTTPException(
                 503, "Too many pages listen for events. This page works without them.", {"Retry-After": "30"}
             )
-        page = Page(person_of(request).name)
+        page = OpenPage(person_of(request).name)
         if sum(each.owner == page.owner for each in self._pages) >= MAX_PAGES_EACH:
             raise HTTPException(
                 429, f"{MAX_PAGES_EACH} other pages of yours listen for events. This page works without them.", {"Retry-After": "30"}
             )  # fmt: skip
-        after = _number(request.headers.get("last-event-id") or request.query_params.get("after", ""))
+        after = whole_of(request.headers.get("last-event-id") or request.query_params.get("after", ""))
         self._pages.add(page)
-        return Stream(self._events(request, page, after), lambda: self._leave(page))
+        return EventStream(self._events(request, page, after), lambda: self._leave(page))
 
     def close(self) -> None:
         """End all streams at once, from any thread: the application ends."""
@@ -131,12 +131,12 @@ class Feed:
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._end_pages)
 
-    async def _events(self, request: Request, page: Page, after: int | None) -> AsyncIterator[str]:
+    async def _events(self, request: Request, page: OpenPage, after: int | None) -> AsyncIterator[str]:
         site = site_of(request)
-        await self._watched(site)
+        await self._ensure_watch(site)
         yield f"retry: {RETRY_MS}\n\n"
         seq = -1 if after is None else after
-        for change in () if after is None else await asyncio.to_thread(_missed, site, after):
+        for change in () if after is None else await asyncio.to_thread(_missed_changes, site, after):
             if not await still_may(request, Right.SEE):
                 return
             seq = change.seq
@@ -149,7 +149,7 @@ class Feed:
             elif found.seq > seq and found.kind not in _SILENT:
                 yield _event(found)
 
-    async def _watched(self, site: Site) -> None:
+    async def _ensure_watch(self, site: Site) -> None:
         """Begin to watch with the first page, and again where the watch has ended. What happens from now on reaches the pages."""
         loop = asyncio.get_running_loop()
         if self._watch is None or self._watch.done() or self._loop is not loop:
@@ -170,7 +170,7 @@ class Feed:
             watches.set()
         self._end_pages()  # their browsers come again, and the first begins a new watch
 
-    def _leave(self, page: Page) -> None:
+    def _leave(self, page: OpenPage) -> None:
         self._pages.discard(page)
         if not self._pages and self._watch is not None:
             self._watch.cancel()
@@ -188,7 +188,7 @@ def stop_events(application: Starlette) -> None:
         feed.close()
 
 
-def _missed(site: Site, after: int) -> list[Change]:
+def _missed_changes(site: Site, after: int) -> list[Change]:
     """Return the events after an event; if there are many, only the newest."""
     head = site.tables.head()[0]
     links = site.tables.links(after=max(after, head - MAX_MISSED), limit=MAX_MISSED)
@@ -198,7 +198,3 @@ def _missed(site: Site, after: int) -> list[Change]:
 def _event(change: Change) -> str:
     data = json.dumps({"id": change.approval, "kind": change.kind, "seq": change.seq})
     return f"id: {change.seq}\nevent: change\ndata: {data}\n\n"
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.approvals import KEY_FIELD, NOT_COVERED, SEALED_REMARK, canonical, decode, encode, fitted_edit, json_text
 from grace_kp.errors import brief
 from grace_kp.pages import printable
-from grace_kp.web.inbox._value import coded, decoded
+from grace_kp.web.inbox._words import read_codes, write_codes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ class Misread(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class FieldChoice:
     """One of the values that a parameter can have."""
 
     label: str
@@ -55,7 +55,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class ArgumentField:
     """One argument in the form."""
 
     name: str
@@ -71,7 +71,7 @@ class Field:
     is_null: bool = False
     """Whether the value is null, where the field of a text has a box for that."""
     is_nullable: bool = False
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[FieldChoice, ...] = ()
     hint: str = ""
     """How to write the value; for a fixed field, why it cannot be edited."""
     problem: str = ""
@@ -84,12 +84,12 @@ class Field:
         return min(max(wrapped, 1), 16)
 
 
-def fields_of(approval: Approval) -> list[Field]:
+def fields_of(approval: Approval) -> list[ArgumentField]:
     """Return the fields of a request, in the order of its arguments."""
     return [_field(approval, number, name) for number, name in enumerate(approval.encoded)]
 
 
-def changed_value(approval: Approval, field: Field, submitted: str | None, *, is_null: bool) -> Any:
+def changed_value(approval: Approval, field: ArgumentField, submitted: str | None, *, is_null: bool) -> Any:
     """Return the new value of an argument, encoded and checked; the present one where nothing was changed.
 
     Args:
@@ -115,26 +115,28 @@ def changed_value(approval: Approval, field: Field, submitted: str | None, *, is
     return now if canonical(fitted) == canonical(now) else fitted
 
 
-def with_submitted(field: Field, submitted: str | None, *, is_null: bool, problem: str) -> Field:
+def with_submitted(field: ArgumentField, submitted: str | None, *, is_null: bool, problem: str) -> ArgumentField:
     """Return a field as a person has filled it in, for a form that is shown again."""
     if submitted is None or field.kind == "fixed":
         return field
     if field.kind == "json":
         text = printable(submitted, keep="\r\n", replace=lambda character: json.dumps(character)[1:-1])
         return replace(field, text=text, problem=problem)
-    text = coded(submitted.replace("\r\n", "\n").replace("\r", "\n").replace("⟨U+", "\0")).replace("⟨U+0000⟩", "⟨U+")
+    text = write_codes(submitted.replace("\r\n", "\n").replace("\r", "\n").replace("⟨U+", "\0")).replace(
+        "⟨U+0000⟩", "⟨U+"
+    )
     return replace(field, text=text, is_null=is_null, problem=problem)
 
 
-def _field(approval: Approval, number: int, name: str) -> Field:
+def _field(approval: Approval, number: int, name: str) -> ArgumentField:
     now, schema = approval.encoded[name], approval.schema
-    reason = _fixed(approval, name)
-    declared = _resolved(_object(schema.get("properties")).get(name), schema)
+    reason = _reason_fixed(approval, name)
+    declared = _resolve_reference(_object(schema.get("properties")).get(name), schema)
     base, is_nullable = _base(declared, schema)
     encoding = str(base.get("x-encoding", "$path" if base.get("format") == "path" else ""))
     if not reason and encoding != "$enum" and _has_model(now):
         reason = "an object of a class, whose values cannot be written here; reject the request, or respond with words"
-    new_field = functools.partial(Field, name=name, number=number)
+    new_field = functools.partial(ArgumentField, name=name, number=number)
     if reason:
         return new_field(kind="fixed", hint=reason)
     choices = _choices(base, is_nullable)
@@ -144,7 +146,7 @@ def _field(approval: Approval, number: int, name: str) -> Field:
     is_null = now is None and is_nullable
     if (tag in HINTS and encoding in {tag, ""} and isinstance(now[tag], str)) or (is_null and encoding in HINTS):
         written = tag or encoding
-        text = "" if is_null else coded(now[tag], keep="")
+        text = "" if is_null else write_codes(now[tag], keep="")
         kind = "date" if written == "$date" else "line"
         return new_field(
             kind=kind, text=text, tag=written, is_nullable=is_nullable, hint=_hint(HINTS[written], is_nullable)
@@ -155,8 +157,10 @@ def _field(approval: Approval, number: int, name: str) -> Field:
         words = "a whole number" if base["type"] == "integer" else "a number"
         return new_field(kind="number", text=text, is_nullable=is_nullable, hint=_hint(words, is_nullable))
     is_text = not encoding and (base.get("type") == "string" or not base)
-    if is_text and (isinstance(now, str) or (is_null and base)):
-        return new_field(kind="text", text=coded(now or ""), is_null=is_null, is_nullable=is_nullable)
+    # A text with half a surrogate pair is encoded by a tag, because JSON cannot hold it.
+    text_now: Any = decode({name: now})[name] if tag == "$text" else now
+    if is_text and (isinstance(text_now, str) or (is_null and base)):
+        return new_field(kind="text", text=write_codes(text_now or ""), is_null=is_null, is_nullable=is_nullable)
     return new_field(kind="json", text=json_text(_with_numbers(now), indent=2), hint="JSON")
 
 
@@ -164,7 +168,7 @@ def _hint(words: str, is_nullable: bool) -> str:
     return f"{words}, or empty for no value" if is_nullable else words
 
 
-def _fixed(approval: Approval, name: str) -> str:
+def _reason_fixed(approval: Approval, name: str) -> str:
     """Return why an argument cannot be edited; empty where it can."""
     for names, reason in (
         (approval.key_fields, KEY_FIELD),
@@ -176,14 +180,14 @@ def _fixed(approval: Approval, name: str) -> str:
     return ""
 
 
-def _choice(new_field: Callable[..., Field], choices: list[Choice], now: Any) -> Field:
+def _choice(new_field: Callable[..., ArgumentField], choices: list[FieldChoice], now: Any) -> ArgumentField:
     forms = [canonical(choice.value) for choice in choices]
     if canonical(now) not in forms:
-        choices, forms = [*choices, Choice(label=_label(now), value=now)], [*forms, canonical(now)]
+        choices, forms = [*choices, FieldChoice(label=_label(now), value=now)], [*forms, canonical(now)]
     return new_field(kind="choice", text=str(forms.index(canonical(now))), choices=tuple(choices))
 
 
-def _choices(base: Mapping[str, Any], is_nullable: bool) -> list[Choice]:
+def _choices(base: Mapping[str, Any], is_nullable: bool) -> list[FieldChoice]:
     """Return the values that a schema lists; none where it lists none."""
     if base.get("x-encoding") == "$enum":
         values = base.get("x-members", [])
@@ -197,7 +201,7 @@ def _choices(base: Mapping[str, Any], is_nullable: bool) -> list[Choice]:
         return []
     members = values if base.get("x-encoding") else [encode({"": value})[0].get("", value) for value in values]
     return [
-        Choice(label=_label(member), value=member)
+        FieldChoice(label=_label(member), value=member)
         for member in [*members, *([None] if is_nullable and None not in members else [])]
     ]
 
@@ -208,10 +212,10 @@ def _label(encoded: Any) -> str:
         encoded = encoded.get("value", encoded)
     if encoded is None:
         return "no value"
-    return coded(encoded, keep="") if isinstance(encoded, str) else json_text(encoded)
+    return write_codes(encoded, keep="") if isinstance(encoded, str) else json_text(encoded)
 
 
-def _read(field: Field, text: str, now: Any) -> Any:
+def _read(field: ArgumentField, text: str, now: Any) -> Any:
     """Return the value that a text stands for.
 
     Raises:
@@ -222,14 +226,14 @@ def _read(field: Field, text: str, now: Any) -> Any:
             raise Misread("choose one of the values")
         return field.choices[int(text)].value
     if field.kind == "text":
-        return _encoded(decoded(text))
+        return _encode_value(read_codes(text))
     if field.is_nullable and not text.strip():
         return None
     if field.kind == "number":
         return _number(text.strip(), field.hint)
     if field.kind == "json":
         return parsed_json(text)
-    return _line(field, decoded(text) if field.tag == "$path" else text.strip(), now)
+    return _line(field, read_codes(text) if field.tag == "$path" else text.strip(), now)
 
 
 def _number(text: str, hint: str) -> int | float:
@@ -244,13 +248,13 @@ def _number(text: str, hint: str) -> int | float:
     return value
 
 
-def _line(field: Field, text: str, now: Any) -> Any:
+def _line(field: ArgumentField, text: str, now: Any) -> Any:
     """Return a date, duration or the like from its text. A time zone that the value names stays, as long as the offset is its own."""
     rest = {key: item for key, item in now.items() if key in {"zone", "name"}} if isinstance(now, dict) else {}
     forms = [{field.tag: text, **rest, **({"fold": 1} if fold else {})} for fold in ([0, 1] if rest else [0])]
     for form in forms:
         try:
-            return _encoded(decode({field.name: form})[field.name])
+            return _encode_value(decode({field.name: form})[field.name])
         except (ValueError, ArithmeticError):
             continue
     zone = f", in the time zone {rest['zone']} with its offset at that time" if "zone" in rest else ""
@@ -264,7 +268,7 @@ def parsed_json(text: str) -> Any:
         Misread: it is no JSON, holds NaN or an infinity, or an object that has a name twice.
     """
     try:
-        return json.loads(text, parse_constant=_refused, object_pairs_hook=_once)
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
     except Misread:
         raise
     except json.JSONDecodeError as error:
@@ -273,7 +277,7 @@ def parsed_json(text: str) -> Any:
         raise Misread("is no JSON that can be kept") from None
 
 
-def _refused(constant: str) -> Any:
+def _refuse_constant(constant: str) -> Any:
     raise Misread(f"{constant} is no JSON")
 
 
@@ -287,7 +291,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _encoded(value: object) -> Any:
+def _encode_value(value: object) -> Any:
     encoded, problems = encode({"": value})
     if problems:
         raise Misread(problems[""])
@@ -318,7 +322,7 @@ def _base(declared: Mapping[str, Any], whole: Mapping[str, Any]) -> tuple[Mappin
     branches = declared.get("anyOf") or declared.get("oneOf")
     if not isinstance(branches, list):
         return _of_one_type(declared)
-    others = [_resolved(branch, whole) for branch in branches if branch != _NULL]
+    others = [_resolve_reference(branch, whole) for branch in branches if branch != _NULL]
     base, is_nullable = _of_one_type(others[0] if len(others) == 1 else {"anyOf": others})
     return base, is_nullable or len(others) < len(branches)
 
@@ -334,7 +338,7 @@ def _of_one_type(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
     return {**schema, "type": kind}, len(others) < len(kinds)
 
 
-def _resolved(schema: Any, whole: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve_reference(schema: Any, whole: Mapping[str, Any]) -> Mapping[str, Any]:
     for _ in range(20):
         if not isinstance(schema, dict) or "$ref" not in schema:
             break

@@ -1,28 +1,98 @@
-"""The lists of the inbox: what waits for a decision, what needs attention afterwards, and what has ended. Filters live in the address."""
+"""The lists of the inbox: pending requests, those that need attention, and ended ones, with filters in the address; and decisions on several at once.
+
+A search reads requests one by one, so it looks at a bounded number of them, says so, and can be continued from there.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from starlette.exceptions import HTTPException
+
 from grace_kp.approvals import RowQuery
+from grace_kp.errors import ApprovalError, ChangedSinceShown, UnknownApproval
+from grace_kp.gating import changed_arguments, unshown_arguments
 from grace_kp.levels import InterventionLevel
 from grace_kp.pages import APPROVAL_STATES
-from grace_kp.web._example import asking_lines
-from grace_kp.web._person import Right
-from grace_kp.web._site import person_of, site_of
-from grace_kp.web.inbox._search import Found, find
-from grace_kp.web.inbox._words import WORDS
+from grace_kp.web._access import Right
+from grace_kp.web._site import asking_lines, form_of, perform_several, person_of, site_of, whole_of
+from grace_kp.web.inbox._request import lines, sentence_of, value_of
+from grace_kp.web.inbox._words import MAX_CHARACTERS, query
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
 
     from grace_kp.approvals import Approval
     from grace_kp.web._site import Site
+
+
+MOST_SEARCHED = 1_000
+"""Requests that one search looks at."""
+READ_AT_ONCE = 200
+"""Requests that are read together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestPage:
+    """A page of requests."""
+
+    approvals: Sequence[Approval]
+    older: int | None = None
+    """Offset at which the next page begins; None at the end of the list."""
+    is_cut: bool = False
+    """Whether the search has ended for its bound, so that the next page may hold more."""
+
+
+def find(read: Callable[[int, int], list[Approval]], text: str, *, offset: int, limit: int) -> RequestPage:
+    """Return the requests of a list that contain a text.
+
+    Args:
+        read: returns a part of the list, by limit and offset.
+        text: a text, whatever its case; empty for all requests.
+        offset: requests of the list that are left out.
+        limit: requests of a page.
+    """
+    if not text:
+        found = read(limit + 1, offset)
+        return RequestPage(approvals=found[:limit], older=offset + limit if len(found) > limit else None)
+    wanted = text.casefold()
+    matching: list[Approval] = []
+    end = offset + MOST_SEARCHED
+    while offset < end:
+        part = read(min(READ_AT_ONCE, end - offset), offset)
+        for place, approval in enumerate(part):
+            if len(matching) == limit:
+                return RequestPage(approvals=matching, older=offset + place)
+            if contains(approval, wanted):
+                matching.append(approval)
+        offset += len(part)
+        if len(part) < READ_AT_ONCE:
+            return RequestPage(approvals=matching)
+    return RequestPage(approvals=matching, older=offset, is_cut=True)
+
+
+def contains(approval: Approval, wanted: str) -> bool:
+    """Return whether a request contains a case-folded text. Sealed arguments are compared as they are kept, so that no search reveals them."""
+    texts = [approval.id, approval.action, approval.key, approval.objective, approval.user, approval.reason]
+    texts += [vote.note for vote in approval.votes]
+    texts += [part.note for part in (approval.decision, approval.outcome) if part is not None]
+    if any(wanted in text.casefold() for text in texts if text):
+        return True
+    # As JSON, in which a quote or a line break of an argument has another form.
+    return _json(wanted)[1:-1] in _json(approval.encoded).casefold()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
 
 PAGE = 50
 """Requests on a page."""
@@ -53,7 +123,6 @@ def waiting(request: Request) -> Response:
     return site.page(
         request,
         "inbox/list.html",
-        words=WORDS,
         tab="waiting",
         seq=seq,
         found=page.approvals,
@@ -66,7 +135,7 @@ def waiting(request: Request) -> Response:
         levels=LEVELS,
         offset=offset,
         newer=_newer(values, offset),
-        older=None if page.older is None else WORDS["query"](values, offset=page.older),
+        older=None if page.older is None else query(values, offset=page.older),
         **counts(site),
     )
 
@@ -82,7 +151,6 @@ def attention(request: Request) -> Response:
     return site.page(
         request,
         "inbox/attention.html",
-        words=WORDS,
         tab="attention",
         seq=seq,
         unknown=unknown,
@@ -111,16 +179,15 @@ def history(request: Request) -> Response:
         )
 
     if values["q"].startswith("ap-"):
-        page = Found(approvals=[site.desk.get(each) for each in site.tables.ids(values["q"], limit=PAGE)])
+        page = RequestPage(approvals=[site.desk.get(each) for each in site.tables.ids(values["q"], limit=PAGE)])
     elif problem:
-        page = Found(approvals=())
+        page = RequestPage(approvals=())
     else:
         page = find(read, values["text"], offset=offset, limit=PAGE)
     return site.page(
         request,
         "inbox/history.html",
         status=422 if problem else 200,
-        words=WORDS,
         tab="history",
         found=page.approvals,
         is_cut=page.is_cut,
@@ -129,7 +196,7 @@ def history(request: Request) -> Response:
         is_filtered=any(values.values()),
         states=[(state, APPROVAL_STATES[state]) for state in PAST],
         newer=_newer(values, offset),
-        older=None if page.older is None else WORDS["query"](values, offset=page.older),
+        older=None if page.older is None else query(values, offset=page.older),
         **counts(site),
     )
 
@@ -138,8 +205,8 @@ def _newer(values: Mapping[str, str], offset: int) -> str | None:
     """Return the query of the page before. A search goes back to its beginning: it knows no place of the matches before this page."""
     if not offset:
         return None
-    query: str = WORDS["query"](values, offset=0 if values["text"] else max(0, offset - PAGE))
-    return query or "?"
+    address = query(values, offset=0 if values["text"] else max(0, offset - PAGE))
+    return address or "?"
 
 
 def counts(site: Site) -> dict[str, int]:
@@ -159,8 +226,7 @@ def texts_of(request: Request, *names: str) -> dict[str, str]:
 
 def offset_of(request: Request) -> int:
     """Return how many requests stand before the page; 0 for what is no number."""
-    text = request.query_params.get("offset", "")
-    return min(int(text), 10**9) if text.isascii() and text.isdecimal() and len(text) < 12 else 0
+    return min(whole_of(request.query_params.get("offset", "")) or 0, 10**9)
 
 
 def pattern_of(text: str) -> str | None:
@@ -180,3 +246,108 @@ def since_of(text: str) -> tuple[float | None, str]:
     except (ValueError, OverflowError):
         return None, f"“{text[:40]}” is no date such as 2026-01-31."
     return (at, "") if math.isfinite(at) else (None, f"“{text[:40]}” is no date that can be used.")
+
+
+MOST_SELECTED = 200
+"""Requests that can be decided at once."""
+_UNSHOWN = "Its arguments cannot be shown in full. It can only be approved on its own page."
+VERBS = MappingProxyType(
+    {
+        "approve": "approved",
+        "reject": "rejected",
+        "respond": "answered",
+        "skip": "skipped",
+        "retry": "sent back",
+        "withdraw": "withdrew",
+    }
+)
+"""Verbs for several requests, with what the person has done then."""
+
+
+def decide_several(request: Request) -> Response:
+    """Show the requests that were selected; with a verb, apply it to those that were shown."""
+    form = form_of(request)
+    ids = list(dict.fromkeys(form.get("id", [])))
+    if len(ids) > MOST_SELECTED:
+        raise HTTPException(
+            422, f"At most {MOST_SELECTED} requests can be decided at once, and {len(ids):,} are selected."
+        )
+    verb = value_of(form, "verb")
+    if not verb:
+        return _show_selected(request, ids)
+    if verb not in VERBS:
+        raise HTTPException(422, f"The verb must be one of {', '.join(VERBS)}.")
+    digests = {each: value_of(form, f"digest-{each}") for each in ids}
+    if not all(digests.values()):
+        raise HTTPException(400, "The form lacks the digest of a request. Select the requests again.")
+    return _decide_selected(request, ids, verb, digests)
+
+
+def _show_selected(request: Request, ids: list[str], *, problem: str = "", status: int = 200) -> Response:
+    site, person = site_of(request), person_of(request)
+    actor = person.actor
+    groups: dict[str, list[tuple[Approval, str]]] = {"ready": [], "denied": [], "alone": [], "ended": []}
+    for each in ids:
+        try:
+            approval = site.desk.get(each, viewer=actor)
+        except UnknownApproval:
+            continue
+        reason = site.desk.reason_against(approval.id, actor)
+        if approval.state != "pending":
+            groups["ended"].append((approval, ""))
+        elif reason:
+            groups["denied"].append((approval, reason))
+        elif unshown_arguments(approval, MAX_CHARACTERS) or approval.deleted:
+            groups["alone"].append((approval, "its arguments cannot be shown in full"))
+        else:
+            groups["ready"].append((approval, ""))
+    return site.page(
+        request,
+        "inbox/several.html",
+        status=status,
+        changed={approval.id: changed_arguments(approval) for approval, _ in groups["ready"]},
+        may_decide=person.may(Right.DECIDE),
+        problem=problem,
+        **groups,
+    )
+
+
+def _decide_selected(request: Request, ids: list[str], verb: str, digests: dict[str, str]) -> Response:
+    site, note = site_of(request), lines(value_of(form_of(request), "note"))
+    if verb == "respond" and not note:
+        problem = "An answer needs words for the agent. Nothing was decided."
+        return _show_selected(request, ids, problem=problem, status=422)
+    unseen = [each for each in ids if verb == "approve" and _is_unshown(site, each)]
+    shown = {each: digests[each] for each in ids if each not in unseen}
+    outcomes = perform_several(request, verb, shown, words=note)
+    results = []
+    for each in ids:
+        try:
+            approval = site.desk.get(each)
+        except UnknownApproval:
+            approval = None
+        results.append((each, approval, _UNSHOWN if each in unseen else _problem(outcomes[each])))
+    failed = sum(bool(problem) for _, _, problem in results)
+    return site.page(
+        request,
+        "inbox/decided.html",
+        status=409 if failed == len(results) and results else 200,
+        done=VERBS[verb],
+        results=results,
+        failed=failed,
+    )
+
+
+def _is_unshown(site: Site, approval_id: str) -> bool:
+    """Return whether a request must be approved on its own page, because its arguments cannot be shown in full."""
+    try:
+        approval = site.desk.get(approval_id)
+    except UnknownApproval:
+        return False
+    return approval.state == "pending" and bool(unshown_arguments(approval, MAX_CHARACTERS))
+
+
+def _problem(outcome: Approval | ApprovalError) -> str:
+    if isinstance(outcome, ChangedSinceShown):
+        return "Somebody has changed the arguments since they were shown. It was not decided."
+    return sentence_of(outcome) if isinstance(outcome, ApprovalError) else ""

@@ -9,13 +9,11 @@ from starlette.responses import RedirectResponse
 
 from grace_kp.approvals import Standing, check_standing, json_text, reason_without_account, seconds_of
 from grace_kp.errors import ApprovalError
-from grace_kp.web._person import Right
+from grace_kp.web._access import Right
 from grace_kp.web._site import form_of, person_of, root_of, site_of
 from grace_kp.web.inbox._field import fields_of, parsed_json
 from grace_kp.web.inbox._lists import counts
-from grace_kp.web.inbox._request import approval_for
-from grace_kp.web.inbox._verbs import lines, sentence_of, value_of
-from grace_kp.web.inbox._words import WORDS
+from grace_kp.web.inbox._request import approval_for, lines, sentence_of, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +34,6 @@ def standing(request: Request) -> Response:
     return site.page(
         request,
         "inbox/standing.html",
-        words=WORDS,
         tab="standing",
         found=[(each, _lapse(site.tables, each)) for each in reversed(found)],
         with_ended=with_ended,
@@ -61,14 +58,13 @@ def grant(request: Request) -> Response:
     form, site = form_of(request), site_of(request)
     approval = approval_for(request, request.path_params["id"])
     try:
-        wanted = _wanted(request, approval, form)
+        wanted = _read_standing(request, approval, form)
         if value_of(form, "step") != "decide":
             check_standing(wanted, site.clock())
             fields = [(name, form[name][0]) for name in form if name not in {"csrf", "step", "until_at"}]
             return site.page(
                 request,
                 "inbox/grant_review.html",
-                words=WORDS,
                 approval=approval,
                 wanted=wanted,
                 fields=[*fields, ("until_at", repr(wanted.until))],
@@ -114,7 +110,6 @@ def _form(request: Request, form: Mapping[str, list[str]], problem: str, status:
         request,
         "inbox/grant.html",
         status=status,
-        words=WORDS,
         approval=approval,
         rows=rows,
         problem=problem,
@@ -125,7 +120,7 @@ def _form(request: Request, form: Mapping[str, list[str]], problem: str, status:
     )
 
 
-def _wanted(request: Request, approval: Approval, form: Mapping[str, list[str]]) -> Standing:
+def _read_standing(request: Request, approval: Approval, form: Mapping[str, list[str]]) -> Standing:
     """Return the standing approval that a form describes.
 
     Raises:

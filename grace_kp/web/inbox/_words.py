@@ -1,13 +1,25 @@
-"""Functions for the templates of the inbox: times with their distance, sentences about requests, and addresses within the site."""
+"""What the templates of the inbox call: arguments as HTML, times with their distance, sentences about requests, and addresses within the site.
+
+`grace_kp.pages.visible` is for texts that people read. Arguments need more: here carriage returns, tabs, special blanks and blanks at the end of a
+line are shown, too, and nothing is cut.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
+import itertools
+import json
 import math
+import pathlib
+import re
+import unicodedata
+import uuid
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from grace_kp.approvals import (
     actor_text,
@@ -22,14 +34,190 @@ from grace_kp.approvals import (
     rule_text,
     unheld_text,
 )
-from grace_kp.pages import APPROVAL_STATES, badge, confidence_html, span_text, with_fallbacks
-from grace_kp.web._templates import when
-from grace_kp.web.inbox._value import call_parts, flat_text, kind_of, member_of, opaque_parts, value_html
+from grace_kp.gating import flat, view
+from grace_kp.pages import APPROVAL_STATES, badge, confidence_html, hides, printable, span_text, with_fallbacks
+from grace_kp.web._site import when
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from grace_kp.approvals import Approval
+
+
+MAX_CHARACTERS = 2_000_000
+"""Characters of one argument on a page, which is twice what a request can hold."""
+FOLDED, FOLDED_LINES = 600, 12
+"""Characters and lines above which a value can be folded; it is open at first."""
+IN_SENTENCE = 48
+"""Characters of one argument within a sentence."""
+LINE = 72
+"""Characters up to which a list or an object stands on one line."""
+_CODE = re.compile(r"⟨U\+([0-9A-F]{4,6})⟩")
+_LITERAL = re.compile(r"⟨(?=U\+)")
+_BLANKS = " \u3000"
+_RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
+_SPACE = "\u3000"
+_KINDS: Mapping[type, str] = MappingProxyType(
+    {
+        str: "text", bool: "true or false", int: "integer", float: "number", type(None): "no value", list: "list", dict: "object", tuple: "tuple",
+        set: "set", frozenset: "set", bytes: "bytes", bytearray: "bytes", decimal.Decimal: "decimal number", dt.date: "date",
+        dt.datetime: "date and time", dt.time: "time", dt.timedelta: "duration", uuid.UUID: "UUID",
+    }
+)  # fmt: skip
+
+
+def write_codes(text: str, *, keep: str = "\n\t") -> str:
+    """Return a text for a field of a form: what cannot be seen is written as its code, such as ⟨U+202E⟩, and `read_codes` restores it exactly.
+
+    Args:
+        text: any text.
+        keep: characters that stay although they cannot be seen.
+    """
+    return printable(_LITERAL.sub("⟨U+27E8⟩", text), keep=f"{keep}{_SPACE}", replace=_code)
+
+
+def read_codes(text: str) -> str:
+    """Return the text that `write_codes` was called with."""
+    return _CODE.sub(_character, text)
+
+
+def _code(character: str) -> str:
+    return f"⟨U+{ord(character):04X}⟩"
+
+
+def _character(match: re.Match[str]) -> str:
+    number = int(match[1], 16)
+    return chr(number) if number <= 0x10FFFF else match[0]
+
+
+def member_of(approval: Approval, name: str) -> str:
+    """Return an argument that is a member of an enum as `shop.Currency.EUR = "EUR"`; empty for any other.
+
+    Without the declared types of the action such an argument stays encoded, and an object may have the same keys: only the encoding tells.
+    """
+    encoded = approval.encoded.get(name)
+    if not isinstance(encoded, dict) or set(encoded) != {"$model", "name", "value"}:
+        return ""
+    return _escape_hidden(f"{encoded['$model']}.{encoded['name']} = {json.dumps(encoded['value'], ensure_ascii=False)}")
+
+
+def kind_of(value: object) -> str:
+    """Return the kind of a value in words; the name of its class for any other."""
+    if isinstance(value, pathlib.PurePath):
+        return "path"
+    return _KINDS.get(type(value), "sealed" if repr(value) == "[SEALED]" else type(value).__name__)
+
+
+def value_html(value: object) -> Markup:
+    """Return a value as HTML, complete; a long one is open and can be folded."""
+    if type(value) is str:
+        return _block(_text(value), value, f"{len(value):,} characters")
+    text = "\n".join(_lines(value))
+    return _block(escape(text), text, f"{text.count(chr(10)) + 1:,} lines")
+
+
+def opaque_parts(value: object) -> list[str]:
+    """Return descriptions of the parts of a value that cannot be shown in full."""
+    return view(value, max_characters=MAX_CHARACTERS).opaque
+
+
+def flat_text(value: object, length: int = IN_SENTENCE) -> str:
+    """Return a value on one line; a cut is marked by an ellipsis."""
+    text = _escape_hidden(flat(view(value, 1_000, 10_000).root))
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
+
+
+def call_parts(approval: Approval) -> list[tuple[str, str]]:
+    """Return names and values of the arguments for a sentence; those that identify the operation first."""
+    names = [name for name in approval.key_fields if name in approval.arguments]
+    names += [name for name in approval.arguments if name not in names]
+    parts = [
+        (name, member_of(approval, name).partition(" = ")[2] or flat_text(approval.arguments[name])) for name in names
+    ]
+    return parts + [(name, "…") for name in approval.unencoded if name not in approval.arguments]
+
+
+def _block(shown: Markup, text: str, size: str) -> Markup:
+    order = _order(text)
+    if len(text) <= FOLDED and text.count("\n") < FOLDED_LINES:
+        return Markup('<pre class="value">{}</pre>{}').format(shown, order)
+    return Markup('<details open class="whole"><summary>{}</summary><pre class="value" tabindex="0">{}</pre></details>{}').format(
+        size, shown, order
+    )  # fmt: skip
+
+
+def _text(text: str) -> Markup:
+    """Return a text with a mark for each character that cannot be seen, blanks at the ends of lines included."""
+    if not text:
+        return Markup('<span class="soft">an empty text</span>')
+    lines = text.split("\n")
+    marked = []
+    for line in lines:
+        body = line.rstrip(_BLANKS)
+        marked.append(Markup("").join([*_mark_hidden(body), *_marks(line[len(body) :])]))
+    if len(lines) > 1 and not lines[-1]:
+        marked[-2:] = [Markup("").join([marked[-2], *_marks("\n")])]
+    return Markup("\n").join(marked)
+
+
+def _mark_hidden(line: str) -> Iterator[Markup]:
+    """Yield the pieces of a line, with marks for what cannot be seen."""
+    start, is_hidden, before = 0, False, ""
+    for place, character in enumerate(line):
+        now_hidden = not character.isprintable() and character != _SPACE
+        if not now_hidden and hides(character):  # a variation selector may belong to the character before it
+            now_hidden = printable(f"{before}{character}", replace="\0")[-1] == "\0"
+        if now_hidden is not is_hidden:
+            yield from _marks(line[start:place]) if is_hidden else (escape(line[start:place]),)
+            start, is_hidden = place, now_hidden
+        before = character
+    yield from _marks(line[start:]) if is_hidden else (escape(line[start:]),)
+
+
+def _marks(characters: str) -> Iterator[Markup]:
+    """Yield a mark for each run of one character."""
+    for character, run in itertools.groupby(characters):
+        count = sum(1 for _ in run)
+        name = unicodedata.name(character, "control character").lower()
+        times = f" × {count:,}" if count > 1 else ""
+        yield Markup('<mark class="code-point" title="{}">U+{}{}</mark>').format(name, f"{ord(character):04X}", times)
+
+
+def _order(text: str) -> Markup:
+    """Return the characters in their order where a browser may show them in another one."""
+    if text.isascii() or not any(unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in text):
+        return Markup("")
+    return Markup('<p class="small note warn">Read from right to left. In their order, the characters are: <code>{}</code></p>').format(
+        json.dumps(text)
+    )  # fmt: skip
+
+
+def _lines(value: object) -> Iterator[str]:
+    """Yield the lines of a value: like JSON, with the names of classes and the kinds of brackets of Python."""
+    stack: list[tuple[int, str, object, str]] = [(0, "", view(value, max_characters=MAX_CHARACTERS).root, "")]
+    while stack:
+        depth, before, node, after = stack.pop()
+        pad = "  " * depth
+        if isinstance(node, str):
+            yield f"{pad}{node}{after}"
+            continue
+        line = _escape_hidden(flat(node))  # type: ignore[arg-type]
+        children = node.children  # type: ignore[attr-defined]
+        if not children or len(line) <= LINE:
+            yield f"{pad}{before}{line}{after}"
+            continue
+        yield f"{pad}{before}{_escape_hidden(node.label)}{node.brackets[0]}"  # type: ignore[attr-defined]
+        stack.append((depth, "", node.closing, after))  # type: ignore[attr-defined]
+        for number in range(len(children) - 1, -1, -1):
+            key, child = children[number]
+            name = "" if key is None else f"{_escape_hidden(flat(key))}{node.separator}"  # type: ignore[attr-defined]
+            stack.append((depth + 1, name, child, "," if number < len(children) - 1 else ""))
+
+
+def _escape_hidden(text: str) -> str:
+    """Return a line in which what cannot be seen is an escape of JSON."""
+    return printable(text, keep=_SPACE, replace=lambda character: json.dumps(character)[1:-1])
+
 
 SOON = 600
 """Seconds before a deadline from which it is urgent."""
@@ -144,4 +332,4 @@ WORDS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "value": value_html,
     }
 )
-"""The functions, by the name under which templates call them: `words.moment(…)`."""
+"""The functions by the names under which templates call them, such as `words.moment(…)`."""

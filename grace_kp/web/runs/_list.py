@@ -1,25 +1,130 @@
-"""The list of runs: filters in the address, pages by position, and what to do where it is empty."""
+"""The list of runs: filters as a form and as chips, pages by position, and example code where it is empty. Filters live in the address."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from starlette.responses import RedirectResponse
 
-from grace_kp.web._example import recording_lines
-from grace_kp.web._person import Right
-from grace_kp.web._run_query import query_from
-from grace_kp.web._site import person_of, root_of, site_of
-from grace_kp.web.runs._addresses import run_address
-from grace_kp.web.runs._conditions import NAMES, chips, fields, stated
+from grace_kp.levels import InterventionLevel
+from grace_kp.pages import spaced
+from grace_kp.web._access import Right
+from grace_kp.web._parameter import RunConditions, query_from
+from grace_kp.web._site import person_of, recording_lines, root_of, site_of
+from grace_kp.web.runs._run import run_address
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from grace_kp.store import RunRow
+    from grace_kp.store import Catalog, RunRow
+
+
+NAMES = tuple(RunConditions.model_fields)
+_LABELS = {
+    "min_score": "score from", "max_score": "score to", "min_confidence": "confidence from", "max_confidence": "confidence to",
+    "tags": "tag", "since": "began since", "until": "began until", "text": "contains", "scorer_passed": "scorer",
+    "feedback": "labels", "roots": "nesting",
+}  # fmt: skip
+_WORDS = {
+    ("scorer_passed", "true"): "passed", ("scorer_passed", "false"): "not passed", ("feedback", "true"): "labelled",
+    ("feedback", "false"): "not labelled", ("roots", "true"): "outermost runs only", ("roots", "false"): "all runs", ("level", "none"): "no gate",
+}  # fmt: skip
+_CHOICES = {
+    "level": (*InterventionLevel, "none"),
+    "scorer_passed": ("true", "false"),
+    "feedback": ("true", "false"),
+    "roots": ("true",),
+}
+_FROM_CATALOG = {"agent": "agent", "domain": "domain", "status": "status", "tags": "tag", "scorer": "scorer"}
+_FIRST = ("text", "agent", "status", "level")
+"""Fields that are always seen; the others fold."""
+_HINTS = {
+    "since": "a day such as 2026-11-25, or 7d for the last seven days",
+    "until": "a day such as 2026-11-25, or 2h for two hours ago",
+}
+_RANGE = {"min_score", "max_score", "min_confidence", "max_confidence"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterField:
+    """A field of the form."""
+
+    name: str
+    label: str
+    value: str
+    problem: str
+    options: tuple[tuple[str, str], ...] = ()
+    """Values and words of a drop-down; empty for a text."""
+    kept: tuple[str, ...] = ()
+    """Values that stay beside the one that is chosen."""
+    hint: str = ""
+    number: bool = False
+    first: bool = False
+
+
+def conditions_in(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the conditions that an address states, without empty ones and repeated ones."""
+    return list(dict.fromkeys((name, value) for name, value in pairs if name in NAMES and value))
+
+
+def chips(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    """Return the active filters, each with the query of the list without it."""
+    return [
+        {"label": _label(name), "value": _word(name, value), "without": urlencode([pair for pair in pairs if pair != (name, value)])}
+        for name, value in pairs
+    ]  # fmt: skip
+
+
+def fields(catalog: Catalog, pairs: Sequence[tuple[str, str]], problems: Mapping[str, str]) -> list[FilterField]:
+    """Return the fields of the form with what the address states.
+
+    Args:
+        catalog: knows the names that occur.
+        pairs: the conditions in the address.
+        problems: what is wrong with some of them, by name.
+    """
+    form = []
+    for name in NAMES:
+        is_many = RunConditions.is_list(name)
+        values = [value for stated_name, value in pairs if stated_name == name]
+        value = values[0] if values and not is_many else ""
+        choices = list(_CHOICES.get(name, ()))
+        if name in _FROM_CATALOG:
+            choices = catalog.names(_FROM_CATALOG[name])
+        if choices and value and value not in choices:
+            choices.insert(0, value)
+        options = tuple((choice, _word(name, choice)) for choice in choices if choice and choice not in values[1:])
+        problem = problems.get(name, "")
+        form.append(
+            FilterField(
+                name=name,
+                label="add a tag" if is_many and values else "scorer result" if name == "scorer_passed" else _label(name),
+                value=value,
+                problem=problem,
+                options=options if is_many or name in _CHOICES or options else (),
+                kept=tuple(values) if is_many else (),
+                hint=_HINTS.get(name, ""),
+                number=name in _RANGE,
+                first=name in _FIRST,
+            )
+        )  # fmt: skip
+    form.sort(key=lambda field: _FIRST.index(field.name) if field.first else len(_FIRST))
+    return form
+
+
+def _label(name: str) -> str:
+    return _LABELS.get(name, spaced(name))
+
+
+def _word(name: str, value: str) -> str:
+    return _WORDS.get((name, value), spaced(value) if name in {"status", "level"} else value)
+
 
 LIMIT = 50
 _CURSORS = ("before", "after")
@@ -33,7 +138,7 @@ def run_list(request: Request) -> Response:
         # A form sends all its fields; an address that people share holds only those that say something.
         kept = urlencode([pair for pair in pairs if pair[1]])
         return RedirectResponse(f"{root}/runs{'?' if kept else ''}{kept}", 303)
-    conditions = stated(pairs)
+    conditions = conditions_in(pairs)
     query, problems = query_from(request.query_params)
     active = [pair for pair in conditions if pair[0] not in problems]
     cursor = _cursor(request)

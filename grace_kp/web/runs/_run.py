@@ -1,32 +1,145 @@
-"""One run as a page: its head, the labels and a button for each, and its steps as a timeline, a tree, a waterfall or JSON."""
+"""One run as a page: its head, its labels with a button for each, a search in it, and its steps as a timeline, a tree, a waterfall or JSON."""
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from markupsafe import Markup
-from starlette.responses import Response
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
 
 from grace_kp.approvals import ApprovalState, RowQuery
-from grace_kp.pages import count_text, safe
+from grace_kp.pages import count_text, safe, visible
 from grace_kp.runtime import with_outcomes
-from grace_kp.trace import run_timeline, run_title, run_tree, run_waterfall
-from grace_kp.trace.html import document_of, items, labels_of, mapping, run_details, run_summary
-from grace_kp.web._person import Right
-from grace_kp.web._site import person_of, root_of, site_of
-from grace_kp.web.runs._addresses import PREFIX, links_from, run_address
-from grace_kp.web.runs._find import MAX_QUERY, marked, matching_steps, with_context
+from grace_kp.trace import Links, run_timeline, run_title, run_tree, run_waterfall
+from grace_kp.trace.html import (
+    as_json,
+    decisions_by_place,
+    document_of,
+    items,
+    labels_of,
+    mapping,
+    run_details,
+    run_summary,
+    text,
+)
+from grace_kp.web._access import Right
+from grace_kp.web._site import form_of, person_of, root_of, site_of, whole_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from starlette.requests import Request
 
     from grace_kp.trace import ReasoningTrace
     from grace_kp.web._site import Site
+
+
+PREFIX = "kp:trace:"
+MAX_ID = 500
+"""Characters of an id that becomes a link."""
+
+
+def run_address(root: str, name: str) -> str:
+    """Return the address of a run.
+
+    Args:
+        root: the path that the application is mounted under.
+        name: the id of the run.
+    """
+    return f"{root}/runs/{quote(name, safe=':', errors='replace')}"
+
+
+def links_from(root: str) -> Links:
+    """Return the links of a page about runs. An id that no trace can have is no link."""
+
+    def run(name: str) -> str | None:
+        return run_address(root, name) if name.startswith(PREFIX) and len(name) <= MAX_ID else None
+
+    def step(name: str, place: int) -> str | None:
+        address = run(name)
+        return None if address is None else f"{address}?{urlencode({'from': place})}#step-{place}"
+
+    def approval(name: str) -> str | None:
+        return f"{root}/approvals/{quote(name, safe=':', errors='replace')}" if len(name) <= MAX_ID else None
+
+    return Links(run=run, step=step, approval=approval)
+
+
+MAX_QUERY = 200
+"""Characters of a search."""
+MAX_MARKS = 2_000
+"""Places that are marked on a page."""
+_TAG = re.compile(r"(<[^>]*>)")
+
+
+def matching_steps(document: Mapping[str, Any], query: str) -> list[int]:
+    """Return the numbers of the steps that contain a text, whatever its case; decisions of gates count for the step that they stand before."""
+    sought = visible(query).casefold()
+    grace = mapping(document.get("grace"))
+    steps = items(document.get("steps"))
+    records: dict[int, list[Any]] = {}
+    for entries, fields in ((grace.get("calls"), ("tool_call", "observation")), (grace.get("model_calls"), ("step",))):
+        for entry in map(mapping, items(entries)):
+            for field in fields:
+                if type(entry.get(field)) is int:
+                    records.setdefault(entry[field], []).append(entry)
+    for place, decisions in decisions_by_place(items(grace.get("decisions")), len(steps)).items():
+        records.setdefault(min(place, len(steps) - 1), []).extend(decisions)
+    return [place for place, step in enumerate(steps) if sought in _words([step, *records.get(place, ())]).casefold()]
+
+
+def with_context(places: Sequence[int], count: int) -> list[int]:
+    """Return the steps in order, each with the one before and the one after it.
+
+    Args:
+        places: their numbers, in order.
+        count: number of steps of the run.
+    """
+    return sorted({near for place in places for near in (place - 1, place, place + 1) if 0 <= near < count})
+
+
+def mark_matches(page: str, query: str) -> str:
+    """Return HTML in which each occurrence of a text within one element is marked.
+
+    Args:
+        page: HTML in which every text is escaped, so that no `<` or `>` stands in a text or an attribute.
+        query: plain text, found whatever its case.
+    """
+    sought = re.compile(re.escape(visible(query, lines=True)), re.IGNORECASE)
+    left = MAX_MARKS
+    parts = _TAG.split(page)
+    for place in range(0, len(parts), 2):
+        if left <= 0 or not parts[place]:
+            continue
+        plain = html.unescape(parts[place])
+        found = list(sought.finditer(plain))[:left]
+        if found:
+            left -= len(found)
+            parts[place] = _with_marks(plain, found)
+    return "".join(parts)
+
+
+def _with_marks(plain: str, found: Iterable[re.Match[str]]) -> str:
+    parts, end = [], 0
+    for match in found:
+        parts += [safe(plain[end : match.start()], lines=True), f"<mark>{safe(match[0], lines=True)}</mark>"]
+        end = match.end()
+    return "".join(parts) + safe(plain[end:], lines=True)
+
+
+def _words(values: list[Any]) -> str:
+    """Return the texts of step and records, one a line, with names of fields."""
+    return "\n".join(
+        visible(content if isinstance(content, str) else as_json(content), lines=True)
+        for value in values
+        for content in (value.values() if isinstance(value, dict) else [text(value)])
+    )
+
 
 VIEWS = {"timeline": "Timeline", "tree": "Tree", "waterfall": "Durations", "json": "JSON"}
 MAX_STEPS = 2_000
@@ -41,7 +154,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 def run_page(request: Request) -> Response:
     """Return the page of a run."""
     site, name = site_of(request), request.path_params["id"]
-    trace = stored(site, name)
+    trace = find_run(site, name)
     if trace is None:
         return missing_page(request, name)
     document = document_of(trace)
@@ -69,7 +182,7 @@ def run_page(request: Request) -> Response:
 def run_json(request: Request) -> Response:
     """Return the JSON of a run as a file."""
     site, name = site_of(request), request.path_params["id"]
-    trace = stored(site, name)
+    trace = find_run(site, name)
     if trace is None:
         return missing_page(request, name)
     file = _UNSAFE.sub("-", trace.id.removeprefix(PREFIX))[:80].strip("-.") or "run"
@@ -77,7 +190,7 @@ def run_json(request: Request) -> Response:
     return Response(trace.to_json(), media_type="application/json", headers=headers)
 
 
-def stored(site: Site, name: str) -> ReasoningTrace | None:
+def find_run(site: Site, name: str) -> ReasoningTrace | None:
     """Return a run of the store by its id, with or without `kp:trace:`; None if there is none."""
     if not name.isprintable() or len(name) > MAX_QUERY:
         # No runtime makes such an id, and a store may refuse it.
@@ -102,12 +215,12 @@ def _timeline(_site: Site, document: Mapping[str, Any], request: Request) -> dic
     address = run_address(root_of(request), str(document.get("id")))
     count = len(items(document.get("steps")))
     query = request.query_params.get("q", "").strip()[:MAX_QUERY]
-    start = _whole(request.query_params.get("from", ""))
+    start = whole_of(request.query_params.get("from", "")) or 0
     if query:
         found = matching_steps(document, query)
         rest = [place for place in found if place >= start]
         shown = rest[:MAX_FOUND]
-        steps = marked(run_timeline(document, places=with_context(shown, count), links=links), query)
+        steps = mark_matches(run_timeline(document, places=with_context(shown, count), links=links), query)
         more = f"{address}?{urlencode({'q': query, 'from': rest[MAX_FOUND]})}" if len(rest) > MAX_FOUND else ""
         words = f"{count_text(len(found), 'step')} of {count:,} contain{'s' if len(found) == 1 else ''} “{query}”"
         return {
@@ -130,7 +243,7 @@ def _timeline(_site: Site, document: Mapping[str, Any], request: Request) -> dic
 
 
 def _tree(site: Site, document: Mapping[str, Any], request: Request) -> dict[str, Any]:
-    tree = run_tree(document, links=links_from(root_of(request)), nested=lambda name: stored(site, name))
+    tree = run_tree(document, links=links_from(root_of(request)), nested=lambda name: find_run(site, name))
     return {"content": _html(tree)}
 
 
@@ -146,12 +259,34 @@ def _json(_site: Site, document: Mapping[str, Any], _request: Request) -> dict[s
     return {"content": _html(code), "note": note}
 
 
-def _whole(value: str) -> int:
-    return int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else 0
-
-
 def _html(code: str) -> Markup:
     return Markup(code)  # noqa: S704 — pages and trace.html escape every text
 
 
 _VIEWS = {"timeline": _timeline, "tree": _tree, "waterfall": _waterfall, "json": _json}
+
+
+VALUES = {"1": 1.0, "0.5": 0.5, "0": 0.0}
+"""Right, partly, wrong."""
+
+
+def label_run(request: Request) -> Response:
+    """Store a label of a run, and return to where the button was.
+
+    Fields: `correct` is 1, 0.5 or 0; `note` is optional; `list` is the query of the list if the button was there.
+    """
+    form, root = form_of(request), root_of(request)
+    stated = form.get("correct", [""])[0]
+    if stated not in VALUES:
+        raise HTTPException(422, "Choose Right, Partly or Wrong.")
+    name = request.path_params["id"]
+    name = name if name.startswith(PREFIX) else PREFIX + name
+    note = form.get("note", [""])[0].strip() or None
+    person = person_of(request)
+    site_of(request).grace.feedback(
+        name, VALUES[stated], source="user", by=person.name, note=note, program=person.is_program
+    )
+    if "list" in form:
+        fields = [pair for pair in parse_qsl(form["list"][0]) if pair[0] != "labelled"]
+        return RedirectResponse(f"{root}/runs?{urlencode([*fields, ('labelled', name)])}", 303)
+    return RedirectResponse(f"{run_address(root, name)}#labels", 303)

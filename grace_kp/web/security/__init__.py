@@ -5,22 +5,19 @@ The threat model stands in `docs/web-threats.md`.
 
 from grace_kp.web.security._accounts import Account, Accounts
 from grace_kp.web.security._addresses import Addresses
-from grace_kp.web.security._attempts import Attempts
 from grace_kp.web.security._gatekeeper import Gatekeeper, still_may
-from grace_kp.web.security._host import HostEntrance
-from grace_kp.web.security._logins import Logins, os_user
-from grace_kp.web.security._pages import routes
-from grace_kp.web.security._refusals import Refusals
-from grace_kp.web.security._visitor import Entrance, Visitor
+from grace_kp.web.security._logins import Logins, os_user, routes
+from grace_kp.web.security._refusals import Attempts, Refusals
+from grace_kp.web.security._visitor import HostIdentityProvider, IdentityProvider, Visitor
 
 __all__ = [
     "Account",
     "Accounts",
     "Addresses",
     "Attempts",
-    "Entrance",
     "Gatekeeper",
-    "HostEntrance",
+    "HostIdentityProvider",
+    "IdentityProvider",
     "Logins",
     "Refusals",
     "Visitor",

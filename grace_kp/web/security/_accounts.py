@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from grace_kp.approvals import ACCOUNT, account_mark, append, person, token_mark
 from grace_kp.errors import GraceError, StoreError
 from grace_kp.pages import printable
 from grace_kp.trace import redact_text
-from grace_kp.web._person import Person, Role
-from grace_kp.web.security._token import hash_of, is_same, new_token
+from grace_kp.web._access import Person, Role
+from grace_kp.web.security._visitor import hash_of, is_same, new_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from grace_kp.approvals import Actor, Tables, Writes
+
 
 SEEN = "account_seen"
 """Kind of the documents that hold when a token was last used. They are no part of the audit trail."""
@@ -101,7 +102,7 @@ class Accounts:
             GraceError: the name has an account.
             ValueError: the name cannot be used.
         """
-        name, now, token = _checked(name), self._clock(), new_token()
+        name, now, token = _check_name(name), self._clock(), new_token()
         account = Account(name=name, role=role, token_sha256=hash_of(token), created=now, changed=now)
         with self._tables.transaction() as writes:
             if other := _read(writes).get(account.id):
@@ -117,7 +118,8 @@ class Accounts:
         """
         token = new_token()
         with self._tables.transaction() as writes:
-            self._replace(writes, _existing(_read(writes), name), "rotated", actor, token_sha256=hash_of(token))
+            account = replace(_existing(_read(writes), name), token_sha256=hash_of(token), changed=self._clock())
+            self._put(writes, account, "rotated", actor)
         return token
 
     def set_role(self, name: str, role: Role, *, actor: Actor, force: bool = False) -> None:
@@ -132,7 +134,7 @@ class Accounts:
             if account.role is role:
                 return
             _check_last_admin(accounts, account, force)
-            self._replace(writes, account, "role_changed", actor, role=role)
+            self._put(writes, replace(account, role=role, changed=self._clock()), "role_changed", actor)
 
     def remove(self, name: str, *, actor: Actor, force: bool = False) -> None:
         """Remove an account. Its token and its sessions end.
@@ -161,34 +163,8 @@ class Accounts:
                 if writes.document(ACCOUNT, account.id) is not None:
                     writes.put_document(SEEN, account.id, repr(now).encode())
 
-    def _replace(
-        self,
-        writes: Writes,
-        account: Account,
-        change: str,
-        actor: Actor,
-        *,
-        role: Role | None = None,
-        token_sha256: str = "",
-    ) -> None:
-        new = Account(
-            name=account.name,
-            role=role or account.role,
-            token_sha256=token_sha256 or account.token_sha256,
-            created=account.created,
-            changed=self._clock(),
-        )
-        self._put(writes, new, change, actor)
-
     def _put(self, writes: Writes, account: Account, change: str, actor: Actor) -> None:
-        data = {
-            "name": account.name,
-            "role": account.role.value,
-            "token_sha256": account.token_sha256,
-            "created": account.created,
-            "changed": account.changed,
-        }
-        writes.put_document(ACCOUNT, account.id, json.dumps(data).encode())
+        writes.put_document(ACCOUNT, account.id, json.dumps(asdict(account)).encode())
         facts = {
             "account": account.id,
             "change": change,
@@ -222,7 +198,7 @@ def _existing(accounts: Mapping[str, Account], name: str) -> Account:
     return found
 
 
-def _checked(name: str) -> str:
+def _check_name(name: str) -> str:
     if not name.strip() or len(name) > NAME_LENGTH or not person(name) or not name.strip().isprintable():
         raise ValueError(f"an account needs a name of 1 to {NAME_LENGTH} printable characters, not {name!r:.60}")
     if redact_text(name, identifiers=False) != name:

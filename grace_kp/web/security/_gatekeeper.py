@@ -2,14 +2,16 @@
 
 In this order: the Host header, where the request comes from, the route and the right it states, who sends it, whether this person has the right,
 and for writes the origin, the kind and size of the body, and the token of the form. Handlers find the person, the form and the body in the
-request (`_site`). Every response leaves with the headers of `_headers`.
+request (`_site`). Every response leaves with `HEADERS`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-from urllib.parse import quote
+import json
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import parse_qs, quote
 
+import anyio
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -18,22 +20,135 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Match
 
 from grace_kp.pages import printable
-from grace_kp.web._errors import answer, unexpected
-from grace_kp.web._person import Right
-from grace_kp.web._route import PageRoute
+from grace_kp.trace import object_without_duplicates
+from grace_kp.web._access import PageRoute, Right
+from grace_kp.web._errors import answer, answer_unexpected
 from grace_kp.web._site import path_of, root_of
-from grace_kp.web.security._attempts import SENT_TO_LOGIN
-from grace_kp.web.security._body import BODY_BYTES, FORM, JSON, LOGIN_BYTES, again, parse_form, parse_json, read_body
-from grace_kp.web.security._headers import protected
-from grace_kp.web.security._token import is_same
+from grace_kp.web.security._refusals import SENT_TO_LOGIN
+from grace_kp.web.security._visitor import is_same
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from grace_kp.web.security._addresses import Addresses
-    from grace_kp.web.security._attempts import Attempts
-    from grace_kp.web.security._refusals import Refusals
-    from grace_kp.web.security._visitor import Entrance, Visitor
+    from grace_kp.web.security._refusals import Attempts, Refusals
+    from grace_kp.web.security._visitor import IdentityProvider, Visitor
+
+
+BODY_BYTES = 1 << 20
+"""Largest body of a request by somebody who is known."""
+LOGIN_BYTES = 1 << 14
+"""Largest body of a request that needs no login."""
+READ_SECONDS = 15.0
+"""A body must have arrived after this time."""
+FIELDS = 5_000
+"""Fields of a form at most."""
+FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
+
+
+async def read_body(receive: Receive, limit: int, seconds: float = READ_SECONDS) -> bytes:
+    """Return a body.
+
+    Args:
+        receive: the channel of the request.
+        limit: size at most, in bytes, whatever length the request states.
+        seconds: time at most.
+
+    Raises:
+        HTTPException: 413 for a larger one, 408 for a slower one, 400 if the client has gone.
+    """
+    chunks, size = [], 0
+    with anyio.move_on_after(seconds):
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise HTTPException(400, "The request ended before its body.")
+            chunk = message.get("body", b"")
+            size += len(chunk)
+            if size > limit:
+                raise HTTPException(413, f"The request is larger than {limit:,} bytes.")
+            chunks.append(chunk)
+            if not message.get("more_body", False):
+                return b"".join(chunks)
+    raise HTTPException(408, f"The request did not arrive within {seconds:g} seconds.")
+
+
+def parse_form(body: bytes) -> dict[str, list[str]]:
+    """Return the fields of a form.
+
+    Raises:
+        HTTPException: 400 if it is not UTF-8, or has too many fields.
+    """
+    try:
+        return parse_qs(
+            body.decode("ascii"), keep_blank_values=True, encoding="utf-8", errors="strict", max_num_fields=FIELDS
+        )
+    except ValueError:
+        raise HTTPException(
+            400, f"The form cannot be read: it must be UTF-8 and have at most {FIELDS:,} fields."
+        ) from None
+
+
+def parse_json(body: bytes) -> Any:
+    """Return JSON; None without a body.
+
+    Raises:
+        HTTPException: 400 if it is no JSON, or has a name twice, which readers understand differently.
+    """
+    if not body:
+        return None
+    try:
+        return json.loads(body.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=object_without_duplicates)
+    except (ValueError, RecursionError):
+        raise HTTPException(400, "The body is not JSON in UTF-8, in which each name stands once.") from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+HEADERS = {
+    b"content-security-policy": POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"permissions-policy": b"camera=(), microphone=(), geolocation=(), payment=(), usb=(), browsing-topics=()",
+}
+
+
+def protect_response(message: Message, *, may_keep: bool) -> Message:
+    """Return the start of a response with these headers, whatever its handler has set.
+
+    Args:
+        message: the start of a response.
+        may_keep: whether its handler decides about caches, as for the style sheet.
+
+    Raises:
+        ValueError: a header holds a line break.
+    """
+    headers = [(name.lower(), value) for name, value in message.get("headers", ()) if name.lower() not in HEADERS]
+    if any(b"\r" in part or b"\n" in part or b"\0" in part for header in headers for part in header):
+        raise ValueError("a header of a response holds a line break")
+    if not may_keep or all(name != b"cache-control" for name, _ in headers):
+        headers = [(name, value) for name, value in headers if name != b"cache-control"]
+        headers.append((b"cache-control", b"no-store"))
+    return {**message, "headers": [*headers, *HEADERS.items()]}
+
 
 READS = frozenset({"GET", "HEAD"})
 HEADER_BYTES = 32_768
@@ -49,16 +164,22 @@ class Gatekeeper:
 
     Args:
         app: the application.
-        entrance: establishes who sends a request.
+        identity_provider: establishes who sends a request.
         addresses: the names under which the application is reached.
         attempts: counts what is refused.
         refusals: records refused decisions.
     """
 
     def __init__(
-        self, app: ASGIApp, *, entrance: Entrance, addresses: Addresses, attempts: Attempts, refusals: Refusals
+        self,
+        app: ASGIApp,
+        *,
+        identity_provider: IdentityProvider,
+        addresses: Addresses,
+        attempts: Attempts,
+        refusals: Refusals,
     ) -> None:
-        self._app, self._entrance, self._addresses = app, entrance, addresses
+        self._app, self._identity_provider, self._addresses = app, identity_provider, addresses
         self._attempts, self._refusals = attempts, refusals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,8 +214,8 @@ class _Visit:
         """Answer the request, or pass it on."""
         request = self._request
         try:
-            receive = await self._admitted()
-            await self._keeper._app(request.scope, receive, self._started)
+            await self._admit()
+            await self._keeper._app(request.scope, request.receive, self._send_protected)
         except Exception as error:  # noqa: BLE001 — nothing that goes wrong may end in a traceback or in a response without its headers
             await self._answer(error)
         if self._status in REFUSED and self._is_decision() and self._visitor is not None:
@@ -116,48 +237,47 @@ class _Visit:
 
     async def _answer(self, error: Exception) -> None:
         if self._status:
-            unexpected(self._request, error)
+            answer_unexpected(self._request, error)
             raise error  # the response has begun; the server ends the connection
         response = (
             self._to_login() if isinstance(error, _Unknown) and error.may_log_in else answer(self._request, error)
         )
-        await response(self._request.scope, self._request.receive, self._started)
+        await response(self._request.scope, self._request.receive, self._send_protected)
 
-    async def _started(self, message: Message) -> None:
+    async def _send_protected(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            message = protected(message, may_keep=self._right is Right.ANYBODY)
+            message = protect_response(message, may_keep=self._right is Right.ANYBODY)
             self._status = message["status"]
             if self._has_unread_body:  # otherwise the client could send the rest of it for ever
                 MutableHeaders(raw=message["headers"])["connection"] = "close"
         await self._send(message)
 
-    async def _admitted(self) -> Receive:
-        """Return the channel of the body once the request may pass.
+    async def _admit(self) -> None:
+        """Check the request, and put what handlers need into its state.
 
         Raises:
-            HTTPException: it may not.
+            HTTPException: the request may not pass.
         """
         request, state = self._request, self._request.state
         state.person, state.csrf, state.form, state.body, state.session = None, "", {}, None, False
         self._check_target()
         self._check_source()
-        self._route = self._matched()
+        self._route = self._match_route()
         if self._right is not Right.ANYBODY:  # what needs no login must not wait for finding out who asks
-            self._visitor = await self._keeper._entrance.visitor(request, touch=not _is_background(request))
+            self._visitor = await self._keeper._identity_provider.visitor(request, touch=not _is_background(request))
         if self._visitor is not None:
             state.person, state.csrf = self._visitor.person, self._visitor.csrf
             state.session = self._visitor.is_session
         self._check_right()
-        if request.method in READS:
-            return request.receive
-        self._check_origin()
-        return await self._body()
+        if request.method not in READS:
+            self._check_origin()
+            await self._read_body()
 
     def _check_target(self) -> None:
         hosts = self._request.headers.getlist("host")
         if len(hosts) != 1 or not self._keeper._addresses.accepts(hosts[0]):
             self._keeper._attempts.count("foreign_host")
-            own = _PRINTED if self._keeper._entrance.has_login else _MOUNTED
+            own = _PRINTED if self._keeper._identity_provider.has_login else _MOUNTED
             raise HTTPException(
                 421, _HOST.format(printable(", ".join(hosts)[:200]) or "a request without a host") + own
             )
@@ -179,7 +299,7 @@ class _Visit:
             self._keeper._attempts.count("foreign_page")
             raise HTTPException(403, "Pages of other addresses may not load this.")
 
-    def _matched(self) -> PageRoute | None:
+    def _match_route(self) -> PageRoute | None:
         """Return the route that will answer; None where there is none, or one that states no right."""
         partial = None
         for route in self._request.app.routes:
@@ -198,7 +318,7 @@ class _Visit:
             return
         if self._visitor is None:
             self._check_token()
-            unknown = _Unknown(self._request, has_login=self._keeper._entrance.has_login)
+            unknown = _Unknown(self._request, has_login=self._keeper._identity_provider.has_login)
             self._keeper._attempts.count(SENT_TO_LOGIN if unknown.may_log_in else "no_login")
             raise unknown
         if right is None:
@@ -210,13 +330,19 @@ class _Visit:
             self._keeper._attempts.count("missing_right")
             self._reason = "right"
             raise HTTPException(
-                403, _ROLE.format(self._visitor.person.role) + (_CHANGE if self._keeper._entrance.has_login else "")
+                403,
+                _ROLE.format(self._visitor.person.role)
+                + (_CHANGE if self._keeper._identity_provider.has_login else ""),
             )
 
     def _check_token(self) -> None:
         """Slow down who tries tokens."""
         request, keeper = self._request, self._keeper
-        if not (keeper._entrance.has_login and request.scope["grace_kp.is_api"] and "authorization" in request.headers):
+        if not (
+            keeper._identity_provider.has_login
+            and request.scope["grace_kp.is_api"]
+            and "authorization" in request.headers
+        ):
             return
         peer = request.client.host if request.client else ""
         wait = keeper._attempts.failed("wrong_token", keeper._addresses.client(peer, request.headers))
@@ -235,7 +361,7 @@ class _Visit:
             self._reason = "origin"
             raise HTTPException(403, "This was not sent by a page of this address, and was not done.")
 
-    async def _body(self) -> Receive:
+    async def _read_body(self) -> None:
         request, state = self._request, self._request.state
         is_api = request.scope["grace_kp.is_api"]
         limit = LOGIN_BYTES if self._visitor is None else BODY_BYTES
@@ -256,7 +382,6 @@ class _Visit:
             self._check_csrf(self._visitor.csrf)
         if is_api:
             state.body = parse_json(body)
-        return again(body, request.receive)
 
     def _check_csrf(self, expected: str) -> None:
         if not expected or self._right is Right.ANYBODY:
@@ -311,7 +436,7 @@ async def still_may(request: Request, right: Right) -> bool:
         request: the request that is being answered.
         right: the right.
     """
-    entrance: Entrance = request.app.state.entrance
-    visitor = await entrance.visitor(request, touch=False)
+    identity_provider: IdentityProvider = request.app.state.identity_provider
+    visitor = await identity_provider.visitor(request, touch=False)
     before = request.state.person
     return visitor is not None and visitor.person.may(right) and visitor.person.name == before.name

@@ -1,19 +1,29 @@
-"""The logins of `grace-kp serve`: a one-time code while there are no accounts, a token per person afterwards, and sessions by cookie."""
+"""The logins of `grace-kp serve`: a one-time code while there are no accounts, a token per person afterwards, sessions by cookie, and their pages.
+
+Sessions live in the memory of the process. Only hashes are kept, so that a dump of the memory or a log of it gives no session away.
+"""
 
 from __future__ import annotations
 
 import getpass
+import logging
+import threading
 import time
-from typing import TYPE_CHECKING
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse
 
-from grace_kp.web._person import Person, Role
+from grace_kp.pages import printable
+from grace_kp.web._access import Person, Right, Role, route
+from grace_kp.web._site import form_of, root_of, site_of
 from grace_kp.web.security._accounts import Accounts
-from grace_kp.web.security._attempts import Attempts
-from grace_kp.web.security._sessions import LONGEST_SECONDS, Codes, Sessions
-from grace_kp.web.security._token import csrf_of, hash_of
-from grace_kp.web.security._visitor import Visitor, bearer_of
+from grace_kp.web.security._addresses import local_path
+from grace_kp.web.security._refusals import Attempts
+from grace_kp.web.security._visitor import Visitor, bearer_of, csrf_of, hash_of, is_same, new_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +32,122 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from grace_kp.approvals import Tables
+    from grace_kp.web._access import PageRoute
     from grace_kp.web.security._accounts import Account
     from grace_kp.web.security._addresses import Addresses
+
+
+IDLE_SECONDS = 12 * 3_600.0
+"""A session ends after this time without a request."""
+LONGEST_SECONDS = 7 * 86_400.0
+"""A session ends at this age."""
+AT_MOST_EACH = 20
+"""Sessions of one owner; a further login ends the one that was used least recently."""
+AT_MOST = 2_000
+"""Sessions of all owners."""
+CODE_SECONDS = 600.0
+"""A one-time code expires after this time."""
+AT_MOST_CODES = 10
+
+
+@dataclass(slots=True)
+class Session:
+    """One login."""
+
+    owner: str
+    """Id of the account; empty for the operating system's user."""
+    fingerprint: str
+    """Fingerprint of the account at the login (`Logins`); the session ends when it changes."""
+    began: float
+    used: float
+
+
+class Sessions:
+    """The sessions of one process. Several threads may use it.
+
+    Args:
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+
+    def begin(self, owner: str, fingerprint: str) -> str:
+        """Begin a session under a new id, and return its secret."""
+        secret, now = new_secret(), self._clock()
+        with self._lock:
+            own = [key for key, session in self._sessions.items() if session.owner == owner]
+            for key in own[: max(0, len(own) - AT_MOST_EACH + 1)]:
+                del self._sessions[key]
+            if len(self._sessions) >= AT_MOST:
+                self._sessions.popitem(last=False)
+            self._sessions[hash_of(secret)] = Session(owner, fingerprint, now, now)
+        return secret
+
+    def find(self, secret: str, *, touch: bool = True) -> Session | None:
+        """Return the session with this secret; None if there is none, or it has expired.
+
+        Args:
+            secret: what the cookie holds.
+            touch: whether this counts as a use. Open event streams do not.
+        """
+        key, now = hash_of(secret), self._clock()
+        with self._lock:
+            session = self._sessions.get(key)
+            if session is None:
+                return None
+            if now - session.used > IDLE_SECONDS or now - session.began > LONGEST_SECONDS:
+                del self._sessions[key]
+                return None
+            if touch:
+                session.used = now
+                self._sessions.move_to_end(key)
+            return session
+
+    def end(self, secret: str) -> None:
+        """End the session with this secret."""
+        with self._lock:
+            self._sessions.pop(hash_of(secret), None)
+
+    def count(self) -> dict[str, int]:
+        """Return the number of sessions by owner."""
+        with self._lock:
+            owners = [session.owner for session in self._sessions.values()]
+        return {owner: owners.count(owner) for owner in set(owners)}
+
+
+class Codes:
+    """One-time codes that are exchanged for a session.
+
+    Args:
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._codes: OrderedDict[str, float] = OrderedDict()
+
+    def issue(self) -> str:
+        """Return a new code."""
+        code = new_secret()
+        with self._lock:
+            while len(self._codes) >= AT_MOST_CODES:
+                self._codes.popitem(last=False)
+            self._codes[hash_of(code)] = self._clock() + CODE_SECONDS
+        return code
+
+    def redeem(self, code: str) -> bool:
+        """Return whether a code is valid, and make it invalid."""
+        wanted, now = hash_of(code), self._clock()
+        with self._lock:
+            for key in [key for key, until in self._codes.items() if until < now]:
+                del self._codes[key]
+            found = [key for key in self._codes if is_same(key, wanted)]
+            for key in found:
+                del self._codes[key]
+        return bool(found)
+
 
 AT_MOST_COOKIES = 4
 """Cookies of our name that are tried: another application on the same host can set further ones."""
@@ -73,7 +197,7 @@ class Logins:
         for secret in self._cookies(request):
             session = self.sessions.find(secret, touch=touch)
             if session is not None:
-                person = await run_in_threadpool(self._person, session.owner, session.mark)
+                person = await run_in_threadpool(self._person, session.owner, session.fingerprint)
                 if person is not None:
                     return Visitor(person=person, csrf=csrf_of(secret), is_session=True)
                 self.sessions.end(secret)
@@ -90,7 +214,7 @@ class Logins:
         if account is None or account.role is Role.AGENT:
             return None
         self.accounts.note_use(account)
-        return self.sessions.begin(account.id, _mark(account))
+        return self.sessions.begin(account.id, _fingerprint(account))
 
     def leave(self, request: Request) -> None:
         """End the sessions of a request."""
@@ -133,13 +257,13 @@ class Logins:
         self.accounts.note_use(account)
         return Visitor(person=account.person)
 
-    def _person(self, owner: str, mark: str) -> Person | None:
+    def _person(self, owner: str, fingerprint: str) -> Person | None:
         """Return whom a session belongs to now; None if it has ended."""
         accounts = self.accounts.all()
         if not owner:
             return None if accounts else Person(name=os_user(), role=Role.ADMIN, authenticated=False)
         account = accounts.get(owner)
-        if account is None or _mark(account) != mark:
+        if account is None or _fingerprint(account) != fingerprint:
             return None
         return account.person
 
@@ -154,6 +278,87 @@ def os_user() -> str:
         return f"user {os.getuid()}"
 
 
-def _mark(account: Account) -> str:
+def _fingerprint(account: Account) -> str:
     """Return what a login holds for: another role, a new token or a new account of this name end it."""
     return hash_of(f"{account.role} {account.token_sha256} {account.created!r}")
+
+
+_log = logging.getLogger("grace_kp.web")
+
+
+def routes() -> list[PageRoute]:
+    """Return the routes of `grace-kp serve` for logins and accounts. A mounted application has none of them."""
+    return [
+        route("/login", _login, Right.ANYBODY),
+        route("/login", _enter, Right.ANYBODY, methods=["POST"]),
+        route("/logout", _leave, Right.SEE, methods=["POST"]),
+        route("/accounts", _accounts, Right.MANAGE),
+    ]
+
+
+def _logins(request: Request) -> Logins:
+    return cast("Logins", request.app.state.identity_provider)
+
+
+def _login(request: Request) -> Response:
+    return _login_page(
+        request, code=request.query_params.get("code", "")[:200], to=request.query_params.get("next", "")
+    )
+
+
+def _login_page(request: Request, *, code: str = "", to: str = "", problem: str = "", status: int = 200) -> Response:
+    return site_of(request).page(
+        request,
+        "login.html",
+        status=status,
+        code=code,
+        to=local_path(to, ""),
+        problem=problem,
+        has_accounts=bool(_logins(request).accounts.all()),
+    )
+
+
+def _enter(request: Request) -> Response:
+    logins, form = _logins(request), form_of(request)
+    credential = (form.get("credential") or [""])[0].strip()
+    to = local_path((form.get("next") or [""])[0])
+    peer = request.client.host if request.client else ""
+    address = request.app.state.addresses.client(peer, request.headers)
+    secret = logins.enter(credential) if 0 < len(credential) <= 200 else None
+    if secret is None:
+        wait = logins.attempts.failed("wrong_login", address)
+        if wait:
+            raise HTTPException(429, f"Too many attempts. Wait {wait:.0f} seconds.", {"Retry-After": f"{wait:.0f}"})
+        _log.warning("a login from %s was refused", printable(address)[:60])
+        problem = (
+            "This is not the token of an account that may log in. Tokens of the role agent work in the API only."
+            if logins.accounts.all()
+            else "This code is not valid. Codes work once, for ten minutes; start `grace-kp serve` again for a new one."
+        )
+        return _login_page(request, to=to, problem=problem, status=403)
+    logins.attempts.succeeded(address)
+    logins.leave(request)
+    response = RedirectResponse(f"{root_of(request)}{to}", 303)
+    logins.set_cookie(response, secret)
+    return response
+
+
+def _leave(request: Request) -> Response:
+    logins = _logins(request)
+    logins.leave(request)
+    response = RedirectResponse(f"{root_of(request)}/login", 303)
+    logins.delete_cookie(response)
+    return response
+
+
+def _accounts(request: Request) -> Response:
+    logins = _logins(request)
+    return site_of(request).page(
+        request,
+        "accounts.html",
+        accounts=list(logins.accounts.all().values()),
+        seen=logins.accounts.seen(),
+        sessions=logins.sessions.count(),
+        refused=request.app.state.refusals.counts(),
+        attempts=logins.attempts.counts(),
+    )

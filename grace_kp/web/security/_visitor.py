@@ -1,15 +1,64 @@
-"""Who has sent a request, and how that was established: what every way of logging in returns."""
+"""Who has sent a request, for all kinds of login: the secrets that prove it, and the identities of a host application."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import inspect
+import logging
+import secrets
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from starlette.concurrency import run_in_threadpool
+
+from grace_kp.approvals import Actor
+from grace_kp.pages import printable
+from grace_kp.trace import redacted_error
+from grace_kp.web._access import Person, Right
+from grace_kp.web.security._refusals import Attempts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import Request
 
-    from grace_kp.web._person import Person
-    from grace_kp.web.security._attempts import Attempts
+    from grace_kp.approvals import Tables
+
+
+PREFIX = "gkp_"
+"""Begins every token of a person, so that people and scanners recognise one."""
+SECRET_BYTES = 32
+
+
+def new_token() -> str:
+    """Return a new token of a person: the prefix and 256 random bits in base64url."""
+    return PREFIX + new_secret()
+
+
+def new_secret() -> str:
+    """Return 256 random bits in base64url, for sessions and one-time codes."""
+    return secrets.token_urlsafe(SECRET_BYTES)
+
+
+def hash_of(secret: str) -> str:
+    """Return the SHA-256 of a secret in hexadecimal digits. Secrets have 256 random bits, so that no salt and no slow hash is needed."""
+    return hashlib.sha256(_bytes(secret)).hexdigest()
+
+
+def csrf_of(secret: str, name: str = "") -> str:
+    """Return what forms of a session carry: it can be computed from the session's secret, and tells nothing about it."""
+    return hmac.new(_bytes(secret), b"grace_kp csrf\0" + _bytes(name), hashlib.sha256).hexdigest()
+
+
+def is_same(text: str, other: str) -> bool:
+    """Return whether two texts are equal, in a time that does not depend on where they differ."""
+    return hmac.compare_digest(_bytes(text), _bytes(other))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +72,7 @@ class Visitor:
     """Whether a cookie of ours has established it, so that there is something to log out of."""
 
 
-class Entrance(Protocol):
+class IdentityProvider(Protocol):
     """A way of establishing who sends a request."""
 
     has_login: bool
@@ -48,3 +97,57 @@ def bearer_of(request: Request) -> str | None:
     """
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
+
+
+_log = logging.getLogger("grace_kp.web")
+KEY = "web_key"
+"""Kind of the document with the key that CSRF tokens are computed with, so that all processes of an application accept each other's."""
+
+
+class HostIdentityProvider:
+    """Asks the host application who has sent a request.
+
+    Args:
+        auth: called with each request; returns a Person, or None for nobody. Plain functions run in a thread.
+        tables: the tables of approvals, which keep the key of CSRF tokens.
+    """
+
+    has_login = False
+
+    def __init__(self, auth: Callable[[Request], Any], tables: Tables) -> None:
+        self._auth, self._tables, self._key = auth, tables, ""
+        self.attempts = Attempts(time.monotonic)
+        called = auth if inspect.isroutine(auth) else getattr(auth, "__call__", auth)  # noqa: B004 — of an object with `async def __call__`
+        self._is_async = inspect.iscoroutinefunction(auth) or inspect.iscoroutinefunction(called)
+
+    async def visitor(self, request: Request, *, touch: bool = True) -> Visitor | None:
+        """Return whom `auth` names. What it raises refuses the request."""
+        del touch  # the host keeps its sessions
+        try:
+            person = self._auth(request) if self._is_async else await run_in_threadpool(self._auth, request)
+            if inspect.isawaitable(person):
+                person = await person
+            if person is None:
+                return None
+            if not isinstance(person, Person):
+                raise TypeError(f"auth must return a Person or None, not {type(person).__name__}")
+            person.may(Right.SEE)
+            Actor.here(person.name)
+        except Exception as error:  # noqa: BLE001 — whatever an application raises here must let nobody in
+            _log.error("auth failed, and the request was refused: %s", printable(redacted_error(error)))
+            return None
+        if bearer_of(request) is not None and request.scope.get("grace_kp.is_api"):
+            return Visitor(person=person)
+        return Visitor(person=person, csrf=csrf_of(await run_in_threadpool(self._csrf_key), person.name))
+
+    def _csrf_key(self) -> str:
+        if not self._key:
+            data = self._tables.document(KEY, "csrf")
+            if not data:
+                with self._tables.transaction() as writes:
+                    data = writes.document(KEY, "csrf")
+                    if not data:
+                        data = new_secret().encode()
+                        writes.put_document(KEY, "csrf", data)
+            self._key = data.decode()
+        return self._key

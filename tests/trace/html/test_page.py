@@ -1,12 +1,15 @@
-"""A whole run in one file."""
+"""A run as a file and as an excerpt for a notebook, from documents that hold anything."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.trace.html import run_page
+from grace_kp.trace import Links, ReasoningTrace, run_head, run_timeline, run_title, run_tree, run_waterfall
+from grace_kp.trace.html import run_excerpt, run_page
 from tests.pages.reading import Elements, problems
+from tests.trace.html.hostile import attacked, check, documents
 from tests.trace.html.traces import document, full
 
 HOSTILE = '<img src=x onerror=alert(1)></title><script>alert(1)</script>"&\u202e'
@@ -80,3 +83,101 @@ def test_any_document_can_be_shown(value):
         found = Elements(run_page(run))
         assert [] == found.unbalanced
         assert "script" not in found.tags
+
+
+def test_a_trace_and_its_document_look_the_same():
+    """Both forms are accepted."""
+    assert run_timeline(full()) == run_timeline(ReasoningTrace.model_validate(full()))
+
+
+def test_values_of_other_types_do_no_harm():
+    """Numbers that are none, booleans as numbers, lists as objects."""
+    steps = [
+        None,
+        5,
+        {"step_id": True, "type": 7, "latency_ms": "long", "tool": [], "input": "x"},
+        {"latency_ms": 10**400},
+    ]
+    odd = {
+        "steps": steps,
+        "grace": {"calls": 5, "decisions": [None, {"step": -1}], "model_calls": {}, "duration_ms": float("nan")},
+    }
+    assert 'id="step-3"' in run_timeline(odd)
+    assert '<ol class="steps">' in run_timeline({})
+
+
+@given(documents())
+def test_a_run_with_anything_in_its_fields_is_shown(run):
+    """Whatever another program wrote: no error, no foreign markup, no foreign link."""
+    nested = {"kp:trace:2": run}
+    check(run_head(run) + run_timeline(run))
+    check(run_tree(run, nested=nested.get))
+    check(run_waterfall(run))
+    assert isinstance(run_title(run), str)
+
+
+def test_markup_in_every_field_stays_text():
+    """All texts and names are escaped."""
+    links = Links(run=lambda name: name, step=lambda name, place: name, approval=lambda name: name)
+    for shown in (run_head, run_timeline, run_tree, run_waterfall):
+        found = check(shown(attacked(), links=links))
+        assert "<script>alert(1)</script>" in found.text
+
+
+def test_times_are_shown_in_utc():
+    """A text that is no time stays as it is."""
+    run = document([{"type": "thought"}])
+    run["metadata"]["created_at"] = "2026-01-02T03:04:05+09:00"
+    assert '<time datetime="2026-01-01T18:04:05.000Z">2026-01-01 18:04:05 UTC</time>' in run_head(run)
+    run["metadata"]["created_at"] = "soon"
+    assert "soon" in Elements(run_head(run)).text
+
+
+def test_an_excerpt_shows_the_figures_and_the_steps():
+    """A short run is unfolded, and no heading gets into the table of contents of a notebook."""
+    found = run_excerpt(full())
+    page = Elements(found)
+    assert "Refunded 45.00" in page.text
+    assert "<details open><summary>10 steps</summary>" in found
+    assert set() == page.tags & {"h1", "h2", "h3", "h4"}
+    assert [] == problems(found)
+
+
+def test_every_text_is_text():
+    """Whatever stands in a trace."""
+    assert [] == problems(run_excerpt(filled(full())))
+
+
+@pytest.mark.parametrize(("count", "size"), [(2_000, 300), (2_000, 60_000)])
+def test_long_runs_stay_small(count, size):
+    """Fewer steps are shown the longer they are, with a note that says where the whole run is."""
+    steps = [{"type": "observation", "content": "x" * size, "output_summary": "y" * size} for _ in range(count)]
+    found = run_excerpt(document(steps))
+    assert len(found) < 500_000
+    assert "`trace.to_html(path)` writes the whole run." in found
+
+
+def test_steps_that_are_too_long_are_left_out():
+    """Here the decisions between them."""
+    run = document([{"type": "thought"}], decisions=[{"action": "a", "reason": "x" * 300}] * 3_000)
+    found = run_excerpt(run)
+    assert "The steps are too long for a notebook. `trace.to_html(path)` writes the whole run." in found
+    assert len(found) < 500_000
+
+
+def test_figures_that_are_too_long_are_left_out():
+    """With the same note."""
+    run = document([{"type": "thought"}], metadata={str(place): "z" * 9_000 for place in range(50)})
+    found = run_excerpt(run)
+    assert "The figures are too long for a notebook" in found
+    assert len(found) < 500_000
+
+
+@given(JSON)
+def test_any_document_can_be_shown_in_a_notebook(value):
+    """Another program may have written it."""
+    for run in (
+        {"metadata": value, "task": value, "steps": value, "grace": value},
+        {"grace": dict.fromkeys(full()["grace"], value), "steps": [value]},
+    ):
+        assert [] == Elements(run_excerpt(run)).unbalanced

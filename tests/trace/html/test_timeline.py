@@ -1,8 +1,10 @@
-"""The steps of a run under each other."""
+"""The timeline: steps, gates and links."""
 
 from __future__ import annotations
 
-from grace_kp.trace import run_timeline
+import pytest
+
+from grace_kp.trace import Links, run_head, run_timeline
 from tests.pages.reading import Elements
 from tests.trace.html.traces import document, full
 
@@ -39,3 +41,82 @@ def test_the_end_says_how_the_run_ended():
     assert "ValueError: no" in text
     assert "3 steps were not recorded" in text
     assert "Refunded 45.00" in Elements(run_timeline(full())).text
+
+
+def test_a_step_shows_its_parts():
+    """Tool, arguments, result, tokens, duration, sources, and what failed."""
+    text = Elements(run_timeline(full())).text
+    for words in ("1,204 input tokens · 88 output tokens · 812 ms", 'fields = ["total", "paid_at"]', "Refunds within 30 days", "2 results, scores 0.91, 0.70",
+                  "policy.md", "error", "Recovered from lookup", "kp:trace:2", "840 characters"):  # fmt: skip
+        assert words in text
+
+
+def test_long_arguments_fold():
+    """By name, laid out as JSON."""
+    found = run_timeline(document([{"type": "tool_call", "tool": {"name": "a"}, "input": {"items": list(range(400))}}]))
+    assert "<details><summary>items = [" in found
+
+
+def shown(**decision):
+    return Elements(
+        run_timeline(document([{"type": "thought", "content": "x"}], decisions=[{"action": "pay", **decision}]))
+    ).text
+
+
+def test_a_decision_stands_where_it_was_made():
+    """Before the step of its action, with level, reviewer, edit and outcome."""
+    found = run_timeline(full())
+    assert found.index('id="step-7"') < found.index("step gate") < found.index('id="step-8"')
+    assert "<del>54.0</del> <ins>45.0</ins>" in found
+    text = Elements(found).text
+    for words in (
+        "modify by ben after 1 min 4 s",
+        "waited 1 min 4 s",
+        "executed modified",
+        "missing evidence",
+        "policy version: 1aab7c72f51e",
+    ):
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("response", "words"),
+    [
+        ({"action": "cancel"}, "there was nobody to ask"),
+        ({"action": "cancel", "timeout_reached": True}, "nobody answered in time; cancel"),
+        ({"action": "input", "user_input": "ask sales", "reviewer": "ana"}, "ask sales"),
+        ({"action": "proceed"}, "proceed by an unknown reviewer"),
+    ],
+)
+def test_an_answer_or_why_there_is_none(response, words):
+    """In words."""
+    assert words in shown(response=response)
+
+
+def test_a_formula_in_place_of_a_profile_is_marked():
+    """A fallback never looks like a measurement."""
+    assert "a formula stands in for the learned profile" in shown(score=0.5, fallback=True)
+    assert "a formula" not in shown(score=0.5)
+
+
+def test_a_run_alone_links_to_nothing_else():
+    """Ids of other runs are texts."""
+    links = Elements(run_head(full()) + run_timeline(full())).links
+    assert {"https://example.com/refunds"} == {link for link in links if not link.startswith("#step-")}
+
+
+def test_ids_become_links_where_the_page_has_addresses():
+    """Nested runs, steps and requests for approval."""
+    run = full()
+    run["grace"]["decisions"][0]["approval"] = {"id": "kp:approval:1", "state": "executed"}
+    links = Links(run=lambda name: f"/runs/{name}", approval=lambda name: f"/approvals/{name}")
+    found = Elements(run_head(run, links=links) + run_timeline(run, links=links)).links
+    assert 2 == found.count("/runs/kp:trace:2")
+    assert 1 == found.count("/approvals/kp:approval:1")
+
+
+@pytest.mark.parametrize("address", ["javascript:alert(1)", "data:text/html,x", "evil", "//evil.example/x"])
+def test_only_local_and_http_addresses_are_links(address):
+    """Whatever the page's functions return."""
+    found = Elements(run_head(full(), links=Links(run=lambda _: address))).links
+    assert address not in found

@@ -63,7 +63,7 @@ class House:
 @pytest.fixture
 def house(tmp_path, monkeypatch):
     # Figures are computed in a thread, which may be late on a busy machine.
-    monkeypatch.setattr("grace_kp.web.api._figures.PATIENCE", 300)
+    monkeypatch.setattr("grace_kp.web.api._runs.PATIENCE", 300)
     made = House(f"sqlite:///{tmp_path}/app.db")
     yield made
     made.app.state.site.catalog.close()

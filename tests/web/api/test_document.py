@@ -1,4 +1,4 @@
-"""The OpenAPI description, and that the API does what it describes: thousands of requests are made from it, usable and not."""
+"""The OpenAPI description: it is valid, complete and the same as what is checked."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ import jsonschema
 import pytest
 import schemathesis
 from hypothesis import settings
+from pydantic import ValidationError
 from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import Status, events, from_schema
 
-from grace_kp.approvals import Actor, PolicyNow
-from grace_kp.web.api import _document
-from grace_kp.web.api._table import OPERATIONS
+from grace_kp.approvals import Actor, Approval, PolicyNow
+from grace_kp.store import RunPage
+from grace_kp.web import Right
+from grace_kp.web.api import OPERATIONS, _document
+from grace_kp.web.api._approvals import Reject, Respond, Several
+from grace_kp.web.api._document import ApprovalList, component_schemas
+from grace_kp.web.api._runs import RunLabel
 from tests.exhaustive import exhaustive
 from tests.web.api.conftest import CY
 
@@ -140,3 +145,96 @@ def test_a_mounted_application_describes_its_own_place():
     document = _document.document(OPERATIONS, root="/grace")
     assert [{"url": "/grace"}] == document["servers"]
     assert ["token"] == list(document["components"]["securitySchemes"])
+
+
+def test_the_words_go_to_one_argument():
+    """Note, reason and words are the words of the decision; what is left out is left out."""
+    assert {"words": "no", "digest": "sha256:00"} == Reject(reason="no", digest="sha256:00").arguments()
+    assert {"words": "ask"} == Respond(words="ask").arguments()
+    assert {} == Reject().arguments()
+
+
+@pytest.mark.parametrize("words", ["", " ", "\n\t", "\x1c"])
+def test_an_answer_needs_words(words):
+    """Blank ones are none."""
+    with pytest.raises(ValidationError, match="words"):
+        Respond(words=words)
+
+
+def test_a_label_is_a_truth_or_a_share():
+    """Neither a text nor a number beyond 1 is taken for one."""
+    assert [True, 0.5, 1] == [RunLabel(correct=value).correct for value in (True, 0.5, 1)]
+    for value in ("true", 2, -0.1, None):
+        with pytest.raises(ValidationError):
+            RunLabel(correct=value)
+
+
+def test_several_are_bounded():
+    """At most 200 at once, and at least one."""
+    shown = [{"id": str(number), "digest": "d"} for number in range(201)]
+    assert 200 == len(Several(verb="skip", approvals=shown[:200]).approvals)
+    for approvals in (shown, []):
+        with pytest.raises(ValidationError):
+            Several(verb="skip", approvals=approvals)
+
+
+def test_dataclasses_are_described_with_all_of_their_fields():
+    """Each field is there and has the text that stands below it, also within a list."""
+    schemas = component_schemas([RunPage])
+    row = schemas["RunRow"]
+    assert set(row["properties"]) == set(row["required"])
+    assert "The first 300 characters." == row["properties"]["objective"]["description"]
+    assert {"$ref": "#/components/schemas/RunRow"} == schemas["RunPage"]["properties"]["rows"]["items"]
+
+
+def test_approvals_are_described_as_they_are_written():
+    """The encoded arguments stand under `arguments`; lists leave long fields out."""
+    schemas = component_schemas([Approval, ApprovalList])
+    whole, listed = schemas["Approval"]["properties"], schemas["ListedApproval"]["properties"]
+    assert {"run", "schema"} == set(whole) - set(listed)
+    assert not {"encoded", "asked_encoded"} & set(whole)
+    items = schemas["ApprovalList"]["properties"]["approvals"]["items"]
+    assert {"$ref": "#/components/schemas/ListedApproval"} == items
+
+
+IDS = [operation.name for operation in OPERATIONS]
+
+
+def called(house, operation, name):
+    address = operation.path.replace("{id}", house.request().id)
+    body = dict(operation.example) if operation.body is not None else None
+    return house.client(name).request(operation.method, address, json=body)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=IDS)
+def test_strangers_are_refused(house, operation):
+    """Without a token nothing but the state of the service is told."""
+    expected = 200 if operation.right is Right.ANYBODY else 401
+    response = called(house, operation, None)
+    assert expected == response.status_code
+    assert expected == 200 or "unauthenticated" == response.json()["code"]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=IDS)
+def test_a_wrong_token_is_refused(house, operation):
+    """As if there were none."""
+    house.tokens["nobody"] = "gkp_" + "A" * 43
+    assert (200 if operation.right is Right.ANYBODY else 401) == called(house, operation, "nobody").status_code
+
+
+@pytest.mark.parametrize(("name", "rights"), [("vic", {Right.SEE}), ("bot", {Right.SEE, Right.LABEL})])
+@pytest.mark.parametrize("operation", OPERATIONS, ids=IDS)
+def test_a_role_has_its_rights_only(house, operation, name, rights):
+    """Viewers see, programs see and label, and neither decides."""
+    is_allowed = operation.right in {Right.ANYBODY, *rights}
+    assert is_allowed is (403 != called(house, operation, name).status_code)
+
+
+def test_names_are_unique():
+    """Programs are generated from them."""
+    assert len(IDS) == len(set(IDS))
+
+
+def test_a_method_and_an_address_stand_once():
+    """No operation hides another."""
+    assert len(OPERATIONS) == len({(operation.method, operation.path) for operation in OPERATIONS})

@@ -1,16 +1,19 @@
-"""What every operation checks before it does anything: parameters and bodies, by name."""
+"""Operations: checks of parameters and bodies, JSON of any value, and methods that an address does not have."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from grace_kp.errors import StoreError
 from grace_kp.web import Person, Role, app
+from grace_kp.web.api._operation import NOT_WRITABLE, json_response, json_text
 from tests.web.visiting import Browser
 
 JSON = {"Content-Type": "application/json"}
@@ -130,3 +133,76 @@ def test_the_api_of_a_mounted_application(house):
     assert [{"url": "/grace"}] == host.get("/grace/api/openapi.json").json()["servers"]
     assert 200 == host.get(f"/grace/api/v1/approvals/{house.request().id}").status_code
     assert 404 == host.get("/grace/api/v1/approvals/x").status_code
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=())),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=())), inner),
+)
+
+
+def refuse(constant):
+    raise ValueError(constant)
+
+
+@given(ANYTHING)
+def test_every_value_is_written(value):
+    """As UTF-8 that strict readers accept."""
+    json.loads(json_text(value).encode("utf-8"), parse_constant=refuse)
+
+
+def test_what_json_holds_stays():
+    """Texts stay as they are, half surrogate pairs as escapes."""
+    for value in ({"a": [1, 2.5, None, True, "日本語 \u202e"]}, {"half": "\ud800"}):
+        assert value == json.loads(json_text(value).encode("utf-8"))
+    assert "日本語" in json_text("日本語")
+
+
+def test_what_json_cannot_hold_is_replaced():
+    """No number is null; what is too deep or has too many digits is named."""
+    assert {"a": None, "b": [None]} == json.loads(json_text({"a": float("nan"), "b": [float("-inf")]}))
+    assert {"n": NOT_WRITABLE} == json.loads(json_text({"n": 10**5_000}))
+    deep: list[object] = []
+    for _ in range(5_000):
+        deep = [deep]
+    assert NOT_WRITABLE in json_text(deep)
+
+
+def test_the_response_is_json_only():
+    """No browser takes it for a page, and nobody keeps it."""
+    response = json_response("{}", 409, {"Allow": "GET"})
+    names = ("content-type", "x-content-type-options", "cache-control", "allow")
+    assert (409, "application/json", "nosniff", "no-store", "GET") == (
+        response.status_code,
+        *(response.headers[name] for name in names),
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "allowed"),
+    [
+        ("PUT", "/api/v1/runs", "GET, HEAD"),
+        ("DELETE", "/api/v1/runs/x/feedback", "GET, HEAD, POST"),
+        ("GET", "/api/v1/approvals/decide", "POST"),
+        ("OPTIONS", "/api/v1/approvals/x/approve", "POST"),
+    ],
+)
+def test_the_response_names_those_that_it_has(ana, method, address, allowed):
+    """405 as JSON, with the methods of all operations of the address."""
+    response = ana.request(method, address)
+    assert (405, allowed, "method_not_allowed") == (
+        response.status_code,
+        response.headers["allow"],
+        response.json()["code"],
+    )
+
+
+def test_strangers_learn_nothing(house):
+    """Who may not see is refused before."""
+    assert 401 == house.client(None).put("/api/v1/runs").status_code
+
+
+def test_an_unknown_address(ana):
+    """404 as JSON."""
+    response = ana.get("/api/v1/nothing")
+    assert (404, "not_found") == (response.status_code, response.json()["code"])

@@ -1,12 +1,23 @@
-"""Runs as JSON: the list with its filters and pages, one run, and its labels."""
+"""Operations on runs, labels and figures, and the health check."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from datetime import UTC, datetime, timedelta
+
+import anyio.to_thread
+import httpx
 import pytest
 
 from grace_kp import ActionPending, Grace, InboxReviewer, Thresholds
 from grace_kp import calibrate as cal
+from grace_kp.approvals import approval_figures
+from grace_kp.errors import StoreError
 from grace_kp.trace import ReasoningTrace
+from grace_kp.web import app
+from grace_kp.web.api import _runs
+from grace_kp.web.figures import _sums
 from tests.web.visiting import Browser
 
 UNKNOWN = "kp:trace:00000000-0000-0000-0000-000000000000"
@@ -193,3 +204,122 @@ def test_a_run_that_waited_states_what_became_of_its_request(house, ana):
 def approval_in(response):
     (decision,) = response.json()["grace"]["decisions"]
     return decision["approval"]
+
+
+def test_health_needs_no_login_and_tells_nothing(house):
+    """One word, without versions, paths and counts."""
+    response = house.client(None).get("/healthz")
+    assert (200, {"status": "ok"}) == (response.status_code, response.json())
+
+
+async def test_health_is_stated_while_all_other_threads_wait(tmp_path):
+    """As they do while a host application that is asked who sends the requests does not answer."""
+    asked, answers = threading.Semaphore(0), threading.Event()
+
+    def auth(request):
+        asked.release()
+        answers.wait(300)
+
+    with Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as grace:
+        pages = app(grace, auth=auth)
+        threads = int(anyio.to_thread.current_default_thread_limiter().total_tokens)
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(pages), base_url="http://localhost") as client:
+            try:
+                waiting = [asyncio.create_task(client.get("/inbox")) for _ in range(threads + 5)]
+                for _ in range(threads):
+                    await asyncio.get_running_loop().run_in_executor(None, asked.acquire)
+                response = await asyncio.wait_for(client.get("/healthz"), 60)
+                assert (200, {"status": "ok"}) == (response.status_code, response.json())
+            finally:
+                answers.set()
+                await asyncio.gather(*waiting)
+        pages.state.site.catalog.close()
+
+
+def test_the_figures_of_the_last_days(house, ana):
+    """Without a period the last 30 days, today included."""
+    house.record("refunds")
+    house.record("search")
+    house.index()
+    figures = ana.get("/api/v1/figures").json()
+    assert (2, 30) == (figures["runs"]["total"]["runs"], len(figures["runs"]["days"]))
+    assert {"refunds", "search"} == {each["name"] for each in figures["runs"]["agents"]}
+    assert {"silent": 0.9, "notify": 0.7, "confirm": 0.4} == figures["thresholds"]
+    assert [] == figures["spending"]
+    one = ana.get("/api/v1/figures", params={"agent": "refunds"}).json()
+    assert ("refunds", 1) == (one["agent"], one["runs"]["total"]["runs"])
+
+
+def test_a_period(house, ana):
+    """Both days are included."""
+    house.record("refunds")
+    house.index()
+    today = datetime.now(UTC).date()
+    period = {"since": today - timedelta(2), "until": today}
+    figures = ana.get("/api/v1/figures", params=period).json()
+    assert (3, str(today)) == (len(figures["runs"]["days"]), figures["until"])
+    past = ana.get("/api/v1/figures", params={"since": "2020-01-01", "until": "2020-01-02"}).json()
+    assert 0 == past["runs"]["total"]["runs"]
+
+
+def test_decisions_are_counted(house, ana):
+    """By their state, with what still waits."""
+    ana.post(f"/api/v1/approvals/{house.request().id}/reject", json={})
+    house.request(arguments={"invoice": "R-2", "euros": 1})
+    approvals = ana.get("/api/v1/figures").json()["approvals"]
+    assert (1, {"rejected": 1}, 1) == (approvals["pending"], approvals["outcomes"], len(approvals["waits"]))
+
+
+def test_decisions_are_read_once_a_minute(house, ana, monkeypatch):
+    """For all who ask; what waits is counted anew."""
+    read = []
+
+    def figures(*query):
+        read.append(query)
+        return approval_figures(*query)
+
+    monkeypatch.setattr(_sums, "approval_figures", figures)
+    assert 0 == ana.get("/api/v1/figures").json()["approvals"]["pending"]
+    house.request()
+    assert 1 == ana.get("/api/v1/figures").json()["approvals"]["pending"]
+    assert 200 == ana.get("/figures").status_code
+    assert 1 == len(read)
+
+
+@pytest.mark.parametrize(("message", "words"), [("", "being computed"), ("locked: /secret/place.db", "cannot be read")])
+def test_figures_that_are_not_there_yet(ana, monkeypatch, message, words):
+    """The program asks again."""
+    go = threading.Event()
+
+    def figures(*_):
+        if message:
+            raise StoreError(message)
+        go.wait(60)
+
+    monkeypatch.setattr(_sums, "approval_figures", figures)
+    monkeypatch.setattr(_runs, "PATIENCE", 60 if message else 0)
+    answer = ana.get("/api/v1/figures")
+    go.set()
+    assert (503, "unavailable") == (answer.status_code, answer.json()["code"])
+    assert words in answer.json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("period", "field"),
+    [
+        ({"since": "2026-01-02", "until": "2026-01-01"}, "since"),
+        ({"since": "1001-01-01"}, "since"),
+        ({"until": "2999-01-01"}, "until"),
+        ({"since": "2h"}, "since"),
+    ],
+)
+def test_a_period_that_cannot_be_used(ana, period, field):
+    """One that ends before it begins or after today, or is longer than twenty years, is refused, with the field."""
+    refused = ana.get("/api/v1/figures", params=period)
+    assert (422, "invalid", [field]) == (refused.status_code, refused.json()["code"], list(refused.json()["fields"]))
+    assert refused.json()["message"].replace("'", "").startswith(f"{field} must")
+
+
+def test_a_preset_belongs_to_the_page(ana):
+    """The API takes days."""
+    assert 422 == ana.get("/api/v1/figures", params={"days": "30"}).status_code

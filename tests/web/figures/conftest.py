@@ -1,8 +1,76 @@
+"""A store with runs of recent days, and somebody's browser at its figures."""
+
 from __future__ import annotations
+
+import re
+import time
 
 import pytest
 
-from tests.web.figures.office import Office
+import grace_kp as gk
+from tests.pages.reading import Elements
+from tests.web.visiting import Browser
+
+DAY = 86_400
+
+
+class Office:
+    """A runtime whose runs begin some days ago, as tests ask for."""
+
+    def __init__(self, folder, **settings):
+        self.folder, self.browsers, self.began = folder, [], time.time()
+        usual = {"evaluator": None, "embedder": None, "reviewer": lambda request: gk.InterventionResponse("proceed")}
+        self.grace = gk.Grace(
+            store=f"sqlite:///{folder}/app.db", wall_clock=lambda: int(self.began * 1e9), **{**usual, **settings}
+        )
+
+    def run(
+        self, name="refunds", *, days=0, confidence=0.7, success=True, label=None, objective="Refund an order", gates=()
+    ):
+        """Record a run that began some days ago; return its id."""
+        self.began = time.time() - days * DAY
+        with self.grace.run(objective, name=name) as run:
+            for action in gates:
+                self.grace.gate(name=action)(lambda: "done")()
+            self.grace.outcome(confidence=confidence, success=success)
+        if label is not None:
+            self.grace.flush()
+            self.grace.feedback(run.id, label, source="test")
+        return run.id
+
+    def visit(self, **options):
+        """Return a browser; the figures know all runs so far."""
+        self.grace.flush()
+        browser = Browser(self.grace, **options)
+        browser.app.state.site.catalog.refresh()
+        self.browsers.append(browser)
+        return browser
+
+    def page(self, query="", **options):
+        """Return the page of figures once everything in it was computed."""
+        browser = self.visit(**options)
+        # The page waits a moment by itself while something is computed.
+        pages = (browser.get(f"/figures{query}") for _ in range(200))
+        return next(page for page in pages if page.status_code != 200 or "being read" not in page.text)
+
+    def close(self):
+        for browser in self.browsers:
+            browser.app.state.site.catalog.close()
+        self.grace.close()
+
+
+def tiles(page):
+    """The figures at the beginning of each section, by name."""
+    found = re.findall(r'<dt>([^<]*)</dt><dd><span class="value[^"]*">([^<]*)</span>', page.text)
+    return dict(found)
+
+
+def notes(page):
+    return re.findall(r'<p class="note[^>]*>(.*?)</p>', page.text, re.DOTALL)
+
+
+def words(page):
+    return " ".join(Elements(page.text).text.split())
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ import re
 
 import pytest
 
-from grace_kp.approvals import checkpoint
+from grace_kp.approvals import RequestStore, checkpoint
 from grace_kp.errors import StoreError
 from grace_kp.web.inbox import _audit
-from grace_kp.web.inbox._audit import PAGE, Counted, entries_before
+from grace_kp.web.inbox._audit import PAGE, CountedTables, entries_before
+from tests.web.inbox.conftest import HOSTILE, person
 from tests.web.inbox.forms import forms
-from tests.web.inbox.shop import HOSTILE, person
 
 
 def numbers(text):
@@ -146,29 +146,18 @@ def test_two_verifications_do_not_run_at_once(shop, ana):
             return self._tables.links(**query)
 
     site = ana.app.state.site
-    inbox = dataclasses.replace(shop.inbox, tables=Busy(shop.tables))
-    object.__setattr__(site, "grace", _With(site.grace, inbox))
+    requests = RequestStore(Busy(shop.tables), clock=shop.inbox.clock)
+    object.__setattr__(site, "inbox", dataclasses.replace(shop.inbox, requests=requests))
     verify(ana)
     assert 409 == answers[0]
     assert "Reading the chain" in answers[1]
     assert "no accident found" in ana.get("/approvals/audit").text
 
 
-class _With:
-    """A runtime with another inbox."""
-
-    def __init__(self, grace, inbox):
-        self._grace, self.approvals = grace, self
-        self.inbox = inbox
-
-    def __getattr__(self, name):
-        return getattr(self._grace, name)
-
-
 def test_progress_is_counted_by_entries(shop):
     """Of the chain as a whole; entries of one request do not count."""
     approval, seen = shop.ask(), []
-    counted = Counted(shop.tables, seen.append)
+    counted = CountedTables(shop.tables, seen.append)
     assert [1] == [link.seq for link in counted.links()]
     counted.links(approval=approval.id)
     assert [1] == seen

@@ -17,7 +17,7 @@ from grace_kp.approvals import Change
 from grace_kp.web import Person, Role, app
 from grace_kp.web.inbox import _events as events
 from grace_kp.web.inbox import stop_events
-from tests.web.inbox.shop import Shop, person
+from tests.web.inbox.conftest import Shop, person
 
 SECONDS = 30
 
@@ -98,7 +98,7 @@ def next_event(response):
 def test_what_happens_in_another_process_arrives(served, tmp_path):
     """As ids and kinds, without contents and names."""
     script = (
-        "import sys; from tests.web.inbox.shop import Shop; "
+        "import sys; from tests.web.inbox.conftest import Shop; "
         "print(Shop(sys.argv[1]).ask({'invoice': 'A-secret', 'euros': 1}).id)"
     )
     with served.page() as response:
@@ -225,7 +225,7 @@ def test_a_heartbeat_keeps_the_connection(served, monkeypatch):
 
 async def test_a_page_that_is_too_far_behind_ends():
     """The browser asks again for what it missed."""
-    page = events.Page("ana")
+    page = events.OpenPage("ana")
     change = Change(seq=1, at=0.0, kind="decided", facts={})
     for _ in range(events.MAX_BEHIND):
         page.put(change)

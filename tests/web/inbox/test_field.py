@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from grace_kp.approvals import canonical, decode
 from grace_kp.web.inbox._field import changed_value, fields_of, parsed_json, with_submitted
+from grace_kp.web.inbox._words import write_codes
 from tests.approvals.values import values
-from tests.web.inbox.shop import Shop, anything
+from tests.web.inbox.conftest import Shop, anything
 
 SHOP = Shop()
 NOON, KEY = dt.datetime(2026, 1, 2, 12, tzinfo=dt.UTC), uuid.UUID(int=1)
@@ -168,10 +169,9 @@ def test_json_reads_back_as_it_was(value):
 @settings(max_examples=100, deadline=None)
 def test_a_text_takes_any_characters(before, after):
     """Hidden ones by their codes; carriage returns among them."""
-    from grace_kp.web.inbox._value import coded
 
     approval, field = field_of(before)
-    assert after == change(approval, field, sent(coded(after)))
+    assert after == change(approval, field, sent(write_codes(after)))
 
 
 KINDS = {

@@ -1,16 +1,20 @@
-"""The page of one request: exactly what would run, and controls that decide nothing by themselves."""
+"""The page of one request, and the verbs on it: exactly what would run, and decisions on what was shown."""
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from grace_kp.approvals import PolicyNow, append, canonical, forget
+from grace_kp.errors import ApprovalError, ChangedSinceShown
+from grace_kp.web._site import VERBS, perform
+from tests.approvals.shops import ANA, asked
 from tests.approvals.values import values
+from tests.web.inbox.conftest import HOSTILE, Shop, anything, person
 from tests.web.inbox.forms import forms
-from tests.web.inbox.shop import HOSTILE, Shop, anything, person
 
 PLACE = Shop()
 READER = PLACE.browser(role="approver")
@@ -224,3 +228,330 @@ def test_the_next_request_is_offered_after_a_decision(shop, ana):
     approval, following = shop.ask(), shop.ask({"invoice": "B", "euros": 2})
     shop.desk.approve(approval.id, actor=person("ana"))
     assert f'href="/approvals/{following.id}">Next' in page_of(ana, approval)
+
+
+def visit(browser, approval):
+    return forms(browser.get(f"/approvals/{approval.id}").text)
+
+
+def send(browser, approval, verb, **changes):
+    """Open the page and submit the form of a verb."""
+    form = visit(browser, approval)[verb]
+    return browser.post(f"/approvals/{approval.id}/{verb}", data=form.submitted(**changes))
+
+
+@pytest.mark.parametrize(
+    ("verb", "state"),
+    [("approve", "approved"), ("reject", "rejected"), ("respond", "responded"), ("skip", "skipped"), ("retry", "retried"), ("withdraw", "cancelled")],
+)  # fmt: skip
+def test_a_verb_leads_back_to_the_request(shop, ana, verb, state):
+    """Which states what came of it, with the words and the person; a second submission changes nothing."""
+    approval = shop.ask()
+    form = visit(ana, approval)[verb].submitted(note="two\nlines\u200b")
+    for _ in range(2):
+        answer = ana.post(f"/approvals/{approval.id}/{verb}", data=form)
+        assert (303, f"/approvals/{approval.id}") == (answer.status_code, answer.headers["location"])
+    decided = shop.get(approval)
+    assert (state, "ana", "web", "two\nlines\u200b") == (
+        decided.state, decided.decision.actor.name, decided.decision.actor.channel, decided.decision.note
+    )  # fmt: skip
+    assert 1 == sum(kind in {"decided", "withdrawn"} for kind in shop.kinds(approval))
+    assert "two\nlines⟨U+200B⟩" in ana.get(f"/approvals/{approval.id}").text
+
+
+def test_whether_a_login_established_the_name_is_recorded(shop):
+    """The operating system's user is only stated."""
+    approval = shop.ask()
+    send(shop.browser("ana", role="admin", authenticated=False), approval, "approve")
+    assert not shop.get(approval).decision.actor.authenticated
+
+
+def test_a_quorum_needs_two_people(shop, ana):
+    """One vote each; the same person twice is one."""
+    approval = shop.ask(quorum=2)
+    form = visit(ana, approval)["approve"].submitted()
+    for _ in range(2):
+        assert 303 == ana.post(f"/approvals/{approval.id}/approve", data=form).status_code
+    assert "pending" == shop.get(approval).state
+    assert 303 == send(shop.browser("bo", role="approver"), approval, "approve").status_code
+    assert "approved" == shop.get(approval).state
+
+
+def test_who_comes_second_is_told_who_was_first(shop, ana):
+    """Two pages are open; the second decision is refused, and the words of the person are kept."""
+    approval = shop.ask()
+    bo = shop.browser("bo", role="approver")
+    mine, theirs = (
+        visit(ana, approval)["approve"].submitted(),
+        visit(bo, approval)["reject"].submitted(note="no receipt"),
+    )
+    assert 303 == bo.post(f"/approvals/{approval.id}/reject", data=theirs).status_code
+    answer = ana.post(f"/approvals/{approval.id}/approve", data=mine)
+    assert 409 == answer.status_code
+    assert "was rejected by bo" in answer.text
+    assert "nothing was changed" in answer.text
+    assert "rejected" == shop.get(approval).state
+
+
+@pytest.mark.parametrize("verb", ["approve", "reject", "respond", "skip", "retry"])
+def test_a_decision_on_what_was_not_shown_is_refused(shop, ana, verb):
+    """After an edit by somebody else the page shows old and new, and says that nothing was decided."""
+    approval = shop.ask(quorum=2)
+    form = visit(ana, approval)[verb].submitted(note="words of mine")
+    shop.desk.edit(approval.id, {"euros": 41}, actor=person("bo"))
+    answer = ana.post(f"/approvals/{approval.id}/{verb}", data=form)
+    assert 409 == answer.status_code
+    assert "changed the arguments since they were shown" in answer.text
+    assert "words of mine" in answer.text
+    assert "pending" == shop.get(approval).state
+
+
+def test_a_stranger_is_refused(shop):
+    """With 403 and the reason, although the form was sent."""
+    approval = shop.ask(groups=("finance",))
+    answer = send(shop.browser("cy", role="approver"), approval, "approve")
+    assert 403 == answer.status_code
+    assert "needs a member of finance" in answer.text
+    assert "pending" == shop.get(approval).state
+
+
+def test_a_viewer_is_refused(shop):
+    """By the role, before any verb."""
+    approval = shop.ask()
+    browser = shop.browser("vi", role="viewer")
+    answer = browser.post_form(f"/approvals/{approval.id}/approve", {"digest": approval.digest})
+    assert 403 == answer.status_code
+    assert "pending" == shop.get(approval).state
+
+
+def test_forms_that_are_incomplete_are_refused(shop, ana):
+    """No digest, no such verb, no such request, no words, no answer."""
+    approval = shop.ask()
+    digest = {"digest": approval.digest}
+    for path, fields, status in (
+        (f"{approval.id}/approve", {}, 400),
+        (f"{approval.id}/edit", {}, 400),
+        (f"{approval.id}/edit", {**digest, "step": "decide", "changes": "{"}, 400),
+        (f"{approval.id}/edit", {**digest, "step": "decide", "changes": "[1]"}, 422),
+        (f"{approval.id}/explode", digest, 404),
+        ("ap-0/approve", digest, 404),
+        ("ap-0/edit", digest, 404),
+        (f"{approval.id}/respond", digest, 422),
+        (f"{approval.id}/reject", {**digest, "note": "x" * 10_001}, 422),
+        (f"{approval.id}/reconcile", digest, 422),
+        (f"{approval.id}/reconcile", {**digest, "happened": "yes"}, 400),
+        (f"{approval.id}/reconcile", {**digest, "happened": "yes", "revision": "1"}, 409),
+    ):
+        assert status == ana.post_form(f"/approvals/{path}", fields).status_code, (path, fields)
+    assert "pending" == shop.get(approval).state
+
+
+def unknown(shop):
+    """A request whose action was begun by this process, which does not know its outcome."""
+    approval = shop.desk.approve(shop.ask().id, actor=person("ana"))
+    claim = shop.desk.claim(
+        approval.id, digest=approval.digest, version=approval.version, policy=PolicyNow(), actor=person("x")
+    )
+    return shop.desk.settle(approval.id, claim.token, state="unknown")
+
+
+def test_an_unknown_outcome_is_reconciled(shop, ana):
+    """By a statement that it happened."""
+    approval = unknown(shop)
+    assert 303 == send(ana, approval, "reconcile", happened="yes", note="the bank shows it").status_code
+    assert ("done", "the bank shows it") == (shop.get(approval).state, shop.get(approval).outcome.note)
+
+
+def test_an_outcome_is_stated_for_the_execution_that_was_shown(shop, ana, monkeypatch):
+    """An older page, with the same digest, must not let an action run again whose second start may have had an effect."""
+    approval = shop.desk.approve(shop.ask().id, actor=person("ana"))
+    terms = {"digest": approval.digest, "version": approval.version, "policy": PolicyNow(), "actor": person("x")}
+    claim = shop.desk.claim(approval.id, **terms)
+    form = visit(ana, approval)["reconcile"]
+    shop.desk.release(approval.id, claim.token)
+    claim = shop.desk.claim(approval.id, **terms)
+    shop.desk.settle(approval.id, claim.token, state="unknown")
+    monkeypatch.setattr(type(shop.tables), "is_alive", lambda tables, process: False)
+    for happened in ("no", "yes"):
+        answer = ana.post(f"/approvals/{approval.id}/reconcile", data=form.submitted(happened=happened))
+        assert (409, "unknown") == (answer.status_code, shop.get(approval).state)
+    assert "may have been started again" in answer.text
+    assert 303 == send(ana, approval, "reconcile", happened="no").status_code
+    assert "not_done" == shop.get(approval).state
+
+
+def test_nothing_happened_is_refused_while_the_claimant_runs(shop, ana):
+    """It may still do it."""
+    approval = unknown(shop)
+    assert 409 == send(ana, approval, "reconcile", happened="no").status_code
+    assert "unknown" == shop.get(approval).state
+
+
+def test_an_edit_is_reviewed_before_it_decides(shop, ana):
+    """The first step shows old and new and changes nothing; the second one decides on exactly that."""
+    approval = shop.ask({"invoice": "A-17", "euros": 40, "memo": "one\r\ntwo\u202e"})
+    form = visit(ana, approval)["edit"]
+    answer = ana.post(f"/approvals/{approval.id}/edit", data=form.submitted(v1="20", note="half"))
+    assert 200 == answer.status_code
+    assert ["requested", "viewed"] == shop.kinds(approval)
+    assert "would be</p><ins>" in answer.text
+    review = forms(answer.text)["edit"]
+    assert {"euros": 20} == json.loads(review.value("changes"))
+    answer = ana.post(f"/approvals/{approval.id}/edit", data=review.submitted())
+    assert 303 == answer.status_code
+    edited = shop.get(approval)
+    assert ("edited", {"invoice": "A-17", "euros": 20, "memo": "one\r\ntwo\u202e"}, "half") == (
+        edited.state, edited.arguments, edited.decision.note
+    )  # fmt: skip
+    assert 303 == ana.post(f"/approvals/{approval.id}/edit", data=review.submitted()).status_code  # once more
+
+
+def test_a_text_with_hidden_characters_is_edited_exactly(shop, ana):
+    """What the person leaves alone stays; what stands as a code is the character."""
+    approval = shop.ask({"invoice": "A-17", "euros": 40, "memo": HOSTILE})
+    form = visit(ana, approval)["edit"]
+    text = form.value("v2")
+    assert "⟨U+202E⟩" in text
+    answer = ana.post(f"/approvals/{approval.id}/edit", data=form.submitted(v2=text + "!\nnew"))
+    changes = json.loads(forms(answer.text)["edit"].value("changes"))
+    assert {"memo": f"{HOSTILE}!\nnew"} == changes
+
+
+def test_an_edit_that_does_not_fit_stays_in_the_form(shop, ana):
+    """The problem stands at the field, with what was typed and the note."""
+    approval = shop.ask()
+    form = visit(ana, approval)["edit"]
+    answer = ana.post(f"/approvals/{approval.id}/edit", data=form.submitted(v1="many<b>", note="my note"))
+    assert 422 == answer.status_code
+    again = forms(answer.text)["edit"]
+    assert ("many<b>", "my note") == (again.value("v1"), again.value("note"))
+    assert 'id="problem-1"' in answer.text
+    assert 'aria-invalid="true"' in answer.text
+
+
+def test_an_edit_of_what_was_changed_or_decided_meanwhile_is_refused(shop, ana):
+    """At the first step and at the second one."""
+    approval = shop.ask(quorum=2)
+    form = visit(ana, approval)["edit"].submitted(v1="20")
+    review = forms(ana.post(f"/approvals/{approval.id}/edit", data=form).text)["edit"].submitted()
+    shop.desk.edit(approval.id, {"euros": 41}, actor=person("bo"))
+    for fields in (form, review):
+        answer = ana.post(f"/approvals/{approval.id}/edit", data=fields)
+        assert 409 == answer.status_code
+        assert "changed the arguments" in answer.text
+    shop.desk.reject(approval.id, actor=person("bo"))
+    for fields in (form, review):
+        assert 409 == ana.post(f"/approvals/{approval.id}/edit", data=fields).status_code
+    assert {"invoice": "A-17", "euros": 41} == shop.get(approval).arguments
+
+
+def test_an_edit_cannot_reach_what_is_fixed(shop, ana):
+    """Neither by a field that the page does not have, nor by a forged second step."""
+    approval = shop.ask(key="k", key_fields=("invoice",))
+    fields = {"digest": approval.digest, "v0": "B", "v1": "41"}
+    review = forms(ana.post_form(f"/approvals/{approval.id}/edit", fields).text)["edit"]
+    assert {"euros": 41} == json.loads(review.value("changes"))
+    forged = review.submitted(changes='{"invoice": "B"}')
+    answer = ana.post(f"/approvals/{approval.id}/edit", data=forged)
+    assert 422 == answer.status_code
+    assert "identifies the operation" in answer.text
+
+
+def test_what_cannot_be_shown_needs_an_explicit_word(shop, ana):
+    """A plain consent to it does not count."""
+    approval = shop.ask(unencoded=("handle",))
+    answer = send(ana, approval, "approve", note="fine")
+    assert 422 == answer.status_code
+    assert "cannot be shown in full: handle" in answer.text
+    assert "pending" == shop.get(approval).state
+    from grace_kp.gating.reviewers import UNSEEN
+
+    assert 303 == send(ana, approval, "approve", unseen=f" {UNSEEN}\n").status_code
+    assert "approved" == shop.get(approval).state
+
+
+def test_an_edit_beside_what_cannot_be_shown_needs_an_explicit_word(shop, ana, monkeypatch):
+    """Its result is consented to as a whole, also what the edit left alone; and so does a new value that cannot be shown."""
+    from grace_kp.gating import view
+    from grace_kp.gating.reviewers import UNSEEN
+
+    monkeypatch.setattr(view, "__defaults__", (1_000, *view.__defaults__[1:]))  # 100,000 values take a minute here
+    many = [0] * 1_001
+    for start, changes in (([many, 1], {"v0": None, "v1": "2"}), ([1, 1], {"v0": json.dumps(many)})):
+        approval = shop.ask(dict(zip(("rows", "euros"), start, strict=True)), action=load)
+        answer = ana.post(f"/approvals/{approval.id}/edit", data=visit(ana, approval)["edit"].submitted(**changes))
+        for _ in range(2):
+            review = forms(answer.text)["edit"]
+            answer = ana.post(f"/approvals/{approval.id}/edit", data=review.submitted())
+            assert 422 == answer.status_code
+            assert "cannot be shown in full: rows" in answer.text
+        assert "pending" == shop.get(approval).state
+        answer = ana.post(f"/approvals/{approval.id}/edit", data=review.submitted(unseen=UNSEEN))
+        assert (303, "edited") == (answer.status_code, shop.get(approval).state)
+
+
+@pytest.mark.parametrize(
+    "changes", ['{"euros": {"$date": 5}}', '{"euros": {"$tuple": 1}}', '{"nothing": 1}', "[]", "{}", "7"]
+)
+def test_a_damaged_edit_is_refused(shop, ana, changes):
+    """A second step that no page has made changes nothing."""
+    approval = shop.ask()
+    fields = {"digest": approval.digest, "step": "decide", "changes": changes}
+    assert 422 == ana.post_form(f"/approvals/{approval.id}/edit", fields).status_code
+    assert "pending" == shop.get(approval).state
+
+
+def load(rows, euros: int): ...
+
+
+def test_a_get_decides_nothing(shop, ana):
+    """Links in notifications open the request; the address of a verb has no page."""
+    approval = shop.ask()
+    for verb in ("approve", "edit", "reject"):
+        assert 405 == ana.get(f"/approvals/{approval.id}/{verb}").status_code
+    assert "pending" == shop.get(approval).state
+
+
+def test_a_note_comes_through_the_review_as_it_was_typed(shop, ana):
+    """Joined emoji hold a character that cannot be seen."""
+    approval, note = shop.ask(), "👩\u200d💻 と相談\nfine"
+    form = visit(ana, approval)["edit"]
+    review = forms(ana.post(f"/approvals/{approval.id}/edit", data=form.submitted(v1="20", note=note)).text)["edit"]
+    assert 303 == ana.post(f"/approvals/{approval.id}/edit", data=review.submitted()).status_code
+    assert note == shop.get(approval).decision.note
+    ended = shop.ask()
+    form = visit(ana, ended)["reject"].submitted(note=note)
+    shop.desk.approve(ended.id, actor=person("bo"))
+    again = ana.post(f"/approvals/{ended.id}/reject", data=form)
+    assert (409, "approved") == (again.status_code, shop.get(ended).state)
+
+
+@pytest.fixture
+def desk():
+    return Shop().desk
+
+
+@pytest.mark.parametrize(
+    ("verb", "state"),
+    [("approve", "approved"), ("edit", "edited"), ("reject", "rejected"), ("respond", "responded"), ("skip", "skipped"),
+     ("retry", "retried"), ("withdraw", "cancelled")],
+)  # fmt: skip
+def test_a_verb_keeps_its_words(desk, verb, state):
+    """Each leads to its state, with the words of the person."""
+    request = desk.file(asked())
+    done = perform(desk, verb, request.id, actor=ANA, words="because", digest=request.digest, changes={"euros": 1})
+    assert (state, "because") == (done.state, done.decision.note)
+
+
+def test_the_digest_is_compared(desk):
+    """Every verb that decides about arguments refuses others than were shown."""
+    request = desk.file(asked())
+    for verb in VERBS[:-1]:
+        with pytest.raises(ChangedSinceShown):
+            perform(desk, verb, request.id, actor=ANA, words="x", digest="sha256:00", changes={"euros": 1})
+
+
+def test_an_unknown_verb(desk):
+    """Is refused by name."""
+    with pytest.raises(ApprovalError, match="'bless'"):
+        perform(desk, "bless", desk.file(asked()).id, actor=ANA)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from grace_kp.approvals._arguments import MAX_DEPTH
+from tests.web.inbox.conftest import HOSTILE, anything
 from tests.web.inbox.forms import forms
-from tests.web.inbox.shop import HOSTILE, anything
 
 
 def form_of(browser, approval):

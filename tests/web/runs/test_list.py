@@ -1,13 +1,14 @@
-"""The list of runs."""
+"""The list of runs and its filters."""
 
 from __future__ import annotations
 
 import re
 
 from grace_kp.store import Progress, RunPage
+from grace_kp.web.runs._list import chips, conditions_in, fields
 from tests.pages.reading import Elements
 from tests.trace.html.hostile import attacked, check
-from tests.web.runs.house import thoughts
+from tests.web.runs.conftest import thoughts
 
 
 def objectives(page):
@@ -155,3 +156,38 @@ def test_labelled_runs_are_marked(house):
     assert 0 == browser.get("/runs").text.count('<span class="badge">labelled</span>')
     browser.post_form("/runs/kp:trace:a/feedback", {"correct": "1"})
     assert 1 == house.visit().get("/runs").text.count('<span class="badge">labelled</span>')
+
+
+class Names:
+    def names(self, kind, limit=200):
+        return {"agent": ["support", "writer"], "tag": ["web", "vip"]}.get(kind, [])
+
+
+def test_conditions_are_those_that_say_something():
+    """Empty and repeated ones, and other parameters, are left out."""
+    pairs = [("agent", "a"), ("status", ""), ("tags", "x"), ("tags", "y"), ("tags", "x"), ("before", "7")]
+    assert [("agent", "a"), ("tags", "x"), ("tags", "y")] == conditions_in(pairs)
+
+
+def test_a_chip_takes_one_condition_away():
+    """The others stay, also another of the same name."""
+    found = chips([("tags", "x"), ("tags", "y&z"), ("scorer_passed", "false")])
+    assert [("tag", "x"), ("tag", "y&z"), ("scorer", "not passed")] == [
+        (chip["label"], chip["value"]) for chip in found
+    ]
+    assert "tags=x&scorer_passed=false" == found[1]["without"]
+
+
+def test_fields_offer_what_occurs():
+    """A value that occurs no more stays selected; a field without names is a text."""
+    by_name = {
+        field.name: field for field in fields(Names(), [("agent", "old"), ("tags", "web")], {"since": "must be a time"})
+    }
+    assert (["old", "support", "writer"], "old") == (
+        [value for value, _ in by_name["agent"].options],
+        by_name["agent"].value,
+    )
+    assert (("web",), "") == (by_name["tags"].kept, by_name["tags"].value)
+    assert () == by_name["domain"].options
+    assert "must be a time" == by_name["since"].problem
+    assert ["text", "agent", "status", "level"] == [field.name for field in by_name.values() if field.first]

@@ -1,19 +1,25 @@
-"""One run as a page."""
+"""The page of one run: its views, its search, its labels and its addresses."""
 
 from __future__ import annotations
 
 import contextlib
+import html
 import json
+import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import grace_kp as gk
+from grace_kp.errors import StoreError
+from grace_kp.pages import safe, visible
 from grace_kp.trace import ReasoningTrace
+from grace_kp.web.runs._run import links_from, mark_matches, matching_steps, run_address, with_context
 from tests.pages.reading import Elements
 from tests.trace.html.hostile import attacked, check, documents
 from tests.trace.html.traces import full
-from tests.web.runs.house import thoughts
+from tests.web.runs.conftest import thoughts
 
 VIEWS = ("timeline", "tree", "waterfall", "json")
 
@@ -172,3 +178,150 @@ def test_a_run_that_asks_is_a_page_before_it_is_stored(house):
     house.grace.flush()
     assert "rejected by ana" in Elements(browser.get(f"/runs/{run.id}").text).text
     assert 404 == browser.get("/runs/kp:trace:nothing").status_code
+
+
+def test_ids_are_quoted():
+    """Whatever they hold, they are one part of a path."""
+    assert "/app/runs/kp:trace:1" == run_address("/app", "kp:trace:1")
+    assert "/runs/kp:trace:a%2F..%2Fb%3Fc%23d%20%25" == run_address("", "kp:trace:a/../b?c#d %")
+    assert "/runs/kp:trace:%3F" == run_address("", "kp:trace:\ud800")
+
+
+def test_only_ids_of_traces_are_links():
+    """Another text, and one that is too long, stays a text."""
+    links = links_from("")
+    assert "/runs/kp:trace:1?from=7#step-7" == links.step("kp:trace:1", 7)
+    assert "/approvals/kp:approval:1" == links.approval("kp:approval:1")
+    assert (None, None, None) == (links.run(".."), links.run("kp:trace:" + "x" * 600), links.step("x", 1))
+
+
+def test_steps_are_found_by_everything_they_show():
+    """Texts, tools, arguments, models, errors, and the gate before them; whatever the case."""
+    for query, expected in (
+        ("CUSTOMER", [0]),
+        ("gemini", [0]),
+        ("refund policy", [1]),
+        ("policy.md", [1, 2]),
+        ("返金", [7]),
+        ("ben", [8]),
+    ):
+        assert expected == matching_steps(full(), query)
+    assert [] == matching_steps(full(), "nothing like it")
+    assert [] == matching_steps({}, "a")
+
+
+@given(documents())
+def test_any_document_is_searched(document):
+    """Without an error."""
+    count = len(document["steps"]) if isinstance(document.get("steps"), list) else 0
+    assert set(matching_steps(document, "a")) <= set(range(count))
+
+
+def test_context_is_the_step_before_and_after():
+    """Once each, within the run."""
+    assert [0, 1, 3, 4, 5, 6] == with_context([0, 4, 5], 7)
+    assert [8, 9] == with_context([9], 10)
+
+
+def test_a_match_is_marked_in_texts_only():
+    """Attributes and names of elements stay as they are."""
+    page = '<a href="/a">a &amp; A</a>'
+    assert '<a href="/a"><mark>a</mark> &amp; <mark>A</mark></a>' == mark_matches(page, "a")
+    assert '<a href="/a">a <mark>&amp;</mark> A</a>' == mark_matches(page, "&")
+
+
+@given(st.text(max_size=30), st.text(min_size=1, max_size=3))
+def test_marks_change_nothing_but_marks(text, query):
+    """Without them the page reads as before, and stays escaped."""
+    page = f'<p title="{safe(text)}">{safe(text)}</p>'
+    found = mark_matches(page, query)
+    assert visible(text) == html.unescape(re.sub("</?mark>|</?p[^>]*>", "", found))
+    assert page.split(">")[0] == found.split(">")[0]
+
+
+def labels(house, name):
+    found = (house.grace.store.get(name).grace or {}).get("feedback", [])
+    return [(entry["correct"], entry["by"], entry["source"], entry.get("note")) for entry in found]
+
+
+@pytest.mark.parametrize(
+    ("value", "stored", "word"), [("1", True, "right"), ("0.5", 0.5, "partly"), ("0", False, "wrong")]
+)
+def test_a_button_stores_a_label(house, value, stored, word):
+    """Under the name of the person; the page shows it."""
+    name = house.add("a", thoughts(1))
+    browser = house.visit(name="ben")
+    answer = browser.post_form(f"/runs/{name}/feedback", {"correct": value, "note": " a remark "})
+    assert (303, f"/runs/{name}#labels") == (answer.status_code, answer.headers["location"])
+    assert [(stored, "ben", "user", "a remark")] == labels(house, name)
+    text = " ".join(Elements(browser.get(f"/runs/{name}").text).text.split())
+    assert f"{word} ben user" in text
+    assert "a remark" in text
+
+
+def test_a_program_that_an_application_lets_onto_the_pages_stays_a_program(house):
+    """Its label is marked, and the page says so."""
+    name = house.add("a", thoughts(1))
+    browser = house.visit(name="bot", role="agent")
+    browser.post_form(f"/runs/{name}/feedback", {"correct": "1"})
+    (entry,) = house.grace.store.get(name).grace["feedback"]
+    assert ("bot", True) == (entry["by"], entry["program"])
+    assert "bot (program)" in browser.get(f"/runs/{name}").text
+
+
+def test_a_second_label_stays_beside_the_first(house):
+    """Both are seen."""
+    name = house.add("a", thoughts(1))
+    browser = house.visit()
+    for value in ("1", "0"):
+        browser.post_form(f"/runs/{name}/feedback", {"correct": value})
+    assert [True, False] == [label[0] for label in labels(house, name)]
+    assert 2 == browser.get(f"/runs/{name}").text.count("<span>ana</span>") - browser.get(f"/runs/{name}").text.count(
+        'class="who"'
+    )
+
+
+def test_a_button_in_the_list_leads_back_to_it(house):
+    """With the filters and the page; never to another site."""
+    name = house.add("a", thoughts(1, status="completed"))
+    browser = house.visit()
+    answer = browser.post_form(f"/runs/{name}/feedback", {"correct": "1", "list": "status=completed&labelled=old"})
+    assert "/runs?status=completed&labelled=kp%3Atrace%3Aa" == answer.headers["location"]
+    assert "The label was stored" in browser.get(answer.headers["location"]).text
+    answer = browser.post_form(f"/runs/{name}/feedback", {"correct": "1", "list": "//evil.example/\r\nX: y"})
+    assert answer.headers["location"].startswith("/runs?")
+    assert "x" not in answer.headers
+
+
+@pytest.mark.parametrize("value", ["", "2", "nan", "0.7", "right"])
+def test_other_values_are_refused(house, value):
+    """Nothing is stored."""
+    name = house.add("a", thoughts(1))
+    assert 422 == house.visit().post_form(f"/runs/{name}/feedback", {"correct": value}).status_code
+    assert [] == labels(house, name)
+
+
+def test_a_label_needs_a_run_and_the_right(house):
+    """An unknown run is not found; a viewer is refused."""
+    name = house.add("a", thoughts(1))
+    assert 404 == house.visit().post_form("/runs/kp:trace:none/feedback", {"correct": "1"}).status_code
+    assert 403 == house.visit(role="viewer").post_form(f"/runs/{name}/feedback", {"correct": "1"}).status_code
+    assert [] == labels(house, name)
+
+
+@pytest.mark.parametrize("path", ["/runs/kp:trace:a/feedback", "/api/v1/runs/kp:trace:a/feedback"])
+def test_a_store_that_cannot_be_written_does_not_tell_where_it_is(house, monkeypatch, caplog, path):
+    """Its message is in the log."""
+
+    def fail(*_, **__):
+        raise StoreError("cannot write /secret/place.db: disk full")
+
+    house.add("a", thoughts(1))
+    browser = house.visit()
+    monkeypatch.setattr(house.grace, "feedback", fail)
+    send = browser.post_json if path.startswith("/api") else browser.post_form
+    answer = send(path, {"correct": True} if path.startswith("/api") else {"correct": "1"})
+    assert 503 == answer.status_code
+    assert "the store cannot be read or written at the moment" in answer.text
+    assert "place" not in answer.text
+    assert "place.db: disk full" in caplog.text

@@ -1,20 +1,22 @@
-"""The gatekeeper: every attack on a request is refused before a handler sees it."""
+"""The gatekeeper: what passes, what is refused and why, bodies, and headers of responses."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 
 import pytest
+from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
 from grace_kp import ActionPending, InboxReviewer
 from grace_kp.approvals import verify
-from grace_kp.web import Right, Role
-from grace_kp.web._person import RIGHTS
-from grace_kp.web._route import PageRoute
+from grace_kp.web import Person, Right, Role
+from grace_kp.web._access import RIGHTS, PageRoute
 from grace_kp.web.security import still_may
+from grace_kp.web.security._gatekeeper import FIELDS, parse_form, parse_json, protect_response, read_body
 from tests.web.security.conftest import OPERATOR, entries
 
 READS = {"GET", "HEAD"}
@@ -119,12 +121,15 @@ def test_no_route_answers_a_role_that_lacks_its_right(server, visit, add, role):
 
 
 def test_rights_of_roles():
-    """What each role includes, as the documentation states it."""
-    everything = set(Right)
-    assert everything == RIGHTS[Role.ADMIN]
-    assert everything - {Right.MANAGE} == RIGHTS[Role.APPROVER]
-    assert {Right.ANYBODY, Right.SEE} == RIGHTS[Role.VIEWER]
-    assert {Right.ANYBODY, Right.SEE, Right.LABEL} == RIGHTS[Role.AGENT]
+    """What each role includes, as the documentation states it. A program never decides."""
+    found = {role: {right for right in Right if Person(name="ana", role=role).may(right)} for role in Role}
+    viewer, everything = {Right.ANYBODY, Right.SEE}, set(Right)
+    assert {
+        Role.VIEWER: viewer,
+        Role.APPROVER: everything - {Right.MANAGE},
+        Role.ADMIN: everything,
+        Role.AGENT: viewer | {Right.LABEL},
+    } == found
 
 
 def test_a_route_without_a_right_is_refused(server, visit, add):
@@ -456,3 +461,108 @@ async def test_rights_are_asked_for_again(server, visit, add, accounts):
     assert await still_may(asked[1], Right.SEE)
     ben.post_form("/logout")
     assert not await still_may(asked[1], Right.SEE)
+
+
+def channel(*chunks, ends=True):
+    """A channel that delivers these chunks, and then nothing for ever unless it ends."""
+    messages = [
+        {"type": "http.request", "body": chunk, "more_body": not ends or place < len(chunks) - 1}
+        for place, chunk in enumerate(chunks)
+    ]
+
+    async def receive():
+        if messages:
+            return messages.pop(0)
+        return await asyncio.Event().wait()
+
+    return receive
+
+
+async def test_chunks_become_one_body():
+    """Whatever their number."""
+    assert b"abc" == await read_body(channel(b"a", b"", b"bc"), 3)
+
+
+async def test_a_larger_body_is_refused_while_it_is_read():
+    """Whatever length was stated: the rest is never read."""
+    with pytest.raises(HTTPException) as raised:
+        await read_body(channel(b"ab", b"cd", ends=False), 3)
+    assert 413 == raised.value.status_code
+
+
+async def test_a_body_that_does_not_come_is_refused():
+    """A client that stops sending holds nothing for longer than the deadline."""
+    with pytest.raises(HTTPException) as raised:
+        await read_body(channel(b"a", ends=False), 3, seconds=0.01)
+    assert 408 == raised.value.status_code
+
+
+async def test_a_client_that_goes_ends_its_request():
+    """What it has sent so far is not used."""
+
+    async def receive():
+        return {"type": "http.disconnect"}
+
+    with pytest.raises(HTTPException) as raised:
+        await read_body(receive, 3)
+    assert 400 == raised.value.status_code
+
+
+def test_forms_are_parsed():
+    """Fields of one name are a list, and empty ones count."""
+    assert {"a": ["1", "é"], "b": [""]} == parse_form(b"a=1&a=%C3%A9&b=")
+
+
+@pytest.mark.parametrize("body", [b"\xff", b"a=%FF", b"&".join(b"a=1" for _ in range(FIELDS + 1))])
+def test_a_form_that_cannot_be_read_is_refused(body):
+    """Not UTF-8, or too many fields."""
+    with pytest.raises(HTTPException) as raised:
+        parse_form(body)
+    assert 400 == raised.value.status_code
+
+
+def test_json_is_parsed():
+    """An empty body is none."""
+    assert {"a": [1.5, None]} == parse_json(b'{"a": [1.5, null]}')
+    assert parse_json(b"") is None
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff", b"NaN", b"[" * 100_000, b"1" * 10_000, b'{"a": 1, "a": 2}'])
+def test_what_is_no_json_is_refused(body):
+    """Also constants that JSON lacks, nesting and numbers beyond all bounds, and names that stand twice."""
+    with pytest.raises(HTTPException) as raised:
+        parse_json(body)
+    assert 400 == raised.value.status_code
+
+
+def headers(message):
+    return {name.decode(): value.decode() for name, value in message["headers"]}
+
+
+def start(*pairs):
+    return {"type": "http.response.start", "status": 200, "headers": list(pairs)}
+
+
+def test_a_handler_cannot_loosen_the_policy():
+    """What it sets is replaced; other headers stay."""
+    loose = start((b"Content-Security-Policy", b"default-src *"), (b"x-frame-options", b"ALLOW"), (b"x-other", b"1"))
+    found = headers(protect_response(loose, may_keep=False))
+    assert "default-src 'none'" == found["content-security-policy"].partition(";")[0]
+    assert "DENY" == found["x-frame-options"]
+    assert "1" == found["x-other"]
+    assert len(found) == len(protect_response(loose, may_keep=False)["headers"])
+
+
+def test_nothing_is_kept_by_caches():
+    """Except for what needs no login, where the handler decides."""
+    cached = start((b"cache-control", b"max-age=60"))
+    assert "no-store" == headers(protect_response(cached, may_keep=False))["cache-control"]
+    assert "max-age=60" == headers(protect_response(cached, may_keep=True))["cache-control"]
+    assert "no-store" == headers(protect_response(start(), may_keep=True))["cache-control"]
+
+
+@pytest.mark.parametrize("value", [b"a\r\nset-cookie: x=y", b"a\nb", b"a\0b"])
+def test_a_header_with_a_line_break_is_an_error(value):
+    """A response is never split in two."""
+    with pytest.raises(ValueError, match="line break"):
+        protect_response(start((b"location", value)), may_keep=False)

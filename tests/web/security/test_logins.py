@@ -1,4 +1,4 @@
-"""Logins of `grace-kp serve`: one-time codes, tokens, and sessions that end when an account changes."""
+"""Logins of `grace-kp serve`: codes, tokens, sessions, cookies and their pages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 
 from grace_kp.web import Role
 from grace_kp.web.security import Addresses, Logins
+from grace_kp.web.security._logins import AT_MOST, AT_MOST_CODES, AT_MOST_EACH, Codes, Sessions
+from grace_kp.web.security._refusals import FREE
 from tests.web.security.conftest import OPERATOR, code_of
 
 
@@ -187,3 +189,201 @@ def test_a_cookie_of_another_application_does_not_lock_anybody_out(server, visit
     browser.cookies.clear()
     for header in (f"{name}=tossed; {name}={secret}", f"{name}={secret}; {name}=tossed", f"x; =; {name}={secret}"):
         assert 404 == browser.get("/no-such-page", headers={"Cookie": header}).status_code
+
+
+HOUR = 3_600.0
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1_000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def sessions(clock):
+    return Sessions(clock)
+
+
+@pytest.fixture
+def codes(clock):
+    return Codes(clock)
+
+
+def test_each_login_begins_a_session_of_its_own(sessions):
+    """Two logins of one owner have different secrets, and ending one leaves the other."""
+    first, second = sessions.begin("ana", "m"), sessions.begin("ana", "m")
+    assert first != second
+    sessions.end(first)
+    assert sessions.find(first) is None
+    assert "ana" == sessions.find(second).owner
+    assert {"ana": 1} == sessions.count()
+
+
+def test_a_secret_that_nobody_was_given_is_no_session(sessions):
+    """Also not the hash under which a session is kept."""
+    sessions.begin("ana", "m")
+    for wrong in ["", "x", *sessions._sessions]:
+        assert sessions.find(wrong) is None
+
+
+def test_a_session_ends_without_requests(sessions, clock):
+    """After twelve hours without one; each request begins them anew."""
+    secret = sessions.begin("ana", "m")
+    clock.advance(11 * HOUR)
+    assert sessions.find(secret) is not None
+    clock.advance(11 * HOUR)
+    assert sessions.find(secret) is not None
+    clock.advance(13 * HOUR)
+    assert sessions.find(secret) is None
+
+
+def test_an_open_stream_does_not_keep_a_session(sessions, clock):
+    """A look without use leaves the twelve hours running."""
+    secret = sessions.begin("ana", "m")
+    clock.advance(11 * HOUR)
+    assert sessions.find(secret, touch=False) is not None
+    clock.advance(2 * HOUR)
+    assert sessions.find(secret, touch=False) is None
+
+
+def test_a_session_ends_at_seven_days(sessions, clock):
+    """However often it is used."""
+    secret = sessions.begin("ana", "m")
+    for _ in range(16):
+        clock.advance(10 * HOUR)
+        assert sessions.find(secret) is not None
+    clock.advance(10 * HOUR)
+    assert sessions.find(secret) is None
+
+
+def test_the_number_of_sessions_is_bounded(sessions):
+    """A further login of an owner ends the one used least recently, and never those of others."""
+    other = sessions.begin("ben", "m")
+    own = [sessions.begin("ana", "m") for _ in range(AT_MOST_EACH)]
+    assert sessions.find(own[0]) is not None
+    newest = sessions.begin("ana", "m")
+    assert [False, True, True, True] == [
+        sessions.find(secret) is not None for secret in (own[1], own[0], other, newest)
+    ]
+    for number in range(AT_MOST):
+        sessions.begin(f"person {number}", "m")
+    assert AT_MOST == sum(sessions.count().values())
+
+
+def test_a_code_works_once(codes):
+    """A second use is refused, as is anything else."""
+    code = codes.issue()
+    assert [False, True, False] == [codes.redeem("wrong"), codes.redeem(code), codes.redeem(code)]
+
+
+def test_a_code_expires(codes, clock):
+    """After ten minutes."""
+    early, late = codes.issue(), codes.issue()
+    clock.advance(599)
+    assert codes.redeem(early)
+    clock.advance(2)
+    assert not codes.redeem(late)
+
+
+def test_the_number_of_codes_is_bounded(codes):
+    """The oldest go."""
+    issued = [codes.issue() for _ in range(AT_MOST_CODES + 1)]
+    assert not codes.redeem(issued[0])
+    assert codes.redeem(issued[1])
+
+
+def test_the_printed_address_shows_a_button(server, visit):
+    """Its form holds the code, so that the page works without script."""
+    address = server.address()
+    page = visit().get(address).text
+    assert f'<input type="hidden" name="credential" value="{code_of(address)}">' in page
+    assert '<form class="login" method="post" action="/login">' in page
+    assert "<script>" not in page
+
+
+def test_with_accounts_a_token_is_asked_for(visit, add):
+    """A code in the address is not taken over."""
+    add("ana", Role.ADMIN)
+    page = visit().get("/login?code=a-code-in-the-address").text
+    assert "Your token" in page
+    assert "a-code-in-the-address" not in page
+
+
+@pytest.mark.parametrize("value", ['"><script>alert(1)</script>', "a\u202eb", "x" * 5_000])
+def test_what_the_address_holds_is_shown_escaped(visit, value):
+    """Also what somebody else has put there."""
+    page = visit().get("/login", params={"code": value, "next": f"/{value}"}).text
+    assert "<script>alert" not in page
+    assert "\u202e" not in page
+    assert "x" * 2_001 not in page
+
+
+@pytest.mark.parametrize(
+    ("to", "expected"),
+    [
+        ("/approvals/kp:approval:1", "/approvals/kp:approval:1"),
+        ("/runs?status=x", "/runs?status=x"),
+        ("//evil.example", "/"),
+        ("/\\evil.example", "/"),
+        ("https://evil.example", "/"),
+        ("/a\r\nX-Injected: 1", "/"),
+        ("", "/"),
+    ],
+)
+def test_a_login_leads_to_where_the_link_pointed(visit, add, to, expected):
+    """Inside of this application only, and it sets no other header."""
+    token = add("ana", Role.ADMIN)
+    entered = visit().log_in(token, next=to)
+    assert (303, expected) == (entered.status_code, entered.headers["location"])
+    assert "x-injected" not in entered.headers
+
+
+def test_a_link_of_a_notification_survives_the_login(visit, add):
+    """Who opens it without a session lands on the request after the login."""
+    token = add("ana", Role.ADMIN)
+    browser = visit()
+    redirected = browser.get("/approvals/kp:approval:1?from=mail")
+    page = browser.get(redirected.headers["location"])
+    assert '<input type="hidden" name="next" value="/approvals/kp:approval:1?from=mail">' in page.text
+    assert (
+        "/approvals/kp:approval:1?from=mail"
+        == browser.log_in(token, next="/approvals/kp:approval:1?from=mail").headers["location"]
+    )
+
+
+def test_wrong_logins_are_slowed_down(visit, add, caplog):
+    """After five, for waits that grow; what was tried is never logged. The right token is not refused, so that nobody can be locked out."""
+    token = add("ana", Role.ADMIN)
+    statuses = [visit().log_in(f"gkp_wrong{number}").status_code for number in range(FREE + 2)]
+    assert [403] * FREE + [429] * 2 == statuses
+    assert "4" == visit().log_in("gkp_wrong").headers["retry-after"]
+    assert 303 == visit().log_in(token).status_code
+    assert ["a login from testclient was refused"] * FREE == caplog.messages
+
+
+def test_the_accounts_page_lists_them(visit, add):
+    """Names, roles and what was refused, for admins only."""
+    add("Ben <b>", Role.VIEWER)
+    browser = visit(add("ana", Role.ADMIN))
+    browser.post("/logout", data={"csrf": "wrong"})
+    page = browser.get("/accounts").text
+    assert "Ben &lt;b&gt;" in page
+    assert "<dt>wrong csrf</dt><dd>1</dd>" in page
+    assert "gkp_" not in page
+
+
+def test_without_accounts_the_page_says_how_to_add_one(server, visit):
+    """By the command."""
+    page = visit(code_of(server.address())).get("/accounts").text
+    assert "There are no accounts" in page
+    assert "grace-kp serve users add NAME --role admin" in page
+
+
+def test_who_is_logged_in_stands_on_every_page(visit, add):
+    """With the role, and a button that ends it."""
+    page = visit(add("ana", Role.ADMIN)).get("/accounts").text
+    assert "<span>ana</span>" in page
+    assert 'action="/logout"' in page

@@ -1,11 +1,20 @@
-"""Who looks at a page or calls the API, and what this person may do."""
+"""Who looks at a page or calls the API, what this person may do, and routes that state the right they need; there is no other kind."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from starlette.routing import Route
 
 from grace_kp.approvals import Actor
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 
 class Right(StrEnum):
@@ -74,3 +83,29 @@ class Person:
     def actor(self) -> Actor:
         """The author of this person's decisions, for the audit trail."""
         return Actor.here(self.name, channel="web", authenticated=self.authenticated, account=self.account)
+
+
+class PageRoute(Route):
+    """A route with the right that a person needs for it. The gatekeeper checks the right before the handler is called."""
+
+    right: Right
+
+
+def route(
+    path: str,
+    handler: Callable[[Request], Response] | Callable[[Request], Awaitable[Response]],
+    right: Right,
+    *,
+    methods: Sequence[str] = ("GET",),
+) -> PageRoute:
+    """Return a route whose handler is called only for people with a right.
+
+    Args:
+        path: with parameters as in `/runs/{id}`.
+        handler: a plain function, which runs in a thread and may block; or a coroutine function, which must not.
+        right: what the person must have.
+        methods: HTTP methods; GET includes HEAD.
+    """
+    stated = PageRoute(path, handler, methods=list(methods), name=f"{methods[0]} {path}")
+    stated.right = right
+    return stated
