@@ -293,7 +293,7 @@ def gated(grace, ran):
 
 @pytest.mark.parametrize(
     ("verb", "decided", "state", "count"),
-    [("request", False, "cancelled", 0), ("claim", True, "approved", 0), ("settle", True, "done", 1)],
+    [("file", False, "cancelled", 0), ("claim", True, "approved", 0), ("settle", True, "done", 1)],
 )
 @pytest.mark.parametrize("times", [1, 3])
 async def test_a_cancellation_while_the_store_is_written(verb, decided, state, count, times, monkeypatch):
