@@ -79,7 +79,8 @@ class Process:
         self._residents: WeakValueDictionary[tuple[bool, int], Resident] = WeakValueDictionary()
         self._numbers = itertools.count()
         self._held: dict[int, list[Lock]] = {}
-        self._forking = 0
+        self._forking: set[int] = set()
+        """Threads that wait for locks before a fork."""
         self._has_exited = False
         self._is_registered = False
         self._finalizer: Finalize | None = None
@@ -102,11 +103,11 @@ class Process:
 
     def before_fork(self) -> None:
         """Take all locks: what another thread holds during the fork would stay locked in the child for ever."""
-        self._forking += 1
+        self._forking.add(threading.get_ident())
         try:
             self._take_locks()
         finally:
-            self._forking -= 1
+            self._forking.discard(threading.get_ident())
 
     def _take_locks(self) -> None:
         for _ in range(LOCK_ATTEMPTS):
@@ -136,7 +137,7 @@ class Process:
 
     def after_fork(self) -> None:
         """Let every resident forget the parent's work, in the child."""
-        self._held, self._forking = {}, 0
+        self._held, self._forking = {}, set()
         for resident in self.residents():
             resident.after_fork()
         self._finalizer = None
