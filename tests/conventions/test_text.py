@@ -97,3 +97,13 @@ def test_links_lead_somewhere(page):
         if not there.exists() or (anchor and anchor not in anchors(there.read_text(encoding="utf-8"))):
             lost.append(link)
     assert [] == lost
+
+
+def test_files_that_the_guide_for_contributors_names_exist():
+    """`record/_run` and `settings.py` are paths below grace_kp; a bare `_names` is beside the path before it."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rooms = {path.name for path in (ROOT / "grace_kp").iterdir() if path.is_dir()}
+    named = [name for name in re.findall(r"`([a-z_]+(?:/\w+)+)(?:\.py)?`", text) if name.split("/")[0] in rooms]
+    assert len(named) > 50
+    below = ROOT / "grace_kp"
+    assert [] == [name for name in named if not (below / name).is_dir() and not (below / f"{name}.py").exists()]
