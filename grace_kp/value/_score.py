@@ -71,16 +71,6 @@ OVERRIDES = (
 )
 
 
-def apply_overrides(score: float, shape: Shape) -> tuple[float, tuple[str, ...]]:
-    """Return the score after all overrides, and the names of those that applied, in order."""
-    applied: tuple[str, ...] = ()
-    for name, applies, adjust in OVERRIDES:
-        if applies(shape):
-            score = adjust(score)
-            applied += (name,)
-    return score, applied
-
-
 FALLBACK_NOVELTY = 0.5
 _NO_EMBEDDER = "no embedder"
 _FAILURE_SHARE = 0.3
@@ -332,7 +322,12 @@ def _calculated(
         + outcome * weights.outcome_confidence
     )
     # The weights may sum to slightly more than 1.
-    score, overrides = apply_overrides(min(1.0, score), Shape(*shape))
+    score, properties = min(1.0, score), Shape(*shape)
+    overrides: tuple[str, ...] = ()
+    for name, applies, adjust in OVERRIDES:
+        if applies(properties):
+            score = adjust(score)
+            overrides += (name,)
     return ValueScore(
         score=score,
         complexity=complexity,
