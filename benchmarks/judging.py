@@ -111,16 +111,16 @@ def saved(folder: Path) -> None:
         for floor in (None, "notify", "confirm"):
             one_call = two_calls = changed = 0
 
-            def level(score: float, floor: Any = floor, calculator: Any = calculator) -> gk.InterventionLevel:
-                found = calculator.decide_action(score).level
+            def level_of(known: Any, floor: Any = floor, calculator: Any = calculator) -> gk.InterventionLevel:
+                found = calculator.decide_action(calculator.calculate(known)).level
                 return found if floor is None else found.at_least(gk.InterventionLevel(floor))
 
             for _, factors in runs:
-                needed = could_change(calculator, factors, level)
+                needed = could_change(calculator, factors, level_of=level_of)
                 one_call += needed
                 own = Evaluation(score=draw.choice(confidences))
                 judged = with_judgements(factors, own, None)
-                second = needed and could_change(calculator, judged, level, own_is_known=True)
+                second = needed and could_change(calculator, judged, own_is_known=True, level_of=level_of)
                 two_calls += needed + second
                 for first, known in ((True, factors), (False, judged)):
                     if needed if first else second or not needed:
@@ -128,7 +128,7 @@ def saved(folder: Path) -> None:
                     for _ in range(10):
                         any_own, coverage = (Evaluation(score=round(draw.random(), 2)) for _ in range(2))
                         seen = with_judgements(known, any_own if first else None, coverage)
-                        changed += level(calculator.calculate(seen).score) != level(calculator.calculate(known).score)
+                        changed += level_of(seen) != level_of(known)
             shares = (100 * (1 - one_call / len(runs)), 100 * (1 - two_calls / 2 / len(runs)))
             rows.append((profile, floor or "none", len(runs), *shares, changed))
     columns = (

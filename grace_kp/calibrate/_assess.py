@@ -10,8 +10,7 @@ import numpy as np
 
 from grace_kp.calibrate._binomial import clopper_pearson
 from grace_kp.calibrate._risk import OVERALL
-from grace_kp.calibrate._samples import group_numbers, independent, samples, weights_of
-from grace_kp.errors import check_unit
+from grace_kp.calibrate._samples import check_inside, group_numbers, independent, samples, weights_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -82,7 +81,7 @@ class Assessment:
         from grace_kp.calibrate._html import assessment_html
         from grace_kp.pages import notebook
 
-        return notebook(assessment_html(self, self.by_group))
+        return notebook(assessment_html(self))
 
 
 def assess(
@@ -111,9 +110,7 @@ def assess(
         ValueError: a value cannot be used, or there are none.
     """
     scores, labels = samples(confidence, correct)
-    check_unit("level", level)
-    if not 0 < level < 1:
-        raise ValueError(f"level must be above 0 and below 1 (got {level!r})")
+    check_inside("level", level)
     n = len(scores)
     inverse = np.ones(n) if weights is None else weights_of(weights, n)
     drawn = None if clusters is None else group_numbers("clusters", clusters, n)[0]
@@ -132,7 +129,9 @@ def assess(
 
 def _assessed(scores: Floats, labels: Floats, weights: Floats, clusters: Any, level: float, seed: int) -> Assessment:
     total = weights.sum()
-    figures = _figures(scores, labels, weights)
+    order = np.argsort(scores, kind="stable")
+    cells = _Cells(scores[order], labels[order])
+    figures = {name: float(values[0]) for name, values in cells.figures(weights[order][None, :]).items()}
     place = _bin_of(scores)
     mass = np.bincount(place, weights, BINS)
     means = np.bincount(place, weights * scores, BINS), np.bincount(place, weights * labels, BINS)
@@ -161,13 +160,6 @@ def _bin_of(scores: Floats) -> Any:
     return np.minimum((scores * BINS).astype(np.int64), BINS - 1)
 
 
-def _figures(scores: Floats, labels: Floats, weights: Floats) -> dict[str, float]:
-    """Return the figures of weighted samples; the AUROC is NaN where it is not defined."""
-    order = np.argsort(scores, kind="stable")
-    cells = _Cells(scores[order], labels[order])
-    return {name: float(values[0]) for name, values in cells.figures(weights[order][None, :]).items()}
-
-
 class _Cells:
     """Sorted samples for which the figures are computed under many weightings at once."""
 
@@ -177,7 +169,7 @@ class _Cells:
         self._bins = np.flatnonzero(np.concatenate(([True], np.diff(_bin_of(scores)) > 0)))
 
     def figures(self, weights: Floats) -> dict[str, Floats]:
-        """Return the figures for weights of shape (m, n) as arrays of shape (m,)."""
+        """Return the figures for weights of shape (m, n) as arrays of shape (m,); the AUROC is NaN where it is not defined."""
         labels, scores = self._labels, self._scores
         total = weights.sum(axis=1)
         right = weights * labels

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -83,45 +83,30 @@ def interval(counts: Counts, alpha: float) -> tuple[float, float]:
     Each side has half of alpha. A rate is outside if the bets against it, all of which start with the first label, reach 2 / alpha.
     """
     limit = math.log(2 / alpha)
-
-    def low_refuted(rate: float) -> bool:
-        return _log_mixture(counts, rate, UP) >= limit
-
-    def high_refuted(rate: float) -> bool:
-        return _log_mixture(counts, rate, DOWN) >= limit
-
     # Bets against smaller rates win more when labels are wrong, and bets against larger rates when labels are right.
-    low = _edge(low_refuted, 0.0) if any(wrong for _, wrong in counts.values()) else 0.0
-    high = _edge(high_refuted, 1.0) if any(right for right, _ in counts.values()) else 1.0
+    low = _edge(counts, limit, UP, 0.0) if any(wrong for _, wrong in counts.values()) else 0.0
+    high = _edge(counts, limit, DOWN, 1.0) if any(right for right, _ in counts.values()) else 1.0
     return low, high
 
 
-def _edge(is_refuted: Callable[[float], bool], outside: float) -> float:
+def _edge(counts: Counts, limit: float, odds: tuple[float, ...], outside: float) -> float:
+    """Return the rate at which the logarithm of the wealth of these bets reaches the limit, found by halving."""
     inside = 1.0 - outside
     for _ in range(STEPS):
         middle = (outside + inside) / 2
-        outside, inside = (middle, inside) if is_refuted(middle) else (outside, middle)
+        is_refuted = float(_log_sum(_log_gain(counts, middle, odds) + LOG_CAPITAL)) >= limit
+        outside, inside = (middle, inside) if is_refuted else (outside, middle)
     return outside
-
-
-def _log_mixture(counts: Counts, rate: float, odds: tuple[float, ...]) -> float:
-    return float(_log_sum(_log_gain(counts, rate, odds) + LOG_CAPITAL))
 
 
 def _log_gain(counts: Counts, rate: float, odds: tuple[float, ...]) -> Array:
     """Return the logarithm of what each bet has multiplied its capital with."""
     total: Array = np.zeros(len(odds))
-    for share, (right, wrong) in counts.items():
-        for_right, for_wrong = _log_factors(rate, share, odds)
-        total += right * for_right + wrong * for_wrong
-    return total
-
-
-def _log_factors(rate: float, share: float, odds: tuple[float, ...]) -> tuple[Array, Array]:
-    """Return the logarithms of the factors of each bet for a right and for a wrong label."""
     excess = np.array(odds) - 1
     bet = excess / (1 + excess * rate)
-    return np.log1p(-share * bet * rate), np.log1p(share * bet * (1 - rate))
+    for share, (right, wrong) in counts.items():
+        total += right * np.log1p(-share * bet * rate) + wrong * np.log1p(share * bet * (1 - rate))
+    return total
 
 
 def _log_sum(logarithms: Array) -> Array:

@@ -71,17 +71,12 @@ def upper_bound(errors: int, n: int, delta: float) -> float:
     return high
 
 
-def lower_bound(errors: int, n: int, delta: float) -> float:
-    """Return the one-sided Clopper-Pearson lower bound of a rate; see `upper_bound`."""
-    return 0.0 if errors <= 0 else 1.0 - upper_bound(n - errors, n, delta)
-
-
 def clopper_pearson(k: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """Return the two-sided Clopper-Pearson interval of a rate of which `k` in `n` were seen; (0, 1) for n = 0."""
     if n == 0:
         return 0.0, 1.0
     tail = (1.0 - level) / 2
-    return lower_bound(k, n, tail), upper_bound(k, n, tail)
+    return 0.0 if k <= 0 else 1.0 - upper_bound(n - k, n, tail), upper_bound(k, n, tail)
 
 
 def fewest_without_error(risk: float, delta: float) -> int:

@@ -21,9 +21,8 @@ from grace_kp.calibrate._fit import FOLDS
 from grace_kp.calibrate._labels import Labels
 from grace_kp.calibrate._predictions import FORMULA, LEARNED, LabelledRows, held_back
 from grace_kp.calibrate._risk import OVERALL, SELECTIVE, checked_risks, labels_needed, promise_text, risk_thresholds
-from grace_kp.calibrate._samples import independent
+from grace_kp.calibrate._samples import check_inside, independent
 from grace_kp.confidence import Thresholds
-from grace_kp.errors import check_unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,9 +74,7 @@ class Promise:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "risks", checked_risks(self.risks))
-        check_unit("delta", self.delta)
-        if not 0 < self.delta < 1:
-            raise ValueError(f"delta must be above 0 and below 1 (got {self.delta!r})")
+        check_inside("delta", self.delta)
         for name, value, known in (("promise", self.kind, (SELECTIVE, OVERALL)), ("moment", self.moment, MOMENTS)):
             if value not in known:
                 raise ValueError(f"{name} must be {' or '.join(known)} (got {value!r:.60})")

@@ -14,6 +14,7 @@ import numpy as np
 from grace_kp.calibrate._assess import threshold_counts
 from grace_kp.calibrate._binomial import clopper_pearson
 from grace_kp.levels import InterventionLevel
+from grace_kp.pages import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +34,12 @@ DENIED = 4
 """The code of a denied action, beside the severities of the levels."""
 OUTCOMES = (*(level.value for level in InterventionLevel), "denied")
 ASKS = InterventionLevel.CONFIRM.severity
+
+
+def cut_text(text: str, width: int) -> str:
+    """Return a text without control characters, cut to the width of a column."""
+    text = printable(text)
+    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""Facts about runs that say whether a profile fits them: their agents, models, tools, times and tasks. No labels."""
+"""Facts about runs that say whether a profile fits them: their agents, models, tools, times and tasks. No labels.
+
+Anyone may have written a trace, so a part of another form than expected counts as empty.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ if TYPE_CHECKING:
 
     from grace_kp.trace import ReasoningTrace
 
+NOTHING: Mapping[str, Any] = {}
 MAX_NAMES = 500
 HASH_DIGITS = 12
 """Hexadecimal digits of the hash of a run. Among 20,000 fitted runs, one other run in 10^10 is mistaken for one of them."""
@@ -22,26 +26,21 @@ _TASK_IDS = ("task_id", "instance_id", "problem_id", "question_id", "sample_id")
 
 def facts_of(trace: Mapping[str, Any] | ReasoningTrace) -> dict[str, list[str]]:
     """Return the distinct agents, models and tools that a trace names. A gated action counts as a tool, also if no step records its call."""
-    document = trace if isinstance(trace, Mapping) else trace.to_dict()
-    metadata, grace = _mapping(document.get("metadata")), _mapping(document.get("grace"))
-    source = _mapping(grace.get("source"))
-    calls = grace.get("model_calls")
-    models = [call.get("model") for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
-    steps = document.get("steps")
-    tools = [_mapping(_mapping(step).get("tool")).get("name") for step in (steps if isinstance(steps, list) else ())]
-    decisions = grace.get("decisions")
-    tools += [_mapping(entry).get("action") for entry in (decisions if isinstance(decisions, list) else ())]
+    document = document_of(trace)
+    grace = mapping_in(document, "grace")
+    models = [as_mapping(call).get("model") for call in list_in(grace, "model_calls")]
+    tools = [mapping_in(as_mapping(step), "tool").get("name") for step in list_in(document, "steps")]
+    tools += [as_mapping(entry).get("action") for entry in list_in(grace, "decisions")]
     return {
-        "agents": _texts([metadata.get("agent_id")]),
-        "models": _texts([*models, source.get("model")]),
+        "agents": _texts([mapping_in(document, "metadata").get("agent_id")]),
+        "models": _texts([*models, mapping_in(grace, "source").get("model")]),
         "tools": _texts(tools),
     }
 
 
 def domain_of(trace: Mapping[str, Any] | ReasoningTrace) -> str:
     """Return the task domain of a run; empty if it names none."""
-    document = trace if isinstance(trace, Mapping) else trace.to_dict()
-    return "".join(_texts([_mapping(document.get("metadata")).get("task_domain")]))
+    return "".join(_texts([mapping_in(document_of(trace), "metadata").get("task_domain")]))
 
 
 def hash_of(trace: Mapping[str, Any] | ReasoningTrace) -> str | None:
@@ -49,8 +48,8 @@ def hash_of(trace: Mapping[str, Any] | ReasoningTrace) -> str | None:
 
     The objective is part of it, because programs that number their runs use the same ids again.
     """
-    document = trace if isinstance(trace, Mapping) else trace.to_dict()
-    name, objective = document.get("id"), _mapping(document.get("task")).get("objective", "")
+    document = document_of(trace)
+    name, objective = document.get("id"), mapping_in(document, "task").get("objective", "")
     if not isinstance(name, str) or not name:
         return None
     return hashlib.sha256(f"{name}\n{objective}".encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS]
@@ -64,11 +63,11 @@ def facts_of_all(traces: Iterable[Mapping[str, Any] | ReasoningTrace]) -> dict[s
     names: dict[str, set[str]] = {"agents": set(), "models": set(), "tools": set()}
     times = set()
     for trace in traces:
-        document = trace if isinstance(trace, Mapping) else trace.to_dict()
+        document = document_of(trace)
         for kind, found in facts_of(document).items():
             names[kind].update(found)
-        if _mapping(document.get("grace")).get("created_from") not in _NOT_OF_THE_RUN:
-            times.update(_texts([_mapping(document.get("metadata")).get("created_at")]))
+        if mapping_in(document, "grace").get("created_from") not in _NOT_OF_THE_RUN:
+            times.update(_texts([mapping_in(document, "metadata").get("created_at")]))
     ordered = sorted(times)
     facts: dict[str, Any] = {kind: sorted(found)[:MAX_NAMES] for kind, found in names.items()}
     return {**facts, "from": ordered[0] if ordered else None, "to": ordered[-1] if ordered else None}
@@ -76,18 +75,35 @@ def facts_of_all(traces: Iterable[Mapping[str, Any] | ReasoningTrace]) -> dict[s
 
 def task_of(trace: Mapping[str, Any] | ReasoningTrace) -> str:
     """Return what identifies the task of a run: a task id that its document or its metadata names, or else its objective."""
-    document = trace if isinstance(trace, Mapping) else trace.to_dict()
-    grace = _mapping(document.get("grace"))
-    for place in (_mapping(grace.get("metadata")), _mapping(grace.get("source"))):
+    document = document_of(trace)
+    grace = mapping_in(document, "grace")
+    for place in (mapping_in(grace, "metadata"), mapping_in(grace, "source")):
         for name in _TASK_IDS:
             value = place.get(name)
             if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
                 return f"{name}={value}"
-    return str(_mapping(document.get("task")).get("objective", ""))
+    return str(mapping_in(document, "task").get("objective", ""))
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+def document_of(trace: Mapping[str, Any] | ReasoningTrace) -> Mapping[str, Any]:
+    """Return a trace in its dict form."""
+    return trace if isinstance(trace, Mapping) else trace.to_dict()
+
+
+def as_mapping(value: object) -> Mapping[str, Any]:
+    """Return a mapping as it is, and an empty one for any other value."""
+    return value if isinstance(value, Mapping) else NOTHING
+
+
+def mapping_in(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a field that holds a mapping; empty for any other value."""
+    return as_mapping(document.get(name))
+
+
+def list_in(document: Mapping[str, Any], name: str) -> list[Any]:
+    """Return a field that holds a list; empty for any other value."""
+    value = document.get(name)
+    return value if isinstance(value, list) else []
 
 
 def _texts(values: Iterable[object]) -> list[str]:

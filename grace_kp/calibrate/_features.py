@@ -12,11 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from grace_kp.calibrate._facts import NOTHING, document_of, list_in, mapping_in
 from grace_kp.calibrate._wording import (
-    count_apologies,
-    count_hedges,
-    count_refusals,
-    count_thanks,
+    count_phrases,
     is_empty_result,
     plain,
     shows_failure,
@@ -37,7 +35,6 @@ _FAILED = ("error", "cancelled")
 _ENDED = ("ok", "error", "cancelled", "closed")
 MAX_LATENCY = 1e12
 """Milliseconds; more than any run takes, and a number that can be summed."""
-NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(slots=True)
@@ -86,18 +83,18 @@ def transcript_of(trace: Mapping[str, Any] | ReasoningTrace, *, has_ended: bool,
         has_ended: whether the answer exists.
         upto: number of steps that exist; None for all.
     """
-    document = trace if isinstance(trace, Mapping) else trace.to_dict()
+    document = document_of(trace)
     seen = Transcript()
-    steps = [step for step in _list(document.get("steps"))[:upto] if isinstance(step, Mapping)]
+    steps = [step for step in list_in(document, "steps")[:upto] if isinstance(step, Mapping)]
     while steps and steps[-1].get("type") == "error_recovery":
         # A run that ended well is said to have recovered from its last error. A reader that knows the label adds this step.
         steps.pop()
-    grace = _mapping(document.get("grace"))
-    _read_steps(seen, steps, [call for call in _list(grace.get("calls")) if isinstance(call, Mapping)])
-    seen.objective = _text(_mapping(document.get("task")).get("objective"))
+    grace = mapping_in(document, "grace")
+    _read_steps(seen, steps, [call for call in list_in(grace, "calls") if isinstance(call, Mapping)])
+    seen.objective = _text(mapping_in(document, "task").get("objective"))
     if has_ended:
-        seen.answer = _text(_mapping(document.get("outcome")).get("result_summary"))
-        seen.evaluation = _mapping(grace.get("evaluation"))
+        seen.answer = _text(mapping_in(document, "outcome").get("result_summary"))
+        seen.evaluation = mapping_in(grace, "evaluation")
     return seen
 
 
@@ -141,8 +138,7 @@ def _read_steps(seen: Transcript, steps: list[Mapping[str, Any]], records: list[
 
 
 def _call(step: Mapping[str, Any], record: Mapping[str, Any]) -> SeenCall:
-    tool = step.get("tool")
-    name = _text(_mapping(tool).get("name"))
+    name = _text(mapping_in(step, "tool").get("name"))
     arguments = step.get("input")
     try:
         shown = "" if arguments is None else str(arguments)
@@ -165,14 +161,6 @@ def _returned(seen: Transcript, call: SeenCall | None, content: str) -> None:
 def finished_calls(seen: Transcript) -> list[Any]:
     """Return the entries of `grace.calls` whose results can be seen."""
     return [call.record for call in seen.calls if call.result is not None and call.record.get("status") in _ENDED]
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else NOTHING
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _text(value: object) -> str:
@@ -274,13 +262,13 @@ def _of_texts(seen: Transcript) -> dict[str, float | None]:
         found["last_result_length"] = math.log1p(len(seen.results[-1]))
     if seen.messages:
         found["message_length"] = math.log1p(_mean([len(text) for text in seen.messages]))
-        found["thanks"] = math.log1p(count_thanks(plain(_beginning(seen.messages[-1]))))
+        found["thanks"] = math.log1p(count_phrases(plain(_beginning(seen.messages[-1])), "thanks"))
     if seen.thoughts:
         latest = [plain(_beginning(text)) for text in seen.thoughts[-MAX_THOUGHTS:]]
         found["thought_length"] = math.log1p(_mean([len(text) for text in seen.thoughts]))
-        found["doubt"] = _mean([min(count_hedges(words), 3) for words in latest])
-        found["last_doubt"] = math.log1p(count_hedges(latest[-1]))
-        found["apologies"] = _mean([min(count_apologies(words), 3) for words in latest])
+        found["doubt"] = _mean([min(count_phrases(words, "hedges"), 3) for words in latest])
+        found["last_doubt"] = math.log1p(count_phrases(latest[-1], "hedges"))
+        found["apologies"] = _mean([min(count_phrases(words, "apologies"), 3) for words in latest])
     return found
 
 
@@ -289,8 +277,8 @@ def _of_answer(seen: Transcript, answer: str) -> dict[str, float | None]:
     own = words_of(words)
     found: dict[str, float | None] = {
         "answer_length": math.log1p(len(answer)),
-        "hedging": math.log1p(count_hedges(words)),
-        "refusal": math.log1p(count_refusals(words)),
+        "hedging": math.log1p(count_phrases(words, "hedges")),
+        "refusal": math.log1p(count_phrases(words, "refusals")),
         "asks": float("?" in answer[-400:] or "？" in answer[-400:]),
         "numbers": math.log1p(sum(word.isdigit() for word in own)),
         "answer_is_error": float(shows_failure(answer)),
@@ -319,19 +307,13 @@ def _of_evidence(seen: Transcript) -> dict[str, float | None]:
         found["search_results"] = math.log1p(factors.search_result_count)
         found["sources"] = math.log1p(factors.source_count)
     for name, judgement in _JUDGEMENTS.items():
-        found[name] = _judged(seen.evaluation.get(judgement))
+        record = mapping_in(seen.evaluation, judgement)
+        score = None if record.get("fallback") else record.get("score")
+        found[name] = float(score) if is_unit(score) else None
     return found
 
 
 _JUDGEMENTS = {"self_evaluation": "self_evaluation", "coverage": "coverage", "agreement": "source_agreement"}
-
-
-def _judged(record: object) -> float | None:
-    """Return a judgement that a model returned; None for a fallback."""
-    if not isinstance(record, dict) or record.get("fallback"):
-        return None
-    score = record.get("score")
-    return float(score) if is_unit(score) else None
 
 
 def _beginning(text: str) -> str:

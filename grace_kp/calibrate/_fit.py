@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grace_kp.calibrate._assess import assess
-from grace_kp.calibrate._facts import MAX_NAMES, domain_of, facts_of_all, hash_of, task_of
+from grace_kp.calibrate._facts import (
+    MAX_NAMES,
+    as_mapping,
+    document_of,
+    domain_of,
+    facts_of_all,
+    hash_of,
+    list_in,
+    mapping_in,
+    task_of,
+)
 from grace_kp.calibrate._features import features
 from grace_kp.calibrate._head import Columns, Head, matrix_of
 from grace_kp.calibrate._logistic import fit_calibration, fit_logistic, probability
@@ -23,7 +32,7 @@ from grace_kp.calibrate._profile import CalibratedProfile, OutOfFold
 from grace_kp.errors import brief
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -88,7 +97,13 @@ def fit(
     )
     if strange is not None:
         raise ValueError(f"a run must be a ReasoningTrace or its dict form: run {strange} is {brief(runs[strange])}")
-    correct, counted = _labels(labels, len(runs)), _weights(weights, len(runs))
+    correct = _numbers(
+        "label", labels, len(runs), "a bool or a number from 0 to 1", lambda each: (each >= 0) & (each <= 1)
+    )
+    counted = np.ones(len(runs))
+    if weights is not None:
+        rule = f"a number above 0, at most {MAX_WEIGHT:g}"
+        counted = _numbers("weight", weights, len(runs), rule, lambda each: (each > 0) & (each <= MAX_WEIGHT))
     for name, values in (("groups", groups), ("sources", sources)):
         if values is not None and len(values) != len(runs):
             raise ValueError(f"there are {len(runs):,} runs and {len(values):,} {name}; each run needs an entry")
@@ -173,7 +188,7 @@ def _action_samples(
 
 def _prefixes(run: Trace) -> list[Features]:
     """Return the features of a run before its actions."""
-    document = run if isinstance(run, Mapping) else run.to_dict()
+    document = document_of(run)
     places = action_places(document)
     if len(places) > MAX_PREFIXES:
         places = [places[round(index * (len(places) - 1) / (MAX_PREFIXES - 1))] for index in range(MAX_PREFIXES)]
@@ -182,51 +197,30 @@ def _prefixes(run: Trace) -> list[Features]:
 
 def action_places(document: Mapping[str, Any]) -> list[int]:
     """Return the numbers of steps before each action of a run: those that were gated, or else all calls of tools, or else its end."""
-    steps = document.get("steps")
-    steps = steps if isinstance(steps, list) else []
-    grace = document.get("grace")
-    decisions = grace.get("decisions") if isinstance(grace, Mapping) else None
-    gated = (
-        [entry.get("step") for entry in decisions if isinstance(entry, Mapping)] if isinstance(decisions, list) else []
-    )
+    steps = list_in(document, "steps")
+    gated = [as_mapping(entry).get("step") for entry in list_in(mapping_in(document, "grace"), "decisions")]
     places = sorted({place for place in gated if type(place) is int and 0 <= place <= len(steps)})
     if places:
         return places
-    kinds = [step.get("type") if isinstance(step, Mapping) else None for step in steps]
+    kinds = [as_mapping(step).get("type") for step in steps]
     return [place for place, kind in enumerate(kinds) if kind == "tool_call"] or [len(steps)]
 
 
-def _labels(labels: Sequence[float], runs: int) -> Floats:
-    if len(labels) != runs:
-        raise ValueError(f"there are {runs:,} runs and {len(labels):,} labels; each run needs a label")
+def _numbers(
+    name: str, values: Sequence[float], runs: int, rule: str, is_usable: Callable[[Floats], NDArray[np.bool_]]
+) -> Floats:
+    """Return the labels or weights of runs as an array; `rule` says which numbers are usable."""
+    if len(values) != runs:
+        raise ValueError(f"there are {runs:,} runs and {len(values):,} {name}s; each run needs a {name}")
     try:
-        values = np.asarray(labels, dtype=np.float64)
+        array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError("a label must be a bool or a number from 0 to 1") from None
-    wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
+        raise ValueError(f"a {name} must be {rule}") from None
+    wrong = np.flatnonzero(~is_usable(array))
     if len(wrong):
-        raise ValueError(
-            f"a label must be a bool or a number from 0 to 1: label {wrong[0]} is {brief(values[wrong[0]].item())}, "
-            f"and {len(wrong):,} of {runs:,} are unusable"
-        )
-    return values
-
-
-def _weights(weights: Sequence[float] | None, runs: int) -> Floats:
-    if weights is None:
-        return np.ones(runs)
-    if len(weights) != runs:
-        raise ValueError(f"there are {runs:,} runs and {len(weights):,} weights; each run needs a weight")
-    try:
-        values = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"a weight must be a number above 0, at most {MAX_WEIGHT:g}") from None
-    wrong = np.flatnonzero(~((values > 0) & (values <= MAX_WEIGHT)))
-    if len(wrong):
-        raise ValueError(
-            f"a weight must be a number above 0, at most {MAX_WEIGHT:g}: weight {wrong[0]} is {brief(values[wrong[0]].item())}"
-        )
-    return values
+        found = f"{name} {wrong[0]} is {brief(array[wrong[0]].item())}, and {len(wrong):,} of {runs:,} are unusable"
+        raise ValueError(f"a {name} must be {rule}: {found}")
+    return array
 
 
 def _check_counts(labels: Floats) -> None:
@@ -323,22 +317,15 @@ def group_folds(groups: Integers, labels: Floats, folds: int, random: np.random.
 def out_of_fold(samples: Samples, folds: Integers, penalty: float) -> Floats:
     """Return the log-odds of each row by a regression that saw no row of its fold."""
     logits = np.zeros(len(samples))
-    for train, test in _splits(folds):
-        seen = samples.take(train)
-        columns = Columns.fit(seen.matrix, seen.tools)
-        fitted = fit_logistic(columns.rows(seen.matrix, seen.tools), seen.labels, penalty, weights=seen.weights)
-        rest = samples.take(test)
-        logits[test] = fitted.logits(columns.rows(rest.matrix, rest.tools))
+    for seen, rows, _, others, test in _splits(samples, folds):
+        logits[test] = fit_logistic(rows, seen.labels, penalty, weights=seen.weights).logits(others)
     return logits
 
 
 def choose_penalty(samples: Samples, folds: Integers) -> float:
     """Return the penalty with the least log-loss on rows that the regressions did not see."""
     losses = np.zeros(len(PENALTIES))
-    for train, test in _splits(folds):
-        seen, rest = samples.take(train), samples.take(test)
-        columns = Columns.fit(seen.matrix, seen.tools)
-        rows, others = columns.rows(seen.matrix, seen.tools), columns.rows(rest.matrix, rest.tools)
+    for seen, rows, rest, others, _ in _splits(samples, folds):
         fitted: Logistic | None = None
         for place, penalty in enumerate(PENALTIES):
             fitted = fit_logistic(rows, seen.labels, penalty, weights=seen.weights, start=fitted)
@@ -347,8 +334,11 @@ def choose_penalty(samples: Samples, folds: Integers) -> float:
     return PENALTIES[int(np.argmin(losses))]
 
 
-def _splits(folds: Integers) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+def _splits(samples: Samples, folds: Integers) -> Iterator[tuple[Samples, Floats, Samples, Floats, NDArray[np.bool_]]]:
+    """Yield for each fold the samples outside of it and their columns, those in it and theirs, and the mask of the fold."""
     for fold in range(int(folds.max()) + 1):
         test = folds == fold
         if test.any() and not test.all():
-            yield ~test, test
+            seen, rest = samples.take(~test), samples.take(test)
+            columns = Columns.fit(seen.matrix, seen.tools)
+            yield seen, columns.rows(seen.matrix, seen.tools), rest, columns.rows(rest.matrix, rest.tools), test

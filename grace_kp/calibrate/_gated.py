@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.calibrate._facts import document_of, list_in, mapping_in
 from grace_kp.confidence import (
     ConfidenceFactors,
     Evaluation,
@@ -86,9 +87,7 @@ def id_of(trace: Document | ReasoningTrace) -> str:
 
 def gated_actions(grace: Document) -> Iterator[RecordedAction | str]:
     """Yield the decisions of a trace in order; for an entry that cannot be used, the reason."""
-    entries = grace.get("decisions")
-    for entry in entries if isinstance(entries, list) else ():
-        yield _gated_action(entry)
+    yield from map(_gated_action, list_in(grace, "decisions"))
 
 
 def _gated_action(entry: object) -> RecordedAction | str:
@@ -145,15 +144,6 @@ class Prefixes:
     _evidence: dict[int, RunEvidence] = field(default_factory=dict)
     _document: Document | None = None
 
-    @property
-    def has_calls(self) -> bool:
-        """Whether the trace records its calls."""
-        return isinstance(self.grace.get("calls"), list)
-
-    def is_opened_by(self, action: RecordedAction) -> bool:
-        """Return whether the action was called outside of any run, so that nothing is recorded before it."""
-        return action.step == 0 and self.grace.get("name") == action.name
-
     def evidence_of(self, action: RecordedAction) -> RunEvidence | RecordedEvidence | None:
         """Return the evidence before an action, also that of other runs, as far as its entry records it; None if that cannot be read."""
         readings = action.record.data.get("evidence")
@@ -173,7 +163,7 @@ class Prefixes:
         count = bisect_left(self._ended, step, key=lambda pair: pair[0])
         if step not in self._evidence:
             before = evidence_of_calls([call for _, call in self._ended[:count]], since=0, per_step=1)
-            for number, item in enumerate(_list(self.trace_dict, "steps")[:step]):
+            for number, item in enumerate(list_in(self.trace_dict, "steps")[:step]):
                 if isinstance(item, Mapping) and item.get("role") == "user":
                     before.user_spoke(number)
             self._evidence[step] = before
@@ -183,7 +173,7 @@ class Prefixes:
     def trace_dict(self) -> Document:
         """The trace in its dict form."""
         if self._document is None:
-            self._document = self.trace if isinstance(self.trace, Mapping) else self.trace.to_dict()
+            self._document = document_of(self.trace)
         return self._document
 
     def document(self, step: int, evaluation: object = None) -> dict[str, Any]:
@@ -194,23 +184,20 @@ class Prefixes:
             evaluation: how a model judged the run at that time, if it did.
         """
         document = self.trace_dict
-        grace = document.get("grace")
-        grace = grace if isinstance(grace, Mapping) else {}
+        grace = mapping_in(document, "grace")
         kept: dict[str, Any] = {"status": "open", **{name: grace[name] for name in _KNOWN_BEFORE if name in grace}}
         if evaluation is not None:
             kept["evaluation"] = evaluation
-        kept["calls"] = [found for call in _list(grace, "calls") if (found := _call_before(call, step)) is not None]
-        models = [call for call in _list(grace, "model_calls") if isinstance(call, Mapping)]
+        kept["calls"] = [found for call in list_in(grace, "calls") if (found := _call_before(call, step)) is not None]
+        models = [call for call in list_in(grace, "model_calls") if isinstance(call, Mapping)]
         known = [call for call in models if type(call.get("step")) is int and call["step"] < step]
         if known:
             kept["model_calls"] = known
-        metadata = document.get("metadata")
-        facts = metadata if isinstance(metadata, Mapping) else {}
         return copy.deepcopy(
             {
                 **{name: document[name] for name in ("@context", "@type", "id", "task") if name in document},
-                "metadata": {**facts, "success": True, "quality_score": 0.0},
-                "steps": _list(document, "steps")[:step],
+                "metadata": {**mapping_in(document, "metadata"), "success": True, "quality_score": 0.0},
+                "steps": list_in(document, "steps")[:step],
                 "outcome": {"result_summary": "", "confidence": 0.5},
                 "grace": kept,
             }
@@ -223,11 +210,6 @@ def _call_before(call: object, step: int) -> Document | None:
     if type(ended := call.get("observation")) is int and ended < step:
         return call
     return {name: call[name] for name in _OPEN_CALL if name in call}
-
-
-def _list(grace: Document, name: str) -> list[Any]:
-    values = grace.get(name)
-    return values if isinstance(values, list) else []
 
 
 def judged(factors: ConfidenceFactors, evaluation: object, *, cautious: bool) -> ConfidenceFactors:

@@ -1,12 +1,14 @@
 """Figures of calibrations as tables: how good a confidence is, what thresholds promise, and a reliability diagram in numbers.
 
-The report and notebooks show the same tables.
+The report and notebooks show the same tables. An `Assessment` and `RiskThresholds` show themselves by this module, so that it does not
+import them.
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, Protocol
+import math
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.pages import meter, safe, table
 
@@ -19,33 +21,20 @@ MAX_NAME = 120
 MAX_NOTES = 40
 
 
-class Assessed(Protocol):
-    """Figures of a confidence on labelled samples, as an `Assessment` has them."""
-
-    @property
-    def n(self) -> int: ...
-    @property
-    def auroc(self) -> float | None: ...
-    @property
-    def intervals(self) -> Mapping[str, tuple[float, float] | None]: ...
-    @property
-    def bins(self) -> Iterable[Any]: ...
-
-
-def with_interval(found: Assessed, name: str) -> str:
+def with_interval(found: Any, name: str) -> str:
     """Return a figure with its 95 % interval in words: "0.74 (0.64 to 0.83)"; a dash if it is not defined."""
-    value = found.auroc if name == "auroc" else getattr(found, name)
+    value = getattr(found, name)
     if value is None:
         return "–"
     pair = found.intervals.get(name)
     return f"{value:.2f}" if pair is None else f"{value:.2f} ({pair[0]:.2f} to {pair[1]:.2f})"
 
 
-def quality_table(found: Mapping[Any, Assessed], kind: str) -> str:
+def quality_table(found: Mapping[Any, Any], kind: str) -> str:
     """Return how good confidences are, a row each.
 
     Args:
-        found: the figures by the name of the confidence or of the group.
+        found: an `Assessment` by the name of the confidence or of the group.
         kind: what the names are.
     """
     rows = [
@@ -56,20 +45,16 @@ def quality_table(found: Mapping[Any, Assessed], kind: str) -> str:
     return table(header, rows, words={kind}) + _more(len(found) - MAX_GROUPS, "rows")
 
 
-def assessment_html(found: Assessed, groups: Mapping[Any, Assessed]) -> str:
-    """Return how good a confidence is: its figures, its reliability as bars, and the figures of its groups."""
-    by_group = quality_table(groups, "group") if groups else ""
-    bars = f"<p>Share correct by confidence, which is equal to the confidence where it means what it says:</p>{_bars(found.bins)}"
-    return f"{quality_table({'all runs': found}, 'sample')}{bars}{by_group}"
-
-
-def _bars(bins: Iterable[Any]) -> str:
+def assessment_html(found: Any) -> str:
+    """Return how good the confidence of an `Assessment` is: its figures, its reliability as bars, and the figures of its groups."""
+    by_group = quality_table(found.by_group, "group") if found.by_group else ""
     rows = "".join(
         f"<dt>{each.low:.1f} to {each.high:.1f}, {each.n:,} runs</dt><dd>{each.accuracy:.0%} correct</dd>"
         f'<dd aria-hidden="true">{meter(each.accuracy)}</dd>'
-        for each in bins
+        for each in found.bins
     )
-    return f'<dl class="parts">{rows}</dl>'
+    bars = f'<p>Share correct by confidence, which is equal to the confidence where it means what it says:</p><dl class="parts">{rows}</dl>'
+    return f"{quality_table({'all runs': found}, 'sample')}{bars}{by_group}"
 
 
 def threshold_table(rows: Iterable[Mapping[str, Any]], labels: int) -> str:
@@ -94,27 +79,21 @@ def threshold_table(rows: Iterable[Mapping[str, Any]], labels: int) -> str:
     return table(header, lines, caption=f"Thresholds, tested on {labels:,} independent labels")
 
 
-def thresholds_html(document: Mapping[str, Any], promise: str) -> str:
-    """Return thresholds with their promise and what they were derived from.
-
-    Args:
-        document: `RiskThresholds.to_dict()`.
-        promise: the promise in words.
-    """
-    labels, risks, thresholds = document["n"], document["risks"], document["thresholds"]
+def thresholds_html(found: Any, promise: str) -> str:
+    """Return `RiskThresholds` with their promise in words and what they were derived from."""
     rows = [
         {
             "level": level,
             "risk": risk,
-            "threshold": None if isinstance(thresholds.get(level), str) else thresholds.get(level),
-            "coverage": document["coverage"].get(level, 0.0),
-            "errors": document["errors"].get(level, 0),
-            "reached": round(document["coverage"].get(level, 0.0) * labels),
-            "bound": document["bounds"].get(level),
+            "threshold": None if (threshold := getattr(found.thresholds, level)) == math.inf else threshold,
+            "coverage": found.coverage[level],
+            "errors": found.errors[level],
+            "reached": round(found.coverage[level] * found.n),
+            "bound": found.bounds[level],
         }
-        for level, risk in risks.items()
+        for level, risk in found.risks.items()
     ]
-    return f"<p>{safe(promise)}</p>{threshold_table(rows, labels)}{list_html(document['notes'])}"
+    return f"<p>{safe(promise)}</p>{threshold_table(rows, found.n)}{list_html(found.notes)}"
 
 
 def list_html(lines: Sequence[str]) -> str:

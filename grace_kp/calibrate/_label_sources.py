@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from grace_kp.calibrate._facts import task_of
+from grace_kp.calibrate._facts import list_in, task_of
 from grace_kp.errors import brief, is_unit
 from grace_kp.gating import audit_probability
 from grace_kp.levels import waits
@@ -110,8 +111,8 @@ def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None, *, vol
     for name in sources or ():
         if grace.get("imported") and name != IMPORTED:
             continue  # whoever wrote the file may have written approvals, outcomes and scores into it
-        derived = _scored(trace, name) if name.startswith(SCORER) else _DERIVED.get(name, _nothing)(trace)
-        if derived is not None:
+        derive = partial(_scored, name=name) if name.startswith(SCORER) else _DERIVED.get(name)
+        if derive is not None and (derived := derive(trace)) is not None:
             return Label(derived, name)
     return UNUSABLE if unusable else OTHER_SOURCE if others else NO_LABEL if len(counting) == len(entries) else OWN_USER
 
@@ -134,18 +135,15 @@ def _weighted(
     probability = entry.get("probability", 1.0)
     if "probability" not in entry:
         drawn = audit_probability(decisions)
-        if entry["source"] == AUDIT or _was_selected(decisions):
+        audits_of_gates = [decision.get("audit") for decision in decisions]
+        was_selected = any(isinstance(audit, dict) and audit.get("selected") is True for audit in audits_of_gates)
+        if entry["source"] == AUDIT or was_selected:
             probability = drawn
         elif drawn is not None and drawn < 1 and not volunteered:
             return VOLUNTEERED
     if not is_unit(probability) or not probability:
         return UNWEIGHTED
     return Label(correct, str(newest["source"]), 1.0 / probability)
-
-
-def _was_selected(decisions: Sequence[Mapping[str, Any]]) -> bool:
-    audits = [entry.get("audit") for entry in decisions]
-    return any(audit.get("selected") is True for audit in audits if isinstance(audit, dict))
 
 
 def group_of(trace: ReasoningTrace) -> str:
@@ -221,10 +219,6 @@ def _imported(trace: ReasoningTrace) -> bool | None:
     return trace.metadata.success if (trace.grace or {}).get("success_from") in {"label", "reward"} else None
 
 
-def _nothing(trace: ReasoningTrace) -> None:  # noqa: ARG001 — a source of feedback alone
-    return None
-
-
 _DERIVED: Mapping[str, Callable[[ReasoningTrace], bool | float | None]] = {
     APPROVAL: _approved,
     IMPORTED: _imported,
@@ -239,10 +233,9 @@ T = TypeVar("T")
 
 def feedback_in(grace: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the readable entries of `grace.feedback`, oldest first."""
-    entries = grace.get("feedback")
     return [
         entry
-        for entry in (entries if isinstance(entries, list) else ())
+        for entry in list_in(grace, "feedback")
         if isinstance(entry, Mapping)
         and isinstance(entry.get("source"), str)
         and correctness(entry.get("correct")) is not None

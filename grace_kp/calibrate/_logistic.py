@@ -42,11 +42,6 @@ def probability(logits: Floats) -> Floats:
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * logits)))
 
 
-def log_loss(logits: Floats, labels: Floats, weights: Floats | None = None) -> float:
-    """Return the weighted mean of the negative log-likelihood."""
-    return float(np.average(np.logaddexp(0.0, logits) - labels * logits, weights=weights))
-
-
 def fit_logistic(
     columns: Floats, labels: Floats, penalty: float, *, weights: Floats | None = None, start: Logistic | None = None
 ) -> Logistic:

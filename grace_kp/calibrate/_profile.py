@@ -27,7 +27,7 @@ from grace_kp.trace import SourceFields, SourceFile, object_without_duplicates, 
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import NoReturn
 
     from numpy.typing import NDArray
@@ -201,10 +201,17 @@ class CalibratedProfile:
                 digest that it states.
             OSError: the file cannot be read.
         """
-
         arguments, stated = read_profile(path)
         profile = cls(**arguments)
-        check_digest(path, stated, lambda: profile.digest)
+        try:
+            computed = profile.digest
+        except RecursionError:
+            raise ProfileFileError(f"{path}: is nested too deeply") from None
+        if stated is not None and stated != computed:
+            raise ProfileFileError(
+                f"{path}: digest: the file was changed after it was saved: it states {brief(stated)}, and its content has {computed}; "
+                "fit again, or save the changed profile by `CalibratedProfile.save`"
+            )
         return profile
 
     def _head(self, moment: str) -> Head:
@@ -344,23 +351,6 @@ def read_profile(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | No
         "fitted_runs": None if fields.fitted_runs is None else frozenset(fields.fitted_runs),
     }
     return arguments, fields.digest
-
-
-def check_digest(path: str | os.PathLike[str], stated: str | None, compute: Callable[[], str]) -> None:
-    """Refuse a file whose content was changed after `save` had written it.
-
-    Raises:
-        ProfileFileError: the file states another digest, or its content has none.
-    """
-    try:
-        computed = compute()
-    except RecursionError:
-        raise ProfileFileError(f"{path}: is nested too deeply") from None
-    if stated is not None and stated != computed:
-        raise ProfileFileError(
-            f"{path}: digest: the file was changed after it was saved: it states {brief(stated)}, and its content has {computed}; "
-            "fit again, or save the changed profile by `CalibratedProfile.save`"
-        )
 
 
 def _check_kind(source: SourceFile) -> None:

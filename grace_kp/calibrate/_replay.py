@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import numpy as np
 
-from grace_kp.calibrate._comparison import DENIED, PolicyOutcomes, differences
+from grace_kp.calibrate._comparison import DENIED, OUTCOMES, PolicyOutcomes, differences
 from grace_kp.calibrate._gated import UNREADABLE, Prefixes, gated_actions, grace_of, id_of, judged, measured_agreement
 from grace_kp.calibrate._label_sources import aligned_labels, label_in
 from grace_kp.calibrate._replay_report import Differing, Replayed, ReplayReport
@@ -35,7 +35,7 @@ from grace_kp.confidence import (
 )
 from grace_kp.errors import brief, is_unit
 from grace_kp.gating import Basis, Policy, PolicySet, Rules
-from grace_kp.levels import InterventionLevel, waits
+from grace_kp.levels import waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -186,11 +186,11 @@ class ReplayPolicy:
             return NO_STEP
         evaluation = action.record.data.get("evaluation")
         if (confidence := getattr(self.profile, "confidence", None)) is not None:
-            if before.is_opened_by(action):
+            if action.step == 0 and before.grace.get("name") == action.name:  # the action opened the run
                 return NO_RUN
             score = _learned(confidence, before.document(action.step, evaluation), "action")
             return score if isinstance(score, str) else (score, Basis(measured=("probability",)))
-        if not before.has_calls:
+        if not isinstance(before.grace.get("calls"), list):
             return NO_CALLS
         evidence = before.evidence_of(action)
         if evidence is None:
@@ -258,16 +258,6 @@ def _named(value: str | Path) -> Any:
     )
 
 
-def recorded_outcome(action: RecordedAction) -> Outcome:
-    """Return the score and level that were recorded."""
-    return action.score, DENIED if action.policy.denies else action.level.severity
-
-
-def word_of(code: int) -> str:
-    """Return the word for the severity of a level, or for `DENIED`."""
-    return "denied" if code == DENIED else list(InterventionLevel)[code].value
-
-
 MAX_SHOWN = 20
 NOTHING_DECIDED = "nothing was decided about the run"
 
@@ -326,9 +316,8 @@ def replay(
             if isinstance(action, str):
                 actions.left_out[action] += 1
                 continue
-            found = [
-                recorded_outcome(action) if policy is None else policy.action(action, before) for policy in policies
-            ]
+            recorded = (action.score, DENIED if action.policy.denies else action.level.severity)
+            found = [recorded if policy is None else policy.action(action, before) for policy in policies]
             actions.add(run, action.name, found)
         if not found_actions:
             runs.add(run, "", [None if policy is None else policy.run(trace, grace) for policy in policies])
@@ -389,7 +378,7 @@ class _Decisions:
                 column.outcomes.append(outcome[1])
         a, b = outcomes
         if isinstance(a, tuple) and isinstance(b, tuple) and a[1] != b[1]:
-            self._differ(run, Differing(run.id, action, word_of(a[1]), word_of(b[1]), a[0], b[0], run.label))
+            self._differ(run, Differing(run.id, action, OUTCOMES[a[1]], OUTCOMES[b[1]], a[0], b[0], run.label))
 
     def _differ(self, run: _Run, differing: Differing) -> None:
         self.differing += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.calibrate._comparison import OUTCOMES, Difference, PolicyFigures, Share
+from grace_kp.calibrate._comparison import OUTCOMES, Difference, PolicyFigures, Share, cut_text
 from grace_kp.pages import count_text, printable
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Differing:
 
     def __str__(self) -> str:
         name = printable(self.trace.removeprefix("kp:trace:"))[:8]
-        action = f"{_short(self.action, 18)}  " if self.action else ""
+        action = f"{cut_text(self.action, 18)}  " if self.action else ""
         label = "" if self.label is None else f"  {_word(self.label)}"
         return f"{name}  {action}{self.level_a} / {self.level_b}  {self.score_a:.3f} / {self.score_b:.3f}{label}"
 
@@ -150,7 +150,7 @@ class Replayed:
     def _figures(self, shown: list[PolicyFigures]) -> Iterator[str]:
         for letter, figures in (("A", self.a), ("B", self.b)):
             if figures is not None:
-                yield f"  {letter} = {_short(figures.name, 72)}"
+                yield f"  {letter} = {cut_text(figures.name, 72)}"
         letters = [letter for letter, figures in (("A", self.a), ("B", self.b)) if figures is not None]
         yield _line("policy", letters)
         for level in OUTCOMES:
@@ -240,11 +240,6 @@ class ReplayReport:
 
 def _line(label: str, cells: list[str]) -> str:
     return f"  {label:<{LABEL}}{''.join(f'{cell:<{CELL}}' for cell in cells)}".rstrip()
-
-
-def _short(text: str, width: int) -> str:
-    text = printable(text)
-    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def _word(label: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from grace_kp.calibrate._head import weights_of_head
@@ -38,7 +39,7 @@ def calibration_page(calibration: Calibration, title: str = "Calibration") -> st
         f"<p>{safe(_basis(calibration))}</p>",
         "<h2>Thresholds and what they promise</h2>",
         f"<p>{safe(calibration.promise.in_words)}</p>",
-        _threshold_table(calibration),
+        threshold_table(map(asdict, calibration.levels), calibration.thresholds.n),
         _risk_plot(calibration),
         "<h2>What this does not promise</h2>",
         list_html(_limits(calibration)),
@@ -88,12 +89,6 @@ def _basis(calibration: Calibration) -> str:
         else f"fitted on all of them, and assessed by cross-validation over {sample['assessed_tasks']:,} tasks"
     )
     return f"{sample['runs']:,} labelled runs, {sample['share_correct']:.0%} correct; the confidence is {how}. Its AUROC is {with_interval(learned, 'auroc')}."
-
-
-def _threshold_table(calibration: Calibration) -> str:
-    names = ("level", "risk", "threshold", "coverage", "errors", "reached", "bound", "needed")
-    rows = [{name: getattr(each, name) for name in names} for each in calibration.levels]
-    return threshold_table(rows, calibration.thresholds.n)
 
 
 def _limits(calibration: Calibration) -> list[str]:

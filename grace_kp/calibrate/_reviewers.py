@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from grace_kp.calibrate._comparison import Share
+from grace_kp.calibrate._comparison import Share, cut_text
 from grace_kp.calibrate._gated import gated_actions, grace_of
 from grace_kp.calibrate._label_sources import is_standing
-from grace_kp.pages import count_text, printable
+from grace_kp.pages import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -98,7 +98,7 @@ class ReviewerFigures:
 
     def lines(self) -> Iterator[str]:
         """Yield the share of approvals and the time to decide as lines of at most 80 columns."""
-        yield _short(self.name, 78)
+        yield cut_text(self.name, 78)
         if self.answered:
             yield _line("approved", f"{self.approved:,} of {self.answered:,}, {self.approved_share.percent}")
         if self.seconds is not None:
@@ -167,7 +167,7 @@ class ReviewerReport:
             lines += ["", _row("reviewer", "answers", *_COUNTS)]
         for each in self.reviewers:
             counts = (each.answered, *(getattr(each, name) for name in _COUNTS))
-            lines.append(_row(_short(each.name, NAME), *(f"{count:,}" for count in counts)))
+            lines.append(_row(cut_text(each.name, NAME), *(f"{count:,}" for count in counts)))
         for each in self.reviewers:
             lines += ["", *each.lines()]
         if self.questions.same.of:
@@ -314,8 +314,3 @@ def _line(label: str, value: str) -> str:
 
 def _row(name: str, *cells: str) -> str:
     return f"{name:<{NAME}}" + "".join(f"{cell.replace('_', ' '):>10}" for cell in cells)
-
-
-def _short(text: str, width: int) -> str:
-    text = printable(text)
-    return text if len(text) <= width else text[: width - 3] + "..."

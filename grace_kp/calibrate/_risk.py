@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from grace_kp.calibrate._binomial import binomial_cdf, fewest_without_error, most_errors, smallest_sample, upper_bound
-from grace_kp.calibrate._samples import independent, samples
+from grace_kp.calibrate._samples import check_inside, independent, samples
 from grace_kp.confidence import Thresholds
-from grace_kp.errors import check_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -79,7 +78,7 @@ class RiskThresholds:
         from grace_kp.pages import notebook
 
         what = "actions" if self.promise == SELECTIVE else "runs"
-        return notebook(thresholds_html(self.to_dict(), promise_text(self.promise, self.risks, self.delta, what)))
+        return notebook(thresholds_html(self, promise_text(self.promise, self.risks, self.delta, what)))
 
 
 def risk_thresholds(
@@ -115,9 +114,7 @@ def risk_thresholds(
         ValueError: an argument cannot be used; the message says which and why.
     """
     checked = checked_risks(risks)
-    check_unit("delta", delta)
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must be above 0 and below 1 (got {delta!r})")
+    check_inside("delta", delta)
     if promise not in (SELECTIVE, OVERALL):
         raise ValueError(f'promise must be "selective" or "overall" (got {promise!r})')
     scores, labels = samples(confidence, correct)
@@ -180,10 +177,8 @@ def labels_needed(risk: float, delta: float = 0.1, levels: int = 3) -> int:
     Raises:
         ValueError: an argument is out of range.
     """
-    for name, value in (("risk", risk), ("delta", delta)):
-        check_unit(name, value)
-        if not 0 < value < 1:
-            raise ValueError(f"{name} must be above 0 and below 1 (got {value!r})")
+    check_inside("risk", risk)
+    check_inside("delta", delta)
     if isinstance(levels, bool) or not isinstance(levels, int) or levels < 1:
         raise ValueError(f"levels must be an integer from 1 (got {levels!r})")
     return fewest_without_error(risk, delta / levels)
@@ -202,9 +197,7 @@ def checked_risks(risks: Mapping[str, float]) -> dict[str, float]:
     checked: dict[str, float] = {}
     for level in LEVELS:
         if level in risks:
-            check_unit(f"risks[{level!r}]", risks[level])
-            if not 0 < risks[level] < 1:
-                raise ValueError(f"risks[{level!r}] must be above 0 and below 1 (got {risks[level]!r})")
+            check_inside(f"risks[{level!r}]", risks[level])
             checked[level] = float(risks[level])
     values = list(checked.values())
     if values != sorted(values):

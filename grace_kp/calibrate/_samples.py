@@ -6,12 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grace_kp.errors import check_unit
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+
+
+def check_inside(name: str, value: Any) -> None:
+    """Refuse what is no number above 0 and below 1.
+
+    Raises:
+        ValueError: naming the value and what was found.
+    """
+    check_unit(name, value)
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must be above 0 and below 1 (got {value!r})")
 
 
 def units(name: str, values: Iterable[Any]) -> Floats:

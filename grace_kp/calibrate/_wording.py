@@ -41,6 +41,13 @@ _THANKS = (
     " thank ", " thanks ", " perfect ", " great ", " appreciate ", " wonderful ", " excellent ", " that s all ", " that is all ",
 )  # fmt: skip
 _THANKS_JA = ("ありがと", "助かり", "完璧", "以上です")
+_PHRASES = {
+    "hedges": (_HEDGES, _HEDGES_JA),
+    "refusals": (_REFUSALS, _REFUSALS_JA),
+    "apologies": (_APOLOGIES, _APOLOGIES_JA),
+    "thanks": (_THANKS, _THANKS_JA),
+}
+"""By kind, the phrases in English and in Japanese."""
 _TROUBLE = (
     "error", "exception", "fail", "invalid", "not found", "no such", "denied", "unable", "cannot", "unknown", "undefined", "timeout",
     "timed out", "nothing happens", "エラー", "失敗", "見つかりません",
@@ -72,24 +79,15 @@ def plain(text: str) -> str:
     return f" {_SEPARATORS.sub(' ', text.lower()).strip()} "
 
 
-def count_hedges(words: str) -> int:
-    """Count the phrases of doubt in a text that `plain` returned."""
-    return _count(words, _HEDGES) + (0 if words.isascii() else _count(words, _HEDGES_JA))
+def count_phrases(words: str, kind: str) -> int:
+    """Count the phrases of a kind in a text that `plain` returned.
 
-
-def count_refusals(words: str) -> int:
-    """Count the phrases of refusal or of not having found something, in a text that `plain` returned."""
-    return _count(words, _REFUSALS) + (0 if words.isascii() else _count(words, _REFUSALS_JA))
-
-
-def count_apologies(words: str) -> int:
-    """Count the phrases of apology and of a new attempt, in a text that `plain` returned."""
-    return _count(words, _APOLOGIES) + (0 if words.isascii() else _count(words, _APOLOGIES_JA))
-
-
-def count_thanks(words: str) -> int:
-    """Count the phrases of thanks and praise, in a text that `plain` returned."""
-    return _count(words, _THANKS) + (0 if words.isascii() else _count(words, _THANKS_JA))
+    Args:
+        words: the text.
+        kind: `hedges` (doubt), `refusals` (also of not having found something), `apologies` (also new attempts), or `thanks` (also praise).
+    """
+    english, japanese = _PHRASES[kind]
+    return sum(phrase in words for phrase in (english if words.isascii() else english + japanese))
 
 
 def shows_failure(text: str) -> bool:
@@ -147,7 +145,3 @@ def words_of(words: str) -> set[str]:
         elif len(word) >= _SHORT or word.isdigit():
             result.add(word)
     return result
-
-
-def _count(words: str, phrases: tuple[str, ...]) -> int:
-    return sum(phrase in words for phrase in phrases)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._factors import ConfidenceFactors
@@ -43,17 +44,19 @@ class RunEvidence:
     """
 
     __slots__ = (
-        "_best", "_beyond", "_counted", "_counted_ok", "_empty", "_executed", "_failing", "_found", "_has_scored_source", "_lost_failures",
-        "_mean", "_scored", "_scoring", "_searches", "_shares_tools", "_source_count", "_sources", "_spread", "_succeeded", "_tools", "_unread", "_unscored",
-        "_unusable", "_words_at", "_worst",
+        "_best", "_beyond", "_counted", "_counted_ok", "_empty", "_failing", "_found", "_has_scored_source", "_lost_failures", "_mean", "_scoring",
+        "_searches", "_shares_tools", "_source_count", "_sources", "_spread", "_succeeded", "_tools", "_words_at", "_worst", "call_count",
+        "unread_searches", "unscored_searches", "unusable_scores", "usable_scores",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self._executed = 0
+        self.call_count = 0
+        """Number of calls so far."""
         self._succeeded = 0
         self._searches = 0
         self._found = 0
-        self._scored = 0
+        self.usable_scores = 0
+        """Number of results so far with a score that can be used."""
         self._best = 0.0
         self._mean = 0.0
         self._spread = 0.0
@@ -62,10 +65,13 @@ class RunEvidence:
         self._source_count = 0
         self._beyond: set[str] | None = None
         """In a snapshot: the sources that it alone has."""
-        self._unusable = 0
-        self._unread = 0
+        self.unusable_scores = 0
+        """Number of results so far with a score that cannot be used."""
+        self.unread_searches = 0
+        """Number of searches so far whose results could not all be read."""
         self._empty = 0
-        self._unscored = 0
+        self.unscored_searches = 0
+        """Number of searches so far with results of which none carries a score, and that are not declared to have none."""
         self._tools: dict[str, list[int]] = {}
         """For each tool: the numbers of its calls and of those that succeeded, when the last one ended, and whether that succeeded."""
         self._shares_tools = False
@@ -88,7 +94,7 @@ class RunEvidence:
 
     def tool_finished(self, ok: bool) -> None:
         """Count a call of a tool or retriever: `ok` when it returned a result."""
-        self._executed += 1
+        self.call_count += 1
         self._succeeded += bool(ok)
         self._lost_failures += not ok
 
@@ -108,7 +114,7 @@ class RunEvidence:
             if ok and name in self._tools:  # it makes up for its failures all the same
                 self._tool_ended(name, 0, 0, at, True)
             return False
-        self._executed += 1
+        self.call_count += 1
         self._succeeded += ok
         if name is None:
             self._lost_failures += not ok
@@ -118,7 +124,7 @@ class RunEvidence:
 
     def calls_succeeded(self, count: int, name: str | None = None, at: int = 0) -> None:
         """Count so many calls that returned a result and opened no run, as `call_finished` does."""
-        self._executed += count
+        self.call_count += count
         self._succeeded += count
         if name is not None:
             self._tool_ended(name, count, count, at, True)
@@ -182,15 +188,15 @@ class RunEvidence:
         self._searches += 1
         self._found += results.count
         for score in results.scores:
-            self._scored += 1
+            self.usable_scores += 1
             self._best = max(self._best, score)
             deviation = score - self._mean
-            self._mean += deviation / self._scored
+            self._mean += deviation / self.usable_scores
             self._spread += deviation * (score - self._mean)
-        self._unusable += results.unusable_scores
-        self._unread += results.unreadable
+        self.unusable_scores += results.unusable_scores
+        self.unread_searches += results.unreadable
         self._empty += not results.count
-        self._unscored += results.lacks_scores
+        self.unscored_searches += results.lacks_scores
         self._add_sources(results.sources)
 
     def _keep_worst(self, searches: list[tuple[int, float, dict[str, Any]]]) -> None:
@@ -198,7 +204,7 @@ class RunEvidence:
             self._worst = [*searches]
             return
         kept: list[tuple[int, float, dict[str, Any]]] = []
-        for search in sorted([*self._worst, *searches], key=_end_of):
+        for search in sorted([*self._worst, *searches], key=itemgetter(0)):
             while kept and kept[-1][1] >= search[1]:
                 kept.pop()
             kept.append(search)
@@ -215,16 +221,6 @@ class RunEvidence:
             worst[1:3] = [(at, quality, figures)]
 
     @property
-    def call_count(self) -> int:
-        """Number of calls so far."""
-        return self._executed
-
-    @property
-    def usable_scores(self) -> int:
-        """Number of results so far with a score that can be used."""
-        return self._scored
-
-    @property
     def has_failed(self) -> bool:
         """Whether the last call of a tool failed, of any tool."""
         return self._lost_failures > 0 or self._failing > 0
@@ -232,21 +228,6 @@ class RunEvidence:
     def has_calls_of(self, name: str) -> bool:
         """Return whether a call of this tool was counted."""
         return name in self._tools
-
-    @property
-    def unusable_scores(self) -> int:
-        """Number of results so far with a score that cannot be used."""
-        return self._unusable
-
-    @property
-    def unread_searches(self) -> int:
-        """Number of searches so far whose results could not all be read."""
-        return self._unread
-
-    @property
-    def unscored_searches(self) -> int:
-        """Number of searches so far with results of which none carries a score, and that are not declared to have none."""
-        return self._unscored
 
     def snapshot(self) -> RunEvidence:
         """Return the evidence as it is now, in constant time. More evidence may be added to the original afterwards, in any thread.
@@ -265,21 +246,21 @@ class RunEvidence:
         """
         if other._beyond is not None:
             raise ValueError("a snapshot cannot be merged into other evidence")
-        self._executed += other._executed
+        self.call_count += other.call_count
         self._succeeded += other._succeeded
         self._searches += other._searches
         self._found += other._found
-        scored = self._scored + other._scored
-        if other._scored:
+        scored = self.usable_scores + other.usable_scores
+        if other.usable_scores:
             distance = other._mean - self._mean
-            self._spread += other._spread + distance * distance * self._scored * other._scored / scored
-            self._mean += distance * other._scored / scored
+            self._spread += other._spread + distance * distance * self.usable_scores * other.usable_scores / scored
+            self._mean += distance * other.usable_scores / scored
             self._best = max(self._best, other._best)
-        self._scored = scored
-        self._unusable += other._unusable
-        self._unread += other._unread
+        self.usable_scores = scored
+        self.unusable_scores += other.unusable_scores
+        self.unread_searches += other.unread_searches
         self._empty += other._empty
-        self._unscored += other._unscored
+        self.unscored_searches += other.unscored_searches
         self._add_sources(other._sources)
         for name, (executed, succeeded, at, ok) in other._tools.items():
             self._tool_ended(name, executed, succeeded, at, bool(ok))
@@ -297,7 +278,7 @@ class RunEvidence:
         Tool success is 0 if the last call of any tool failed, else 1. Of the scored searches since the user's last words, or before them if
         there was none since, only the worst counts, and sources only if a scored search had any.
         """
-        if self._searches == len(self._worst) == 1 and self._words_at == BEFORE and self._executed == self._succeeded:
+        if self._searches == len(self._worst) == 1 and self._words_at == BEFORE and self.call_count == self._succeeded:
             return factors  # its only search, and nothing failed
         return replace(factors, **self._pessimistic())
 
@@ -339,17 +320,17 @@ class RunEvidence:
             "factors": changes(every, _DEFAULTS),
             "pessimistic": changes(self._pessimistic(), factors),
             "without_idle_calls": changes(self._without_idle_calls(), factors),
-            "usable_scores": self._scored,
+            "usable_scores": self.usable_scores,
             "has_failed": self.has_failed,
         }
 
     def factors(self) -> ConfidenceFactors:
         """Return the factors so far. What was not measured is left out, or marked as a fallback."""
         if not self._searches:
-            if self._executed == self._succeeded < len(_ALL_SUCCEEDED):
-                return _ALL_SUCCEEDED[self._executed]
-            return ConfidenceFactors(**_of_tools(self._executed, self._succeeded))
-        known = {**_of_tools(self._executed, self._succeeded), **self._of_searches()}
+            if self.call_count == self._succeeded < len(_ALL_SUCCEEDED):
+                return _ALL_SUCCEEDED[self.call_count]
+            return ConfidenceFactors(**_of_tools(self.call_count, self._succeeded))
+        known = {**_of_tools(self.call_count, self._succeeded), **self._of_searches()}
         if self._source_count:
             known["source_count"] = self._source_count
         if self._source_count > 1:
@@ -360,16 +341,16 @@ class RunEvidence:
     def _of_searches(self) -> dict[str, Any]:
         known: dict[str, Any] = {"search_result_count": self._found}
         # A search without results counts against the run; results without any score count neither for it nor against it.
-        known["search_made"] = bool(self._scored or self._unusable or self._unread or self._empty)
-        if self._unusable:
-            every = self._scored + self._unusable
-            known["search_avg_with_unusable"] = min(self._best, max(0.0, self._mean * self._scored / every))
-            spread = self._spread + self._mean * self._mean * self._scored * self._unusable / every
+        known["search_made"] = bool(self.usable_scores or self.unusable_scores or self.unread_searches or self._empty)
+        if self.unusable_scores:
+            every = self.usable_scores + self.unusable_scores
+            known["search_avg_with_unusable"] = min(self._best, max(0.0, self._mean * self.usable_scores / every))
+            spread = self._spread + self._mean * self._mean * self.usable_scores * self.unusable_scores / every
             known["search_variance_with_unusable"] = max(0.0, spread / every)
-        if self._scored:
+        if self.usable_scores:
             known["search_max_score"] = self._best
             known["search_avg_score"] = min(self._best, max(0.0, self._mean))
-            known["search_score_variance"] = max(0.0, self._spread / self._scored)
+            known["search_score_variance"] = max(0.0, self._spread / self.usable_scores)
         return known
 
     def _add_sources(self, sources: Iterable[str]) -> None:
@@ -413,10 +394,6 @@ class RecordedEvidence:
     def without_idle_calls(self, factors: ConfidenceFactors) -> ConfidenceFactors:
         """Return what `RunEvidence.without_idle_calls` returned."""
         return replace(factors, **self._readings["without_idle_calls"])
-
-
-def _end_of(search: tuple[int, float, dict[str, Any]]) -> int:
-    return search[0]
 
 
 def _of_tools(executed: int, succeeded: int) -> dict[str, Any]:
@@ -508,17 +485,16 @@ def _read_calls(calls: list[Any], evidence: RunEvidence, since: int | None = Non
         inside: str | None = None
         if "child" in call and isinstance(parent := call.get("parent"), str):
             if statuses is None:
-                statuses = {call.get("call_id"): call.get("status") for call in calls if _has_id(call)}
+                known = [(each.get("call_id"), each.get("status")) for each in calls if isinstance(each, Mapping)]
+                statuses = {
+                    call_id: ended for call_id, ended in known if isinstance(call_id, str) and isinstance(ended, str)
+                }
             inside = str(statuses.get(parent, ""))
         search = call.get("search")
         counts = evidence.call_finished(call.get("status"), inside, name, at) or call.get("status") in PARTLY_READ
         if counts and search is not None and isinstance(search, Mapping):
             evidence.search_finished(_recorded_results(search), name, at)
     evidence.calls_succeeded(succeeded)
-
-
-def _has_id(call: object) -> bool:
-    return isinstance(call, Mapping) and isinstance(call.get("call_id"), str) and isinstance(call.get("status"), str)
 
 
 def _recorded_results(search: Mapping[str, Any]) -> SearchResults:

@@ -137,7 +137,6 @@ def with_agreement(factors: ConfidenceFactors, measured: Evaluation) -> Confiden
 def could_change(
     calculator: ConfidenceCalculator,
     factors: ConfidenceFactors,
-    level: Callable[[float], InterventionLevel] | None = None,
     *,
     own_is_known: bool = False,
     level_of: Callable[[ConfidenceFactors], InterventionLevel] | None = None,
@@ -147,15 +146,13 @@ def could_change(
     Args:
         calculator: the profile and the thresholds.
         factors: the factors without the judgements.
-        level: the level of a score, which must not become milder as the score falls; None takes the calculator's thresholds.
         own_is_known: True: the factors already hold the self-evaluation, and only the coverage is open.
-        level_of: the level of factors, in place of `level`, where it depends on more than the score: also on whether a judgement succeeded.
+        level_of: the level of factors, which must not become milder as their score falls; None takes the calculator's thresholds.
     """
     ends = _ENDS.get(calculator.profile)
     if ends is None or not calculator.is_known:
         return True
-    of_score = level if level is not None else (lambda score: decide(score, calculator.thresholds).level)
-    of = level_of if level_of is not None else (lambda known: of_score(calculator.calculate(known).score))
+    of = level_of or (lambda known: decide(calculator.calculate(known).score, calculator.thresholds).level)
     current = of(factors)
     return any(of(candidate) != current for candidate in _candidates(factors, *ends, own_is_known))
 

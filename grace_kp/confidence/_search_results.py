@@ -106,22 +106,6 @@ def read_results(result: object, scores: object = None) -> SearchResults:
 class ResultReader:
     """Reads the results of one search, at once or item by item as a stream yields them."""
 
-    __slots__ = (
-        "count",
-        "examples",
-        "kind",
-        "look",
-        "missed",
-        "note",
-        "path",
-        "read",
-        "scores",
-        "sources",
-        "texts",
-        "unreadable",
-        "unusable",
-    )
-
     def __init__(self, scores: object = None) -> None:
         self.path, self.kind = place_and_kind(scores)
         self.missed: list[Missed] = []

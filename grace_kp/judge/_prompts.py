@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from grace_kp.judge._fence import END, MAX_CHARS, RULES, Prompt, fence_texts
+from grace_kp.judge._fence import MAX_CHARS, RULES, Prompt, fence_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +82,6 @@ TITLES: dict[str, dict[str, str]] = {
         "purpose": "PURPOSE",
         "factors": "FACTORS",
         "output": "OUTPUT",
-        "end": END["en"],
     },
     "ja": {
         "question": "質問",
@@ -91,7 +90,6 @@ TITLES: dict[str, dict[str, str]] = {
         "purpose": "目的",
         "factors": "要因",
         "output": "出力",
-        "end": END["ja"],
     },
 }
 

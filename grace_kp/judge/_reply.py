@@ -162,22 +162,17 @@ _LONE_LINE = re.compile(
     rf"^[ \t`*_\"']{{0,8}}(?:[01]|[-+]?\d?\.\d{{1,30}}|{_N}\s{{0,2}}%|{_N}\s{{0,2}}/\s{{0,2}}{_N})[ \t`*_\"'.。]{{0,8}}$",
     re.MULTILINE,
 )
-_JAPANESE = {"score": r"スコア|評価|点数|評点|信頼度|確信度|自信", "coverage": r"網羅度|網羅率|カバー率|カバレッジ"}
 
-
-def _labels(names: tuple[str, ...]) -> str:
-    fields = "|".join(name.replace("_", r"[ _-]?") for name in names)
-    words = {
-        "score": r"(?:overall |final |total |self[- ]?)?(?:score|confidence|rating|evaluation|grade|quality)",
-        "coverage": r"(?:query[ _-]?|overall )?coverage",
-    }
-    kind = "coverage" if "coverage" in names else "score"
-    return rf"(?:{fields}|{words[kind]}|{_JAPANESE[kind]})"
+_WORDS = {
+    SCORE_NAMES: r"(?:overall |final |total |self[- ]?)?(?:score|confidence|rating|evaluation|grade|quality)|スコア|評価|点数|評点|信頼度|確信度|自信",
+    COVERAGE_NAMES: r"(?:query[ _-]?|overall )?coverage|網羅度|網羅率|カバー率|カバレッジ",
+}
+"""By the fields of a value, its labels in text."""
 
 
 def _label_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the patterns of a line that states a value, and of a labelled value anywhere."""
-    label = _labels(names)
+    label = rf"(?:{'|'.join(name.replace('_', r'[ _-]?') for name in names)}|{_WORDS[names]})"
     colon = r"[`*_\"']{0,4}\s{0,4}(?:\([^()\n]{0,40}\)\s{0,4})?(?:[:=]|は|\bis\b|\bof\b)[`*_\"'\s]{0,6}"
     value = r"[-+]?(?:[\d.]{1,40}[eE][-+]\d{1,4}|[A-Za-z0-9_.,/%∞]{1,40})(?:\s{0,2}(?:%|percent|per cent|割|点|(?:out\s{1,4}of|/)\s{0,2}[\d.]{1,10}))?"
     line = re.compile(
@@ -188,7 +183,7 @@ def _label_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern
 
 
 _PATTERNS: Mapping[tuple[str, ...], tuple[re.Pattern[str], re.Pattern[str]]] = MappingProxyType(
-    {names: _label_patterns(names) for names in (SCORE_NAMES, COVERAGE_NAMES)}
+    {names: _label_patterns(names) for names in _WORDS}
 )
 
 
@@ -239,7 +234,9 @@ def _from_json(text: str, names: tuple[str, ...]) -> Parsed | None:
     found: list[tuple[float, str]] = []
     places: list[tuple[int, int]] = []
     rest = ""
-    decoder = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_constant)
+    decoder = json.JSONDecoder(
+        object_pairs_hook=_Pairs, parse_constant=lambda name: float(name.replace("Infinity", "inf"))
+    )
     end, start, braces = 0, text.find("{"), 0
     while start >= 0:
         braces += 1
@@ -269,10 +266,6 @@ def _from_json(text: str, names: tuple[str, ...]) -> Parsed | None:
 
 class _Pairs(list[tuple[str, Any]]):
     """A JSON object as pairs, so that a repeated field is seen."""
-
-
-def _constant(name: str) -> float:
-    return float(name.replace("Infinity", "inf"))
 
 
 def _from_object(pairs: list[tuple[str, Any]], names: tuple[str, ...]) -> tuple[float, str] | None:

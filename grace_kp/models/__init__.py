@@ -28,17 +28,15 @@ __all__ = [
     "fetch_onnx",
 ]
 
-_PLACES = {
-    "CallableEmbedder": "_memory",
-    "ChosenModel": "_choice",
-    "GeminiEmbedder": "_gemini",
-    "GeminiJudge": "_gemini",
-    "OnnxEmbedder": "_onnx",
-    "SentenceTransformerEmbedder": "_sentence_transformers",
-    "choose_embedder": "_choice",
-    "choose_judge": "_choice",
-    "fetch_onnx": "_hub",
+_NAMES = {
+    "_choice": "ChosenModel choose_embedder choose_judge",
+    "_gemini": "GeminiEmbedder GeminiJudge",
+    "_hub": "fetch_onnx",
+    "_memory": "CallableEmbedder",
+    "_onnx": "OnnxEmbedder",
+    "_sentence_transformers": "SentenceTransformerEmbedder",
 }
+_PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,7 @@ from grace_kp.protocols import JudgeReply
 from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -76,21 +76,18 @@ class GeminiJudge:
             vary: True: ask at a higher temperature, for independent judgements.
             fields: names of the scores in the JSON reply; without any, the prompt alone describes the reply.
         """
-        reply, attempts = self._caller.call(
-            lambda client, options: client.models.generate_content(
-                model=self.model, contents=prompt, config=_config(vary, fields, options)
-            )
-        )
+        reply, attempts = self._caller.call(self._request(prompt, vary, fields))
         return _reply(reply, attempts, self.model)
 
     async def aask(self, prompt: str, *, vary: bool = False, fields: Sequence[str] = ("score",)) -> JudgeReply:
         """Reply as `ask` does, without blocking the event loop."""
-        reply, attempts = await self._caller.acall(
-            lambda client, options: client.models.generate_content(
-                model=self.model, contents=prompt, config=_config(vary, fields, options)
-            )
-        )
+        reply, attempts = await self._caller.acall(self._request(prompt, vary, fields))
         return _reply(reply, attempts, self.model)
+
+    def _request(self, prompt: str, vary: bool, fields: Sequence[str]) -> Callable[[Any, Any], Any]:
+        return lambda client, options: client.models.generate_content(
+            model=self.model, contents=prompt, config=_config(vary, fields, options)
+        )
 
     def __repr__(self) -> str:
         return f"GeminiJudge(model={self.model!r}, base_url={self._caller.base_url!r}, timeout={self.timeout:g})"

@@ -19,7 +19,7 @@ from grace_kp.errors import JudgeError, MissingExtra
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
 KEY_VARIABLES = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 RETRIED = frozenset({408, 429, 500, 502, 503, 504})
@@ -27,10 +27,9 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
 MAX_REPLY_BYTES = 32 << 20
 
 
-def find_api_key(environ: Mapping[str, str] | None = None) -> str | None:
+def find_api_key() -> str | None:
     """Return the API key in the environment: GEMINI_API_KEY, else GOOGLE_API_KEY."""
-    variables = os.environ if environ is None else environ
-    return next((variables[name] for name in KEY_VARIABLES if variables.get(name)), None)
+    return next((os.environ[name] for name in KEY_VARIABLES if os.environ.get(name)), None)
 
 
 class GoogleCaller:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from grace_kp.errors import EmbedderError, GraceError, MissingExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 
 REPOSITORY = "sentence-transformers/all-MiniLM-L6-v2"
@@ -39,31 +39,24 @@ ONNX_FILES = (
 )
 
 
-def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Return where the client of the hub keeps its files, from the same variables."""
-    variables = os.environ if environ is None else environ
-    if variables.get("HF_HUB_CACHE"):
-        return Path(variables["HF_HUB_CACHE"]).expanduser()
+def snapshots(repository: str = REPOSITORY) -> Path:
+    """Return where the client of the hub keeps the revisions of a model, from the same variables."""
+    variables = os.environ
     home = variables.get("HF_HOME") or Path(variables.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
-    return Path(home).expanduser() / "hub"
-
-
-def snapshot(repository: str = REPOSITORY, revision: str = REVISION) -> Path:
-    """Return the folder of this revision, which exists once it has been fetched."""
-    return cache_folder() / f"models--{repository.replace('/', '--')}" / "snapshots" / revision
+    folder = Path(variables.get("HF_HUB_CACHE") or Path(home) / "hub").expanduser()
+    return folder / f"models--{repository.replace('/', '--')}" / "snapshots"
 
 
 def cached_onnx() -> Path | None:
     """Return the folder of the ONNX model, if all its files have been fetched."""
-    folder = snapshot()
+    folder = snapshots() / REVISION
     return folder if all((folder / item.name).is_file() for item in ONNX_FILES) else None
 
 
 def cached_sentence_transformer(repository: str = REPOSITORY) -> Path | None:
     """Return a folder with the model for sentence-transformers, if one has been fetched."""
-    root = cache_folder() / f"models--{repository.replace('/', '--')}" / "snapshots"
     try:
-        folders = sorted(root.iterdir())
+        folders = sorted(snapshots(repository).iterdir())
     except OSError:
         return None
     return next(
@@ -114,7 +107,7 @@ def fetch_onnx(progress: Callable[[str], None] = lambda _: None) -> Path:
                 f"{item.name} of {REPOSITORY} could not be fetched: {type(error).__name__}: {error}"[:400]
             ) from error
         check(path, item)
-    return snapshot()
+    return snapshots() / REVISION
 
 
 T = TypeVar("T")

@@ -48,8 +48,7 @@ class Recommendation:
         from grace_kp.pages import notebook
 
         chosen = "the variant" if self.choice == VARIANT else "the current best"
-        evidence = evidence_table(self.raw_diff, self.adjusted_diff, self.evidence, self.regressions)
-        return notebook(f"{verdict_html(chosen, self.reason)}{warnings_html(self.warnings)}{evidence}")
+        return notebook(f"{verdict_html(chosen, self.reason)}{warnings_html(self.warnings)}{evidence_table(self)}")
 
 
 def compare(best: Variant | Summary, variant: Variant | Summary, *, seed: int = 0) -> Recommendation:
@@ -152,20 +151,12 @@ def warnings_html(warnings: Iterable[str]) -> str:
     return "".join(f"<p>{safe(line)}.</p>" for line in warnings)
 
 
-def evidence_table(
-    raw_diff: float, adjusted_diff: float, evidence: Evidence | None, regressions: Mapping[str, float]
-) -> str:
-    """Return how certain a comparison is.
-
-    Args:
-        raw_diff: mean of the variant less mean of the best.
-        adjusted_diff: the same, less the penalty for regressions.
-        evidence: intervals and p value; None where there are none.
-        regressions: by category, how far its rate is below the best's.
-    """
+def evidence_table(found: Recommendation) -> str:
+    """Return how certain a comparison is."""
+    evidence, regressions = found.evidence, found.regressions
     rows: list[tuple[str, str]] = [
-        ("difference of the means", f"{raw_diff:+.2f}"),
-        ("adjusted by regressions", f"{adjusted_diff:+.2f}"),
+        ("difference of the means", f"{found.raw_diff:+.2f}"),
+        ("adjusted by regressions", f"{found.adjusted_diff:+.2f}"),
     ]
     if evidence is not None:
         p_value = "< 0.001" if evidence.p_value < 0.001 else f"{evidence.p_value:.3f}"

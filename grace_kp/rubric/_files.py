@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 from grace_kp.errors import GraceError, brief
 from grace_kp.rubric._rating import Output, Rating
 from grace_kp.rubric._variants import RUNS, Document, Problem, TestSet
-from grace_kp.trace import SourceFields, problem_at, write_whole
+from grace_kp.trace import SourceFields, SourceFile, problem_at, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,12 +35,11 @@ def read_test_set(path: str | Path) -> TestSet:
         OSError: the file cannot be read.
         MissingExtra: PyYAML is not installed, and the file is no JSON.
     """
-    from grace_kp.trace import SourceFile
-
     source = SourceFile.read(path, _FEATURE, RubricFileError, names_as_written=True)
-    fields = source.parse(TestSetFields)
+    fields = source.parse(_TestSetFields)
+    documents: Any = fields.documents  # their validators have built them
     try:
-        return fields.test_set()
+        return TestSet(documents, fields.runs_per_document, fields.scope)
     except ValueError as error:
         raise source.error(str(error)) from None
 
@@ -56,11 +55,10 @@ def read_variant(path: str | Path, test_set: TestSet) -> tuple[str, list[Output]
         OSError: the file cannot be read.
         MissingExtra: PyYAML is not installed, and the file is no JSON.
     """
-    from grace_kp.trace import SourceFile
-
     source = SourceFile.read(path, _FEATURE, RubricFileError, names_as_written=True)
-    fields = source.parse(VariantFields, test_set=test_set)
-    return Path(path).stem if fields.name is None else fields.name, fields.outputs()
+    fields = source.parse(_VariantFields, test_set=test_set)
+    outputs: Any = fields.runs  # their validator has turned them into outputs
+    return Path(path).stem if fields.name is None else fields.name, outputs
 
 
 def write_variant(path: Path, name: str, outputs: Sequence[Output], test_set: TestSet) -> None:
@@ -139,23 +137,12 @@ class _DocumentFields(_TextFields):
         return Document(self.id, self.domain, problems, self.bonus_candidates, self.text)
 
 
-class TestSetFields(_TextFields):
-    """A test set file."""
-
+class _TestSetFields(_TextFields):
     text_field, file_field = "scope", "scope_file"
     documents: list[Annotated[_DocumentFields, AfterValidator(_DocumentFields.document)]]
     scope: str = ""
     scope_file: str = ""
     runs_per_document: Any = RUNS
-
-    def test_set(self) -> TestSet:
-        """Return the test set.
-
-        Raises:
-            ValueError: a document occurs twice, or the number of runs cannot be used.
-        """
-        documents: Any = self.documents
-        return TestSet(documents, self.runs_per_document, self.scope)
 
 
 class _RatingFields(SourceFields):
@@ -203,13 +190,8 @@ def _output(fields: _RunFields, info: ValidationInfo) -> Output:
     return Output(document.id, fields.output, tuple(ratings))
 
 
-class VariantFields(SourceFields):
-    """A variant file; validated with the test set as its context."""
+class _VariantFields(SourceFields):
+    """Validated with the test set as the context."""
 
     name: str | None = None
     runs: list[Annotated[_RunFields, AfterValidator(_output)]]
-
-    def outputs(self) -> list[Output]:
-        """Return the runs, which their validator has turned into outputs."""
-        outputs: Any = self.runs
-        return outputs  # type: ignore[no-any-return]

@@ -49,7 +49,7 @@ def history_page(history: History) -> str:
     last, before = rounds[-1], history.best_before(len(rounds) - 1)
     if last.recommendation is not None and before is not None:
         title = f"<h2>Round {len(rounds)}: {safe(last.variant.name)}</h2><p>{safe(last.recommendation.reason)}.</p>"
-        parts.append(title + _evidence_of(compare(before, last.variant)))
+        parts.append(title + evidence_table(compare(before, last.variant)))
     return page(history.path.name, "".join(parts))
 
 
@@ -73,15 +73,11 @@ def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> s
             [(item.name, *_figures(item)) for item in (best, variant)],
         ),
         warnings_html(found.warnings),
-        _evidence_of(found),
+        evidence_table(found),
         _scores_plot(numbered, "variant"),
         _rates_plot(numbered),
     ]
     return page(f"{best.name} and {variant.name}", "".join(parts))
-
-
-def _evidence_of(found: Recommendation) -> str:
-    return evidence_table(found.raw_diff, found.adjusted_diff, found.evidence, found.regressions)
 
 
 def _figures(variant: Variant) -> tuple[str, ...]:

@@ -144,8 +144,11 @@ def evaluate_cases(
         case = parse_case(line, number, path)
         return _row(suite, case.id, case.actual, case.expected, details)
 
-    processes = jobs or _usable_cores()
-    if processes == 1 or len(lines) < PARALLEL_FROM or not _can_fork():
+    affinity = getattr(os, "sched_getaffinity", None)
+    processes = jobs or (len(affinity(0)) if affinity is not None else os.cpu_count() or 1)
+    # Forked processes inherit scorers that cannot be pickled. Forking is not safe on macOS.
+    can_fork = "fork" in multiprocessing.get_all_start_methods() and platform.system() != "Darwin"
+    if processes == 1 or len(lines) < PARALLEL_FROM or not can_fork:
         return list(progress(map(score, range(len(lines))), len(lines)))
     pool = ProcessPoolExecutor(processes, multiprocessing.get_context("fork"), _start_worker, (score,))
     try:
@@ -178,16 +181,6 @@ def _result_dict(result: Result, details: bool) -> dict[str, Any]:
             text = json.dumps(render(result.details), ensure_ascii=False)
         document["details"] = json.loads(storable(text))
     return document
-
-
-def _can_fork() -> bool:
-    """Forked processes inherit scorers that cannot be pickled. Forking is not safe on macOS."""
-    return "fork" in multiprocessing.get_all_start_methods() and platform.system() != "Darwin"
-
-
-def _usable_cores() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 def _start_worker(score: Callable[[int], Row]) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from grace_kp.pages import printable
+from grace_kp.pages import page, printable, safe, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,30 +13,23 @@ if TYPE_CHECKING:
     from grace_kp.scorers._cases import Row
 
 _STYLE = """
-:root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--line:#d8dee4;--box:#f6f8fa;--soft:#57606a;--ok:#1a7f37;--bad:#b42318}
-@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--paper:#0d1117;--line:#30363d;--box:#161b22;--soft:#8b949e;--ok:#3fb950;--bad:#ff7b72}}
-body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;padding:0 1rem;color:var(--ink);background:var(--paper);overflow-wrap:anywhere}
-h1{font-size:1.6rem;line-height:1.25}table{border-collapse:collapse;width:100%;margin:1rem 0 2rem}
-caption{text-align:left;font-weight:600;font-size:1.1rem;padding-bottom:.3rem}
-th,td{padding:.35rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}tbody th{font-weight:400;min-width:5rem}
-thead th{vertical-align:bottom;overflow-wrap:normal}thead th:has(small){overflow-wrap:anywhere;min-width:6.5rem}td[data-label]{white-space:nowrap}small{display:block;font-weight:400;color:var(--soft);white-space:nowrap}
-.n{text-align:right;font-variant-numeric:tabular-nums}.ok{color:var(--ok)}.bad{color:var(--bad);font-weight:600}
-tr:has(+.why)>*{border-bottom:0}pre{white-space:pre-wrap;margin:.3rem 0;font-size:13px;background:var(--box);padding:.6rem;border-radius:.3rem}
-summary{cursor:pointer}fieldset{border:1px solid var(--line);border-radius:.3rem;padding:.2rem .8rem .5rem;margin:0}
+.cases thead th:has(small){overflow-wrap:anywhere;min-width:6.5rem}.cases td[data-label]{white-space:nowrap}.cases small{display:block;font-weight:400;white-space:nowrap}
+.cases .bad{font-weight:600}.cases tr:has(+.why)>*{border-bottom:0}
+fieldset{border:1px solid var(--line);border-radius:.3rem;padding:.2rem .8rem .5rem;margin:0}
 label{display:inline-block;margin:.2rem 1.2rem .2rem 0;padding:.2rem 0;cursor:pointer}
 """
 _CARDS = """
-thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}table,caption,tbody,tr,th,td{display:block}
-tbody{border-bottom:1px solid var(--line);padding:.4rem 0}th,td,tbody th{border:0;padding:.1rem 0}tbody th{font-weight:600}
-td[data-label]{display:flex;justify-content:space-between;gap:1rem;text-align:right}td[data-label]::before{content:attr(data-label);content:attr(data-label) / "";color:var(--soft);
-text-align:left;white-space:normal;font-weight:400;flex:1}
+.cases thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}.cases,.cases caption,.cases tbody,.cases tr,.cases th,.cases td{display:block}
+.cases tbody{border-bottom:1px solid var(--line);padding:.4rem 0}.cases th,.cases td{border:0;padding:.1rem 0}.cases tbody th{font-weight:600}
+.cases td[data-label]{display:flex;justify-content:space-between;gap:1rem;text-align:right}
+.cases td[data-label]::before{content:attr(data-label);content:attr(data-label) / "";color:var(--soft);text-align:left;white-space:normal;font-weight:400;flex:1}
 """
-"""Rows below each other, for a page that is too narrow for the columns. The elements have roles, because `display` takes those that they have by
-themselves away from screen readers."""
+"""Rows below each other, for a page that is too narrow for the columns, of which each scorer adds one. The elements have roles, because
+`display` takes those that they have by themselves away from screen readers."""
 
 
 def html_report(rows: Sequence[Row], title: str) -> str:
-    """A page of its own, without anything from elsewhere and without scripts.
+    """Return a page without external resources and scripts.
 
     It holds a summary, each scorer with its threshold, and each case with its diagnosis. Cases can be filtered by result and by the
     scorer that they fail.
@@ -46,14 +38,13 @@ def html_report(rows: Sequence[Row], title: str) -> str:
     mean = sum(report["overall"] for _, report in rows) / len(rows) if rows else 0.0
     scorers = rows[0][1]["results"] if rows else []
     needed = 16 + 6.5 * len(scorers)
-    style = f"{_STYLE}body{{max-width:{max(70, needed):g}rem}}@media(max-width:{needed:g}rem){{{_CARDS}}}"
+    style = f"{_STYLE}.report{{max-width:{max(70, needed):g}rem}}@media(max-width:{needed:g}rem){{{_CARDS}}}"
     choices = _choices(rows, scorers) if passed < len(rows) > 1 else []
     hiding = "".join(f"body:has(#{name}:checked) .case:not(.{name}){{display:none}}" for name, *_ in choices[1:])
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{_safe(title)}</title><style>{style}{hiding}</style><main><h1>{_safe(title)}</h1>"
-        f"<p>{passed:,} of {len(rows):,} cases pass; overall {mean:.3f} on average.</p>"
-        f"{_scorers_table(rows, scorers)}{_filters(choices)}{_cases_table(rows, scorers)}</main></html>\n"
+    return page(
+        title,
+        f"<p>{passed:,} of {len(rows):,} cases pass; overall {mean:.3f} on average.</p><style>{style}{hiding}</style>"
+        f"{_scorers_table(rows, scorers)}{_filters(choices)}{_cases_table(rows, scorers)}",
     )
 
 
@@ -71,7 +62,7 @@ def _filters(choices: Sequence[tuple[str, str, int]]) -> str:
     if not choices:
         return ""
     inputs = "".join(
-        f'<label><input type="radio" name="show" id="{name}"{" checked" if name == "all" else ""}> {_safe(words)} ({count:,})</label>'
+        f'<label><input type="radio" name="show" id="{name}"{" checked" if name == "all" else ""}> {safe(words)} ({count:,})</label>'
         for name, words, count in choices
     )
     return f"<fieldset><legend>Show cases</legend>{inputs}</fieldset>"
@@ -83,31 +74,25 @@ def _scorers_table(rows: Sequence[Row], scorers: Sequence[dict[str, Any]]) -> st
         results = [report["results"][place] for _, report in rows]
         scores = [result["score"] for result in results]
         passing = sum(result["passed"] for result in results)
-        cells = (
-            ("threshold", f"{scorer['threshold']:.2f}"), ("weight", f"{scorer['weight']:g}"), ("mean", f"{sum(scores) / len(scores):.3f}"),
-            ("least", f"{min(scores):.3f}"), ("passes", f"{passing:,} of {len(results):,}"),
-        )  # fmt: skip
-        figures = "".join(f'<td role="cell" class="n" data-label="{name}">{text}</td>' for name, text in cells)
-        lines.append(
-            f'<tbody role="rowgroup"><tr role="row"><th role="rowheader" scope="row">{_safe(scorer["type"])}</th>{figures}</tr></tbody>'
+        figures = (
+            f"{scorer['threshold']:.2f}",
+            f"{scorer['weight']:g}",
+            f"{sum(scores) / len(scores):.3f}",
+            f"{min(scores):.3f}",
         )
-    names = ("threshold", "weight", "mean", "least", "passes")
-    head = "".join(f'<th role="columnheader" scope="col" class="n">{name}</th>' for name in names)
-    return (
-        f'<table role="table"><caption>Scorers</caption><thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">scorer</th>{head}</tr></thead>{"".join(lines)}</table>'
-        if lines
-        else ""
-    )
+        lines.append((scorer["type"], *figures, f"{passing:,} of {len(results):,}"))
+    header = ("scorer", "threshold", "weight", "mean", "least", "passes")
+    return table(header, lines, caption="Scorers") if lines else ""
 
 
 def _cases_table(rows: Sequence[Row], scorers: Sequence[dict[str, Any]]) -> str:
     head = "".join(
-        f'<th role="columnheader" scope="col" class="n">{_safe(scorer["type"])}<small>at least {scorer["threshold"]:.2f}</small></th>'
+        f'<th role="columnheader" scope="col" class="n">{safe(scorer["type"])}<small>at least {scorer["threshold"]:.2f}</small></th>'
         for scorer in scorers
     )
     body = "".join(_case_rows(name, report) for name, report in rows)
     return (
-        f'<table role="table"><caption>Cases</caption><thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">case</th><th role="columnheader" scope="col">result</th>'
+        f'<table role="table" class="cases"><caption>Cases</caption><thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">case</th><th role="columnheader" scope="col">result</th>'
         f'<th role="columnheader" scope="col" class="n">overall</th>{head}</tr></thead>{body}</table>'
     )
 
@@ -115,12 +100,12 @@ def _cases_table(rows: Sequence[Row], scorers: Sequence[dict[str, Any]]) -> str:
 def _case_rows(name: str, report: dict[str, Any]) -> str:
     results = report["results"]
     failed = "".join(f" fails-{place}" for place, result in enumerate(results) if not result["passed"])
-    word = '<td role="cell" class="ok" data-label="result">passes</td>' if report["passed"] else '<td role="cell" class="bad" data-label="result">fails</td>'  # fmt: skip
+    word = '<td role="cell" class="good" data-label="result">passes</td>' if report["passed"] else '<td role="cell" class="bad" data-label="result">fails</td>'  # fmt: skip
     row = (
-        f'<tbody role="rowgroup" class="case {"passes" if report["passed"] else "fails"}{failed}"><tr role="row"><th role="rowheader" scope="row">{_safe(name)}</th>{word}'
+        f'<tbody role="rowgroup" class="case {"passes" if report["passed"] else "fails"}{failed}"><tr role="row"><th role="rowheader" scope="row">{safe(name)}</th>{word}'
         f'<td role="cell" class="n" data-label="overall">{report["overall"]:.3f}</td>{"".join(map(_score_cell, results))}</tr>'
     )
-    lines = _safe("\n".join(report["diagnosis"]))
+    lines = safe("\n".join(report["diagnosis"]), lines=True)
     if lines:
         row += f'<tr role="row" class="why"><td role="cell" colspan="{3 + len(results)}"><details><summary>why</summary><pre>{lines}</pre></details></td></tr>'
     return f"{row}</tbody>"
@@ -130,13 +115,8 @@ def _score_cell(result: dict[str, Any]) -> str:
     """A score, with a mark beside the colour where it is below its threshold."""
     text = "not scored" if result.get("error") else f"{result['score']:.2f}"
     mark = "" if result["passed"] else "✗ "
-    label = _safe(f"{result['type']}, at least {result['threshold']:.2f}")
-    return f'<td role="cell" class="n {"ok" if result["passed"] else "bad"}" data-label="{label}">{mark}{text}</td>'
-
-
-def _safe(text: str) -> str:
-    """A text for the page, without what has a meaning in HTML and without control characters."""
-    return html.escape(_plain(text))
+    label = safe(f"{result['type']}, at least {result['threshold']:.2f}")
+    return f'<td role="cell" class="n {"good" if result["passed"] else "bad"}" data-label="{label}">{mark}{text}</td>'
 
 
 def junit_report(rows: Sequence[Row], title: str) -> str:

@@ -71,16 +71,6 @@ OVERRIDES = (
 )
 
 
-def apply_overrides(score: float, shape: Shape) -> tuple[float, tuple[str, ...]]:
-    """Return the score after all overrides, and the names of those that applied, in order."""
-    applied: tuple[str, ...] = ()
-    for name, applies, adjust in OVERRIDES:
-        if applies(shape):
-            score = adjust(score)
-            applied += (name,)
-    return score, applied
-
-
 FALLBACK_NOVELTY = 0.5
 _NO_EMBEDDER = "no embedder"
 _FAILURE_SHARE = 0.3
@@ -114,18 +104,9 @@ class ValueScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score as a JSON object; `novelty_fallback` only when novelty was not measured."""
-        out: dict[str, Any] = {
-            "score": self.score,
-            "complexity": self.complexity,
-            "novelty": self.novelty,
-            "tool_diversity": self.tool_diversity,
-            "outcome_confidence": self.outcome_confidence,
-            "profile": self.profile,
-            "overrides": list(self.overrides),
-        }
-        if self.novelty_fallback is not None:
-            out["novelty_fallback"] = self.novelty_fallback
-        return out
+        names = ("score", "complexity", "novelty", "tool_diversity", "outcome_confidence", "profile")
+        out = {**{name: getattr(self, name) for name in names}, "overrides": list(self.overrides)}
+        return out if self.novelty_fallback is None else {**out, "novelty_fallback": self.novelty_fallback}
 
 
 class ValueScorer:
@@ -186,9 +167,8 @@ class ValueScorer:
         # Checked before the embedding, so that a trace that cannot be scored is not kept.
         _check(kinds, success, confidence, domain)
         if self._embedder is None:
-            return _score(self._known_scores, kinds, tools, success, confidence, domain, FALLBACK_NOVELTY, _NO_EMBEDDER)
-        novelty, fallback = self._novelty_of_text(embedded_text(trace))
-        return _score(self._known_scores, kinds, tools, success, confidence, domain, novelty, fallback)
+            return self._score(kinds, tools, success, confidence, domain, FALLBACK_NOVELTY, _NO_EMBEDDER)
+        return self._score(kinds, tools, success, confidence, domain, *self._novelty_of_text(embedded_text(trace)))
 
     def score_all(self, traces: Iterable[ReasoningTrace | Mapping[str, Any]]) -> Iterator[ValueScore]:
         """Score traces one after the other as `score` does, but embed them in batches, which is faster.
@@ -244,7 +224,33 @@ class ValueScorer:
             measured, fallback = self._novelty_of_vector(embedding)
         elif self._embedder is not None:
             measured, fallback = self._novelty_of_text(text) if text is not None else (FALLBACK_NOVELTY, "no text")
-        return _score(self._known_scores, step_types, tool_names, success, confidence, domain, measured, fallback)
+        return self._score(step_types, tool_names, success, confidence, domain, measured, fallback)
+
+    def _score(
+        self,
+        kinds: Sequence[str],
+        tools: Sequence[str],
+        success: bool,
+        confidence: float,
+        domain: str,
+        novelty: float,
+        fallback: str | None,
+    ) -> ValueScore:
+        """Calculate the score, or take a known one: without an embedder, most runs have one of a few shapes."""
+        types = frozenset(kinds)
+        recoveries = kinds.count(_RECOVERY) if _RECOVERY in types else 0
+        shape = (len(kinds), types, recoveries, bool(tools), len(set(tools)), success)
+        profile, weights = profile_for(domain)
+        if fallback is not _NO_EMBEDDER or type(confidence) is not float or not confidence:  # 0.0 equals -0.0
+            return _calculated(shape, confidence, profile, weights, novelty, fallback)
+        measured = (shape, confidence, profile)
+        known = self._known_scores.get(measured)
+        if known is None or known[0] is not weights:
+            if len(self._known_scores) >= _MAX_KNOWN:
+                self._known_scores.clear()
+            known = weights, _calculated(shape, confidence, profile, weights, novelty, fallback)
+            self._known_scores[measured] = known
+        return known[1]
 
     def _novelty_of_text(self, text: str) -> tuple[float, str | None]:
         try:
@@ -296,33 +302,6 @@ def embedded_text(trace: ReasoningTrace | Mapping[str, Any]) -> str:
     return f"{objective} {' '.join([content or '' for content in contents])}"
 
 
-def _score(
-    known_scores: dict[tuple[Any, ...], tuple[ScoringWeights, ValueScore]],
-    kinds: Sequence[str],
-    tools: Sequence[str],
-    success: bool,
-    confidence: float,
-    domain: str,
-    novelty: float,
-    fallback: str | None,
-) -> ValueScore:
-    """Calculate the score, or take a known one: without an embedder, most runs have one of a few shapes."""
-    types = frozenset(kinds)
-    recoveries = kinds.count(_RECOVERY) if _RECOVERY in types else 0
-    shape = (len(kinds), types, recoveries, bool(tools), len(set(tools)), success)
-    profile, weights = profile_for(domain)
-    if fallback is not _NO_EMBEDDER or type(confidence) is not float or not confidence:  # 0.0 equals -0.0
-        return _calculated(shape, confidence, profile, weights, novelty, fallback)
-    measured = (shape, confidence, profile)
-    known = known_scores.get(measured)
-    if known is None or known[0] is not weights:
-        if len(known_scores) >= _MAX_KNOWN:
-            known_scores.clear()
-        known = weights, _calculated(shape, confidence, profile, weights, novelty, fallback)
-        known_scores[measured] = known
-    return known[1]
-
-
 def _calculated(
     shape: tuple[int, frozenset[str], int, bool, int, bool],
     confidence: float,
@@ -343,7 +322,12 @@ def _calculated(
         + outcome * weights.outcome_confidence
     )
     # The weights may sum to slightly more than 1.
-    score, overrides = apply_overrides(min(1.0, score), Shape(*shape))
+    score, properties = min(1.0, score), Shape(*shape)
+    overrides: tuple[str, ...] = ()
+    for name, applies, adjust in OVERRIDES:
+        if applies(properties):
+            score = adjust(score)
+            overrides += (name,)
     return ValueScore(
         score=score,
         complexity=complexity,

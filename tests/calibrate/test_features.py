@@ -14,9 +14,7 @@ from grace_kp import calibrate as cal
 from grace_kp.calibrate._facts import domain_of, facts_of, facts_of_all, hash_of, task_of
 from grace_kp.calibrate._features import finished_calls, transcript_of
 from grace_kp.calibrate._wording import (
-    count_apologies,
-    count_hedges,
-    count_refusals,
+    count_phrases,
     is_empty_result,
     plain,
     shows_failure,
@@ -319,7 +317,8 @@ def test_any_text_is_read(text):
     stated = stated_confidence(text)
     assert stated is None or 0 <= stated <= 1
     words = plain(text)
-    assert min(count_hedges(words), count_refusals(words), count_apologies(words), len(words_of(words))) >= 0
+    counts = [count_phrases(words, kind) for kind in ("hedges", "refusals", "apologies", "thanks")]
+    assert min(*counts, len(words_of(words))) >= 0
     assert {bool} == {type(shows_failure(text)), type(shows_trouble(text)), type(is_empty_result(text))}
 
 
@@ -335,7 +334,7 @@ def test_any_text_is_read(text):
 )
 def test_doubt_and_refusal_are_counted_by_distinct_phrases(text, hedges, refusals):
     """Each phrase counts once, whatever its case and punctuation."""
-    assert (hedges, refusals) == (count_hedges(plain(text)), count_refusals(plain(text)))
+    assert (hedges, refusals) == tuple(count_phrases(plain(text), kind) for kind in ("hedges", "refusals"))
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def test_a_floor_can_make_it_unneeded():
     calculator = ConfidenceCalculator("grace")
     known = ConfidenceFactors(tool_execution_count=2, tool_success_count=2)
     assert could_change(calculator, known)
-    assert not could_change(calculator, known, lambda score: "escalate")
+    assert not could_change(calculator, known, level_of=lambda factors: "escalate")
 
 
 def test_of_a_profile_of_ones_own_nothing_is_known():
@@ -176,22 +176,22 @@ def test_recorded_runs_keep_their_levels(profile):
     saved = 0
     for floor in (InterventionLevel.SILENT, InterventionLevel.CONFIRM):
 
-        def level(score, floor=floor):
-            return decide(score, calculator.thresholds).level.at_least(floor)
+        def level_of(known, floor=floor):
+            return decide(calculator.calculate(known).score, calculator.thresholds).level.at_least(floor)
 
         for factors_of_run in known:
-            if could_change(calculator, factors_of_run, level):
+            if could_change(calculator, factors_of_run, level_of=level_of):
                 first = with_judgements(factors_of_run, Evaluation(score=0.85), None)
-                if could_change(calculator, first, level, own_is_known=True):
+                if could_change(calculator, first, own_is_known=True, level_of=level_of):
                     continue
                 factors_of_run, owns = first, [None]
             else:
                 owns = GRID[::7]
             saved += 1
-            now = level(calculator.calculate(factors_of_run).score)
+            now = level_of(factors_of_run)
             for own, coverage in itertools.product(owns, GRID[::7]):
                 judged = with_judgements(factors_of_run, own, coverage)
-                assert now == level(calculator.calculate(judged).score)
+                assert now == level_of(judged)
     assert saved > 0
 
 

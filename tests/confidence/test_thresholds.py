@@ -84,43 +84,41 @@ def test_golden_thresholds(vectors):
             ), number
 
 
-def test_nine_samples_are_too_few():
-    """Nothing moves before the tenth sample."""
-    assert Thresholds() == told(*[(0.95, False)] * 9)
-    assert Thresholds(0.95, 0.75, 0.45) == told(*[(0.95, False)] * 10)
+RIGHT, WRONG = True, False
+HIGH, LOW = (0.99, 0.9, 0.8), (0.5, 0.4, 0.1)
 
 
-def test_more_than_three_of_ten_are_needed():
-    """Three of ten do not move anything, four do."""
-    assert Thresholds() == told(*[(0.95, False)] * 3, *[(0.5, True)] * 7)
-    assert Thresholds(0.95, 0.75, 0.45) == told(*[(0.95, False)] * 4, *[(0.5, True)] * 6)
-    assert Thresholds(0.85, 0.65, 0.35) == told(*[(0.1, True)] * 4, *[(0.5, True)] * 6)
-
-
-def test_caution_wins():
-    """When both happen, the thresholds rise."""
-    assert Thresholds(0.95, 0.75, 0.45) == told(*[(0.1, True)] * 5, *[(0.95, False)] * 5)
-
-
-def test_at_the_threshold_is_neither():
-    """A confidence that equals a threshold is neither above nor below it, also after steps that add up."""
-    assert Thresholds() == told(*[(0.7, False)] * 10)
-    assert Thresholds() == told(*[(0.4, True)] * 10)
-    raised = Thresholds(0.9, 0.8, 0.5)
-    assert Thresholds(0.95, 0.85, 0.55) == told(*[(0.81, False)] * 10, initial=raised)
-    assert Thresholds(0.95, 0.85, 0.55) == told(*[(0.81, False)] * 10, *[(0.85, False)] * 10, initial=raised)
-
-
-def test_limits():
-    """The thresholds rise to 0.95 / 0.85 / 0.6 and fall to 0.8 / 0.6 / 0.3, no further."""
-    assert Thresholds(0.95, 0.85, 0.6) == told(*[(1.0, False)] * 40)
-    assert Thresholds(0.8, 0.6, 0.3) == told(*[(0.0, True)] * 40)
-
-
-def test_a_threshold_beyond_a_limit_stays():
-    """A rise never lowers a threshold that began above its cap, nor the other way round."""
-    assert Thresholds(0.99, 0.9, 0.8) == told(*[(1.0, False)] * 10, initial=Thresholds(0.99, 0.9, 0.8))
-    assert Thresholds(0.5, 0.4, 0.1) == told(*[(0.0, True)] * 10, initial=Thresholds(0.5, 0.4, 0.1))
+@pytest.mark.parametrize(
+    ("initial", "samples", "expected"),
+    [
+        pytest.param((), [(0.95, WRONG)] * 9, (), id="nine samples are too few"),
+        pytest.param((), [(0.95, WRONG)] * 10, (0.95, 0.75, 0.45), id="ten are enough"),
+        pytest.param((), [(0.95, WRONG)] * 3 + [(0.5, RIGHT)] * 7, (), id="three of ten move nothing"),
+        pytest.param((), [(0.95, WRONG)] * 4 + [(0.5, RIGHT)] * 6, (0.95, 0.75, 0.45), id="four of ten raise"),
+        pytest.param((), [(0.1, RIGHT)] * 4 + [(0.5, RIGHT)] * 6, (0.85, 0.65, 0.35), id="four of ten lower"),
+        pytest.param(
+            (), [(0.1, RIGHT)] * 5 + [(0.95, WRONG)] * 5, (0.95, 0.75, 0.45), id="where both happen they rise"
+        ),
+        pytest.param((), [(0.7, WRONG)] * 10, (), id="at the threshold is not above"),
+        pytest.param((), [(0.4, RIGHT)] * 10, (), id="at the threshold is not below"),
+        pytest.param((0.9, 0.8, 0.5), [(0.81, WRONG)] * 10, (0.95, 0.85, 0.55), id="one step"),
+        pytest.param(
+            (0.9, 0.8, 0.5),
+            [(0.81, WRONG)] * 10 + [(0.85, WRONG)] * 10,
+            (0.95, 0.85, 0.55),
+            id="at a threshold that steps add up to",
+        ),
+        pytest.param((), [(1.0, WRONG)] * 40, (0.95, 0.85, 0.6), id="up to the caps"),
+        pytest.param((), [(0.0, RIGHT)] * 40, (0.8, 0.6, 0.3), id="down to the floors"),
+        pytest.param(HIGH, [(1.0, WRONG)] * 10, HIGH, id="a rise never lowers"),
+        pytest.param(LOW, [(0.0, RIGHT)] * 10, LOW, id="a fall never raises"),
+        pytest.param((math.inf, math.inf), [(0.3, RIGHT)] * 10, (math.inf, math.inf, 0.35), id="never stays never"),
+        pytest.param((math.inf,), [(1.0, WRONG)] * 40, (math.inf, 0.85, 0.6), id="never stays never in a rise"),
+    ],
+)
+def test_feedback_moves_thresholds(initial, samples, expected):
+    """Four wrong and confident samples among the last ten raise all thresholds by a step, four right and unconfident ones lower them."""
+    assert Thresholds(*expected) == told(*samples, initial=Thresholds(*initial))
 
 
 def test_steps_are_rounded():
@@ -128,13 +126,6 @@ def test_steps_are_rounded():
     lowered = told(*[(0.3, True)] * 10)
     assert 0.35 == lowered.confirm
     assert InterventionLevel.CONFIRM is decide(0.35, lowered).level
-
-
-def test_never_stays_never():
-    """Feedback does not move an infinite threshold."""
-    never = Thresholds(math.inf, math.inf)
-    assert Thresholds(math.inf, math.inf, 0.35) == told(*[(0.3, True)] * 10, initial=never)
-    assert Thresholds(math.inf, 0.85, 0.6) == told(*[(1.0, False)] * 40, initial=Thresholds(math.inf))
 
 
 feedback = st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=60)
@@ -225,10 +216,7 @@ def test_the_questions_asked_of_a_decision(level, answers):
     assert decision == ActionDecision(level, 0.5)  # type: ignore[arg-type]
 
 
-thresholds = st.lists(st.floats(0, 1), min_size=3, max_size=3).map(lambda parts: Thresholds(*sorted(parts)[::-1]))
-
-
-@given(thresholds, st.floats(0, 1), st.floats(0, 1))
+@given(ordered, st.floats(0, 1), st.floats(0, 1))
 def test_more_confidence_is_never_gated_harder(limits, one, other):
     """For any thresholds, a higher confidence never needs more of a person."""
     low, high = sorted([one, other])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -131,12 +130,13 @@ def test_a_file_that_is_not_the_pinned_one_is_not_loaded(tmp_path, monkeypatch):
         gk.OnnxEmbedder().embed(["text"])
 
 
-def test_the_model_is_looked_for_where_the_hub_keeps_it(tmp_path):
-    """By the same variables that its client reads."""
-    assert tmp_path / "a" == _hub.cache_folder({"HF_HUB_CACHE": str(tmp_path / "a")})
-    assert tmp_path / "b" / "hub" == _hub.cache_folder({"HF_HOME": str(tmp_path / "b")})
-    assert tmp_path / "c" / "huggingface" / "hub" == _hub.cache_folder({"XDG_CACHE_HOME": str(tmp_path / "c")})
-    shutil.rmtree(tmp_path)
+def test_the_model_is_looked_for_where_the_hub_keeps_it(tmp_path, monkeypatch):
+    """By the same variables that its client reads, of which each counts before the ones set here earlier."""
+    for name in ("HF_HUB_CACHE", "HF_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, folder in (("XDG_CACHE_HOME", "huggingface/hub"), ("HF_HOME", "hub"), ("HF_HUB_CACHE", "")):
+        monkeypatch.setenv(name, str(tmp_path / name))
+        assert tmp_path / name / folder / "models--owner--name" / "snapshots" == _hub.snapshots("owner/name")
 
 
 @pytest.fixture

@@ -318,6 +318,16 @@ class TestFromYaml:
             ("<<: {scorers: [{type: nonsense}]}", 1, "there is no scorer 'nonsense'"),
             ("\n" + "[" * 3_000, 2, "nested too deeply"),
             ("scorers: &a [*a]", 1, r"scorers\[0\]: must be an object with the fields type, weight, threshold, not a list of 1"),
+            ("", 1, "must be an object with the fields scorers, not None"),
+            ("scorers: 3", 1, "scorers: must be a list, not 3"),
+            ("scorers: [", 1, "not valid YAML"),
+            ("scorers:\n  - type: nonsense", 2, r"scorers\[0\]: there is no scorer 'nonsense'"),
+            (A + "  - weight: 1", 3, r"scorers\[1\]\.type: is missing"),
+            ("scorers:\n  - type: response-time", 2, r"scorers\[0\]: .*max_acceptable_ms"),
+            ("scorers:\n  - type: operation-accuracy\n    nonsense: 1", 2, r"scorers\[0\]"),
+            (A + "    weight: -1", 2, "a weight must be a number from 0"),
+            (A + "    threshold: 2", 3, "threshold must be a number from 0 to 1"),
+            (A + "more: 1", 3, "unknown field 'more'; known are scorers"),
             ("scorers: [{type: broken}]", 1, r"scorers\[0\]: KeyError: 'x'"),
             ("scorers: [{type: endless}]", 1, r"scorers\[0\]: RecursionError"),
             ("scorers: [{type: nothing}]", 1, r"scorers\[0\]: a scorer has a type and score"),
@@ -363,33 +373,3 @@ class TestFromYaml:
         assert "limit: 0" in suite.to_yaml()
         with pytest.raises(ValueError, match="is a scorer of the library"):
             sc.register("operation-accuracy", Short)
-
-    @pytest.mark.parametrize(
-        ("text", "problem"),
-        [
-            ("", "s.yaml:1: must be an object with the fields scorers, not None"),
-            ("scorers: 3", "s.yaml:1: scorers: must be a list, not 3"),
-            ("scorers: []", "at least one scorer"),
-            ("scorers:\n  - type: nonsense", r":2: scorers\[0\]: there is no scorer 'nonsense'"),
-            (
-                "scorers:\n  - type: content-quality\n  - weight: 1",
-                r":3: scorers\[1\]\.type: is missing",
-            ),
-            (
-                "scorers:\n  - type: content-quality\n    patterns: {A: ['(']}",
-                r":3: scorers\[0\]: patterns, page 'A': the pattern '\('",
-            ),
-            ("scorers:\n  - type: response-time", r":2: scorers\[0\]: .*max_acceptable_ms"),
-            ("scorers:\n  - type: operation-accuracy\n    nonsense: 1", r":2: scorers\[0\]"),
-            ("scorers:\n  - type: operation-accuracy\n    weight: -1", "a weight must be a number from 0"),
-            ("scorers:\n  - type: operation-accuracy\n    threshold: 2", "threshold must be a number from 0 to 1"),
-            ("scorers:\n  - type: operation-accuracy\n    weight: 0", "must have a weight above 0"),
-            ("scorers: [", ":1: not valid YAML"),
-            ("scorers:\n  - type: operation-accuracy\nmore: 1", ":3: unknown field 'more'; known are scorers"),
-        ],
-    )
-    def test_a_file_that_is_no_suite(self, tmp_path, text, problem):
-        path = tmp_path / "s.yaml"
-        path.write_text(text, "utf-8")
-        with pytest.raises(sc.SuiteError, match=problem):
-            sc.Suite.from_yaml(path)
