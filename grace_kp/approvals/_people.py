@@ -59,6 +59,11 @@ class Actor:
             object.__setattr__(self, "authenticated", False)  # others may have this name without another secret
 
     @classmethod
+    def of(cls, by: str | Actor) -> Actor:
+        """Return an actor as it is, and a name as that of an actor in this process."""
+        return by if isinstance(by, Actor) else cls.here(by)
+
+    @classmethod
     def here(cls, name: str, *, channel: str = "python", authenticated: bool = False, account: str = "") -> Actor:
         """Return the actor with this name, in this process.
 

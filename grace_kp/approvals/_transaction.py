@@ -13,7 +13,7 @@ import datetime as dt
 import json
 import logging
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from grace_kp.approvals._chain import append
 from grace_kp.approvals._lists import note_people
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from grace_kp.approvals._tables import Link, Reads, Tables, Writes
 
 _Result = TypeVar("_Result")
+_P = ParamSpec("_P")
 _S = ApprovalState
 _log = logging.getLogger("grace_kp.approvals")
 BATCH = 100
@@ -174,11 +175,15 @@ class Transactions:
         """Return the approval that people see of a record."""
         return approval_of(reads, record, tables=self.tables, secret=self.secret)
 
-    def change(self, work: Callable[[Transaction], RequestRecord]) -> Approval:
+    def change(
+        self, verb: Callable[Concatenate[Transaction, _P], RequestRecord], *args: _P.args, **kwargs: _P.kwargs
+    ) -> Approval:
         """Run a verb; return the approval after it."""
-        return self.run(lambda tx: self.show(tx.writes, work(tx)))
+        return self.run(lambda tx: self.show(tx.writes, verb(tx, *args, **kwargs)))
 
-    def run(self, work: Callable[[Transaction], _Result]) -> _Result:
+    def run(
+        self, verb: Callable[Concatenate[Transaction, _P], _Result], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _Result:
         """Run a verb in one transaction; return what it returns.
 
         Raises:
@@ -188,7 +193,7 @@ class Transactions:
         with self.tables.transaction() as writes:
             tx = Transaction(self.tables, self.rights, self.secret, writes, self.clock())
             try:
-                outcome = work(tx)
+                outcome = verb(tx, *args, **kwargs)
             except (ApprovalError, KeyReused) as error:
                 if tx.changes != tx.changes_due:
                     raise
@@ -215,7 +220,7 @@ class Transactions:
         """Write which claimants are gone; return the number of changes."""
         claimed = self.tables.rows(RowQuery(states=(_S.CLAIMED.value,), limit=None))
         lost = [row.id for row in claimed if is_due(record_of(row), self.clock(), self.tables)]
-        return sum(self.run(lambda tx, each=each: _count_due(tx, each)) for each in lost)  # type: ignore[misc]
+        return sum(self.run(_count_due, each) for each in lost)
 
     def _publish(self, approval: Approval, link: Link) -> None:
         try:

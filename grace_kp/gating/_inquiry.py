@@ -316,17 +316,17 @@ class Inquiry:
         try:
             actor = Actor.here(str(response.reviewer)[:200], channel=channel)
             if response.action is InterventionAction.PROCEED:
-                requests.approve(self.id, actor=actor, note=words, digest=digest)
+                requests.approve(self.id, by=actor, note=words, digest=digest)
             elif response.action is InterventionAction.MODIFY:
-                requests.edit(self.id, response.modified or {}, actor=actor, note=words, digest=digest)
+                requests.edit(self.id, response.modified or {}, by=actor, note=words, digest=digest)
             elif response.action is InterventionAction.INPUT:
-                requests.respond(self.id, words, actor=actor, digest=digest)
+                requests.respond(self.id, words, by=actor, digest=digest)
             elif response.action is InterventionAction.SKIP:
-                requests.skip(self.id, actor=actor, note=words, digest=digest)
+                requests.skip(self.id, by=actor, note=words, digest=digest)
             elif response.action is InterventionAction.RETRY:
-                requests.retry(self.id, actor=actor, note=words, digest=digest)
+                requests.retry(self.id, by=actor, note=words, digest=digest)
             else:
-                requests.reject(self.id, actor=actor, reason=words, digest=digest)
+                requests.reject(self.id, by=actor, reason=words, digest=digest)
         except (ApprovalError, StoreError, ValueError) as error:
             _log.warning("the answer of %s about %s did not count: %s", response.reviewer, self.id, error)
 
@@ -349,7 +349,7 @@ class Inquiry:
                 if not others:
                     self._inbox.requests.leave(self.id)
                 return
-            self._inbox.requests.withdraw(self.id, actor=self._inbox.process, reason="its caller gave up")
+            self._inbox.requests.withdraw(self.id, by=self._inbox.process, reason="its caller gave up")
         except (ApprovalError, StoreError):
             return  # decided meanwhile; a decision that nobody claims expires
 
@@ -366,7 +366,7 @@ class Inquiry:
     def withdraw(self, reason: str) -> None:
         """Withdraw a decision that cannot be carried out."""
         try:
-            self._approval = self._inbox.requests.withdraw(self.id, actor=self._inbox.process, reason=reason)
+            self._approval = self._inbox.requests.withdraw(self.id, by=self._inbox.process, reason=reason)
         except (ApprovalError, StoreError):
             return  # it was claimed, or has expired
 
@@ -389,7 +389,7 @@ class Inquiry:
         """Cancel what was asked about the call, because its policy forbids the action now."""
         if self._terms.key is not None:
             key = self._terms.key.key(self._inbox.domain, self._case.action, self._case.shown())
-            self._inbox.requests.forbid(key, actor=self._inbox.process, reason=FORBIDDEN)
+            self._inbox.requests.forbid(key, by=self._inbox.process, reason=FORBIDDEN)
 
     def _policy_now(self) -> PolicyNow:
         """Return what the policy in force requires, its thresholds included: the level that they give to the confidence then."""
@@ -420,7 +420,7 @@ class Inquiry:
                 digest=now,
                 version=self._version,
                 policy=self._policy_now(),
-                actor=self._inbox.process,
+                by=self._inbox.process,
             )
         except ChangedSinceShown:
             if self._terms.key is None:

@@ -120,7 +120,7 @@ def test_the_chain_is_verified(grace, ask):
 def test_each_verb_has_a_twin():
     """With the same parameters."""
     verbs = [
-        name for name, member in vars(Approvals).items()
+        name for name, member in inspect.getmembers(Approvals)
         if not name.startswith("_") and callable(member) and not inspect.iscoroutinefunction(member)
     ]  # fmt: skip
     without = {"watch", "export"}  # iterators; `watch` is async as well

@@ -408,11 +408,11 @@ def shop():
     parameters = {"invoice": {"any": True}, "euros": {"from": 0, "to": 900}}
     for uses in (3, 5):
         granted = Standing(action="refund", domain="shop", parameters=parameters, until=9_000.0, uses=uses)
-        standing = shop.requests.grant(granted, actor=ANA)
+        standing = shop.requests.grant(granted, by=ANA)
         if uses == 3:
             claim(shop.requests, shop.requests.file(asked()))
         else:
-            shop.requests.end_standing(standing.id, actor=ANA, reason="enough")
+            shop.requests.end_standing(standing.id, by=ANA, reason="enough")
     return shop
 
 

@@ -168,13 +168,13 @@ class PausedInquiry(Inquiry):
         try:
             actor = Actor.here(answer.reviewer or self._program.origin, channel=self._program.origin)
             if answer.action is InterventionAction.INPUT:
-                self._approval = requests.respond(self.id, words, actor=actor)
+                self._approval = requests.respond(self.id, words, by=actor)
             elif answer.action is InterventionAction.CANCEL:
-                self._approval = requests.reject(self.id, actor=actor, reason=words)
+                self._approval = requests.reject(self.id, by=actor, reason=words)
             elif changes:
-                self._approval = requests.edit(self.id, changes, actor=actor, digest=digest, policy=policy)
+                self._approval = requests.edit(self.id, changes, by=actor, digest=digest, policy=policy)
             else:
-                self._approval = requests.approve(self.id, actor=actor, digest=digest)
+                self._approval = requests.approve(self.id, by=actor, digest=digest)
         except AlreadyDecided:
             self.read()
             self._state_ignored(answer)
