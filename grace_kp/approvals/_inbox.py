@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._chain import append_view, was_viewed
-from grace_kp.approvals._decide import WantedEdit, approve, conclude, edit, withdraw
+from grace_kp.approvals._decide import approve, conclude, edit, withdraw
 from grace_kp.approvals._execution import Claim, claim, reconcile, release, restored, settle
 from grace_kp.approvals._filing import check_new, digest_of_key, file_request
 from grace_kp.approvals._lists import past_records, pending_records
@@ -179,8 +179,16 @@ class RequestVerbs(ABC):
         Raises:
             EditRefused: the arguments do not fit, identify the operation, have no encoding, or are sealed and cannot be opened here.
         """
-        wanted = WantedEdit(changes, is_encoded, policy)
-        return self._transactions.change(edit, approval_id, wanted, actor=Actor.of(by), note=note, digest=digest)
+        return self._transactions.change(
+            edit,
+            approval_id,
+            changes,
+            actor=Actor.of(by),
+            note=note,
+            digest=digest,
+            policy=policy,
+            is_encoded=is_encoded,
+        )
 
     def reject(self, approval_id: str, *, by: str | Actor, reason: str = "", digest: str | None = None) -> Approval:
         """Refuse the action. One rejection closes the request, and ends the standing approvals that cover it."""

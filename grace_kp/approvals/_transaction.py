@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from grace_kp.approvals._chain import append
 from grace_kp.approvals._lists import note_people
 from grace_kp.approvals._people import Actor, person
-from grace_kp.approvals._record import WAITER, RequestRecord, approval_of, read_record, record_of, without_sealed
-from grace_kp.approvals._request import ENTITLING, ApprovalState, may_follow
+from grace_kp.approvals._record import WAITER, RequestRecord, approval_of, read_record, record_of, texts_in_sealed
+from grace_kp.approvals._request import ENTITLING, FOLLOWING, ApprovalState
+from grace_kp.approvals._seal import without_texts
 from grace_kp.approvals._standing import free_reserved
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, GraceError, KeyReused, StoreError
@@ -79,8 +80,8 @@ class Transaction:
         return read_record(self.writes, approval_id)
 
     def hide_sealed(self, record: RequestRecord, text: str) -> str:
-        """Return a text without the texts of the sealed arguments of a request."""
-        hidden: str = without_sealed(self.writes, self.secret, record, text)
+        """Return a text without the texts of sealed arguments, those before an edit included, as far as they can be opened here."""
+        hidden: str = without_texts(text, texts_in_sealed(self.writes, self.secret, record)[0])
         return hidden
 
     def stamp(self, record: RequestRecord, state: ApprovalState, actor: Actor) -> dict[str, Any]:
@@ -110,7 +111,7 @@ class Transaction:
         Raises:
             ApprovalError: the state may not follow.
         """
-        if before is not None and before.state is not after.state and not may_follow(before.state, after.state):
+        if before is not None and before.state is not after.state and after.state not in FOLLOWING[before.state]:
             raise ApprovalError(
                 f"{after.id} is {before.state.value}; {after.state.value} cannot follow", approval_id=after.id
             )

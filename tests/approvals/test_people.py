@@ -8,7 +8,6 @@ import pytest
 
 from grace_kp.approvals import (
     ACCOUNT,
-    DECIDING_ROLES,
     Actor,
     Standing,
     account_mark,
@@ -16,6 +15,7 @@ from grace_kp.approvals import (
     person,
     reason_without_account,
 )
+from grace_kp.approvals._people import DECIDING_ROLES
 from grace_kp.errors import AlreadyDecided, NotEntitled
 from grace_kp.web import Role
 from grace_kp.web._access import RIGHTS, Right

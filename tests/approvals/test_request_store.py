@@ -12,7 +12,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from grace_kp.approvals import ENTITLING, ApprovalState, RequestStore, may_follow, verify
+from grace_kp.approvals import ENTITLING, FOLLOWING, ApprovalState, RequestStore, verify
 from grace_kp.errors import ApprovalError, KeyReused
 from tests.approvals.shops import ANA, BO, CY, GATE, SAME, Shop, asked, claim, keyed
 
@@ -123,7 +123,7 @@ class Processes(RuleBasedStateMachine):
             self.move(model, after)
 
     def move(self, model, state=None):
-        assert state is None or may_follow(ApprovalState(model.state), ApprovalState(state))
+        assert state is None or ApprovalState(state) in FOLLOWING[ApprovalState(model.state)]
         model.state = state or model.state
         model.changed = max(self.shop.clock.now, model.changed)
 

@@ -21,7 +21,6 @@ from grace_kp.approvals import (
     Checkpoint,
     Standing,
     append,
-    append_view,
     checkpoint,
     entry_of,
     export,
@@ -31,7 +30,7 @@ from grace_kp.approvals import (
     verify,
     write_checkpoint,
 )
-from grace_kp.approvals._chain import entry_bytes, entry_hash
+from grace_kp.approvals._chain import append_view, entry_bytes, entry_hash
 from grace_kp.errors import ApprovalError
 from grace_kp.store import open_store
 from tests.approvals.chains import advance, chain_of, damage, found

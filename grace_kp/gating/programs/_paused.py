@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.approvals import RESPONSES, Actor, ApprovalState
 from grace_kp.errors import AlreadyDecided, ApprovalError, StoreError
 from grace_kp.gating._digest import NotCheckable
-from grace_kp.gating._filed import performed, state_approval
 from grace_kp.gating._hidden import for_reviewer, unseen_problem
-from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, encode_call, policy_now
+from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, check_performed, encode_call, policy_now, state_approval
 from grace_kp.gating._ledger import DONE, FAILED, EarlierRun, LedgerEntry
 from grace_kp.gating._modification import modified
 from grace_kp.gating._request import frozen
@@ -29,12 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from grace_kp.approvals import Approval, ApprovalRequest
-    from grace_kp.gating._case import Case, ProgramAnswer, Resumable
+    from grace_kp.gating._case import Case, ProgramAnswer, Resumable, Terms
     from grace_kp.gating._decision import Decision
     from grace_kp.gating._ledger import Ledger
     from grace_kp.gating._request import InterventionRequest
     from grace_kp.gating._steps import Step
-    from grace_kp.gating._terms import Terms
     from grace_kp.gating.reviewers._inbox import InboxReviewer
 
 
@@ -315,7 +313,7 @@ class Questions:
         return self._ledger().put_action(self._key, json.dumps(kept).encode(), only_if=before)
 
 
-def paused(
+def pause_and_ask(
     case: Case, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
 ) -> Generator[Step, Any, PausedInquiry]:
     """File the request, and pause the program until it is decided. The approval of the result is pending no more.
@@ -328,10 +326,10 @@ def paused(
     again = 0
     while True:
         inquiry = inquiry_of(case, terms, reviewer, program, f"{request.attempt}.{again}")
-        performed(case, request, (yield Work(functools.partial(inquiry.file, request, decision))))
+        check_performed(case, request, (yield Work(functools.partial(inquiry.file, request, decision))))
         case.inquiry = inquiry
         state_approval(case, inquiry.approval, inquiry.waits)
-        yield from _decided(case, request, inquiry, program)
+        yield from _ask_until_decided(case, request, inquiry, program)
         state_approval(case, inquiry.approval, inquiry.waits)
         if inquiry.approval.state is not ApprovalState.NOT_DONE:
             return inquiry
@@ -361,15 +359,15 @@ def inquiry_of(case: Case, terms: Terms, reviewer: InboxReviewer, program: Resum
     )
 
 
-def _decided(
+def _ask_until_decided(
     case: Case, request: InterventionRequest, inquiry: PausedInquiry, program: Resumable
 ) -> Generator[Step, Any, None]:
     number, problem = 0, ""
     while True:
-        asking = yield from _done(case, request, Work(functools.partial(inquiry.must_ask, number)))
+        asking = yield from _perform(case, request, Work(functools.partial(inquiry.must_ask, number)))
         if asking is None:
             return
-        question = yield from _done(case, request, Work(functools.partial(inquiry.shown, request, problem)))
+        question = yield from _perform(case, request, Work(functools.partial(inquiry.shown, request, problem)))
         asker = program.asking(inquiry.id)
         question = for_reviewer(question, asker)
         keep = inquiry.questions.ask
@@ -379,22 +377,22 @@ def _decided(
             if asking.is_new and HOST.pauses(error):
                 yield Work(functools.partial(keep, number, [asking.digest]))
             raise
-        performed(case, request, answer)
+        check_performed(case, request, answer)
         problem = ""
         if asking.is_new:
-            yield from _done(case, request, Work(functools.partial(keep, number, [])))
+            yield from _perform(case, request, Work(functools.partial(keep, number, [])))
         elif asking.digest:
             take = functools.partial(
                 inquiry.take, question, asking.digest, answer, functools.partial(_problem_with, case)
             )
-            problem = yield from _done(case, request, Work(take))
+            problem = yield from _perform(case, request, Work(take))
         number += 1
 
 
-def _done(case: Case, request: InterventionRequest, step: Work) -> Generator[Step, Any, Any]:
+def _perform(case: Case, request: InterventionRequest, step: Work) -> Generator[Step, Any, Any]:
     """Return what a step gave; end the call where it failed."""
     answer = yield step
-    performed(case, request, answer)
+    check_performed(case, request, answer)
     return answer
 
 
