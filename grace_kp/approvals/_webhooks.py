@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from tenacity import RetryCallState
 
-    from grace_kp.approvals._tables import Link, Row, Tables
+    from grace_kp.approvals._tables import Link, Reads, Row, Tables
 
 
 EVENTS = tuple(
@@ -387,7 +387,7 @@ class Delivery(Resident):
             self._closed = True
             self._changed.notify_all()
         self._worker.stop(0.1)
-        if not flushed and (left := self._left(self._cursor()["seq"])):
+        if not flushed and (left := self._left(self._cursor(self._tables)["seq"])):
             later = "; the next process that uses the store sends them" if self._tables.lasting else ""
             report_loss(f"{left} notifications were not delivered to {self._webhook.receiver} before the end{later}")
         with suppress(_Elsewhere):
@@ -400,7 +400,7 @@ class Delivery(Resident):
 
     def status(self) -> dict[str, Any]:
         """Return what the store knows of this receiver: numbers of messages delivered, lost and waiting, and the last problem."""
-        cursor = self._cursor()
+        cursor = self._cursor(self._tables)
         known = {name: cursor[name] for name in ("receiver", "delivered", "lost", "problem")}
         return {**known, "waiting": self._left(cursor["seq"])}
 
@@ -419,7 +419,7 @@ class Delivery(Resident):
     def _advance(self) -> float | None:
         if self._closed or self._is_gone:
             return None
-        cursor = self._cursor()
+        cursor = self._cursor(self._tables)
         if cursor["seq"] >= self._tables.head()[0]:
             self._note(seq=cursor["seq"])
             return POLL_SECONDS
@@ -503,20 +503,11 @@ class Delivery(Resident):
                 raise _Closing
             self._save({})
 
-    def _cursor(self) -> dict[str, Any]:
-        data = self._tables.document(DOCUMENT, self._webhook.id)
-        return self._new_cursor() if data is None else json.loads(data)
-
-    def _new_cursor(self) -> dict[str, Any]:
-        return {
-            "receiver": self._webhook.receiver,
-            "seq": self._begin,
-            "delivered": 0,
-            "lost": 0,
-            "problem": "",
-            "by": "",
-            "until": 0.0,
-        }
+    def _cursor(self, reads: Reads) -> dict[str, Any]:
+        counts = {"seq": self._begin, "delivered": 0, "lost": 0}
+        new = {"receiver": self._webhook.receiver, **counts, "problem": "", "by": "", "until": 0.0}
+        data = reads.document(DOCUMENT, self._webhook.id)
+        return new if data is None else json.loads(data)
 
     def _save(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Change the cursor, and take or renew its lease, or give it back once closed; `delivered` and `lost` are added.
@@ -525,9 +516,7 @@ class Delivery(Resident):
             _Elsewhere: another process holds the lease, or has held it since this delivery was closed.
         """
         with self._tables.transaction() as writes:
-            data = writes.document(DOCUMENT, self._webhook.id)
-            cursor = self._new_cursor() if data is None else json.loads(data)
-            now = self._clock()
+            cursor, now = self._cursor(writes), self._clock()
             # A clock that was set back does not make a lease longer.
             is_leased = now < cursor["until"] <= now + LEASE_SECONDS
             if cursor["by"] not in {"", self._owner} and (is_leased or self._closed):

@@ -272,13 +272,8 @@ class Questions:
 
     def file(self, approval: str) -> str:
         """Keep the id of the approval, and return the one that was kept first."""
-        for _ in range(ATTEMPTS):
-            data, kept = self._read()
-            if kept["approval"] is not None:
-                return str(kept["approval"])
-            if self._put({**kept, "approval": approval}, data):
-                return approval
-        raise StoreError("several runs file the same question at once")
+        kept = self._change("file", lambda kept: {**kept, "approval": kept["approval"] or approval})
+        return str(kept["approval"])
 
     def shown(self, number: int) -> list[str] | None:
         """Return the digests of what a question showed, by its number from 0; none where its answer is void, None where it was not asked."""
@@ -292,25 +287,29 @@ class Questions:
             number: the number of the question, from 0.
             digests: digests of what it shows; none where its answer is void.
         """
-        for _ in range(ATTEMPTS):
-            data, kept = self._read()
-            if number < len(kept["shown"]):
-                return list(kept["shown"][number])
-            if self._put({**kept, "shown": [*kept["shown"], digests]}, data):
-                return digests
-        raise StoreError("several runs ask the same question at once")
+
+        def append(kept: dict[str, Any]) -> dict[str, Any]:
+            return kept if number < len(kept["shown"]) else {**kept, "shown": [*kept["shown"], digests]}
+
+        shown = self._change("ask", append)["shown"]
+        return list(shown[number]) if number < len(shown) else digests
 
     def put(self, number: int, digests: list[str]) -> None:
         """Keep what a question shows in place of what was kept about it and about those after it."""
+
+        def replace_from(kept: dict[str, Any]) -> dict[str, Any]:
+            return {**kept, "shown": [*[*kept["shown"], *[None] * number][:number], digests]}
+
+        self._change("ask", replace_from)
+
+    def _change(self, verb: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Change what is kept, unless another run has changed it meanwhile; then again, from what that run has written."""
         for _ in range(ATTEMPTS):
             data, kept = self._read()
-            before = [*kept["shown"], *[None] * number][:number]
-            if self._put({**kept, "shown": [*before, digests]}, data):
-                return
-        raise StoreError("several runs ask the same question at once")
-
-    def _put(self, kept: dict[str, Any], before: bytes | None) -> bool:
-        return self._ledger().put_action(self._key, json.dumps(kept).encode(), only_if=before)
+            changed = change(kept)
+            if changed == kept or self._ledger().put_action(self._key, json.dumps(changed).encode(), only_if=data):
+                return changed
+        raise StoreError(f"several runs {verb} the same question at once")
 
 
 def pause_and_ask(
