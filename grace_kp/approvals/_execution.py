@@ -266,8 +266,10 @@ def _late(tx: Transaction, record: RequestRecord, report: ApprovalState, error: 
 
 def _can_be_kept(tx: Transaction, record: RequestRecord, result: object) -> bool:
     """Return whether a result is kept: not where it repeats a sealed argument, or cannot be compared with one that has no key here."""
+    if not kept_result(result):
+        return False
     texts, are_all = texts_in_sealed(tx.writes, tx.secret, record)
-    return kept_result(result) and are_all and bool(without_texts(result, texts) == result)
+    return are_all and bool(without_texts(result, texts) == result)
 
 
 def _error(tx: Transaction, record: RequestRecord, error: str) -> str:

@@ -71,8 +71,7 @@ def from_text(encoding: str, value: Any, place: str) -> Any:
     if not isinstance(value, str) or encoding in LISTS:
         return value  # the check by the schema says what it takes
     if encoding in {"$bytes", "$path"}:
-        is_path = encoding == "$path"
-        return encode_value(pathlib.Path(value) if is_path else value.encode())
+        return encode_value(pathlib.Path(value) if encoding == "$path" else value.encode())
     try:
         return _canonical_form(encoding, value)
     except ValueError:
