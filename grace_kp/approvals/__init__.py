@@ -1,23 +1,21 @@
 """Requests for approval that outlive the process: asked once, decided by anyone entitled, claimed at most once, provable afterwards."""
 
-from grace_kp.approvals._approvals import Approvals, Change, Changes, Resumed
+from grace_kp.approvals._approvals import Approvals, Change, Resumed
 from grace_kp.approvals._arguments import SEALED, Sealed, canonical, decode, encode
 from grace_kp.approvals._chain import (
     append,
-    append_view,
     contents_of,
     entry_of,
     export,
     forget,
     forget_approvals,
-    was_viewed,
 )
-from grace_kp.approvals._digest import KeyTemplate, digest, has_digest, idempotency_key_of, same_digest, version_of
-from grace_kp.approvals._execution import Claim, PolicyNow
+from grace_kp.approvals._digest import KeyTemplate, digest, has_digest, idempotency_key_of, version_of
+from grace_kp.approvals._execution import PolicyNow
 from grace_kp.approvals._fitting import fitted_edit
 from grace_kp.approvals._inbox import Inbox, Notifier, RequestStore
 from grace_kp.approvals._lists import ApprovalFigures, approval_figures
-from grace_kp.approvals._people import ACCOUNT, DECIDING_ROLES, Actor, account_mark, person, reason_without_account
+from grace_kp.approvals._people import ACCOUNT, Actor, account_mark, person, reason_without_account
 from grace_kp.approvals._record import Approval
 from grace_kp.approvals._request import (
     ENTITLING,
@@ -31,7 +29,6 @@ from grace_kp.approvals._request import (
     Earlier,
     Ended,
     Vote,
-    may_follow,
     new_approval_id,
 )
 from grace_kp.approvals._schema import schema_of
@@ -41,16 +38,12 @@ from grace_kp.approvals._seal import (
     new_key,
     opened_arguments,
     sealed_arguments,
-    sealed_texts,
-    secret_parameters,
     unopened,
-    without_texts,
 )
 from grace_kp.approvals._standing import Standing, check_standing
 from grace_kp.approvals._tables import Link, Reads, Row, RowQuery, Tables, Writes
 from grace_kp.approvals._verify import (
     Checkpoint,
-    Problem,
     Verification,
     checkpoint,
     parse_checkpoints,
@@ -82,7 +75,6 @@ from grace_kp.approvals._words import (
 
 __all__ = [
     "ACCOUNT",
-    "DECIDING_ROLES",
     "ENTITLING",
     "FOLLOWING",
     "KEY_FIELD",
@@ -98,9 +90,7 @@ __all__ = [
     "ApprovalState",
     "Approvals",
     "Change",
-    "Changes",
     "Checkpoint",
-    "Claim",
     "Claimed",
     "Decided",
     "Delivery",
@@ -111,7 +101,6 @@ __all__ = [
     "Link",
     "Notifier",
     "PolicyNow",
-    "Problem",
     "Reads",
     "RequestStore",
     "Resumed",
@@ -130,7 +119,6 @@ __all__ = [
     "account_mark",
     "actor_text",
     "append",
-    "append_view",
     "approval_figures",
     "canonical",
     "check_standing",
@@ -152,7 +140,6 @@ __all__ = [
     "has_digest",
     "idempotency_key_of",
     "json_text",
-    "may_follow",
     "new_approval_id",
     "new_key",
     "opened_arguments",
@@ -164,20 +151,15 @@ __all__ = [
     "receiver_of",
     "remarks_of",
     "rule_text",
-    "same_digest",
     "schema_of",
     "sealed_arguments",
-    "sealed_texts",
     "seconds_of",
-    "secret_parameters",
     "token_mark",
     "unheld_text",
     "unopened",
     "verdict_text",
     "verify",
     "version_of",
-    "was_viewed",
     "webhooks_of",
-    "without_texts",
     "write_checkpoint",
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from grace_kp.approvals._chain import entry_of, export, forget
+from grace_kp.approvals._inbox import RequestVerbs
 from grace_kp.approvals._people import Actor
 from grace_kp.approvals._standing import Standing
 from grace_kp.approvals._verify import checkpoint, verify
@@ -15,13 +16,12 @@ from grace_kp.background import to_thread
 from grace_kp.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 
     from grace_kp.approvals._inbox import Inbox
-    from grace_kp.approvals._record import Approval
     from grace_kp.approvals._tables import Link
+    from grace_kp.approvals._transaction import Transactions
     from grace_kp.approvals._verify import Checkpoint, Verification
-    from grace_kp.errors import ApprovalError
 
 
 P = ParamSpec("P")
@@ -138,13 +138,10 @@ class Changes:
             return []
 
 
-class Approvals:
+class Approvals(RequestVerbs):
     """The requests for approval in the store of a runtime.
 
-    `by` names the person who decides. A name in Python is only *stated*; a login makes it *authenticated*. Each verb is idempotent: repeated
-    by the same person it changes nothing. Verbs raise `UnknownApproval` for an unknown id, `AlreadyDecided` if another decision or the end of
-    the request came first, `NotEntitled` if this person may not decide it, `ChangedSinceShown` if `digest` is not that of the arguments now, and
-    ValueError for a name that cannot be used.
+    A `by` that is a name in Python is only *stated*; a login makes it *authenticated*.
     """
 
     def __init__(self, inbox: Callable[[], Inbox], carrier: Carries) -> None:
@@ -161,99 +158,9 @@ class Approvals:
         """The inbox of the runtime, for programs in which a login establishes who decides."""
         return self._inbox()
 
-    def pending(self, action: str | None = None, *, limit: int = 100, group: str | None = None) -> list[Approval]:
-        """Return pending requests, by deadline and level.
-
-        Args:
-            action: only of actions that match this name or glob.
-            limit: at most this many.
-            group: only those that members of this group may decide.
-        """
-        return self._inbox().requests.pending(action, limit=limit, group=group)
-
-    def get(self, approval_id: str, *, by: str | None = None) -> Approval:
-        """Return an approval; with `by`, the chain records that this person has seen it."""
-        return self._inbox().requests.get(approval_id, viewer=None if by is None else Actor.here(by))
-
-    def approve(self, approval_id: str, *, by: str, note: str = "", digest: str | None = None) -> Approval:
-        """Consent to the action with its arguments; with a quorum, this is one vote.
-
-        Args:
-            approval_id: the approval.
-            by: who consents.
-            note: kept with the decision.
-            digest: the digest of the arguments that the person was shown. It is needed after an edit by somebody else.
-        """
-        return self._inbox().requests.approve(approval_id, actor=Actor.here(by), note=note, digest=digest)
-
-    def edit(
-        self, approval_id: str, changes: Mapping[str, object], *, by: str, note: str = "", digest: str | None = None
-    ) -> Approval:
-        """Replace arguments and consent to the result; the count of votes begins again.
-
-        Args:
-            approval_id: the approval.
-            changes: new values by parameter name.
-            by: who edits.
-            note: kept with the decision.
-            digest: the digest of the arguments that the person was shown.
-
-        Raises:
-            EditRefused: the arguments do not fit the action, or change what identifies the operation.
-        """
-        return self._inbox().requests.edit(approval_id, changes, actor=Actor.here(by), note=note, digest=digest)
-
-    def reject(self, approval_id: str, *, by: str, reason: str = "", digest: str | None = None) -> Approval:
-        """Refuse the action. One rejection closes the request."""
-        return self._inbox().requests.reject(approval_id, actor=Actor.here(by), reason=reason, digest=digest)
-
-    def respond(self, approval_id: str, words: str, *, by: str, digest: str | None = None) -> Approval:
-        """Answer with instructions for the agent; the action does not run."""
-        return self._inbox().requests.respond(approval_id, words, actor=Actor.here(by), digest=digest)
-
-    def skip(self, approval_id: str, *, by: str, note: str = "", digest: str | None = None) -> Approval:
-        """Let the agent go on without the action: its gate returns None."""
-        return self._inbox().requests.skip(approval_id, actor=Actor.here(by), note=note, digest=digest)
-
-    def retry(self, approval_id: str, *, by: str, note: str = "", digest: str | None = None) -> Approval:
-        """Have the gate assess the call again."""
-        return self._inbox().requests.retry(approval_id, actor=Actor.here(by), note=note, digest=digest)
-
-    def withdraw(self, approval_id: str, *, by: str, reason: str = "") -> Approval:
-        """Cancel a request, or a decision that nobody has claimed."""
-        return self._inbox().requests.withdraw(approval_id, actor=Actor.here(by), reason=reason)
-
-    def decide_all(
-        self,
-        ids: Sequence[str],
-        verb: str,
-        *,
-        by: str,
-        note: str = "",
-        digests: Mapping[str, str] | None = None,
-    ) -> dict[str, Approval | ApprovalError]:
-        """Apply `approve`, `reject`, `respond`, `skip`, `retry` or `withdraw` to each of these approvals; return what came of each, by id."""
-        return self._inbox().requests.decide_all(ids, verb, actor=Actor.here(by), note=note, digests=digests)
-
-    def reconcile(self, approval_id: str, *, happened: bool, by: str, note: str = "") -> Approval:
-        """State whether an action whose outcome is unknown has happened.
-
-        `happened=False` is refused while its process may still run; a new call may then ask again.
-        """
-        return self._inbox().requests.reconcile(approval_id, actor=Actor.here(by), happened=happened, note=note)
-
-    def history(
-        self, *, action: str | None = None, by: str | None = None, since: float | None = None, limit: int = 100
-    ) -> list[Approval]:
-        """Return what is no longer pending, newest first.
-
-        Args:
-            action: only of actions that match this name or glob.
-            by: only what this person has decided, voted for or closed.
-            since: only what changed at or after this time, in seconds since the epoch.
-            limit: at most this many.
-        """
-        return self._inbox().requests.history(action=action, by=by, since=since, limit=limit)
+    @property
+    def _transactions(self) -> Transactions:
+        return self._inbox().requests.transactions
 
     def watch(self, after: int | None = None) -> Changes:
         """Return an endless iterator of changes as they happen in any process, for `for` and `async for`.
@@ -356,23 +263,7 @@ class Approvals:
             note=note,
             version=version,
         )
-        return self._inbox().requests.grant(standing, actor=Actor.here(by))
-
-    def standing(self, *, ended: bool = False) -> list[Standing]:
-        """Return the standing approvals that hold; with `ended`, the others, too."""
-        return self._inbox().requests.standing(ended=ended)
-
-    def end_standing(self, approval_id: str, *, by: str, reason: str = "") -> Standing:
-        """End a standing approval, and cancel what it approved and nobody has claimed."""
-        return self._inbox().requests.end_standing(approval_id, actor=Actor.here(by), reason=reason)
-
-    def sweep(self) -> int:
-        """Write what is due: expiry, escalation, executions whose process is gone; return the number of changes."""
-        return self._inbox().requests.sweep()
-
-    def restored(self, *, by: str) -> int:
-        """After the store was restored from a backup: mark everything approved or claimed as unknown; return their number."""
-        return self._inbox().requests.restored(actor=Actor.here(by))
+        return self._inbox().requests.grant(standing, by=Actor.of(by))
 
     def verify(self, checkpoint: Checkpoint | None = None) -> Verification:
         """Verify the chain of all that happened, against a checkpoint that was kept elsewhere. Without one, only accidents are found."""
@@ -393,23 +284,23 @@ class Approvals:
         inbox = self._inbox()
         return forget(inbox.tables, before=before, at=inbox.clock(), actor=Actor.here(by))
 
-    apending = twin(pending)
-    aget = twin(get)
-    aapprove = twin(approve)
-    aedit = twin(edit)
-    areject = twin(reject)
-    arespond = twin(respond)
-    askip = twin(skip)
-    aretry = twin(retry)
-    awithdraw = twin(withdraw)
-    adecide_all = twin(decide_all)
-    areconcile = twin(reconcile)
-    ahistory = twin(history)
+    apending = twin(RequestVerbs.pending)
+    aget = twin(RequestVerbs.get)
+    aapprove = twin(RequestVerbs.approve)
+    aedit = twin(RequestVerbs.edit)
+    areject = twin(RequestVerbs.reject)
+    arespond = twin(RequestVerbs.respond)
+    askip = twin(RequestVerbs.skip)
+    aretry = twin(RequestVerbs.retry)
+    awithdraw = twin(RequestVerbs.withdraw)
+    adecide_all = twin(RequestVerbs.decide_all)
+    areconcile = twin(RequestVerbs.reconcile)
+    ahistory = twin(RequestVerbs.history)
     agrant = twin(grant)
-    astanding = twin(standing)
-    aend_standing = twin(end_standing)
-    asweep = twin(sweep)
-    arestored = twin(restored)
+    astanding = twin(RequestVerbs.standing)
+    aend_standing = twin(RequestVerbs.end_standing)
+    asweep = twin(RequestVerbs.sweep)
+    arestored = twin(RequestVerbs.restored)
     averify = twin(verify)
     acheckpoint = twin(checkpoint)
     aforget = twin(forget)

@@ -123,7 +123,10 @@ def append(
     if kind not in KINDS:
         raise ValueError(f"the kind of an entry must be one of {', '.join(sorted(KINDS))}, not {kind!r:.60}")
     seq, previous = writes.head()
-    text = None if contents is None else contents_text(contents)
+    try:
+        text = None if contents is None else json.dumps(contents, allow_nan=False, separators=(",", ":")).encode()
+    except TypeError as error:
+        raise ValueError(f"the contents of an entry must be JSON: {error}") from None
     salt = None if text is None else secrets.token_bytes(SALT_BYTES)
     entry = {
         "v": 1,
@@ -204,18 +207,6 @@ def entry_bytes(entry: Mapping[str, object]) -> bytes:
 def entry_hash(data: bytes) -> str:
     """Return the hash of an entry from its canonical JSON."""
     return hashlib.sha256(data).hexdigest()
-
-
-def contents_text(contents: Mapping[str, object]) -> bytes:
-    """Return contents as they are kept: JSON in ASCII.
-
-    Raises:
-        ValueError: they are no JSON.
-    """
-    try:
-        return json.dumps(contents, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
-    except TypeError as error:
-        raise ValueError(f"the contents of an entry must be JSON: {error}") from None
 
 
 def commitment(salt: bytes, text: bytes) -> str:

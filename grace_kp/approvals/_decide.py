@@ -7,7 +7,6 @@ covers, and nothing else: not the action, not its version, not the fields that i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._arguments import encode, tag_of
@@ -145,23 +144,22 @@ def _repeats(tx: Transaction, record: RequestRecord, verb: str, note: str) -> bo
     return verb != "respond" or tx.hide_sealed(record, note) == note_at(tx.writes, record.data["decision"]["seq"])
 
 
-@dataclass(frozen=True, slots=True)
-class WantedEdit:
-    """What a person wants to run instead."""
-
-    changes: Mapping[str, object]
-    is_encoded: bool
-    policy: PolicyNow | None
-
-
 def edit(
-    tx: Transaction, approval_id: str, wanted: WantedEdit, *, actor: Actor, note: str, digest: str | None
+    tx: Transaction,
+    approval_id: str,
+    changes: Mapping[str, object],
+    *,
+    actor: Actor,
+    note: str,
+    digest: str | None,
+    policy: PolicyNow | None,
+    is_encoded: bool,
 ) -> RequestRecord:
     """Write an edit, which is also its editor's vote."""
     check_actor(actor)
     note = clean_note(note, approval_id)
     record = write_due(tx, tx.read(approval_id))
-    if _is_repeated_edit(tx, record, wanted, actor, digest):
+    if _may_repeat_edit(tx, record, actor, digest) and _has_edit(tx, record, changes, is_encoded):
         return record
     if record.state is not ApprovalState.PENDING:
         raise already_decided(record)
@@ -169,12 +167,12 @@ def edit(
     if digest is None:
         check_seen(tx.writes, record, actor)
     tx.rights.check(tx.writes, record, actor)
-    stored, sealed, texts, new = _apply(tx, record, wanted)
+    stored, sealed, texts, new = _apply(tx, record, changes, is_encoded)
     if new == record.row.digest:
         raise EditRefused(
             f"the edit of {record.id} changes nothing; approve it, or name other values", approval_id=record.id
         )
-    after = _under_stricter(record, wanted.policy).changed(
+    after = _under_stricter(record, policy).changed(
         digest=new,
         sealed=list(sealed),
         votes=[],
@@ -184,7 +182,7 @@ def edit(
         editor={"name": actor.name},
     )
     tx.rights.check(tx.writes, after, actor)
-    facts = {"before": record.row.digest, "parameters": sorted(wanted.changes)}
+    facts = {"before": record.row.digest, "parameters": sorted(changes)}
     return add_vote(
         tx,
         record,
@@ -197,25 +195,25 @@ def edit(
     )
 
 
-def _is_repeated_edit(
-    tx: Transaction, record: RequestRecord, wanted: WantedEdit, actor: Actor, digest: str | None
-) -> bool:
-    """Return whether this person has made this very edit already, and nobody has closed the request since."""
+def _may_repeat_edit(tx: Transaction, record: RequestRecord, actor: Actor, digest: str | None) -> bool:
+    """Return whether this person has made the last edit, and nobody has closed the request since."""
     editor, state = record.data["editor"], record.state
     if editor is None or person(editor["name"]) != person(actor.name) or vote_of(tx.writes, record, actor) is None:
         return False
     if state in _LAPSED or digest not in {None, record.row.digest, record.data["edited_from"]}:
         return False
-    if record.data["decision"] is not None and record.data["decision"]["state"] != ApprovalState.EDITED.value:
-        return False
+    return record.data["decision"] is None or record.data["decision"]["state"] == ApprovalState.EDITED.value
+
+
+def _has_edit(tx: Transaction, record: RequestRecord, changes: Mapping[str, object], is_encoded: bool) -> bool:
     try:
-        return _apply(tx, record, wanted)[3] == record.row.digest
+        return _apply(tx, record, changes, is_encoded)[3] == record.row.digest
     except EditRefused:
         return False
 
 
 def _apply(
-    tx: Transaction, record: RequestRecord, wanted: WantedEdit
+    tx: Transaction, record: RequestRecord, changes: Mapping[str, object], is_encoded: bool
 ) -> tuple[dict[str, Any], tuple[str, ...], list[str], str]:
     """Return the edited arguments as they are kept, the names and texts of sealed ones, and their digest.
 
@@ -226,11 +224,12 @@ def _apply(
     kept = stored_arguments(tx.writes, record)
     if kept is None:
         raise _refusal(record, "its contents are deleted")
-    _check_names(record, wanted.changes, kept)
+    _check_names(record, changes, kept)
     try:
         before = opened_arguments(kept, secret, approval_id=row.id, digest=row.digest)
         _check_whole(record, before, secret)
-        encoded = {**before, **_encode_changes(record, wanted, before, _schema(tx, record))}
+        schema = (contents_at(tx.writes, data["request"]) or {}).get("schema", {})
+        encoded = {**before, **_encode_changes(record, changes, is_encoded, before, schema)}
         own = secret if row.digest.startswith("hmac-") else None
         new = digest_of(row.action, data["version"], encoded, leave_out=data["not_covered"], secret=own)
         stored, sealed = sealed_arguments(encoded, data["sealed"], secret, approval_id=row.id, digest=new)
@@ -258,11 +257,14 @@ def _check_names(record: RequestRecord, changes: Mapping[str, object], stored: M
 
 
 def _encode_changes(
-    record: RequestRecord, wanted: WantedEdit, before: Mapping[str, Any], schema: Mapping[str, Any]
+    record: RequestRecord,
+    changes: Mapping[str, Any],
+    is_encoded: bool,
+    before: Mapping[str, Any],
+    schema: Mapping[str, Any],
 ) -> dict[str, Any]:
-    changes: Mapping[str, Any] = wanted.changes
-    if not wanted.is_encoded:
-        changes, problems = encode(wanted.changes)
+    if not is_encoded:
+        changes, problems = encode(changes)
         for name, problem in problems.items():
             raise _refusal(record, f"{name} {problem}")
     for name, value in changes.items():
@@ -275,16 +277,10 @@ def _encode_changes(
             action=record.row.action,
             current=before,
             hidden=record.data["sealed"],
-            has_instances=not wanted.is_encoded,
+            has_instances=not is_encoded,
         )
     except ValueError as error:
         raise _refusal(record, str(error)) from None
-
-
-def _schema(tx: Transaction, record: RequestRecord) -> Mapping[str, Any]:
-    contents = contents_at(tx.writes, record.data["request"])
-    found: Mapping[str, Any] = {} if contents is None else contents.get("schema", {})
-    return found
 
 
 def _check_whole(record: RequestRecord, encoded: Mapping[str, Any], secret: Secret | None) -> None:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._chain import append
 from grace_kp.approvals._people import Actor
-from grace_kp.approvals._record import record_of, repeats_sealed
+from grace_kp.approvals._record import record_of, texts_in_sealed
 from grace_kp.approvals._request import ENTITLING, ApprovalState
-from grace_kp.approvals._seal import clean_note, kept_result
+from grace_kp.approvals._seal import clean_note, kept_result, without_texts
 from grace_kp.approvals._standing import all_standing
 from grace_kp.approvals._standing_use import end, give_back, use
 from grace_kp.approvals._tables import RowQuery
@@ -265,7 +265,11 @@ def _late(tx: Transaction, record: RequestRecord, report: ApprovalState, error: 
 
 
 def _can_be_kept(tx: Transaction, record: RequestRecord, result: object) -> bool:
-    return kept_result(result) and not repeats_sealed(tx.writes, tx.secret, record, result)
+    """Return whether a result is kept: not where it repeats a sealed argument, or cannot be compared with one that has no key here."""
+    if not kept_result(result):
+        return False
+    texts, are_all = texts_in_sealed(tx.writes, tx.secret, record)
+    return are_all and bool(without_texts(result, texts) == result)
 
 
 def _error(tx: Transaction, record: RequestRecord, error: str) -> str:

@@ -257,18 +257,17 @@ def _list_earlier(tx: Transaction, key: str | None) -> list[dict[str, Any]]:
     if key is None:
         return []
     rows = tx.writes.rows(RowQuery(states=_WITHOUT_EFFECT, key=key, order="newest", limit=MAX_EARLIER))
-    return [_as_earlier(record_of(row)) for row in rows]
-
-
-def _as_earlier(record: RequestRecord) -> dict[str, Any]:
-    ending = record.data["outcome"] or record.data["decision"] or {}
-    return {
-        "id": record.id,
-        "state": record.state.value,
-        "at": ending.get("at", record.row.changed),
-        "by": ending.get("actor", {}).get("name", ""),
-        "seq": ending.get("seq"),
-    }
+    endings = [(row, (data := record_of(row).data)["outcome"] or data["decision"] or {}) for row in rows]
+    return [
+        {
+            "id": row.id,
+            "state": row.state,
+            "at": ending.get("at", row.changed),
+            "by": ending.get("actor", {}).get("name", ""),
+            "seq": ending.get("seq"),
+        }
+        for row, ending in endings
+    ]
 
 
 def _identify_attempt(tx: Transaction, key: str | None) -> dict[str, Any]:

@@ -6,7 +6,6 @@ Nothing is guessed: the string "20" is not an integer, and neither is True. A va
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
 import decimal
 import math
@@ -44,14 +43,11 @@ def member_of(schema: dict[str, Any], value: Any, place: str) -> Any:
     """
     members = schema.get("x-members", [])
     for member in members:
-        if canonical(value) in {canonical(form) for form in (member, _value_of(member), plain_json(member))}:
+        plain = member["value"] if tag_of(member) == "$model" else member
+        if canonical(value) in {canonical(form) for form in (member, plain, plain_json(member))}:
             return member
     allowed = ", ".join(brief(plain_json(member)) for member in members)
     raise Misfit(f"{place}: {brief(plain_json(value))} is none of {allowed}")
-
-
-def _value_of(member: Any) -> Any:
-    return member["value"] if tag_of(member) == "$model" else member
 
 
 def list_of(encoding: str, items: list[Any]) -> dict[str, Any]:
@@ -75,7 +71,7 @@ def from_text(encoding: str, value: Any, place: str) -> Any:
     if not isinstance(value, str) or encoding in LISTS:
         return value  # the check by the schema says what it takes
     if encoding in {"$bytes", "$path"}:
-        return {encoding: base64.b64encode(value.encode()).decode()} if encoding == "$bytes" else _path(value)
+        return encode_value(pathlib.Path(value) if encoding == "$path" else value.encode())
     try:
         return _canonical_form(encoding, value)
     except ValueError:
@@ -102,10 +98,6 @@ def _finite(number: decimal.Decimal) -> decimal.Decimal:
     if not number.is_finite():
         raise ValueError("not finite")
     return number
-
-
-def _path(text: str) -> Any:
-    return encode_value(pathlib.Path(text))
 
 
 _NUMBERS = {"$int", "$float", "$text"}
@@ -144,8 +136,12 @@ def fitted_edit(
         if name not in properties:
             raise ValueError(f"{action} has no parameter {name!r:.60}; it has {', '.join(properties) or 'none'}")
         try:
-            encoded = _as_encoded(value, name)
-            is_kept = current is not None and name in current and canonical(encoded) == canonical(current[name])
+            encoded = _with_tagged_numbers(value, name)
+            try:
+                form = canonical(encoded)
+            except ValueError as error:
+                raise Misfit(f"{name}: is no JSON that can be kept ({error})") from None
+            is_kept = current is not None and name in current and form == canonical(current[name])
             fitted[name] = encoded if is_kept else _Fit(schema, has_instances).argument(name, properties[name], encoded)
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, UnicodeError):
             raise ValueError(f"{name}: is no JSON that can be kept") from None
@@ -190,8 +186,9 @@ class _Fit:
         if isinstance(value, list):
             return self._items(schema, value, place)
         if isinstance(value, dict) and not tag:
+            properties, rest = schema.get("properties", {}), schema.get("additionalProperties", {})
             return {
-                key: self._fit(self._property(schema, key), item, f"{place}.{key:.60}") for key, item in value.items()
+                key: self._fit(properties.get(key, rest), item, f"{place}.{key:.60}") for key, item in value.items()
             }
         return value
 
@@ -247,10 +244,6 @@ class _Fit:
             for number, item in enumerate(values)
         ]
 
-    def _property(self, schema: dict[str, Any], key: str) -> Any:
-        properties = schema.get("properties", {})
-        return properties[key] if key in properties else schema.get("additionalProperties", {})
-
     def _resolve(self, schema: Any) -> dict[str, Any]:
         for _ in range(20):
             if not isinstance(schema, dict) or "$ref" not in schema:
@@ -294,16 +287,6 @@ def _validator(schema: dict[str, Any]) -> Callable[[Any], Iterator[Any]]:
     kind: Any = extend(Draft202012Validator, type_checker=checker)  # type: ignore[no-untyped-call]
     validator = kind(schema, registry=Registry())
     return validator.iter_errors  # type: ignore[no-any-return]
-
-
-def _as_encoded(value: Any, name: str) -> Any:
-    """JSON from outside in its encoding."""
-    encoded = _with_tagged_numbers(value, name)
-    try:
-        canonical(encoded)
-    except ValueError as error:
-        raise Misfit(f"{name}: is no JSON that can be kept ({error})") from None
-    return encoded
 
 
 def _has_model(value: Any) -> bool:

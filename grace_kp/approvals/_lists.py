@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from grace_kp.approvals._people import person
@@ -17,14 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from grace_kp.approvals._record import RequestRecord
-    from grace_kp.approvals._tables import Reads, Row, Writes
+    from grace_kp.approvals._tables import Reads, Writes
 
 
 _PENDING = ApprovalState.PENDING
 _PAST = tuple(state.value for state in ApprovalState if state is not _PENDING)
 _PAGE = 500
-_PROCESSES = {"gate", "deadline"}
-"""Channels of actors that are nobody."""
+STANDING = "standing"
+"""Channel of consent in advance, and the outcome of requests that it approved: nobody was asked."""
+_PROCESSES = frozenset({"gate", "deadline"})
+"""Channels of actors that are no person."""
 AT_MOST_LOOKED_UP = 2_000
 """Requests of a person that are read one by one."""
 
@@ -73,7 +76,13 @@ def past_records(
     if len(names) > AT_MOST_LOOKED_UP:
         return _first(reads, query, offset + limit, lambda record: person(by) in _people(record))[offset:]
     rows = [row for name in names if (row := reads.row(name)) is not None]
-    matching = [row for row in rows if row.state in wanted and _is_in(row, action, since)]
+    matching = [
+        row
+        for row in rows
+        if row.state in wanted
+        and (action is None or fnmatchcase(row.action, action))
+        and (since is None or row.changed >= since)
+    ]
     matching.sort(key=lambda row: row.changed, reverse=True)
     return [record_of(row) for row in matching[offset : offset + limit]]
 
@@ -90,20 +99,10 @@ def index_of(name: str) -> str:
     return f"by:{hashlib.sha256(person(name).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
-def _is_in(row: Row, action: str | None, since: float | None) -> bool:
-    return (action is None or fnmatchcase(row.action, action)) and (since is None or row.changed >= since)
-
-
 def _first(
     reads: Reads, query: RowQuery, limit: int, is_wanted: Callable[[RequestRecord], bool], level: int | None = None
 ) -> list[RequestRecord]:
-    found: list[RequestRecord] = []
-    for record in _each(reads, query, limit, level):
-        if len(found) >= limit:
-            break
-        if is_wanted(record):
-            found.append(record)
-    return found
+    return list(islice(filter(is_wanted, _each(reads, query, limit, level)), max(0, limit)))
 
 
 def _each(reads: Reads, query: RowQuery, limit: int, level: int | None) -> Iterator[RequestRecord]:
@@ -123,12 +122,6 @@ def _people(record: RequestRecord) -> set[str]:
 
 
 AT_MOST_READ = 5_000
-STANDING = "standing"
-"""The outcome of requests that a standing approval approved: nobody was asked."""
-
-
-_NOBODY = frozenset({"gate", "deadline", STANDING})
-"""Channels of actors that are no person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +159,7 @@ def approval_figures(reads: Reads, since: float, until: float, *, limit: int = A
             continue
         channel = decision["actor"]["channel"]
         outcomes[STANDING if channel == STANDING else decision["state"]] += 1
-        if channel not in _NOBODY:
+        if channel not in {*_PROCESSES, STANDING}:
             waits.append(max(0.0, decision["at"] - row.created))
     return ApprovalFigures(
         pending=reads.count(RowQuery(states=(_PENDING.value,))),

@@ -11,7 +11,7 @@ import json
 import re
 import socket
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.pages import printable
@@ -32,11 +32,8 @@ def person(name: str) -> str:
     """
     name = redact_text(name, identifiers=False)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    return " ".join("".join(filter(_shows, folded)).split())
-
-
-def _shows(character: str) -> bool:
-    return unicodedata.category(character) != "Cf" and not _HIDDEN.match(character)
+    shown = (each for each in folded if unicodedata.category(each) != "Cf" and not _HIDDEN.match(each))
+    return " ".join("".join(shown).split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +56,11 @@ class Actor:
             object.__setattr__(self, "authenticated", False)  # others may have this name without another secret
 
     @classmethod
+    def of(cls, by: str | Actor) -> Actor:
+        """Return an actor as it is, and a name as that of an actor in this process."""
+        return by if isinstance(by, Actor) else cls.here(by)
+
+    @classmethod
     def here(cls, name: str, *, channel: str = "python", authenticated: bool = False, account: str = "") -> Actor:
         """Return the actor with this name, in this process.
 
@@ -78,15 +80,7 @@ class Actor:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the actor as JSON; fields that are not known are left out."""
-        fields = {
-            "name": self.name,
-            "channel": self.channel,
-            "authenticated": self.authenticated,
-            "os_user": self.os_user,
-            "host": self.host,
-            "account": self.account,
-        }
-        return {name: value for name, value in fields.items() if value != ""}
+        return {name: value for name, value in asdict(self).items() if value != ""}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Actor:

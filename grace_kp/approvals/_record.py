@@ -24,7 +24,7 @@ from grace_kp.approvals._request import (
     Ended,
     Vote,
 )
-from grace_kp.approvals._seal import clean_json, opened_arguments, sealed_texts, unopened, without_texts
+from grace_kp.approvals._seal import clean_json, opened_arguments, sealed_texts, unopened
 from grace_kp.approvals._tables import Row, RowQuery
 from grace_kp.errors import StoreError, UnknownApproval, brief
 from grace_kp.levels import InterventionLevel
@@ -357,18 +357,7 @@ def _earlier(reads: Reads, each: Mapping[str, Any]) -> Earlier:
     return Earlier(id=each["id"], state=ApprovalState(each["state"]), at=each["at"], by=each["by"], note=note)
 
 
-def without_sealed(reads: Reads, secret: Secret | None, record: RequestRecord, value: Any) -> Any:
-    """Return a text or JSON value without the texts of sealed arguments, those before an edit included, as far as they can be opened here."""
-    return without_texts(value, _texts_in_sealed(reads, secret, record)[0])
-
-
-def repeats_sealed(reads: Reads, secret: Secret | None, record: RequestRecord, value: object) -> bool:
-    """Return whether a JSON value repeats a text of a sealed argument, or cannot be compared because there is no key here."""
-    texts, are_all = _texts_in_sealed(reads, secret, record)
-    return not are_all or without_texts(value, texts) != value
-
-
-def _texts_in_sealed(reads: Reads, secret: Secret | None, record: RequestRecord) -> tuple[list[str], bool]:
+def texts_in_sealed(reads: Reads, secret: Secret | None, record: RequestRecord) -> tuple[list[str], bool]:
     """Return the texts in sealed arguments, as asked and as edited, and whether all of these could be opened."""
     data = record.data
     texts: set[str] = set()

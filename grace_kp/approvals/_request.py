@@ -108,11 +108,6 @@ RESPONSES: Mapping[ApprovalState, InterventionAction] = MappingProxyType(
 """The response that a gate takes each decision for."""
 
 
-def may_follow(state: ApprovalState, after: ApprovalState) -> bool:
-    """Return whether `after` may follow `state`."""
-    return after in FOLLOWING[state]
-
-
 _NOT_IN_JSON = ("asked_encoded", "deadline_seconds", "use_within_seconds", "encoded")
 
 

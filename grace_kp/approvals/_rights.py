@@ -77,6 +77,10 @@ class Rights:
             return "the run acts for this person, and somebody else must decide"
         return reason_without_account(reads, actor)
 
+    def awaits(self, reads: Reads, record: RequestRecord, actor: Actor) -> bool:
+        """Return whether a person may decide a request and has not consented to it."""
+        return not self.reason_against(reads, record, actor) and vote_of(reads, record, actor) is None
+
 
 def vote_of(reads: Reads, record: RequestRecord, actor: Actor) -> Mapping[str, Any] | None:
     """Return the vote of a person for the arguments that are decided on now; None if there is none, or if it no longer counts."""

@@ -153,13 +153,11 @@ def _derived(key: bytes, purpose: bytes, length: int) -> bytes:
 
 def _key_bytes(text: str, place: str) -> bytes:
     try:
-        key = (
-            bytes.fromhex(text)
-            if len(text) == 2 * _BYTES
-            else base64.b64decode(
-                text.rstrip("=") + "=", altchars=b"-_" if {"-", "_"} & set(text) else None, validate=True
-            )
-        )
+        if len(text) == 2 * _BYTES:
+            key = bytes.fromhex(text)
+        else:
+            altchars = b"-_" if {"-", "_"} & set(text) else None
+            key = base64.b64decode(text.rstrip("=") + "=", altchars=altchars, validate=True)
     except (ValueError, binascii.Error):
         key = b""
     if len(key) != _BYTES:
@@ -291,15 +289,11 @@ def sealed_texts(encoded: Mapping[str, Any], sealed: Collection[str]) -> list[st
             stack += [*(name for name in value if not name.isidentifier()), *value.values()]
         elif isinstance(value, list):
             stack += value
-        elif (
-            not isinstance(value, bool) and isinstance(value, str | int | float) and _is_told_apart(text := str(value))
-        ):
-            found.add(text)
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            text = str(value)
+            if len(text) >= _PART or (len(text) >= MIN_LENGTH and any(map(str.isdigit, text))):
+                found.add(text)
     return sorted(found, key=len, reverse=True)
-
-
-def _is_told_apart(text: str) -> bool:
-    return len(text) >= _PART or (len(text) >= MIN_LENGTH and any(map(str.isdigit, text)))
 
 
 def without_texts(value: Any, texts: Sequence[str]) -> Any:

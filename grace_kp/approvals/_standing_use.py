@@ -13,7 +13,7 @@ from grace_kp.approvals._request import ENTITLING, ApprovalState
 from grace_kp.approvals._seal import clean_note, secret_parameters
 from grace_kp.approvals._standing import all_standing, check_standing, put_standing, read_standing
 from grace_kp.approvals._tables import RowQuery
-from grace_kp.approvals._transaction import DEADLINE, close, is_same_person
+from grace_kp.approvals._transaction import DEADLINE, check_actor, close, is_same_person
 from grace_kp.errors import ApprovalError, NotEntitled, UnknownApproval, brief
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def grant(tx: Transaction, standing: Standing, actor: Actor) -> Standing:
     Raises:
         ApprovalError: it cannot be used.
     """
+    check_actor(actor)
     check_standing(standing, tx.now)
     _check_open(tx, standing)
     wanted = replace(_terms(standing), ended="", note=clean_note(standing.note, ""))
@@ -151,6 +152,7 @@ def end_by_id(tx: Transaction, standing_id: str, actor: Actor, reason: str) -> S
     Raises:
         ApprovalError: there is none.
     """
+    check_actor(actor)
     standing = read_standing(tx.writes, standing_id)
     if standing.ended:
         return standing

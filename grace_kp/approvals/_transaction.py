@@ -13,13 +13,14 @@ import datetime as dt
 import json
 import logging
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from grace_kp.approvals._chain import append
 from grace_kp.approvals._lists import note_people
 from grace_kp.approvals._people import Actor, person
-from grace_kp.approvals._record import WAITER, RequestRecord, approval_of, read_record, record_of, without_sealed
-from grace_kp.approvals._request import ENTITLING, ApprovalState, may_follow
+from grace_kp.approvals._record import WAITER, RequestRecord, approval_of, read_record, record_of, texts_in_sealed
+from grace_kp.approvals._request import ENTITLING, FOLLOWING, ApprovalState
+from grace_kp.approvals._seal import without_texts
 from grace_kp.approvals._standing import free_reserved
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, GraceError, KeyReused, StoreError
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from grace_kp.approvals._tables import Link, Reads, Tables, Writes
 
 _Result = TypeVar("_Result")
+_P = ParamSpec("_P")
 _S = ApprovalState
 _log = logging.getLogger("grace_kp.approvals")
 BATCH = 100
@@ -78,8 +80,8 @@ class Transaction:
         return read_record(self.writes, approval_id)
 
     def hide_sealed(self, record: RequestRecord, text: str) -> str:
-        """Return a text without the texts of the sealed arguments of a request."""
-        hidden: str = without_sealed(self.writes, self.secret, record, text)
+        """Return a text without the texts of sealed arguments, those before an edit included, as far as they can be opened here."""
+        hidden: str = without_texts(text, texts_in_sealed(self.writes, self.secret, record)[0])
         return hidden
 
     def stamp(self, record: RequestRecord, state: ApprovalState, actor: Actor) -> dict[str, Any]:
@@ -109,7 +111,7 @@ class Transaction:
         Raises:
             ApprovalError: the state may not follow.
         """
-        if before is not None and before.state is not after.state and not may_follow(before.state, after.state):
+        if before is not None and before.state is not after.state and after.state not in FOLLOWING[before.state]:
             raise ApprovalError(
                 f"{after.id} is {before.state.value}; {after.state.value} cannot follow", approval_id=after.id
             )
@@ -174,11 +176,15 @@ class Transactions:
         """Return the approval that people see of a record."""
         return approval_of(reads, record, tables=self.tables, secret=self.secret)
 
-    def change(self, work: Callable[[Transaction], RequestRecord]) -> Approval:
+    def change(
+        self, verb: Callable[Concatenate[Transaction, _P], RequestRecord], *args: _P.args, **kwargs: _P.kwargs
+    ) -> Approval:
         """Run a verb; return the approval after it."""
-        return self.run(lambda tx: self.show(tx.writes, work(tx)))
+        return self.run(lambda tx: self.show(tx.writes, verb(tx, *args, **kwargs)))
 
-    def run(self, work: Callable[[Transaction], _Result]) -> _Result:
+    def run(
+        self, verb: Callable[Concatenate[Transaction, _P], _Result], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _Result:
         """Run a verb in one transaction; return what it returns.
 
         Raises:
@@ -188,7 +194,7 @@ class Transactions:
         with self.tables.transaction() as writes:
             tx = Transaction(self.tables, self.rights, self.secret, writes, self.clock())
             try:
-                outcome = work(tx)
+                outcome = verb(tx, *args, **kwargs)
             except (ApprovalError, KeyReused) as error:
                 if tx.changes != tx.changes_due:
                     raise
@@ -215,7 +221,7 @@ class Transactions:
         """Write which claimants are gone; return the number of changes."""
         claimed = self.tables.rows(RowQuery(states=(_S.CLAIMED.value,), limit=None))
         lost = [row.id for row in claimed if is_due(record_of(row), self.clock(), self.tables)]
-        return sum(self.run(lambda tx, each=each: _count_due(tx, each)) for each in lost)  # type: ignore[misc]
+        return sum(self.run(_count_due, each) for each in lost)
 
     def _publish(self, approval: Approval, link: Link) -> None:
         try:

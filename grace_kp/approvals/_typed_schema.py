@@ -10,57 +10,24 @@ from pydantic.json_schema import GenerateJsonSchema
 from grace_kp.approvals._arguments import NoEncoding, encode_value, qualified_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import core_schema
 
 ENCODING = "x-encoding"
 _MEMBERS = "x-members"
+_TAGGED: Any = ("decimal", "date", "datetime", "time", "timedelta", "uuid", "bytes", "set", "frozenset", "tuple")
+"""Types of schemas whose values get the tag of the same name."""
 
 
 class TypedSchema(GenerateJsonSchema):
     """Adds `x-encoding` where a value is more than JSON, with the encoded members of an enum as `x-members`."""
 
-    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
-        """Return the schema of a Decimal."""
-        return {**super().decimal_schema(schema), ENCODING: "$decimal"}
-
-    def date_schema(self, schema: core_schema.DateSchema) -> JsonSchemaValue:
-        """Return the schema of a date."""
-        return {**super().date_schema(schema), ENCODING: "$date"}
-
-    def datetime_schema(self, schema: core_schema.DatetimeSchema) -> JsonSchemaValue:
-        """Return the schema of a datetime."""
-        return {**super().datetime_schema(schema), ENCODING: "$datetime"}
-
-    def time_schema(self, schema: core_schema.TimeSchema) -> JsonSchemaValue:
-        """Return the schema of a time."""
-        return {**super().time_schema(schema), ENCODING: "$time"}
-
-    def timedelta_schema(self, schema: core_schema.TimedeltaSchema) -> JsonSchemaValue:
-        """Return the schema of a timedelta."""
-        return {**super().timedelta_schema(schema), ENCODING: "$timedelta"}
-
-    def uuid_schema(self, schema: core_schema.UuidSchema) -> JsonSchemaValue:
-        """Return the schema of a UUID."""
-        return {**super().uuid_schema(schema), ENCODING: "$uuid"}
-
-    def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:
-        """Return the schema of bytes."""
-        return {**super().bytes_schema(schema), ENCODING: "$bytes"}
-
-    def set_schema(self, schema: core_schema.SetSchema) -> JsonSchemaValue:
-        """Return the schema of a set."""
-        return {**super().set_schema(schema), ENCODING: "$set"}
-
-    def frozenset_schema(self, schema: core_schema.FrozenSetSchema) -> JsonSchemaValue:
-        """Return the schema of a frozenset."""
-        return {**super().frozenset_schema(schema), ENCODING: "$frozenset"}
-
-    def tuple_schema(self, schema: core_schema.TupleSchema) -> JsonSchemaValue:
-        """Return the schema of a tuple."""
-        return {**super().tuple_schema(schema), ENCODING: "$tuple"}
+    def build_schema_type_to_method(self) -> dict[Any, Callable[[Any], JsonSchemaValue]]:
+        """Return the method for each type of schema; those of tagged types add the tag."""
+        methods = super().build_schema_type_to_method()
+        return {**methods, **{kind: _with_encoding(methods[kind], f"${kind}") for kind in _TAGGED}}
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
         """Return the schema of a dict. Keys that are no texts are marked, because JSON would make texts of them."""
@@ -85,6 +52,10 @@ class TypedSchema(GenerateJsonSchema):
         found = super().literal_schema(schema)
         has_members = any(isinstance(item, enum.Enum) for item in schema["expected"])
         return {**found, **_members(schema["expected"])} if has_members else found
+
+
+def _with_encoding(method: Callable[[Any], JsonSchemaValue], encoding: str) -> Callable[[Any], JsonSchemaValue]:
+    return lambda schema: {**method(schema), ENCODING: encoding}
 
 
 def _members(members: Iterable[object]) -> dict[str, Any]:

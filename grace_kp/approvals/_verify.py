@@ -156,7 +156,7 @@ def parse_checkpoints(text: str, *, secret: Secret | None = None, place: str) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class ChainProblem:
     """A deviation, and its place."""
 
     seq: int
@@ -174,7 +174,7 @@ class Verification:
     """Whether no problem was found. Without a checkpoint (`against` is `nothing`) this means that there was no accident, and no more; see `unchecked`."""
     entries: int
     """Number of entries that were read."""
-    problems: Sequence[Problem]
+    problems: Sequence[ChainProblem]
     """The first 1,000 problems by number of the entry, those of the whole chain last."""
     problem_count: int
     against: str
@@ -236,7 +236,7 @@ class _Pass:
     """One pass over the chain and, at its end, over the rows, standing approvals and accounts that its entries must account for."""
 
     def __init__(self, tables: Tables, points: Sequence[Checkpoint]) -> None:
-        self.problems: list[Problem] = []
+        self.problems: list[ChainProblem] = []
         self.count = self.seq = self.entries = self.deleted = 0
         self.hash = ""
         self.unchecked: list[str] = []
@@ -310,7 +310,7 @@ class _Pass:
     def _report(self, seq: int, kind: str, message: str) -> None:
         self.count += 1
         if len(self.problems) < AT_MOST_PROBLEMS:
-            self.problems.append(Problem(seq=seq, kind=kind, message=message))
+            self.problems.append(ChainProblem(seq=seq, kind=kind, message=message))
 
     def _report_busy(self, what: str) -> None:
         self.unchecked.append(f"{what}, because the store was written all the time.")

@@ -162,9 +162,8 @@ class Watcher(Resident):
                 waiter.wake()
             return FAILED_SECONDS
         now = self._clock()
-        for (
-            waiter
-        ) in self._all():  # also those who came while the tables were read, and may have read before the change
+        # Also those who came while the tables were read, and may have read before the change.
+        for waiter in self._all():
             if waiter.due is not None and waiter.due <= now:
                 waiter.due = None
                 waiter.wake()

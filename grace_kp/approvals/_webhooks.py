@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from tenacity import RetryCallState
 
-    from grace_kp.approvals._tables import Link, Row, Tables
+    from grace_kp.approvals._tables import Link, Reads, Row, Tables
 
 
 EVENTS = tuple(
@@ -106,8 +106,14 @@ class Webhook:
             raise SettingsError(
                 f"events of the webhook to {self.receiver} must be among {', '.join(sorted(KINDS))}, not {brief(unknown or self.events)}"
             )
-        if self.link is not None:
-            _check_link(self.link)
+        if self.link is not None and (
+            not isinstance(self.link, str)
+            or self.link.count("{id}") != 1
+            or urlsplit(self.link).scheme not in {"http", "https"}
+        ):
+            raise SettingsError(
+                f"link must be an http or https address with one {{id}}, such as https://reviews.example/approvals/{{id}}, not {brief(self.link)}"
+            )
         if find_spec("httpx") is None:
             raise MissingExtra("Webhook", "approvals")
 
@@ -190,13 +196,6 @@ def receiver_of(url: str) -> str:
     if parts.username is not None or parts.password is not None:
         raise SettingsError(f"the address of the webhook to {host} must hold no user and password: messages are signed")
     return f"{parts.scheme}://{host}" + (f":{port}" if port else "")
-
-
-def _check_link(link: str) -> None:
-    if not isinstance(link, str) or link.count("{id}") != 1 or urlsplit(link).scheme not in {"http", "https"}:
-        raise SettingsError(
-            f"link must be an http or https address with one {{id}}, such as https://reviews.example/approvals/{{id}}, not {brief(link)}"
-        )
 
 
 def _key(secret: object) -> bytes | None:
@@ -388,8 +387,9 @@ class Delivery(Resident):
             self._closed = True
             self._changed.notify_all()
         self._worker.stop(0.1)
-        if not flushed:
-            self._report_left()
+        if not flushed and (left := self._left(self._cursor(self._tables)["seq"])):
+            later = "; the next process that uses the store sends them" if self._tables.lasting else ""
+            report_loss(f"{left} notifications were not delivered to {self._webhook.receiver} before the end{later}")
         with suppress(_Elsewhere):
             self._save({})  # gives the lease back
         return flushed
@@ -400,14 +400,9 @@ class Delivery(Resident):
 
     def status(self) -> dict[str, Any]:
         """Return what the store knows of this receiver: numbers of messages delivered, lost and waiting, and the last problem."""
-        cursor = self._cursor()
-        return {
-            "receiver": self._webhook.receiver,
-            "delivered": cursor["delivered"],
-            "lost": cursor["lost"],
-            "waiting": self._left(cursor["seq"]),
-            "problem": cursor["problem"],
-        }
+        cursor = self._cursor(self._tables)
+        known = {name: cursor[name] for name in ("receiver", "delivered", "lost", "problem")}
+        return {**known, "waiting": self._left(cursor["seq"])}
 
     def _work(self) -> float | None:
         try:
@@ -424,7 +419,7 @@ class Delivery(Resident):
     def _advance(self) -> float | None:
         if self._closed or self._is_gone:
             return None
-        cursor = self._cursor()
+        cursor = self._cursor(self._tables)
         if cursor["seq"] >= self._tables.head()[0]:
             self._note(seq=cursor["seq"])
             return POLL_SECONDS
@@ -445,7 +440,10 @@ class Delivery(Resident):
         try:
             self._deliver(link, entry)
         except (Unreached, MessageRefused) as error:
-            self._lose(link, str(error))
+            lost = self._save({"seq": link.seq, "lost": 1, "problem": str(error)})["lost"]
+            report_loss(
+                f"the notification of entry {link.seq} was not delivered to {self._webhook.receiver}: {error}; {lost} lost so far"
+            )
         except Gone as error:
             with self._changed:
                 self._is_gone = True
@@ -505,26 +503,11 @@ class Delivery(Resident):
                 raise _Closing
             self._save({})
 
-    def _lose(self, link: Link, problem: str) -> None:
-        lost = self._save({"seq": link.seq, "lost": 1, "problem": problem})["lost"]
-        report_loss(
-            f"the notification of entry {link.seq} was not delivered to {self._webhook.receiver}: {problem}; {lost} lost so far"
-        )
-
-    def _cursor(self) -> dict[str, Any]:
-        data = self._tables.document(DOCUMENT, self._webhook.id)
-        return self._new_cursor() if data is None else json.loads(data)
-
-    def _new_cursor(self) -> dict[str, Any]:
-        return {
-            "receiver": self._webhook.receiver,
-            "seq": self._begin,
-            "delivered": 0,
-            "lost": 0,
-            "problem": "",
-            "by": "",
-            "until": 0.0,
-        }
+    def _cursor(self, reads: Reads) -> dict[str, Any]:
+        counts = {"seq": self._begin, "delivered": 0, "lost": 0}
+        new = {"receiver": self._webhook.receiver, **counts, "problem": "", "by": "", "until": 0.0}
+        data = reads.document(DOCUMENT, self._webhook.id)
+        return new if data is None else json.loads(data)
 
     def _save(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Change the cursor, and take or renew its lease, or give it back once closed; `delivered` and `lost` are added.
@@ -533,9 +516,7 @@ class Delivery(Resident):
             _Elsewhere: another process holds the lease, or has held it since this delivery was closed.
         """
         with self._tables.transaction() as writes:
-            data = writes.document(DOCUMENT, self._webhook.id)
-            cursor = self._new_cursor() if data is None else json.loads(data)
-            now = self._clock()
+            cursor, now = self._cursor(writes), self._clock()
             # A clock that was set back does not make a lease longer.
             is_leased = now < cursor["until"] <= now + LEASE_SECONDS
             if cursor["by"] not in {"", self._owner} and (is_leased or self._closed):
@@ -560,9 +541,3 @@ class Delivery(Resident):
     def _left(self, seq: int) -> int:
         links = islice(each_link(self._tables, after=seq), AT_MOST_COUNTED)
         return sum(entry_of(link)["kind"] in self._webhook.events for link in links)
-
-    def _report_left(self) -> None:
-        left = self._left(self._cursor()["seq"])
-        if left:
-            later = "; the next process that uses the store sends them" if self._tables.lasting else ""
-            report_loss(f"{left} notifications were not delivered to {self._webhook.receiver} before the end{later}")

@@ -76,7 +76,7 @@ def restored(
                 "mark everything",
                 f"Mark everything approved or started in {describe_store(store)} as unknown? Each then needs `reconcile`.",
             )
-        count = inbox.verbs.restored(actor=person)
+        count = inbox.verbs.restored(by=person)
     if as_json:
         put_json({"unknown": count})
         return

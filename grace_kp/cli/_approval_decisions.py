@@ -94,7 +94,7 @@ def approve(
     _each(
         ids, store, by, asking,
         lambda inbox, shown, person: inbox.verbs.approve(
-            shown.id, actor=person, note=note, digest=asking.digest_of(shown)
+            shown.id, by=person, note=note, digest=asking.digest_of(shown)
         ),
         same=same,
     )  # fmt: skip
@@ -115,7 +115,7 @@ def reject(
     """
     _each(
         ids, store, by, Confirmation(verb="reject", yes=yes, as_json=as_json),
-        lambda inbox, shown, person: inbox.verbs.reject(shown.id, actor=person, reason=reason, digest=shown.digest),
+        lambda inbox, shown, person: inbox.verbs.reject(shown.id, by=person, reason=reason, digest=shown.digest),
         same=same,
     )  # fmt: skip
 
@@ -134,7 +134,7 @@ def respond(
     """
     _each(
         [id], store, by, Confirmation(verb="respond", yes=yes, as_json=as_json),
-        lambda inbox, shown, person: inbox.verbs.respond(shown.id, text, actor=person, digest=shown.digest),
+        lambda inbox, shown, person: inbox.verbs.respond(shown.id, text, by=person, digest=shown.digest),
     )  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def skip(
     """Let the agent go on without the action."""
     _each(
         ids, store, by, Confirmation(verb="skip", yes=yes, as_json=as_json),
-        lambda inbox, shown, person: inbox.verbs.skip(shown.id, actor=person, note=note, digest=shown.digest),
+        lambda inbox, shown, person: inbox.verbs.skip(shown.id, by=person, note=note, digest=shown.digest),
         same=same,
     )  # fmt: skip
 
@@ -167,7 +167,7 @@ def retry(
     """Have the gate assess the call again."""
     _each(
         ids, store, by, Confirmation(verb="retry", yes=yes, as_json=as_json),
-        lambda inbox, shown, person: inbox.verbs.retry(shown.id, actor=person, note=note, digest=shown.digest),
+        lambda inbox, shown, person: inbox.verbs.retry(shown.id, by=person, note=note, digest=shown.digest),
         same=same,
     )  # fmt: skip
 
@@ -183,7 +183,7 @@ def withdraw(
     """Cancel a request, or take an approval back while nobody has started the action."""
     _each(
         ids, store, by, Confirmation(verb="withdraw", yes=yes, as_json=as_json),
-        lambda inbox, shown, person: inbox.verbs.withdraw(shown.id, actor=person, reason=reason),
+        lambda inbox, shown, person: inbox.verbs.withdraw(shown.id, by=person, reason=reason),
     )  # fmt: skip
 
 
@@ -204,7 +204,7 @@ def reconcile(
     _each(
         ids, store, by, Confirmation(verb=verb, yes=yes, as_json=as_json),
         lambda inbox, shown, person: inbox.verbs.reconcile(
-            shown.id, actor=person, happened=happened, note=note, revision=shown.revision
+            shown.id, by=person, happened=happened, note=note, revision=shown.revision
         ),
     )  # fmt: skip
 
@@ -291,7 +291,7 @@ def decided(
     Raises:
         ApprovalError: there is no such approval, it has changed, or the verb is refused.
     """
-    shown = inbox.verbs.get(inbox.find(name), viewer=None if asking.yes else person)
+    shown = inbox.verbs.get(inbox.find(name), by=None if asking.yes else person)
     if asking.digest is not None and shown.digest != asking.digest:
         raise ChangedSinceShown(
             f"{shown.id} has the digest {shown.digest}, not {asking.digest:.80}; look at it again with `grace-kp approvals show`",
@@ -379,7 +379,7 @@ def edit(
         approval = decided(
             inbox, id, person, asking,
             lambda inbox, shown, person: inbox.verbs.edit(
-                shown.id, changed_values(shown, changes), actor=person, note=note, digest=asking.digest_of(shown), is_encoded=True
+                shown.id, changed_values(shown, changes), by=person, note=note, digest=asking.digest_of(shown), is_encoded=True
             ),
             preview=lambda shown: edited(shown, changed_values(shown, changes)),
         )  # fmt: skip

@@ -108,7 +108,7 @@ def grant(
         if not yes:
             question = f"Let these calls run without asking, granted by {clean(person.name)}?"
             confirm("grant", question, show=lambda: _put_standing(console(stderr=True), wanted))
-        granted = inbox.verbs.grant(wanted, actor=person)
+        granted = inbox.verbs.grant(wanted, by=person)
     if as_json:
         put_json(_document(granted))
     else:
@@ -128,7 +128,7 @@ def end(
     """End a standing approval at once. What it approved and nobody has started is cancelled."""
     person = actor(by)
     with change_inbox(store) as inbox:
-        ended = inbox.verbs.end_standing(id, actor=person, reason=reason)
+        ended = inbox.verbs.end_standing(id, by=person, reason=reason)
     if as_json:
         put_json(_document(ended))
     else:

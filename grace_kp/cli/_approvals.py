@@ -223,7 +223,7 @@ def show(
 
     viewer = actor(by)
     with open_inbox(store) as inbox:
-        approval = inbox.verbs.get(inbox.find(id), viewer=viewer)
+        approval = inbox.verbs.get(inbox.find(id), by=viewer)
         entries = [entry_of(link) for link in inbox.tables.links(approval=approval.id, limit=10_000)]
         if as_json:
             put_json({**approval.to_dict(), "chain": entries})

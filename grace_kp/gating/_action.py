@@ -7,12 +7,11 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import GateError
-from grace_kp.gating._case import Case, resumable
+from grace_kp.gating._case import Case, Terms, resumable
 from grace_kp.gating._digest import Coverage
 from grace_kp.gating._drivers import drive, drive_async
 from grace_kp.gating._engine import gated_call
 from grace_kp.gating._outcome import GateEntry, raise_or_return
-from grace_kp.gating._terms import Terms
 from grace_kp.gating.reviewers._inbox import InboxReviewer
 from grace_kp.record import HOST, argument_check, fitting, reseal
 
@@ -76,7 +75,7 @@ class GatedAction:
         if self._schema is None:
             from grace_kp.approvals import schema_of
 
-            leave_out = (*self.terms.not_covered, *(() if self.hidden is None else (self.hidden,)))
+            leave_out = (*self.terms.ignore, *(() if self.hidden is None else (self.hidden,)))
             self._schema = schema_of(self.signature, self.types(), leave_out=leave_out)
         return self._schema
 
@@ -141,11 +140,11 @@ class GatedAction:
         check_executable(approval)
         return kept_call(self.terms, self.types(), approval, inbox.secret, arguments)
 
-    def carried_out(self, approval: Approval, bound: inspect.BoundArguments) -> Generator[Step, Any, Outcome]:
+    def carry_out(self, approval: Approval, bound: inspect.BoundArguments) -> Generator[Step, Any, Outcome]:
         """Return the engine that runs an approved action under its claim, at most once."""
-        from grace_kp.gating._carrying import carried_out
+        from grace_kp.gating._carrying import carry_out
 
-        return carried_out(self.case(bound), self.terms, approval)
+        return carry_out(self.case(bound), self.terms, approval)
 
     def run(self, consent: Consent) -> Any:
         """Run the action with the arguments of a consent."""

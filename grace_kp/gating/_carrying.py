@@ -10,8 +10,7 @@ from grace_kp.errors import ActionPending, AlreadyDecided, ApprovalError
 from grace_kp.gating._case import Consent
 from grace_kp.gating._digest import OWN, NotCheckable
 from grace_kp.gating._execution import FunctionCall, execution
-from grace_kp.gating._filed import decided_response, state_approval
-from grace_kp.gating._inquiry import Inquiry
+from grace_kp.gating._inquiry import Inquiry, decided_response, state_approval
 from grace_kp.gating._modification import problem_with
 from grace_kp.gating.reviewers._inbox import InboxReviewer
 
@@ -19,10 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from grace_kp.approvals import Approval, Secret
-    from grace_kp.gating._case import Case
+    from grace_kp.gating._case import Case, Terms
     from grace_kp.gating._outcome import Outcome
     from grace_kp.gating._steps import Step
-    from grace_kp.gating._terms import Terms
 
 
 def check_executable(approval: Approval) -> None:
@@ -109,7 +107,7 @@ def kept_call(
         raise refuse(f"{error}{hint}") from error
 
 
-def carried_out(case: Case, terms: Terms, approval: Approval) -> Generator[Step, Any, Outcome]:
+def carry_out(case: Case, terms: Terms, approval: Approval) -> Generator[Step, Any, Outcome]:
     """Run an approved action under its claim, at most once."""
     reviewer = case.reviewer if isinstance(case.reviewer, InboxReviewer) else InboxReviewer()
     inquiry = Inquiry(case, terms, reviewer, approval)

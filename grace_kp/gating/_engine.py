@@ -30,11 +30,10 @@ from grace_kp.record import SEALED
 from grace_kp.trace import error_text, redact_text, redacted_error, render_text
 
 if TYPE_CHECKING:
-    from grace_kp.gating._case import Case, Resumable
+    from grace_kp.gating._case import Case, Resumable, Terms
     from grace_kp.gating._decision import Assessment, Rules
     from grace_kp.gating._outcome import Outcome
     from grace_kp.gating._reviewer import Reviewer
-    from grace_kp.gating._terms import Terms
 
 OTHER_CALL = "the earlier answer belongs to another call; decide about this one"
 MAX_RETRIES = 3
@@ -289,14 +288,14 @@ def _filed_answer(
     case: Case, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
 ) -> Generator[Step, Any, Consent | None]:
     """Ask in the inbox. Its request then stands in the place of an entry in the ledger, so that only its claim lets the action run."""
-    from grace_kp.gating._filed import filed, response_from
+    from grace_kp.gating._inquiry import file_and_wait, response_from
 
     if case.program is None:
-        inquiry = yield from filed(case, terms, request, decision, reviewer)
+        inquiry = yield from file_and_wait(case, terms, request, decision, reviewer)
     else:
-        from grace_kp.gating.programs import paused
+        from grace_kp.gating.programs import pause_and_ask
 
-        inquiry = yield from paused(case, terms, request, decision, reviewer)
+        inquiry = yield from pause_and_ask(case, terms, request, decision, reviewer)
     if inquiry.approval.state.may_have_run:
         case.ledger_entry = inquiry
         return Consent(case.bound, request.digest)  # its claim gives the execution that there has been

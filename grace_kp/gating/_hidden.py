@@ -1,4 +1,5 @@
 """Arguments that a record or a channel must not show in full: their shortened form, the size of what is hidden, and the answers that count.
+For a page about a request: the arguments that an edit has changed, and those that cannot be shown in full.
 
 Some reviewers use a channel that is stored where secrets must not be. They have a method `stores(text) -> bool`: whether the text is stored
 there already. They get redacted arguments, except where everything that redaction would remove is stored already.
@@ -19,7 +20,9 @@ from grace_kp.trace import MAX_TEXT, redact_text, redacted_arguments, render, to
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from grace_kp.approvals import Approval
     from grace_kp.gating._request import InterventionRequest, InterventionResponse
+
 
 MAX_RECORDED = 65_536
 """Characters that the arguments of a call share; after them each argument is cut to `MIN_TEXT`."""
@@ -146,3 +149,27 @@ def unseen_problem(request: InterventionRequest, response: InterventionResponse)
 def sizes_text(hidden: Mapping[str, int]) -> str:
     """Return which arguments are hidden, with the number of characters of each."""
     return ", ".join(f"{name} ({count:,} characters)" for name, count in hidden.items())
+
+
+def changed_arguments(approval: Approval) -> list[str]:
+    """Return the parameters that an edit has changed, by comparing the values with those that were asked about."""
+    asked = approval.asked
+    if asked is None:
+        return []
+    names = dict.fromkeys([*approval.arguments, *asked])
+    return [name for name in names if _flat(approval.arguments, name) != _flat(asked, name)]
+
+
+def unshown_arguments(approval: Approval, max_characters: int) -> list[str]:
+    """Return the arguments that cannot be shown in full, so that a plain consent to them does not count.
+
+    Args:
+        approval: the request.
+        max_characters: the size up to which one argument is shown.
+    """
+    seen = {name: view(value, max_characters=max_characters) for name, value in approval.arguments.items()}
+    return [*(name for name, found in seen.items() if found.opaque), *approval.unencoded]
+
+
+def _flat(arguments: Mapping[str, object], name: str) -> str:
+    return flat(view(arguments[name]).root) if name in arguments else ""

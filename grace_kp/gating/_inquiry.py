@@ -1,4 +1,4 @@
-"""The request of one call in the inbox: it is made of the call, filed, waited for, claimed and settled.
+"""The request of one call in the inbox: made of the call, filed, waited for, read as a response, claimed and settled.
 
 The arguments of the call are encoded, digested and sealed first. For the engine an `Inquiry` takes the place of an entry in the ledger, so that claim,
 run and outcome have one place, `_execution`. The claim is taken for the arguments that are about to run, under the policy that is in force then, and
@@ -14,6 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import (
+    ENTITLING,
+    RESPONSES,
     Actor,
     ApprovalRequest,
     ApprovalState,
@@ -29,23 +31,36 @@ from grace_kp.approvals import (
     sealed_arguments,
 )
 from grace_kp.background import to_thread
-from grace_kp.errors import ActionCancelled, AlreadyDecided, ApprovalError, ChangedSinceShown, StoreError
+from grace_kp.errors import (
+    ActionCancelled,
+    ActionNotApproved,
+    ActionPending,
+    ActionTimedOut,
+    AlreadyDecided,
+    ApprovalError,
+    ChangedSinceShown,
+    StoreError,
+)
 from grace_kp.gating._decision import Basis
 from grace_kp.gating._hidden import unseen_problem
 from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun, can_be_kept, running_operations
+from grace_kp.gating._outcome import CANCELLED, WAITING
+from grace_kp.gating._request import InterventionResponse
+from grace_kp.gating._steps import AskBeside, Await, Failed, Work
 from grace_kp.gating.reviewers._console import ConsoleReviewer
 from grace_kp.levels import InterventionAction
+from grace_kp.trace import redacted_error
 
 if TYPE_CHECKING:
     import inspect
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
     from grace_kp.approvals import Approval, Inbox
-    from grace_kp.gating._case import Case
+    from grace_kp.gating._case import Case, Terms
     from grace_kp.gating._decision import Decision
     from grace_kp.gating._policy import Policy
-    from grace_kp.gating._request import InterventionRequest, InterventionResponse
-    from grace_kp.gating._terms import Terms
+    from grace_kp.gating._request import InterventionRequest
+    from grace_kp.gating._steps import Step
     from grace_kp.gating.reviewers._inbox import InboxReviewer
 
 
@@ -97,7 +112,11 @@ def new_request(
     if case.program is not None:  # it makes its objects anew, but a key is found by other programs, too
         unkept = {name: why for name, why in unkept.items() if why == UNIDENTIFIED and terms.key is not None}
     if unkept and (reviewer.wait is not True or case.program is not None):
-        raise ActionCancelled(_unencoded_message(case.action, unkept))
+        named = "; ".join(f"{name}: {why}" for name, why in unkept.items())
+        raise ActionCancelled(
+            f"{case.action} was not run, because its request cannot be kept: these arguments have no encoding: {named}. Pass plain data, name "
+            "parameters that carry no meaning with @grace.gate(ignore=...), or use an InboxReviewer with wait=True"
+        )
     version, approval_id = terms.version, new_approval_id()
     bound_digest = digest(case.action, version, covered, secret=inbox.secret)
     try:
@@ -118,7 +137,7 @@ def new_request(
         encoded=kept,
         sealed=sealed,
         schema=case.schema(),
-        not_covered=terms.not_covered,
+        not_covered=terms.ignore,
         unencoded=tuple(problems),
         key=None if terms.key is None else terms.key.key(inbox.domain, case.action, case.shown()),
         key_fields=() if terms.key is None else terms.key.fields,
@@ -169,14 +188,6 @@ def _policy_facts(case: Case, now: PolicyNow) -> dict[str, Any]:
         "thresholds": {field.name: str(getattr(thresholds, field.name)) for field in dataclasses.fields(thresholds)},
     }
     return {name: value for name, value in facts.items() if value not in (None, [])}
-
-
-def _unencoded_message(action: str, problems: Mapping[str, str]) -> str:
-    named = "; ".join(f"{name}: {why}" for name, why in problems.items())
-    return (
-        f"{action} was not run, because its request cannot be kept: these arguments have no encoding: {named}. Pass plain data, name "
-        "parameters that carry no meaning with @grace.gate(ignore=...), or use an InboxReviewer with wait=True"
-    )
 
 
 OUTAGE_SECONDS = 60.0
@@ -316,17 +327,17 @@ class Inquiry:
         try:
             actor = Actor.here(str(response.reviewer)[:200], channel=channel)
             if response.action is InterventionAction.PROCEED:
-                requests.approve(self.id, actor=actor, note=words, digest=digest)
+                requests.approve(self.id, by=actor, note=words, digest=digest)
             elif response.action is InterventionAction.MODIFY:
-                requests.edit(self.id, response.modified or {}, actor=actor, note=words, digest=digest)
+                requests.edit(self.id, response.modified or {}, by=actor, note=words, digest=digest)
             elif response.action is InterventionAction.INPUT:
-                requests.respond(self.id, words, actor=actor, digest=digest)
+                requests.respond(self.id, words, by=actor, digest=digest)
             elif response.action is InterventionAction.SKIP:
-                requests.skip(self.id, actor=actor, note=words, digest=digest)
+                requests.skip(self.id, by=actor, note=words, digest=digest)
             elif response.action is InterventionAction.RETRY:
-                requests.retry(self.id, actor=actor, note=words, digest=digest)
+                requests.retry(self.id, by=actor, note=words, digest=digest)
             else:
-                requests.reject(self.id, actor=actor, reason=words, digest=digest)
+                requests.reject(self.id, by=actor, reason=words, digest=digest)
         except (ApprovalError, StoreError, ValueError) as error:
             _log.warning("the answer of %s about %s did not count: %s", response.reviewer, self.id, error)
 
@@ -349,7 +360,7 @@ class Inquiry:
                 if not others:
                     self._inbox.requests.leave(self.id)
                 return
-            self._inbox.requests.withdraw(self.id, actor=self._inbox.process, reason="its caller gave up")
+            self._inbox.requests.withdraw(self.id, by=self._inbox.process, reason="its caller gave up")
         except (ApprovalError, StoreError):
             return  # decided meanwhile; a decision that nobody claims expires
 
@@ -366,7 +377,7 @@ class Inquiry:
     def withdraw(self, reason: str) -> None:
         """Withdraw a decision that cannot be carried out."""
         try:
-            self._approval = self._inbox.requests.withdraw(self.id, actor=self._inbox.process, reason=reason)
+            self._approval = self._inbox.requests.withdraw(self.id, by=self._inbox.process, reason=reason)
         except (ApprovalError, StoreError):
             return  # it was claimed, or has expired
 
@@ -389,7 +400,7 @@ class Inquiry:
         """Cancel what was asked about the call, because its policy forbids the action now."""
         if self._terms.key is not None:
             key = self._terms.key.key(self._inbox.domain, self._case.action, self._case.shown())
-            self._inbox.requests.forbid(key, actor=self._inbox.process, reason=FORBIDDEN)
+            self._inbox.requests.forbid(key, by=self._inbox.process, reason=FORBIDDEN)
 
     def _policy_now(self) -> PolicyNow:
         """Return what the policy in force requires, its thresholds included: the level that they give to the confidence then."""
@@ -416,11 +427,7 @@ class Inquiry:
         now = self._digest_as(approval.digest, encode_call(case, self._terms, self.bound)[2])
         try:
             claim = self._inbox.requests.claim(
-                approval.id,
-                digest=now,
-                version=self._version,
-                policy=self._policy_now(),
-                actor=self._inbox.process,
+                approval.id, digest=now, version=self._version, policy=self._policy_now(), by=self._inbox.process
             )
         except ChangedSinceShown:
             if self._terms.key is None:
@@ -501,3 +508,130 @@ class Inquiry:
                     return
         finally:
             self._inbox.watcher.let_go(self)
+
+
+def file_and_wait(
+    case: Case, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
+) -> Generator[Step, Any, Inquiry]:
+    """File the request and wait as the reviewer says. The approval of the result is pending no more.
+
+    Raises:
+        ActionPending: it is pending, and this gate does not wait.
+        ActionNotApproved: the request could not be filed or read.
+    """
+    while True:
+        inquiry = Inquiry(case, terms, reviewer)
+        try:
+            filing = Work(lambda inquiry=inquiry: inquiry.file(request, decision), writes=True)  # type: ignore[misc]
+            check_performed(case, request, (yield filing))
+        except BaseException:
+            if inquiry.is_filed and reviewer.wait is True:
+                yield Work(inquiry.give_up, writes=True)
+            raise
+        case.inquiry = inquiry
+        state_approval(case, inquiry.approval, reviewer.waits)
+        if inquiry.approval.state in {ApprovalState.PENDING, ApprovalState.CLAIMED}:
+            yield from _wait_for_decision(case, request, reviewer, inquiry)
+            state_approval(case, inquiry.approval, reviewer.waits)
+        if not inquiry.must_file_again():
+            return inquiry
+
+
+def _wait_for_decision(
+    case: Case, request: InterventionRequest, reviewer: InboxReviewer, inquiry: Inquiry
+) -> Generator[Step, Any, None]:
+    is_pending = inquiry.approval.state is ApprovalState.PENDING
+    if reviewer.wait is not True:
+        if not is_pending:
+            return  # another caller runs it now
+        if reviewer.wait == "hand_over":
+            case.handed_over = inquiry.approval
+        message = f"{case.action} has not run: it waits for the approval {inquiry.id}"
+        case.entry.state(WAITING)
+        raise ActionPending(message, approval=inquiry.approval, decision=request.decision, request=request)
+    started = time.perf_counter()
+    try:
+        if reviewer.ask is not None and is_pending:
+            yield AskBeside(inquiry.question(request), reviewer.ask, inquiry)
+        check_performed(case, request, (yield Await(inquiry)))
+    except BaseException:
+        yield Work(inquiry.give_up, writes=True)
+        raise
+    finally:
+        case.entry.waited((time.perf_counter() - started) * 1e3)
+
+
+def check_performed(case: Case, request: InterventionRequest, answer: object) -> None:
+    """End the call where a step failed: then there is no consent.
+
+    Raises:
+        ActionNotApproved: it failed.
+    """
+    if not isinstance(answer, Failed):
+        return
+    failed = answer.error
+    case.entry.fields["error"] = redacted_error(failed)
+    if isinstance(failed, ActionNotApproved):
+        case.entry.state(CANCELLED)
+        failed.decision, failed.request = request.decision, request
+        raise failed
+    message = f"{case.action} was not run, because its request cannot be kept: {case.entry.fields['error']}"
+    raise case.entry.refusal(CANCELLED, ActionCancelled, message, request) from failed
+
+
+def response_from(
+    case: Case, request: InterventionRequest, inquiry: Inquiry
+) -> Generator[Step, Any, InterventionResponse]:
+    """Return the decision as the response of a reviewer.
+
+    Raises:
+        ActionTimedOut: nobody decided in time.
+        ActionCancelled: the request was withdrawn, or the edited arguments cannot be read.
+    """
+    approval, decision = inquiry.approval, inquiry.approval.decision
+    if approval.state is ApprovalState.EXPIRED:
+        message = f"nobody decided in time about {case.action} ({approval.id}); it was not run"
+        raise case.entry.refusal("timed_out", ActionTimedOut, message, request)
+    if decision is None or approval.state not in RESPONSES:
+        why = f": {decision.note}" if decision is not None and decision.note else ""
+        message = f"the approval {approval.id} of {case.action} was {approval.state}{why}; it was not run"
+        raise case.entry.refusal(CANCELLED, ActionCancelled, message, request)
+    changes: Any = {}
+    if approval.state in ENTITLING and approval.digest != approval.asked_digest:  # a released claim leaves `approved`
+        changes = yield Work(inquiry.changes)
+        if isinstance(changes, Failed):
+            yield Work(lambda: inquiry.withdraw("the edited arguments cannot be read"))
+            why = redacted_error(changes.error)
+            message = f"{case.action} was not run: the edited arguments cannot be read: {why}"
+            raise case.entry.refusal(CANCELLED, ActionCancelled, message, request) from changes.error
+    return decided_response(approval, changes)
+
+
+def decided_response(approval: Approval, changes: Mapping[str, object]) -> InterventionResponse:
+    """Return the decision on an approval as the response of a reviewer."""
+    decision = approval.decision
+    assert decision is not None  # noqa: S101
+    return InterventionResponse(
+        RESPONSES[decision.state],
+        user_input=decision.note or None,
+        modified=changes or None,
+        reviewer=decision.actor.name,
+        response_time_ms=round(max(0.0, decision.at - approval.created_at) * 1e3, 3),
+    )
+
+
+def state_approval(case: Case, approval: Approval, waits: str) -> None:
+    """State the approval in the entry of its call: its id, how the caller waits, and who decided."""
+    stated: dict[str, Any] = {"id": approval.id, "state": str(approval.state), "waits": waits}
+    if approval.key is not None:
+        stated["key"] = approval.key
+    for name in ("not_covered", "unencoded", "sealed"):
+        if getattr(approval, name):
+            stated[name] = list(getattr(approval, name))
+    if approval.decision is not None:
+        actor = approval.decision.actor
+        stated["by"], stated["channel"] = actor.name, actor.channel
+        stated["identity"] = "authenticated" if actor.authenticated else "stated"
+    if approval.standing is not None:
+        stated["standing"] = approval.standing
+    case.entry.fields["approval"] = stated

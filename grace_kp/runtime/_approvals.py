@@ -92,7 +92,7 @@ class ApprovedActions:
             run = current_run()
             if run is not None:
                 run.update(metadata={"approval": approval.id, "requested_by_run": approval.run_id})
-            return action.carried_out(approval, bound)
+            return action.carry_out(approval, bound)
 
         if action.is_coroutine:
 

@@ -239,9 +239,9 @@ def perform(
         ApprovalError: as the verbs of `RequestStore` raise it; or there is no such verb.
     """
     if verb == "edit":
-        return desk.edit(approval_id, changes or {}, actor=actor, note=words, digest=digest, is_encoded=True)
+        return desk.edit(approval_id, changes or {}, by=actor, note=words, digest=digest, is_encoded=True)
     outcome = desk.decide_all(
-        [approval_id], verb, actor=actor, note=words, digests=None if digest is None else {approval_id: digest}
+        [approval_id], verb, by=actor, note=words, digests=None if digest is None else {approval_id: digest}
     )[approval_id]
     if isinstance(outcome, Exception):
         raise outcome
@@ -262,7 +262,7 @@ def perform_several(
         words: the note, the reason, or the answer to the agent.
     """
     person = person_of(request)
-    outcomes = site_of(request).desk.decide_all(list(digests), verb, actor=person.actor, note=words, digests=digests)
+    outcomes = site_of(request).desk.decide_all(list(digests), verb, by=person.actor, note=words, digests=digests)
     for approval_id, outcome in outcomes.items():
         if isinstance(outcome, ApprovalError):
             reason = type(outcome).__name__

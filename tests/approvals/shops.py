@@ -120,5 +120,5 @@ def keyed(arguments=None, **fields):
 
 def claim(requests, approval, **changes):
     """Claim what was decided, as the gate does."""
-    fields = {"digest": approval.digest, "version": approval.version, "policy": SAME, "actor": GATE}
+    fields = {"digest": approval.digest, "version": approval.version, "policy": SAME, "by": GATE}
     return requests.claim(approval.id, **{**fields, **changes})

@@ -11,7 +11,7 @@ import time
 import pytest
 
 import grace_kp as gk
-from grace_kp.approvals import Approvals, Notifier, Resumed
+from grace_kp.approvals import Actor, Approvals, Notifier, Resumed
 from grace_kp.store import open_store
 from grace_kp.store._leases import has_ended
 from tests.cli import program
@@ -71,6 +71,14 @@ def test_who_decides_has_a_name(grace, ask, by):
     assert grace.approvals.get(name).state == "pending"
 
 
+def test_who_decides_may_be_an_actor(grace, ask):
+    """Whom a login has established, where a name is only stated."""
+    person = Actor(name="ana", channel="web", authenticated=True)
+    assert person == grace.approvals.approve(ask(), by=person).decision.actor
+    stated = grace.approvals.approve(ask(2), by="ana").decision.actor
+    assert (False, "python") == (stated.authenticated, stated.channel)
+
+
 @pytest.mark.parametrize("name", ["", "ap-0", "' OR 1=1 --", "x" * 10_000])
 def test_an_unknown_id(grace, name):
     """It is an error of its own."""
@@ -120,7 +128,7 @@ def test_the_chain_is_verified(grace, ask):
 def test_each_verb_has_a_twin():
     """With the same parameters."""
     verbs = [
-        name for name, member in vars(Approvals).items()
+        name for name, member in inspect.getmembers(Approvals)
         if not name.startswith("_") and callable(member) and not inspect.iscoroutinefunction(member)
     ]  # fmt: skip
     without = {"watch", "export"}  # iterators; `watch` is async as well
@@ -184,8 +192,6 @@ def test_a_killed_process_that_nobody_has_reaped_leaves_an_unknown_outcome(tmp_p
 
 def test_a_process_is_an_actor_of_the_gate():
     """Claims and withdrawals name it and its host."""
-    from tests.gating.inboxes import runtime
-
     process = runtime()._gates().inbox.process
     assert ("gate", "gate", False) == (process.name, process.channel, process.authenticated)
 

@@ -18,15 +18,14 @@ from grace_kp.approvals import (
     Row,
     _chain,
     append,
-    append_view,
     checkpoint,
     contents_of,
     entry_of,
     export,
     forget,
     verify,
-    was_viewed,
 )
+from grace_kp.approvals._chain import append_view, was_viewed
 from tests.approvals.chains import ANA, advance, chain_of, damage, found
 from tests.approvals.tables import DictTables
 

@@ -26,9 +26,9 @@ from grace_kp.approvals import (
     has_digest,
     idempotency_key_of,
     new_key,
-    same_digest,
     version_of,
 )
+from grace_kp.approvals._digest import same_digest
 
 ENCODED = encode({"invoice": "7", "euros": 20, "session": "s-1"})[0]
 

@@ -20,7 +20,7 @@ def shop():
 def test_an_edit_is_consent_to_its_result(shop):
     """The claim must carry the new digest."""
     approval = shop.requests.file(asked())
-    edited = shop.requests.edit(approval.id, {"euros": 20}, actor=ANA, digest=approval.digest)
+    edited = shop.requests.edit(approval.id, {"euros": 20}, by=ANA, digest=approval.digest)
     assert ("edited", {"invoice": "R-1", "euros": 20}, 500) == (edited.state, edited.arguments, edited.asked["euros"])
     assert approval.digest == edited.asked_digest != edited.digest
     with pytest.raises(ChangedSinceShown):
@@ -31,36 +31,36 @@ def test_an_edit_is_consent_to_its_result(shop):
 def test_an_edit_is_idempotent(shop):
     """Also with the digest that was shown before it."""
     approval = shop.requests.file(asked())
-    edited = shop.requests.edit(approval.id, {"euros": 20}, actor=ANA, digest=approval.digest)
-    assert edited == shop.requests.edit(approval.id, {"euros": 20}, actor=ANA, digest=approval.digest)
-    assert edited == shop.requests.edit(approval.id, {"euros": 20}, actor=ANA)
+    edited = shop.requests.edit(approval.id, {"euros": 20}, by=ANA, digest=approval.digest)
+    assert edited == shop.requests.edit(approval.id, {"euros": 20}, by=ANA, digest=approval.digest)
+    assert edited == shop.requests.edit(approval.id, {"euros": 20}, by=ANA)
     with pytest.raises(AlreadyDecided, match="edited by ana"):
-        shop.requests.edit(approval.id, {"euros": 21}, actor=ANA)
+        shop.requests.edit(approval.id, {"euros": 21}, by=ANA)
     with pytest.raises(AlreadyDecided, match="edited by ana"):
-        shop.requests.edit(approval.id, {"euros": 20}, actor=BO)
+        shop.requests.edit(approval.id, {"euros": 20}, by=BO)
 
 
 def test_an_edit_restarts_the_count(shop):
     """A vote for the old arguments is void, one for the new ones needs their digest or a look at them."""
     approval = shop.requests.file(asked(quorum=2))
-    shop.requests.approve(approval.id, actor=logged_in("ana"))
-    edited = shop.requests.edit(approval.id, {"euros": 20}, actor=logged_in("bo"))
+    shop.requests.approve(approval.id, by=logged_in("ana"))
+    edited = shop.requests.edit(approval.id, {"euros": 20}, by=logged_in("bo"))
     assert ("pending", ["bo"]) == (edited.state, [vote.actor.name for vote in edited.votes])
     with pytest.raises(ChangedSinceShown, match="changed by bo"):
-        shop.requests.approve(approval.id, actor=logged_in("ana"), digest=approval.digest)
+        shop.requests.approve(approval.id, by=logged_in("ana"), digest=approval.digest)
     with pytest.raises(ChangedSinceShown, match="does not say which were shown"):
-        shop.requests.approve(approval.id, actor=logged_in("ana"))
-    shop.requests.get(approval.id, viewer=logged_in("ana"))
-    assert "edited" == shop.requests.approve(approval.id, actor=logged_in("ana")).state
+        shop.requests.approve(approval.id, by=logged_in("ana"))
+    shop.requests.get(approval.id, by=logged_in("ana"))
+    assert "edited" == shop.requests.approve(approval.id, by=logged_in("ana")).state
 
 
 def test_an_edit_takes_the_stricter_policy(shop):
     """Of the one that was asked under and the one now in force."""
     approval = shop.requests.file(asked())
     policy = PolicyNow(floor="escalate", groups=("finance",), quorum=2)
-    edited = shop.requests.edit(approval.id, {"euros": 20}, actor=logged_in("ana"), policy=policy)
+    edited = shop.requests.edit(approval.id, {"euros": 20}, by=logged_in("ana"), policy=policy)
     assert ("pending", "escalate", ("finance",), 2) == (edited.state, edited.level, edited.groups, edited.quorum)
-    edited = shop.requests.approve(approval.id, actor=logged_in("bo"), digest=edited.digest)
+    edited = shop.requests.approve(approval.id, by=logged_in("bo"), digest=edited.digest)
     assert "claimed" == claim(shop.requests, edited, policy=policy).approval.state
 
 
@@ -73,7 +73,7 @@ def test_an_edit_that_the_policy_does_not_allow_is_refused(shop, policy, error):
     fields = {"groups": ("finance",)} if error is EditRefused else {"groups": ("finance", "legal")}
     approval = shop.requests.file(asked(**fields))
     with pytest.raises(error):
-        shop.requests.edit(approval.id, {"euros": 20}, actor=ANA, policy=policy)
+        shop.requests.edit(approval.id, {"euros": 20}, by=ANA, policy=policy)
     assert ["requested"] == shop.kinds()
 
 
@@ -96,7 +96,7 @@ def test_what_cannot_be_edited_is_refused(shop, changes, fields, message):
     """The error names the parameter and the reason; nothing is written."""
     approval = shop.requests.file(keyed(**fields))
     with pytest.raises(EditRefused, match=message):
-        shop.requests.edit(approval.id, changes, actor=ANA)
+        shop.requests.edit(approval.id, changes, by=ANA)
     assert ["requested"] == shop.kinds()
 
 
@@ -105,8 +105,8 @@ def test_encoded_values_can_be_passed(shop):
     approval = shop.requests.file(asked())
     for bad in ({"$decimal": "x"}, {"$sealed": "AAAA", "key": "k"}, {"a": [{"$sealed": "AAAA"}]}, float("nan")):
         with pytest.raises(EditRefused):
-            shop.requests.edit(approval.id, {"euros": bad}, actor=ANA, is_encoded=True)
-    edited = shop.requests.edit(approval.id, {"euros": {"$decimal": "1.10"}}, actor=ANA, is_encoded=True)
+            shop.requests.edit(approval.id, {"euros": bad}, by=ANA, is_encoded=True)
+    edited = shop.requests.edit(approval.id, {"euros": {"$decimal": "1.10"}}, by=ANA, is_encoded=True)
     assert decimal.Decimal("1.10") == edited.arguments["euros"]
 
 
@@ -130,9 +130,9 @@ def test_an_edit_fits_the_schema_of_the_action(shop, is_encoded):
         ({"day": "soon"}, "day: 'soon' is no date such as"),
     ):
         with pytest.raises(EditRefused, match=message):
-            shop.requests.edit(approval.id, changes, actor=ANA, is_encoded=is_encoded)
+            shop.requests.edit(approval.id, changes, by=ANA, is_encoded=is_encoded)
     assert ["requested"] == shop.kinds()
-    edited = shop.requests.edit(approval.id, {"day": "2026-01-31"}, actor=ANA, is_encoded=is_encoded)
+    edited = shop.requests.edit(approval.id, {"day": "2026-01-31"}, by=ANA, is_encoded=is_encoded)
     assert dt.date(2026, 1, 31) == edited.arguments["day"]
 
 
@@ -142,8 +142,8 @@ def test_sealed_parameters_are_edited_where_their_key_is():
     shop = Shop(secret=secret)
     approval = shop.requests.file(*sealing(secret, {"iban": "DE89370400440532013000", "euros": 5}, ("iban",)))
     with pytest.raises(EditRefused, match="iban is sealed and cannot be opened here"):
-        shop.another("p2", secret=None).edit(approval.id, {"euros": 6}, actor=ANA)
-    edited = shop.requests.edit(approval.id, {"euros": 6}, actor=ANA)
+        shop.another("p2", secret=None).edit(approval.id, {"euros": 6}, by=ANA)
+    edited = shop.requests.edit(approval.id, {"euros": 6}, by=ANA)
     assert {"iban": "DE89370400440532013000", "euros": 6} == edited.arguments
     assert "$sealed" in edited.encoded["iban"]
     assert "[SEALED]" == repr(shop.another("p2", secret=None).get(approval.id).arguments["iban"])
@@ -153,24 +153,24 @@ def test_arguments_that_were_changed_in_the_store_are_not_edited(shop):
     """They do not have the digest that people decide on."""
     approval = shop.requests.file(asked(digest="sha256:00"))
     with pytest.raises(EditRefused, match="do not have its digest"):
-        shop.requests.edit(approval.id, {"euros": 6}, actor=ANA)
+        shop.requests.edit(approval.id, {"euros": 6}, by=ANA)
 
 
 def test_an_edit_of_an_edit_belongs_to_its_last_editor(shop):
     """Until enough people agree, another may change it again."""
     approval = shop.requests.file(asked(quorum=2))
-    first = shop.requests.edit(approval.id, {"euros": 20}, actor=logged_in("ana"))
-    second = shop.requests.edit(approval.id, {"euros": 30}, actor=logged_in("bo"), digest=first.digest)
+    first = shop.requests.edit(approval.id, {"euros": 20}, by=logged_in("ana"))
+    second = shop.requests.edit(approval.id, {"euros": 30}, by=logged_in("bo"), digest=first.digest)
     assert (30, ["bo"]) == (second.arguments["euros"], [vote.actor.name for vote in second.votes])
-    back = shop.requests.edit(approval.id, {"euros": 500}, actor=logged_in("ana"), digest=second.digest)
+    back = shop.requests.edit(approval.id, {"euros": 500}, by=logged_in("ana"), digest=second.digest)
     assert approval.digest == back.digest
-    assert "approved" == shop.requests.approve(approval.id, actor=logged_in("bo"), digest=back.digest).state
+    assert "approved" == shop.requests.approve(approval.id, by=logged_in("bo"), digest=back.digest).state
 
 
 def test_edits_with_a_bad_digest_or_name_are_refused(shop):
     """As every verb."""
     approval = shop.requests.file(asked())
     with pytest.raises(ChangedSinceShown):
-        shop.requests.edit(approval.id, {"euros": 20}, actor=ANA, digest="sha256:00")
+        shop.requests.edit(approval.id, {"euros": 20}, by=ANA, digest="sha256:00")
     with pytest.raises(ApprovalError):
-        shop.requests.edit("nope", {"euros": 20}, actor=ANA)
+        shop.requests.edit("nope", {"euros": 20}, by=ANA)

@@ -62,7 +62,7 @@ def test_a_request_with_values_that_have_no_encoding_is_not_joined(shop, names):
     first = shop.requests.file(keyed(unencoded=("session",)))
     with pytest.raises(KeyReused, match="the digest does not cover session"):
         shop.requests.file(keyed(unencoded=names))
-    shop.requests.withdraw(first.id, actor=ANA)
+    shop.requests.withdraw(first.id, by=ANA)
     assert "pending" == shop.requests.file(keyed(unencoded=names)).state
 
 
@@ -71,9 +71,9 @@ def test_the_key_stays_taken_while_the_action_may_have_happened(shop, end):
     """The same call gets the same approval in this state, another call is refused."""
     approval = shop.requests.file(keyed())
     if end == "edited":
-        shop.requests.edit(approval.id, {"euros": 20}, actor=ANA)
+        shop.requests.edit(approval.id, {"euros": 20}, by=ANA)
     else:
-        approval = shop.requests.approve(approval.id, actor=ANA)
+        approval = shop.requests.approve(approval.id, by=ANA)
     if end in {"claimed", "done", "unknown"}:
         token = claim(shop.requests, approval).token
     if end in {"done", "unknown"}:
@@ -88,7 +88,7 @@ def test_the_key_stays_taken_while_the_action_may_have_happened(shop, end):
 def test_a_refusal_holds_for_its_run(shop, verb):
     """Whatever the arguments; a new run may ask again and shows the refusal."""
     approval = shop.requests.file(keyed())
-    shop.requests.decide_all([approval.id], verb, actor=ANA, note="no receipt")
+    shop.requests.decide_all([approval.id], verb, by=ANA, note="no receipt")
     assert {approval.id} == {shop.requests.file(keyed()).id, shop.requests.file(keyed(OTHER)).id}
     again = shop.requests.file(keyed(OTHER, run_id="run-2"))
     assert ("pending", [(approval.id, "ana", "no receipt")]) == (
@@ -100,7 +100,7 @@ def test_a_refusal_holds_for_its_run(shop, verb):
 def test_an_answer_holds_for_the_same_arguments(shop):
     """An agent that follows the instructions asks about other arguments."""
     approval = shop.requests.file(keyed())
-    shop.requests.respond(approval.id, "only 7 euros", actor=ANA)
+    shop.requests.respond(approval.id, "only 7 euros", by=ANA)
     assert "responded" == shop.requests.file(keyed()).state
     assert "pending" == shop.requests.file(keyed(OTHER)).state
 
@@ -109,7 +109,7 @@ def test_a_refusal_reaches_a_caller_that_did_not_wait_for_it(shop):
     """Its next run learns of the refusal once; the one after that asks again."""
     approval = shop.requests.file(keyed(waits="raise", run_id="run-1"))
     assert "pending" == shop.requests.file(keyed(waits="raise", run_id="run-2")).state
-    shop.requests.reject(approval.id, actor=ANA)
+    shop.requests.reject(approval.id, by=ANA)
     assert "rejected" == shop.requests.file(keyed(waits="raise", run_id="run-3")).state
     assert "pending" == shop.requests.file(keyed(waits="raise", run_id="run-4")).state
 
@@ -121,15 +121,15 @@ def test_after_an_end_without_a_decision_against_it_a_call_asks_again(shop, end)
     if end == "expired":
         shop.clock.now += 4_000
     elif end == "cancelled":
-        shop.requests.withdraw(approval.id, actor=ANA)
+        shop.requests.withdraw(approval.id, by=ANA)
     elif end == "retried":
-        shop.requests.retry(approval.id, actor=ANA)
+        shop.requests.retry(approval.id, by=ANA)
     else:
-        token = claim(shop.requests, shop.requests.approve(approval.id, actor=ANA)).token
+        token = claim(shop.requests, shop.requests.approve(approval.id, by=ANA)).token
         shop.requests.settle(approval.id, token, state="failed" if end == "failed" else "unknown", error="OSError")
         if end == "not_done":
             shop.alive["p1"] = False
-            shop.requests.reconcile(approval.id, actor=ANA, happened=False)
+            shop.requests.reconcile(approval.id, by=ANA, happened=False)
     again = shop.requests.file(keyed())
     assert ("pending", [(approval.id, end)]) == (again.state, [(each.id, each.state) for each in again.earlier])
 
@@ -178,7 +178,7 @@ def test_secrets_do_not_reach_the_store(shop):
     with pytest.raises(ValueError, match="`unsealed` is needed"):
         shop.requests.file(new)
     approval = shop.requests.file(new, unsealed)
-    approval = shop.requests.approve(approval.id, actor=ANA, note="to DE89370400440532013000")
+    approval = shop.requests.approve(approval.id, by=ANA, note="to DE89370400440532013000")
     token = claim(shop.requests, approval).token
     ended = shop.requests.settle(
         approval.id, token, state="done", result={"to": "DE89370400440532013000"}, has_result=True
@@ -220,21 +220,21 @@ def test_the_user_of_a_run_that_joins_may_not_decide_either(shop, rule):
     second = shop.requests.file(keyed(user="bo", run_id="run-2", **rule))
     assert first.id == second.id
     with pytest.raises(NotEntitled, match="the run acts for this person"):
-        shop.requests.approve(first.id, actor=BO)
+        shop.requests.approve(first.id, by=BO)
 
 
 def test_a_vote_no_longer_counts_once_a_run_of_its_author_joins(shop):
     """Two others must consent."""
     first = shop.requests.file(keyed(quorum=2, identity="stated"))
-    shop.requests.approve(first.id, actor=BO)
+    shop.requests.approve(first.id, by=BO)
     shop.requests.file(keyed(user="Bo", run_id="run-2", quorum=2, identity="stated"))
-    assert "pending" == shop.requests.approve(first.id, actor=ANA).state
+    assert "pending" == shop.requests.approve(first.id, by=ANA).state
 
 
 def test_a_run_cannot_use_the_consent_of_its_own_user(shop):
     """Also where the request was asked for somebody else."""
     first = shop.requests.file(keyed(user="cy", groups=("finance",), waits="raise"))
-    shop.requests.approve(first.id, actor=BO)
+    shop.requests.approve(first.id, by=BO)
     with pytest.raises(NotEntitled, match="somebody else must decide"):
         shop.requests.file(keyed(user="bo", groups=("finance",), waits="raise", run_id="run-2"))
     assert "approved" == shop.requests.file(keyed(user="cy", groups=("finance",), waits="raise")).state
@@ -252,7 +252,7 @@ def test_a_call_at_level_escalate_does_not_use_a_standing_approval(shop):
     """Which does not cover it: a person is asked, and the consent that nobody has used is cancelled."""
     any_value = {"invoice": {"any": True}, "euros": {"any": True}}
     standing = Standing(action="refund", domain="shop", parameters=any_value, until=9_000.0, uses=3)
-    shop.requests.grant(standing, actor=ANA)
+    shop.requests.grant(standing, by=ANA)
     first = shop.requests.file(keyed(waits="raise"))
     second = shop.requests.file(keyed(waits="raise", level="escalate"))
     assert ("approved", "pending", "cancelled") == (first.state, second.state, shop.requests.get(first.id).state)

@@ -115,7 +115,7 @@ def test_an_edit_is_shown_as_a_difference():
     """Before and after, for what differs."""
     shop = Shop()
     request = shop.requests.file(asked())
-    edited = shop.requests.edit(request.id, {"euros": 300}, actor=ANA)
+    edited = shop.requests.edit(request.id, {"euros": 300}, by=ANA)
     html = edited._repr_html_()
     assert '<del><span class="mono">500</span></del> <ins><span class="mono">300</span></ins>' in html
     assert 2 == html.count("invoice</dt>") + html.count("euros</dt>") - 1
@@ -127,7 +127,7 @@ def test_sealed_arguments_stay_sealed():
     shop = Shop(secret=secret)
     request = shop.requests.file(*sealing(secret, {"iban": IBAN, "euros": 5}, ("iban",)))
     assert IBAN == request.arguments["iban"]
-    edited = shop.requests.edit(request.id, {"euros": 7}, actor=ANA)
+    edited = shop.requests.edit(request.id, {"euros": 7}, by=ANA)
     for found in (request, edited):
         html = found._repr_html_()
         assert IBAN not in html

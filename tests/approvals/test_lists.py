@@ -47,7 +47,7 @@ def test_requests_with_one_digest_are_counted(shop):
     shop.requests.file(asked({"invoice": "R-2", "euros": 1}))
     assert [3, 3, 3, 1] == sorted((each.same for each in shop.requests.pending()), reverse=True)
     first = shop.requests.pending()[0]
-    assert 1 == shop.requests.approve(first.id, actor=ANA).same
+    assert 1 == shop.requests.approve(first.id, by=ANA).same
 
 
 def test_history_holds_what_no_longer_waits(shop):
@@ -56,7 +56,7 @@ def test_history_holds_what_no_longer_waits(shop):
     for number in range(6):
         shop.clock.now += 1
         ids.append(shop.requests.file(asked(action=f"a{number % 2}")).id)
-        shop.requests.reject(ids[-1], actor=ANA if number < 3 else BO)
+        shop.requests.reject(ids[-1], by=ANA if number < 3 else BO)
     shop.requests.file(asked())
     assert ids[::-1] == [each.id for each in shop.requests.history()]
     assert ids[1::2][::-1] == [each.id for each in shop.requests.history(action="a1")]
@@ -74,7 +74,7 @@ def test_what_a_person_decided_is_found_whether_it_is_rare_or_not(shop, monkeypa
     for verb, actor in (("approve", ANA), ("reject", BO), ("approve", Actor(name="ANA", channel="web"))):
         shop.clock.now += 1
         ids.append(shop.requests.file(asked()).id)
-        getattr(shop.requests, verb)(ids[-1], actor=actor)
+        getattr(shop.requests, verb)(ids[-1], by=actor)
     shop.requests.file(asked())
     claim(shop.requests, shop.requests.get(ids[0]))
     shop.clock.now += 5_000
@@ -87,9 +87,9 @@ def test_what_a_person_decided_is_found_whether_it_is_rare_or_not(shop, monkeypa
 def test_a_rare_name_is_found_without_reading_everything(shop):
     """Only its own rows."""
     for _ in range(3):
-        shop.requests.reject(shop.requests.file(asked()).id, actor=ANA)
+        shop.requests.reject(shop.requests.file(asked()).id, by=ANA)
     wanted = shop.requests.file(asked()).id
-    shop.requests.reject(wanted, actor=BO)
+    shop.requests.reject(wanted, by=BO)
     assert {wanted: b""} == shop.tables.documents(_lists.index_of("bo"))
 
 
@@ -109,11 +109,11 @@ def test_decisions_are_counted_by_their_kind(shop):
     """What came of the action afterwards does not change how the request was decided."""
     requests = [shop.requests.file(asked(deadline_seconds=60.0)) for _ in range(5)]
     shop.clock.now += 5
-    claim(shop.requests, shop.requests.approve(requests[0].id, actor=ANA))
+    claim(shop.requests, shop.requests.approve(requests[0].id, by=ANA))
     shop.clock.now += 5
-    shop.requests.approve(requests[1].id, actor=ANA)
-    shop.requests.reject(requests[2].id, actor=ANA, reason="no")
-    shop.requests.withdraw(requests[3].id, actor=ANA, reason="not needed")
+    shop.requests.approve(requests[1].id, by=ANA)
+    shop.requests.reject(requests[2].id, by=ANA, reason="no")
+    shop.requests.withdraw(requests[3].id, by=ANA, reason="not needed")
     found = figures(shop)
     assert {"approved": 2, "rejected": 1, "cancelled": 1} == dict(found.outcomes)
     assert 1 == found.pending
@@ -128,7 +128,7 @@ def test_only_people_take_their_time(shop):
     first = shop.requests.file(asked(deadline_seconds=60.0))
     shop.requests.file(asked(deadline_seconds=30.0))
     shop.clock.now += 20
-    shop.requests.approve(first.id, actor=ANA)
+    shop.requests.approve(first.id, by=ANA)
     shop.requests.grant(
         Standing(
             action="refund",
@@ -137,7 +137,7 @@ def test_only_people_take_their_time(shop):
             until=9_000.0,
             uses=3,
         ),
-        actor=ANA,
+        by=ANA,
     )
     shop.requests.file(asked({"invoice": "R-2", "euros": 1}))
     shop.clock.now += 100
@@ -151,7 +151,7 @@ def test_a_period_begins_and_ends(shop):
     """The time of the decision counts, not that of the request or of the action; the end does not belong to it."""
     request = shop.requests.file(asked())
     shop.clock.now = 2_000.0
-    approval = shop.requests.approve(request.id, actor=ANA)
+    approval = shop.requests.approve(request.id, by=ANA)
     shop.clock.now = 2_500.0
     claim(shop.requests, approval)
     assert {"approved": 1} == dict(figures(shop, 2_000.0, 2_001.0).outcomes)
@@ -164,7 +164,7 @@ def test_what_is_read_is_bounded(shop):
     for seconds in range(4):
         request = shop.requests.file(asked({"invoice": f"R-{seconds}", "euros": 1}))
         shop.clock.now += seconds
-        shop.requests.reject(request.id, actor=ANA, reason="no")
+        shop.requests.reject(request.id, by=ANA, reason="no")
     found = figures(shop, limit=2)
     assert (2.0, 3.0) == found.waits
     assert found.is_cut

@@ -8,7 +8,6 @@ import pytest
 
 from grace_kp.approvals import (
     ACCOUNT,
-    DECIDING_ROLES,
     Actor,
     Standing,
     account_mark,
@@ -16,6 +15,7 @@ from grace_kp.approvals import (
     person,
     reason_without_account,
 )
+from grace_kp.approvals._people import DECIDING_ROLES
 from grace_kp.errors import AlreadyDecided, NotEntitled
 from grace_kp.web import Role
 from grace_kp.web._access import RIGHTS, Right
@@ -83,23 +83,23 @@ LOSSES = {
 def test_a_vote_counts_while_its_author_may_decide(shop, words, change):
     """Otherwise one person who has left, and one who is there, would be two."""
     request = shop.requests.file(asked(quorum=2, identity="authenticated"))
-    shop.requests.approve(request.id, actor=account_of("ana"))
+    shop.requests.approve(request.id, by=account_of("ana"))
     put(shop, "ana", **change)
     assert words in reason_without_account(shop.tables, account_of("ana"))
     assert 0 == consents(shop.requests.get(request.id))
-    assert "pending" == shop.requests.approve(request.id, actor=BO).state
+    assert "pending" == shop.requests.approve(request.id, by=BO).state
     assert 1 == consents(shop.requests.get(request.id))
 
 
 def test_who_comes_back_may_vote_again(shop):
     """The vote under the earlier account is no vote of the new one."""
     request = shop.requests.file(asked(quorum=2, identity="authenticated"))
-    shop.requests.approve(request.id, actor=account_of("ana"))
+    shop.requests.approve(request.id, by=account_of("ana"))
     put(shop, "ana", created=CREATED + 1)
     again = account_of("ana", CREATED + 1)
     assert [request.id] == [each.id for each in shop.requests.pending(decider=again)]
-    assert 1 == consents(shop.requests.approve(request.id, actor=again))
-    assert "approved" == shop.requests.approve(request.id, actor=BO).state
+    assert 1 == consents(shop.requests.approve(request.id, by=again))
+    assert "approved" == shop.requests.approve(request.id, by=BO).state
 
 
 @pytest.mark.parametrize("change", LOSSES.values())
@@ -109,7 +109,7 @@ def test_an_account_that_was_just_lost_decides_nothing(shop, change):
     put(shop, "ana", **change)
     for decide in (shop.requests.approve, shop.requests.reject):
         with pytest.raises(NotEntitled, match="ana"):
-            decide(request.id, actor=account_of("ana"))
+            decide(request.id, by=account_of("ana"))
     assert "pending" == shop.requests.get(request.id).state
 
 
@@ -124,19 +124,19 @@ def test_a_standing_approval_works_while_its_author_may_decide(shop, change):
         until=shop.clock() + 3_600,
         uses=10,
     )
-    granted = shop.requests.grant(terms, actor=account_of("ana"))
+    granted = shop.requests.grant(terms, by=account_of("ana"))
     before = shop.requests.file(new)
     assert ("approved", granted.id) == (before.state, before.standing)
     put(shop, "ana", **change)
     assert "pending" == shop.requests.file(asked({"invoice": "R-2", "euros": 1})).state
     with pytest.raises(AlreadyDecided, match="may no longer decide"):
-        shop.requests.claim(before.id, digest=before.digest, version=before.version, policy=SAME, actor=GATE)
+        shop.requests.claim(before.id, digest=before.digest, version=before.version, policy=SAME, by=GATE)
 
 
 def test_a_decision_that_was_made_stays(shop):
     """The person was entitled when it decided."""
     request = shop.requests.file(asked())
-    shop.requests.approve(request.id, actor=account_of("ana"))
+    shop.requests.approve(request.id, by=account_of("ana"))
     put(shop, "ana", role=None)
     shown = shop.requests.get(request.id)
     assert ("approved", 1) == (shown.state, consents(shown))

@@ -43,7 +43,7 @@ def test_a_request_shows_what_it_was_asked_with():
 def test_retention_deletes_contents_and_leaves_the_facts():
     """Who decided what and when stays; arguments, notes and results go."""
     shop = Shop()
-    approval = shop.requests.approve(shop.requests.file(asked()).id, actor=ANA, note="checked")
+    approval = shop.requests.approve(shop.requests.file(asked()).id, by=ANA, note="checked")
     token = claim(shop.requests, approval).token
     shop.requests.settle(approval.id, token, state="done", result="paid", has_result=True)
     forget(shop.tables, before=2_000.0, at=2_000.0)
@@ -150,8 +150,8 @@ def test_no_text_beside_the_arguments_repeats_a_sealed_one():
             penalties=(words,), policy={"why": words}, facts={"a": words}, run={"steps": [{"content": words, "pin": int(pin)}]}, note={"a": words},
         )
     )  # fmt: skip
-    edited = shop.requests.edit(approval.id, {"iban": new}, actor=ANA, note=f"{words} to {new}", digest=approval.digest)
-    shop.requests.approve(approval.id, actor=BO, note=f"{words} to {new}", digest=edited.digest)
+    edited = shop.requests.edit(approval.id, {"iban": new}, by=ANA, note=f"{words} to {new}", digest=approval.digest)
+    shop.requests.approve(approval.id, by=BO, note=f"{words} to {new}", digest=edited.digest)
     claimed = claim(shop.requests, edited)
     shop.requests.settle(approval.id, claimed.token, state="failed", error=f"Error {words} {new}")
     found = written(shop.tables)
@@ -163,7 +163,7 @@ def test_the_json_of_an_edited_approval_keeps_secrets_sealed():
     secret = Secret(new_key())
     shop = Shop(secret=secret)
     approval = shop.requests.file(*sealing(secret, {"iban": "DE89370400440532013000", "euros": 5}, ("iban",)))
-    edited = shop.requests.edit(approval.id, {"euros": 6}, actor=ANA)
+    edited = shop.requests.edit(approval.id, {"euros": 6}, by=ANA)
     document = edited.to_dict()
     assert "DE89370400440532013000" == edited.asked["iban"]
     assert (5, 6) == (document["asked"]["euros"], document["arguments"]["euros"])

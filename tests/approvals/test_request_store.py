@@ -12,7 +12,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from grace_kp.approvals import ENTITLING, ApprovalState, RequestStore, may_follow, verify
+from grace_kp.approvals import ENTITLING, FOLLOWING, ApprovalState, RequestStore, verify
 from grace_kp.errors import ApprovalError, KeyReused
 from tests.approvals.shops import ANA, BO, CY, GATE, SAME, Shop, asked, claim, keyed
 
@@ -31,13 +31,13 @@ def test_a_bulk_decision_names_each_request():
     """What cannot be decided is an error beside the others, and each is a transaction of its own."""
     shop = Shop()
     first, second = shop.requests.file(asked()), shop.requests.file(asked())
-    shop.requests.reject(first.id, actor=BO)
+    shop.requests.reject(first.id, by=BO)
     ids = [first.id, second.id, "nope", second.id]
-    outcomes = shop.requests.decide_all(ids, "approve", actor=ANA, digests={second.id: second.digest})
+    outcomes = shop.requests.decide_all(ids, "approve", by=ANA, digests={second.id: second.digest})
     assert [first.id, second.id, "nope"] == list(outcomes)
     assert ["AlreadyDecided", "Approval", "UnknownApproval"] == [type(each).__name__ for each in outcomes.values()]
     with pytest.raises(ApprovalError, match="must be one of approve, reject"):
-        shop.requests.decide_all(ids, "edit", actor=ANA)
+        shop.requests.decide_all(ids, "edit", by=ANA)
 
 
 def test_a_view_is_recorded_once_per_person_and_revision():
@@ -46,9 +46,9 @@ def test_a_view_is_recorded_once_per_person_and_revision():
     approval = shop.requests.file(asked())
     for _ in range(3):
         for person in (ANA, BO):
-            shop.requests.get(approval.id, viewer=person)
-    shop.requests.approve(approval.id, actor=ANA)
-    shop.requests.get(approval.id, viewer=BO)
+            shop.requests.get(approval.id, by=person)
+    shop.requests.approve(approval.id, by=ANA)
+    shop.requests.get(approval.id, by=BO)
     views = [(each["actor"]["name"], each["revision"]) for each in shop.entries() if each["kind"] == "viewed"]
     assert [("ana", 1), ("bo", 1), ("bo", 2)] == views
 
@@ -58,7 +58,7 @@ def test_many_claimants_of_one_approval(place, tmp_path):
     """Exactly one gets it."""
     shop = Shop(f"sqlite:///{tmp_path / 'a.db'}" if place == "sqlite" else place)
     for _ in range(10):
-        approval = shop.requests.approve(shop.requests.file(asked()).id, actor=ANA)
+        approval = shop.requests.approve(shop.requests.file(asked()).id, by=ANA)
         tokens, start = [], threading.Barrier(4)
 
         def run(approval=approval, tokens=tokens, start=start):
@@ -123,7 +123,7 @@ class Processes(RuleBasedStateMachine):
             self.move(model, after)
 
     def move(self, model, state=None):
-        assert state is None or may_follow(ApprovalState(model.state), ApprovalState(state))
+        assert state is None or ApprovalState(state) in FOLLOWING[ApprovalState(model.state)]
         model.state = state or model.state
         model.changed = max(self.shop.clock.now, model.changed)
 
@@ -196,7 +196,7 @@ class Processes(RuleBasedStateMachine):
         votes = model.state == "pending" and person.name not in model.votes
         self.attempt(
             is_current and (repeats or votes),
-            lambda: self.stores[process].approve(approval_id, actor=person, digest=digest),
+            lambda: self.stores[process].approve(approval_id, by=person, digest=digest),
         )
         if is_current and votes:
             self.vote(model, person)
@@ -217,7 +217,7 @@ class Processes(RuleBasedStateMachine):
         new = asked({"invoice": model.key, "euros": euros}).digest
         before = self.stores[process].get(approval_id)
         try:
-            edited = self.stores[process].edit(approval_id, {"euros": euros}, actor=person, digest=model.digest)
+            edited = self.stores[process].edit(approval_id, {"euros": euros}, by=person, digest=model.digest)
         except ApprovalError:
             assert model.state != "pending" or new == model.digest
             return
@@ -241,7 +241,7 @@ class Processes(RuleBasedStateMachine):
         repeats = model.state == CLOSED[verb] and model.closer == person.name
         call = getattr(self.stores[process], verb)
         words = ("no",) if verb == "respond" else ()
-        self.attempt(model.state == "pending" or repeats, lambda: call(approval_id, *words, actor=person))
+        self.attempt(model.state == "pending" or repeats, lambda: call(approval_id, *words, by=person))
         if model.state == "pending":
             self.move(model, CLOSED[verb])
             model.closer = person.name
@@ -252,7 +252,7 @@ class Processes(RuleBasedStateMachine):
         approval_id, model = self.chosen(data)
         repeats = model.state == "cancelled" and model.closer == person.name
         can = model.state == "pending" or model.state in ENTITLING
-        self.attempt(can or repeats, lambda: self.stores[process].withdraw(approval_id, actor=person))
+        self.attempt(can or repeats, lambda: self.stores[process].withdraw(approval_id, by=person))
         if can:
             self.move(model, "cancelled")
             model.closer = person.name
@@ -264,7 +264,7 @@ class Processes(RuleBasedStateMachine):
         digest = "sha256:00" if is_other else model.digest
         claimed = self.attempt(
             model.state in ENTITLING and not is_other,
-            lambda: self.stores[process].claim(approval_id, digest=digest, version="1", policy=SAME, actor=GATE),
+            lambda: self.stores[process].claim(approval_id, digest=digest, version="1", policy=SAME, by=GATE),
         )
         if claimed:
             model.token, model.claimant = claimed.token, self.processes[process]
@@ -310,9 +310,7 @@ class Processes(RuleBasedStateMachine):
         lost = bool(model.claimant) and self.shop.alive[model.claimant] is None
         repeats = model.reconciled and model.state == state and model.closer == person.name
         can = (model.state == "unknown" and (happened or not runs)) or (model.state == "claimed" and lost)
-        self.attempt(
-            can or repeats, lambda: self.stores[process].reconcile(approval_id, actor=person, happened=happened)
-        )
+        self.attempt(can or repeats, lambda: self.stores[process].reconcile(approval_id, by=person, happened=happened))
         if can:
             if model.state == "claimed":
                 self.move(model, "unknown")
@@ -326,7 +324,7 @@ class Processes(RuleBasedStateMachine):
         self.stores[process].get(approval_id)
         for person in PEOPLE:
             if model.state == "pending" and person.name not in model.votes:
-                self.stores[process].approve(approval_id, actor=person, digest=model.digest)
+                self.stores[process].approve(approval_id, by=person, digest=model.digest)
                 self.vote(model, person)
         if model.state in ENTITLING:
             model.token = claim(self.stores[process], self.stores[process].get(approval_id)).token
@@ -399,7 +397,7 @@ def test_pending_requests_are_paged_and_filtered():
     assert [ids[1], ids[3], ids[5]] == strict
     assert strict[1:] == [approval.id for approval in shop.requests.pending(level="escalate", limit=5, offset=1)]
     assert sorted(ids[3:]) == sorted(approval.id for approval in shop.requests.pending(decider=BO))
-    shop.requests.approve(ids[0], actor=ANA)
+    shop.requests.approve(ids[0], by=ANA)
     assert sorted(ids[1:]) == sorted(approval.id for approval in shop.requests.pending(decider=ANA))
 
 
@@ -409,7 +407,7 @@ def test_history_is_paged_and_filtered_by_state():
     ids = [shop.requests.file(asked({"n": n})).id for n in range(4)]
     for each in ids:
         shop.clock.now += 1
-        shop.requests.decide_all([each], "reject" if each in ids[:2] else "approve", actor=ANA)
+        shop.requests.decide_all([each], "reject" if each in ids[:2] else "approve", by=ANA)
     for by in (None, "ana"):
         assert ids[1::-1] == [approval.id for approval in shop.requests.history(by=by, states=["rejected"])]
         assert ids[2:0:-1] == [approval.id for approval in shop.requests.history(by=by, limit=2, offset=1)]

@@ -24,12 +24,17 @@ from grace_kp.approvals import (
     new_key,
     opened_arguments,
     sealed_arguments,
+    unopened,
+)
+from grace_kp.approvals._seal import (
+    MAX_NOTE,
+    clean_json,
+    clean_note,
+    kept_result,
     sealed_texts,
     secret_parameters,
-    unopened,
     without_texts,
 )
-from grace_kp.approvals._seal import MAX_NOTE, clean_json, clean_note, kept_result
 from grace_kp.errors import ApprovalError, SettingsError
 from tests.approvals.values import values
 

@@ -40,7 +40,7 @@ def test_what_cannot_be_granted_is_refused(fields, message):
     shop = Shop()
     usual = {"action": "refund", "domain": "shop", "parameters": {}, "until": 2_000.0, "uses": 1}
     with pytest.raises(ApprovalError, match=message):
-        shop.requests.grant(Standing(**{**usual, **fields}), actor=ANA)
+        shop.requests.grant(Standing(**{**usual, **fields}), by=ANA)
     assert [] == shop.entries()
 
 
@@ -104,7 +104,7 @@ ANY = {"any": True}
 def granted(shop, *, actor=ANA, **fields):
     usual = {"invoice": {"any": True}, "euros": {"from": 1, "to": 500}}
     settings = {"action": "refund", "domain": "shop", "parameters": usual, "until": 50_000.0, "uses": 2}
-    return shop.requests.grant(Standing(**{**settings, **fields}), actor=actor)
+    return shop.requests.grant(Standing(**{**settings, **fields}), by=actor)
 
 
 def test_a_covered_request_is_approved_at_once(shop):
@@ -165,7 +165,7 @@ def test_a_repeated_grant_changes_nothing(shop):
         granted(shop, parameters={"invoice": {"is": True}, "euros": ANY}),
         granted(shop, actor=BO),
     ]
-    shop.requests.end_standing(first.id, actor=ANA)
+    shop.requests.end_standing(first.id, by=ANA)
     assert 6 == len({first.id, granted(shop).id, *(each.id for each in others)})
 
 
@@ -180,7 +180,7 @@ def test_uses_are_reserved_and_counted(shop):
     granted(shop)
     first, second, third = (shop.requests.file(asked()) for _ in range(3))
     assert ["approved", "approved", "pending"] == [first.state, second.state, third.state]
-    shop.requests.withdraw(first.id, actor=BO)
+    shop.requests.withdraw(first.id, by=BO)
     assert "approved" == shop.requests.file(asked()).state
     claim(shop.requests, second)
     assert "pending" == shop.requests.file(asked()).state
@@ -226,7 +226,7 @@ def test_a_later_rejection_ends_it(shop):
     waiting, running = shop.requests.file(asked()), shop.requests.file(asked())
     token = claim(shop.requests, running).token
     asks = shop.requests.file(asked(level="escalate"))
-    shop.requests.reject(asks.id, actor=BO, reason="fraud")
+    shop.requests.reject(asks.id, by=BO, reason="fraud")
     assert [] == shop.requests.standing()
     assert ["cancelled", "claimed"] == [shop.requests.get(each.id).state for each in (waiting, running)]
     assert "pending" == shop.requests.file(asked()).state
@@ -239,7 +239,7 @@ def test_a_later_rejection_ends_it(shop):
 def granted_again(shop, standing):
     """Ending it once more changes nothing."""
     before = len(shop.entries())
-    shop.requests.end_standing(standing.id, actor=ANA)
+    shop.requests.end_standing(standing.id, by=ANA)
     assert before == len(shop.entries())
     return standing
 
@@ -248,7 +248,7 @@ def test_a_rejection_of_something_else_leaves_it(shop):
     """Other arguments are none of its business."""
     granted(shop)
     other = shop.requests.file(asked({"invoice": "R-1", "euros": 900}))
-    shop.requests.reject(other.id, actor=BO)
+    shop.requests.reject(other.id, by=BO)
     assert 1 == len(shop.requests.standing())
 
 
@@ -256,17 +256,17 @@ def test_a_person_ends_it(shop):
     """With a reason, and an entry."""
     standing = granted(shop)
     approval = shop.requests.file(asked())
-    assert "too many" == shop.requests.end_standing(standing.id, actor=BO, reason="too many").ended
+    assert "too many" == shop.requests.end_standing(standing.id, by=BO, reason="too many").ended
     assert "cancelled" == shop.requests.get(approval.id).state
     assert "standing_ended" in shop.kinds()
     with pytest.raises(ApprovalError, match="no standing approval has the id"):
-        shop.requests.end_standing("st-\x1b", actor=BO)
+        shop.requests.end_standing("st-\x1b", by=BO)
 
 
 def test_a_restored_store_has_none(shop):
     """Uses since the backup are not known."""
     granted(shop)
-    shop.requests.restored(actor=BO)
+    shop.requests.restored(by=BO)
     assert [] == shop.requests.standing()
 
 

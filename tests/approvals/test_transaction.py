@@ -53,12 +53,12 @@ def test_a_write_that_fails_leaves_nothing(verb, fails_at):
     requests = RequestStore(tables, clock=shop.clock)
     approval = requests.file(asked())
     if verb == "claim":
-        approval = requests.approve(approval.id, actor=ANA)
+        approval = requests.approve(approval.id, by=ANA)
     calls = {
-        "approve": lambda: requests.approve(approval.id, actor=ANA),
-        "edit": lambda: requests.edit(approval.id, {"euros": 1}, actor=ANA),
-        "reject": lambda: requests.reject(approval.id, actor=ANA),
-        "withdraw": lambda: requests.withdraw(approval.id, actor=ANA),
+        "approve": lambda: requests.approve(approval.id, by=ANA),
+        "edit": lambda: requests.edit(approval.id, {"euros": 1}, by=ANA),
+        "reject": lambda: requests.reject(approval.id, by=ANA),
+        "withdraw": lambda: requests.withdraw(approval.id, by=ANA),
         "claim": lambda: claim(requests, approval),
     }
     before = shop.tables.row(approval.id), shop.tables.head()
@@ -76,7 +76,7 @@ def test_events_follow_the_commit_with_the_approval_and_its_entry():
     requests = shop.another("p1", on_event=lambda approval, link: events.append((approval.state, link.seq)))
     approval = requests.file(asked())
     requests.get(approval.id)
-    requests.approve(approval.id, actor=ANA)
+    requests.approve(approval.id, by=ANA)
     shop.clock.now += 10_000
     requests.sweep()
     assert [("pending", 1), ("approved", 2), ("expired", 3)] == events
@@ -89,7 +89,7 @@ def test_what_is_due_is_an_event_although_the_verb_fails():
     approval = requests.file(asked())
     shop.clock.now += 10_000
     with pytest.raises(AlreadyDecided):
-        requests.approve(approval.id, actor=ANA)
+        requests.approve(approval.id, by=ANA)
     assert ["pending", "expired"] == events
 
 
@@ -101,7 +101,7 @@ def test_a_listener_that_fails_breaks_nothing(caplog):
 
     shop = Shop()
     requests = shop.another("p1", on_event=fail)
-    assert "approved" == requests.approve(requests.file(asked()).id, actor=ANA).state
+    assert "approved" == requests.approve(requests.file(asked()).id, by=ANA).state
     assert "on_event failed" in caplog.text
 
 
@@ -109,7 +109,7 @@ def test_a_listener_may_use_the_requests():
     """It is called outside of the transaction."""
     shop = Shop()
     requests = shop.another("p1", on_event=lambda approval, link: shop.requests.get(approval.id))
-    assert "approved" == requests.approve(requests.file(asked()).id, actor=ANA).state
+    assert "approved" == requests.approve(requests.file(asked()).id, by=ANA).state
 
 
 DAY = 86_400.0
@@ -141,17 +141,17 @@ def test_a_moment_before_its_deadline_a_request_can_be_decided(shop):
     """At the deadline it cannot."""
     approval = shop.requests.file(asked())
     shop.clock.now = approval.deadline - 0.001
-    assert "approved" == shop.requests.approve(approval.id, actor=ANA).state
+    assert "approved" == shop.requests.approve(approval.id, by=ANA).state
 
 
 def test_a_clock_one_day_ahead_and_back_revives_nothing(shop):
     """What was seen as expired is final; what was decided is used by then."""
     pending, approved = shop.requests.file(asked()), shop.requests.file(asked())
-    approved = shop.requests.approve(approved.id, actor=ANA)
+    approved = shop.requests.approve(approved.id, by=ANA)
     shop.clock.now += DAY
     assert 2 == shop.requests.sweep()
     shop.clock.now -= DAY
-    for call in (lambda: shop.requests.approve(pending.id, actor=BO), lambda: claim(shop.requests, approved)):
+    for call in (lambda: shop.requests.approve(pending.id, by=BO), lambda: claim(shop.requests, approved)):
         with pytest.raises(AlreadyDecided, match="expired"):
             call()
 
@@ -160,7 +160,7 @@ def test_changes_of_a_request_are_in_the_order_of_their_times(shop):
     """Whatever the clock does."""
     approval = shop.requests.file(asked(deadline_seconds=None, use_within_seconds=None))
     shop.clock.now -= DAY
-    decided = shop.requests.approve(approval.id, actor=ANA)
+    decided = shop.requests.approve(approval.id, by=ANA)
     assert approval.created_at == decided.decision.at
 
 
@@ -171,20 +171,20 @@ def test_on_deadline_skip_lets_the_agent_go_on(shop):
     ended = shop.requests.get(approval.id)
     assert ("skipped", "nobody decided in time") == (ended.state, ended.decision.note)
     with pytest.raises(AlreadyDecided) as caught:
-        shop.requests.skip(approval.id, actor=ANA)
+        shop.requests.skip(approval.id, by=ANA)
     assert "" == caught.value.by
 
 
 def test_a_request_is_escalated_once(shop):
     """The group changes, the votes restart, the time is as long as the first; then it expires."""
     approval = shop.requests.file(asked(groups=("finance",), on_deadline="escalate:board", quorum=2, identity="stated"))
-    shop.requests.approve(approval.id, actor=ANA)
+    shop.requests.approve(approval.id, by=ANA)
     shop.clock.now += 2 * 3_600
     now = shop.requests.get(approval.id)
     assert ("pending", ("board",), (), shop.clock.now + 3_600) == (now.state, now.groups, now.votes, now.deadline)
     with pytest.raises(NotEntitled):
-        shop.requests.approve(approval.id, actor=ANA)
-    assert "pending" == shop.requests.approve(approval.id, actor=BO).state
+        shop.requests.approve(approval.id, by=ANA)
+    assert "pending" == shop.requests.approve(approval.id, by=BO).state
     shop.clock.now += 3_600
     assert "expired" == shop.requests.get(approval.id).state
     assert ["requested", "voted", "escalated", "voted", "expired"] == shop.kinds()
@@ -192,7 +192,7 @@ def test_a_request_is_escalated_once(shop):
 
 def test_a_dead_claimant_leaves_an_unknown_outcome(shop):
     """Any observer writes it."""
-    approval = shop.requests.approve(shop.requests.file(asked()).id, actor=ANA)
+    approval = shop.requests.approve(shop.requests.file(asked()).id, by=ANA)
     claim(shop.requests, approval)
     shop.alive["p1"] = False
     assert "unknown" == shop.another("p2").get(approval.id).state
@@ -212,7 +212,7 @@ def test_what_was_due_stays_written_although_the_verb_fails(shop):
     approval = shop.requests.file(asked())
     shop.clock.now += DAY
     with pytest.raises(AlreadyDecided):
-        shop.requests.reject(approval.id, actor=ANA)
+        shop.requests.reject(approval.id, by=ANA)
     assert ("expired", 2) == (shop.tables.row(approval.id).state, len(shop.entries()))
 
 
@@ -220,7 +220,7 @@ def test_requests_without_a_deadline_wait(shop):
     """For as long as it takes."""
     approval = shop.requests.file(asked(deadline_seconds=None, use_within_seconds=None))
     shop.clock.now += 1_000 * DAY
-    assert "claimed" == claim(shop.requests, shop.requests.approve(approval.id, actor=ANA)).approval.state
+    assert "claimed" == claim(shop.requests, shop.requests.approve(approval.id, by=ANA)).approval.state
 
 
 def test_every_entry_states_the_row_that_was_written_with_it():
@@ -228,13 +228,13 @@ def test_every_entry_states_the_row_that_was_written_with_it():
     shop = Shop()
     requests = shop.requests
     approval = requests.file(keyed())
-    requests.get(approval.id, viewer=ANA)
+    requests.get(approval.id, by=ANA)
     requests.leave(approval.id)
     shop.another("p2").file(keyed())
-    approval = requests.edit(approval.id, {"euros": 20}, actor=BO, digest=approval.digest)
+    approval = requests.edit(approval.id, {"euros": 20}, by=BO, digest=approval.digest)
     token = claim(requests, approval).token
     requests.settle(approval.id, token, state="failed", error="OSError")
-    requests.reject(requests.file(keyed()).id, actor=Actor(name="\ud800\u202e\x1b"), reason="\x00")
+    requests.reject(requests.file(keyed()).id, by=Actor(name="\ud800\u202e\x1b"), reason="\x00")
     found = verify(shop.tables, at=shop.clock.now)
     assert (True, [], 7) == (found.ok, list(found.problems), found.entries)
 
@@ -248,6 +248,6 @@ def test_waiting_is_no_revision():
     assert shop.another("p2").file(keyed()).is_awaited is True
     shop.requests.leave(approval.id)
     assert (True, 1) == (shop.requests.get(approval.id).is_awaited, shop.requests.get(approval.id).revision)
-    shop.requests.withdraw(approval.id, actor=ANA)
+    shop.requests.withdraw(approval.id, by=ANA)
     assert {} == shop.tables.documents("waiter")
     assert shop.requests.get(approval.id).is_awaited is False

@@ -21,7 +21,6 @@ from grace_kp.approvals import (
     Checkpoint,
     Standing,
     append,
-    append_view,
     checkpoint,
     entry_of,
     export,
@@ -31,7 +30,7 @@ from grace_kp.approvals import (
     verify,
     write_checkpoint,
 )
-from grace_kp.approvals._chain import entry_bytes, entry_hash
+from grace_kp.approvals._chain import append_view, entry_bytes, entry_hash
 from grace_kp.errors import ApprovalError
 from grace_kp.store import open_store
 from tests.approvals.chains import advance, chain_of, damage, found
@@ -408,11 +407,11 @@ def shop():
     parameters = {"invoice": {"any": True}, "euros": {"from": 0, "to": 900}}
     for uses in (3, 5):
         granted = Standing(action="refund", domain="shop", parameters=parameters, until=9_000.0, uses=uses)
-        standing = shop.requests.grant(granted, actor=ANA)
+        standing = shop.requests.grant(granted, by=ANA)
         if uses == 3:
             claim(shop.requests, shop.requests.file(asked()))
         else:
-            shop.requests.end_standing(standing.id, actor=ANA, reason="enough")
+            shop.requests.end_standing(standing.id, by=ANA, reason="enough")
     return shop
 
 

@@ -40,7 +40,7 @@ def test_a_decision_wakes(tmp_path):
     shop = Shop(f"sqlite:///{tmp_path}/a.db")
     approval = shop.requests.file(asked())
     woken, thread = begun(Watcher(shop.tables), approval.id)
-    Shop(f"sqlite:///{tmp_path}/a.db").requests.approve(approval.id, actor=ANA)
+    Shop(f"sqlite:///{tmp_path}/a.db").requests.approve(approval.id, by=ANA)
     assert woken.get(timeout=30) == "changed"
     thread.join(30)
 
@@ -73,7 +73,7 @@ async def test_a_coroutine_is_woken():
     watcher = Watcher(shop.tables)
     with watcher.waiting(approval.id) as waiter, waiter.on_loop() as sleep:
         await asyncio.wait_for(sleep(), 30)
-        shop.requests.approve(approval.id, actor=ANA)
+        shop.requests.approve(approval.id, by=ANA)
         await asyncio.wait_for(sleep(), 30)
         assert watcher.count_waiting(approval.id) == 1
     assert watcher.count_waiting(approval.id) == 0

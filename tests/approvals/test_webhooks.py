@@ -485,8 +485,8 @@ def test_a_receiver_may_get_the_arguments(hook):
     webhook = Webhook(url=hook.url, secret=SECRET, with_arguments=True)
     sender = Delivery(shop.tables, webhook, clock=shop.clock)
     approval = shop.requests.file(asked(groups=("finance",)))
-    shop.requests.reject(approval.id, actor=ANA, reason="no receipt")
-    shop.requests.restored(actor=ANA)
+    shop.requests.reject(approval.id, by=ANA, reason="no receipt")
+    shop.requests.restored(by=ANA)
     assert sender.flush(30)
     first, second, third = (json.loads(body)["data"] for _, body, _ in hook.messages)
     assert ({"euros": 500, "invoice": "R-1"}, ["finance"], "pending") == (

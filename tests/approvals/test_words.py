@@ -50,7 +50,7 @@ def test_the_rule_names_groups_quorum_and_the_excluded_user():
     """And how many have consented to these very arguments."""
     shop = Shop(groups={"ana": ["finance"], "bo": ["finance"]})
     approval = shop.requests.file(asked(quorum=2, groups=("finance",), identity="stated", user="cy"))
-    voted = shop.requests.approve(approval.id, actor=ANA)
+    voted = shop.requests.approve(approval.id, by=ANA)
     assert 1 == consents(voted)
     assert "2 people (stated names), members of finance; 1 of 2 so far; not cy, for whom the agent runs" == rule_text(
         voted

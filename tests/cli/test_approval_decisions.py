@@ -165,7 +165,7 @@ def test_a_change_while_the_question_is_shown_decides_nothing(url, terminal):
     child = terminal("approve", approval.id, "--by", "ana")
     child.expect(r"\? \[y/N\] ")
     store = open_store(url)
-    RequestStore(store.approvals).edit(approval.id, {"euros": 4_000}, actor=Actor.here("mallory"))
+    RequestStore(store.approvals).edit(approval.id, {"euros": 4_000}, by=Actor.here("mallory"))
     store.close()
     child.sendline("y")
     assert 1 == ended(child)

@@ -65,7 +65,7 @@ def approved(url):
     """Approve everything that is pending; return the approvals."""
     store = open_store(url)
     desk = RequestStore(store.approvals)
-    found = [desk.approve(approval.id, actor=Actor.here("ana"), digest=approval.digest) for approval in desk.pending()]
+    found = [desk.approve(approval.id, by=Actor.here("ana"), digest=approval.digest) for approval in desk.pending()]
     store.close()
     return found
 

@@ -161,7 +161,7 @@ def screen(url):
 
 def reject(url, approval):
     store = open_store(url)
-    RequestStore(store.approvals, groups={"ana": ["finance"]}).reject(approval.id, actor=Actor.here("ana"))
+    RequestStore(store.approvals, groups={"ana": ["finance"]}).reject(approval.id, by=Actor.here("ana"))
     store.close()
 
 

@@ -270,7 +270,7 @@ def test_what_waits_for_people(tmp_path):
     store = open_store(url)
     hook = Webhook(url="http://127.0.0.1:9/secret-path", secret=SECRET)
     Delivery(store.approvals, hook, after=0).close(0.5)
-    RequestStore(store.approvals).approve(first.id, actor=Actor(name="ana"))
+    RequestStore(store.approvals).approve(first.id, by=Actor(name="ana"))
     head = store.approvals.head()
     store.close()
     found, code = report(GRACE_KP_STORE=url)

@@ -319,7 +319,7 @@ def test_a_deletion_is_an_entry_of_the_chain(store, deletes):
     desk = RequestStore(store.approvals, clock=lambda: 1_000.0)
     for run in ("kp:trace:1", "kp:trace:2", "kp:trace:1"):
         approval = desk.file(asked(run_id=run))
-        desk.reject(approval.id, actor=ANA, reason="CONTENTS")
+        desk.reject(approval.id, by=ANA, reason="CONTENTS")
     still_open = desk.file(asked(run_id="kp:trace:3"))
     if deletes == "run":
         assert 2 == store.delete(id="kp:trace:1").actions

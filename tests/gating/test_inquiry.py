@@ -19,14 +19,24 @@ def pending(call, *args):
     return raised.value.approval.id
 
 
+def gated(grace, result=None, *, error=None, **settings):
+    """An action `act` behind a gate, and what it was called with."""
+    ran = []
+
+    @grace.gate(**{"floor": "confirm", "key": "x:{n}", "reviewer": INBOX, **settings})
+    def act(n: int) -> object:
+        ran.append(n)
+        if error is not None:
+            raise error
+        return result
+
+    return act, ran
+
+
 def test_a_failure_is_not_repeated_without_a_new_decision():
     """A later call asks again, and its request lists the failure."""
     grace = runtime()
-
-    @grace.gate(floor="confirm", key="x:{n}", reviewer=INBOX)
-    def act(n: int) -> None:
-        raise OSError("gone")
-
+    act, _ = gated(grace, error=OSError("gone"))
     grace.approvals.approve(first := pending(act, 1), by="ana")
     with pytest.raises(OSError, match="gone"):
         act(1)
@@ -38,11 +48,7 @@ def test_a_failure_is_not_repeated_without_a_new_decision():
 def test_an_interruption_leaves_the_outcome_unknown():
     """It is not begun again until somebody states what happened."""
     grace = runtime()
-
-    @grace.gate(floor="confirm", key="x:{n}", reviewer=INBOX)
-    def act(n: int) -> None:
-        raise KeyboardInterrupt
-
+    act, _ = gated(grace, error=KeyboardInterrupt())
     grace.approvals.approve(first := pending(act, 1), by="ana")
     with pytest.raises(KeyboardInterrupt):
         act(1)
@@ -55,37 +61,24 @@ def test_an_interruption_leaves_the_outcome_unknown():
     assert error.value.state == "done"
 
 
-def test_a_stricter_policy_cancels():
-    """An approval under the policy of yesterday does not entitle under that of today."""
-    grace = runtime(policies={"act": gk.Policy(floor="confirm")})
-
-    @grace.gate(key="x:{n}", reviewer=INBOX)
-    def act(n: int) -> int:
-        return n
-
-    grace.approvals.approve(first := pending(act, 1), by="ana")
-    grace._gates().policies = PolicySet({"act": gk.Policy(floor="confirm", quorum=2)})
-    with pytest.raises(gk.ActionCancelled):
-        act(1)
-    assert grace.approvals.get(first).state == "cancelled"
-
-
 @pytest.mark.parametrize(
-    "policy",
-    ["deny", "escalate", gk.Policy(group="finance"), gk.Policy(thresholds=gk.Thresholds(math.inf, math.inf, math.inf))],
+    ("policy", "error"),
+    [
+        ("deny", gk.ActionNotApproved),
+        ("escalate", gk.ActionNotApproved),
+        (gk.Policy(group="finance"), gk.ActionNotApproved),
+        (gk.Policy(thresholds=gk.Thresholds(math.inf, math.inf, math.inf)), gk.ActionNotApproved),
+        (gk.Policy(floor="confirm", quorum=2), gk.ActionCancelled),
+    ],
 )
 @pytest.mark.parametrize("way", ["call", "execute"])
-def test_whatever_became_stricter_cancels(policy, way):
-    """Also a policy that forbids the action, and thresholds; whether the action is called again or carried out."""
-    grace, ran = runtime(policies={"act": "confirm"}), []
-
-    @grace.gate(floor="confirm", key="x:{n}", reviewer=INBOX)
-    def act(n: int) -> None:
-        ran.append(n)
-
+def test_a_stricter_policy_cancels(policy, error, way):
+    """An approval under the policy of yesterday does not entitle under that of today; whether the action is called again or carried out."""
+    grace = runtime(policies={"act": "confirm"})
+    act, ran = gated(grace)
     grace.approvals.approve(first := pending(act, 1), by="ana")
     grace._gates().policies = PolicySet({"act": policy})
-    with pytest.raises(gk.ActionNotApproved):
+    with pytest.raises(error):
         act(1) if way == "call" else grace.approvals.execute(first)
     assert ("cancelled", []) == (grace.approvals.get(first).state, ran)
 
@@ -114,10 +107,7 @@ def test_an_approval_by_stated_names_is_cancelled_where_they_no_longer_count(tmp
 def test_a_request_that_waits_is_cancelled_where_the_action_is_forbidden():
     """Nobody is left to decide about what cannot run, and other keys stay."""
     grace = runtime(policies={"act": "confirm"})
-
-    @grace.gate(key="x:{n}", reviewer=INBOX)
-    def act(n: int) -> None: ...
-
+    act, _ = gated(grace, floor=None)
     first, second = pending(act, 1), pending(act, 2)
     grace._gates().policies = PolicySet({"act": "deny"})
     with pytest.raises(gk.ActionDenied):
@@ -127,12 +117,8 @@ def test_a_request_that_waits_is_cancelled_where_the_action_is_forbidden():
 
 def test_a_milder_policy_cancels_nothing():
     """What was decided under a stricter one runs."""
-    grace, ran = runtime(policies={"act": gk.Policy(floor="escalate", quorum=1)}), []
-
-    @grace.gate(floor="confirm", key="x:{n}", reviewer=INBOX)
-    def act(n: int) -> None:
-        ran.append(n)
-
+    grace = runtime(policies={"act": gk.Policy(floor="escalate", quorum=1)})
+    act, ran = gated(grace)
     grace.approvals.approve(first := pending(act, 1), by="ana")
     grace._gates().policies = PolicySet()
     act(1)
@@ -142,13 +128,7 @@ def test_a_milder_policy_cancels_nothing():
 def test_a_result_that_cannot_be_kept():
     """The action is not repeated for it."""
     grace = runtime()
-    ran = []
-
-    @grace.gate(floor="confirm", key="x:{n}", reviewer=INBOX)
-    def act(n: int) -> object:
-        ran.append(n)
-        return object()
-
+    act, ran = gated(grace, object())
     grace.approvals.approve(pending(act, 1), by="ana")
     act(1)
     with pytest.raises(gk.ActionOutcomeUnknown) as error:

@@ -14,7 +14,7 @@ def test_an_edit_is_found_by_comparing_values():
     shop = Shop()
     approval = shop.requests.file(asked({"invoice": "R-1", "euros": 500}))
     assert [] == changed_arguments(approval)
-    edited = shop.requests.edit(approval.id, {"euros": 20, "invoice": "R-1"}, actor=ANA)
+    edited = shop.requests.edit(approval.id, {"euros": 20, "invoice": "R-1"}, by=ANA)
     assert ["euros"] == changed_arguments(edited)
 
 

@@ -1,6 +1,6 @@
 """Gates in programs that pause to ask and run again: their requests in the inbox. Loaded where an inbox is asked."""
 
-from grace_kp.gating._filed import state_approval
-from grace_kp.gating.programs._paused import Asking, PausedInquiry, Questions, inquiry_of, paused
+from grace_kp.gating._inquiry import state_approval
+from grace_kp.gating.programs._paused import Asking, PausedInquiry, Questions, inquiry_of, pause_and_ask
 
-__all__ = ["Asking", "PausedInquiry", "Questions", "inquiry_of", "paused", "state_approval"]
+__all__ = ["Asking", "PausedInquiry", "Questions", "inquiry_of", "pause_and_ask", "state_approval"]

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.approvals import RESPONSES, Actor, ApprovalState
 from grace_kp.errors import AlreadyDecided, ApprovalError, StoreError
 from grace_kp.gating._digest import NotCheckable
-from grace_kp.gating._filed import performed, state_approval
 from grace_kp.gating._hidden import for_reviewer, unseen_problem
-from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, encode_call, policy_now
+from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, check_performed, encode_call, policy_now, state_approval
 from grace_kp.gating._ledger import DONE, FAILED, EarlierRun, LedgerEntry
 from grace_kp.gating._modification import modified
 from grace_kp.gating._request import frozen
@@ -29,12 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from grace_kp.approvals import Approval, ApprovalRequest
-    from grace_kp.gating._case import Case, ProgramAnswer, Resumable
+    from grace_kp.gating._case import Case, ProgramAnswer, Resumable, Terms
     from grace_kp.gating._decision import Decision
     from grace_kp.gating._ledger import Ledger
     from grace_kp.gating._request import InterventionRequest
     from grace_kp.gating._steps import Step
-    from grace_kp.gating._terms import Terms
     from grace_kp.gating.reviewers._inbox import InboxReviewer
 
 
@@ -168,13 +166,13 @@ class PausedInquiry(Inquiry):
         try:
             actor = Actor.here(answer.reviewer or self._program.origin, channel=self._program.origin)
             if answer.action is InterventionAction.INPUT:
-                self._approval = requests.respond(self.id, words, actor=actor)
+                self._approval = requests.respond(self.id, words, by=actor)
             elif answer.action is InterventionAction.CANCEL:
-                self._approval = requests.reject(self.id, actor=actor, reason=words)
+                self._approval = requests.reject(self.id, by=actor, reason=words)
             elif changes:
-                self._approval = requests.edit(self.id, changes, actor=actor, digest=digest, policy=policy)
+                self._approval = requests.edit(self.id, changes, by=actor, digest=digest, policy=policy)
             else:
-                self._approval = requests.approve(self.id, actor=actor, digest=digest)
+                self._approval = requests.approve(self.id, by=actor, digest=digest)
         except AlreadyDecided:
             self.read()
             self._state_ignored(answer)
@@ -274,13 +272,8 @@ class Questions:
 
     def file(self, approval: str) -> str:
         """Keep the id of the approval, and return the one that was kept first."""
-        for _ in range(ATTEMPTS):
-            data, kept = self._read()
-            if kept["approval"] is not None:
-                return str(kept["approval"])
-            if self._put({**kept, "approval": approval}, data):
-                return approval
-        raise StoreError("several runs file the same question at once")
+        kept = self._change("file", lambda kept: {**kept, "approval": kept["approval"] or approval})
+        return str(kept["approval"])
 
     def shown(self, number: int) -> list[str] | None:
         """Return the digests of what a question showed, by its number from 0; none where its answer is void, None where it was not asked."""
@@ -294,28 +287,32 @@ class Questions:
             number: the number of the question, from 0.
             digests: digests of what it shows; none where its answer is void.
         """
-        for _ in range(ATTEMPTS):
-            data, kept = self._read()
-            if number < len(kept["shown"]):
-                return list(kept["shown"][number])
-            if self._put({**kept, "shown": [*kept["shown"], digests]}, data):
-                return digests
-        raise StoreError("several runs ask the same question at once")
+
+        def append(kept: dict[str, Any]) -> dict[str, Any]:
+            return kept if number < len(kept["shown"]) else {**kept, "shown": [*kept["shown"], digests]}
+
+        shown = self._change("ask", append)["shown"]
+        return list(shown[number]) if number < len(shown) else digests
 
     def put(self, number: int, digests: list[str]) -> None:
         """Keep what a question shows in place of what was kept about it and about those after it."""
+
+        def replace_from(kept: dict[str, Any]) -> dict[str, Any]:
+            return {**kept, "shown": [*[*kept["shown"], *[None] * number][:number], digests]}
+
+        self._change("ask", replace_from)
+
+    def _change(self, verb: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Change what is kept, unless another run has changed it meanwhile; then again, from what that run has written."""
         for _ in range(ATTEMPTS):
             data, kept = self._read()
-            before = [*kept["shown"], *[None] * number][:number]
-            if self._put({**kept, "shown": [*before, digests]}, data):
-                return
-        raise StoreError("several runs ask the same question at once")
-
-    def _put(self, kept: dict[str, Any], before: bytes | None) -> bool:
-        return self._ledger().put_action(self._key, json.dumps(kept).encode(), only_if=before)
+            changed = change(kept)
+            if changed == kept or self._ledger().put_action(self._key, json.dumps(changed).encode(), only_if=data):
+                return changed
+        raise StoreError(f"several runs {verb} the same question at once")
 
 
-def paused(
+def pause_and_ask(
     case: Case, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
 ) -> Generator[Step, Any, PausedInquiry]:
     """File the request, and pause the program until it is decided. The approval of the result is pending no more.
@@ -328,10 +325,10 @@ def paused(
     again = 0
     while True:
         inquiry = inquiry_of(case, terms, reviewer, program, f"{request.attempt}.{again}")
-        performed(case, request, (yield Work(functools.partial(inquiry.file, request, decision))))
+        check_performed(case, request, (yield Work(functools.partial(inquiry.file, request, decision))))
         case.inquiry = inquiry
         state_approval(case, inquiry.approval, inquiry.waits)
-        yield from _decided(case, request, inquiry, program)
+        yield from _ask_until_decided(case, request, inquiry, program)
         state_approval(case, inquiry.approval, inquiry.waits)
         if inquiry.approval.state is not ApprovalState.NOT_DONE:
             return inquiry
@@ -361,15 +358,15 @@ def inquiry_of(case: Case, terms: Terms, reviewer: InboxReviewer, program: Resum
     )
 
 
-def _decided(
+def _ask_until_decided(
     case: Case, request: InterventionRequest, inquiry: PausedInquiry, program: Resumable
 ) -> Generator[Step, Any, None]:
     number, problem = 0, ""
     while True:
-        asking = yield from _done(case, request, Work(functools.partial(inquiry.must_ask, number)))
+        asking = yield from _perform(case, request, Work(functools.partial(inquiry.must_ask, number)))
         if asking is None:
             return
-        question = yield from _done(case, request, Work(functools.partial(inquiry.shown, request, problem)))
+        question = yield from _perform(case, request, Work(functools.partial(inquiry.shown, request, problem)))
         asker = program.asking(inquiry.id)
         question = for_reviewer(question, asker)
         keep = inquiry.questions.ask
@@ -379,22 +376,22 @@ def _decided(
             if asking.is_new and HOST.pauses(error):
                 yield Work(functools.partial(keep, number, [asking.digest]))
             raise
-        performed(case, request, answer)
+        check_performed(case, request, answer)
         problem = ""
         if asking.is_new:
-            yield from _done(case, request, Work(functools.partial(keep, number, [])))
+            yield from _perform(case, request, Work(functools.partial(keep, number, [])))
         elif asking.digest:
             take = functools.partial(
                 inquiry.take, question, asking.digest, answer, functools.partial(_problem_with, case)
             )
-            problem = yield from _done(case, request, Work(take))
+            problem = yield from _perform(case, request, Work(take))
         number += 1
 
 
-def _done(case: Case, request: InterventionRequest, step: Work) -> Generator[Step, Any, Any]:
+def _perform(case: Case, request: InterventionRequest, step: Work) -> Generator[Step, Any, Any]:
     """Return what a step gave; end the call where it failed."""
     answer = yield step
-    performed(case, request, answer)
+    check_performed(case, request, answer)
     return answer
 
 

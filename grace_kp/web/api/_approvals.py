@@ -179,7 +179,7 @@ def list_approvals(call: ApiCall) -> dict[str, Any]:
 def get_approval(call: ApiCall) -> dict[str, Any]:
     """Return an approval; the audit trail records who has seen it."""
     viewer = None if call.request.method == "HEAD" else call.person.actor
-    return call.site.desk.get(call.id, viewer=viewer).to_dict()
+    return call.site.desk.get(call.id, by=viewer).to_dict()
 
 
 def list_entries(call: ApiCall) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def decide(verb: str) -> Callable[[ApiCall], dict[str, Any]]:
             raise problem
         try:
             if isinstance(body, Reconcile):
-                return call.site.desk.reconcile(call.id, actor=call.person.actor, **body.model_dump()).to_dict()
+                return call.site.desk.reconcile(call.id, by=call.person.actor, **body.model_dump()).to_dict()
             return perform(call.site.desk, verb, call.id, actor=call.person.actor, **body.arguments()).to_dict()
         except (AlreadyDecided, ChangedSinceShown, EditRefused) as error:
             raise problem_of(error, more={"approval": _brief(call.site.desk, call.id)}) from None

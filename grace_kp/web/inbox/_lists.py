@@ -289,7 +289,7 @@ def _show_selected(request: Request, ids: list[str], *, problem: str = "", statu
     groups: dict[str, list[tuple[Approval, str]]] = {"ready": [], "denied": [], "alone": [], "ended": []}
     for each in ids:
         try:
-            approval = site.desk.get(each, viewer=actor)
+            approval = site.desk.get(each, by=actor)
         except UnknownApproval:
             continue
         reason = site.desk.reason_against(approval.id, actor)

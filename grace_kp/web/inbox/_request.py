@@ -104,7 +104,7 @@ def approval_for(request: Request, approval_id: str) -> Approval:
     """
     try:
         viewer = None if request.method == "HEAD" else person_of(request).actor
-        return site_of(request).desk.get(approval_id, viewer=viewer)
+        return site_of(request).desk.get(approval_id, by=viewer)
     except UnknownApproval:
         raise HTTPException(404, "There is no request with this id. It may belong to another store.") from None
 
@@ -202,7 +202,7 @@ def decide(request: Request) -> Response:
             return _approve(request, approval_id, digest, note)
         if verb == "reconcile":
             happened, revision = _read_happened(approval_id, form), _revision(form)
-            desk.reconcile(approval_id, actor=actor, happened=happened, note=note, revision=revision)
+            desk.reconcile(approval_id, by=actor, happened=happened, note=note, revision=revision)
         else:
             perform(desk, verb, approval_id, actor=actor, words=note, digest=digest)
     except ApprovalError as error:
@@ -217,7 +217,7 @@ def _approve(request: Request, approval_id: str, digest: str, note: str) -> Resp
         problem = _reason_unseen(unshown_arguments(approval, MAX_CHARACTERS), form_of(request))
         if problem:
             return shown_request(request, approval_id, problem=problem, status=422, notes={"approve": note})
-    site.desk.approve(approval_id, actor=person.actor, note=note, digest=digest)
+    site.desk.approve(approval_id, by=person.actor, note=note, digest=digest)
     return _back(request, approval_id)
 
 

@@ -69,7 +69,7 @@ def grant(request: Request) -> Response:
                 wanted=wanted,
                 fields=[*fields, ("until_at", repr(wanted.until))],
             )
-        site.desk.grant(wanted, actor=person_of(request).actor)
+        site.desk.grant(wanted, by=person_of(request).actor)
     except ApprovalError as error:
         return _form(request, form, sentence_of(error), 422)
     except ValueError as error:
@@ -81,7 +81,7 @@ def end(request: Request) -> Response:
     """End a standing approval; what it approved and nobody has started is cancelled."""
     reason = lines(value_of(form_of(request), "reason"))
     try:
-        site_of(request).desk.end_standing(request.path_params["id"], actor=person_of(request).actor, reason=reason)
+        site_of(request).desk.end_standing(request.path_params["id"], by=person_of(request).actor, reason=reason)
     except ApprovalError as error:
         raise HTTPException(404, sentence_of(error)) from None
     return RedirectResponse(f"{root_of(request)}/approvals/standing?ended=1", 303)

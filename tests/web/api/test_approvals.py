@@ -34,7 +34,7 @@ def test_past_approvals_are_found_by_person_and_time(house, ana):
     """The list of what does not wait any more has its own conditions."""
     mine, theirs = house.request(), house.request(arguments={"invoice": "R-2", "euros": 1})
     ana.post(path(mine, "reject"), json={})
-    house.desk.reject(theirs.id, actor=CY)
+    house.desk.reject(theirs.id, by=CY)
 
     def past(**conditions):
         response = ana.get("/api/v1/approvals", params={"state": "past", **conditions})
@@ -140,7 +140,7 @@ def test_an_unknown_outcome_is_reconciled(house, ana):
     approval = house.request()
     ana.post(path(approval, "approve"), json={"digest": approval.digest})
     claim = house.desk.claim(
-        approval.id, digest=approval.digest, version="1", policy=PolicyNow(), actor=Actor(name="gate", channel="gate")
+        approval.id, digest=approval.digest, version="1", policy=PolicyNow(), by=Actor(name="gate", channel="gate")
     )
     house.desk.settle(approval.id, claim.token, state="unknown")
     revision = ana.get(path(approval)).json()["revision"]
@@ -165,7 +165,7 @@ def test_another_digest_is_refused(house, ana, verb):
 def test_the_second_decision_is_refused(house, ana):
     """409 with the state that came first."""
     approval = house.request()
-    house.desk.reject(approval.id, actor=CY)
+    house.desk.reject(approval.id, by=CY)
     refused = ana.post(path(approval, "approve"), json={"digest": approval.digest})
     assert (409, "already_decided", "rejected") == (*problem(refused), refused.json()["approval"]["state"])
     assert "cy" in refused.json()["message"]
@@ -264,7 +264,7 @@ def test_standing_approvals_are_listed(house, ana):
     """Those that hold; with `ended`, the others, too."""
     granted = house.desk.grant(
         Standing(action="refund", domain="shop", parameters={"euros": {"to": 20}}, until=time.time() + 60, uses=2),
-        actor=CY,
+        by=CY,
     )
     (listed,) = ana.get("/api/v1/standing").json()["standing"]
     assert (granted.id, "cy", {"euros": {"to": 20}}) == (
@@ -272,7 +272,7 @@ def test_standing_approvals_are_listed(house, ana):
         listed["granted_by"]["name"],
         listed["parameters"],
     )
-    house.desk.end_standing(granted.id, actor=CY)
+    house.desk.end_standing(granted.id, by=CY)
     assert [] == ana.get("/api/v1/standing").json()["standing"]
     assert [granted.id] == [each["id"] for each in ana.get("/api/v1/standing?ended=true").json()["standing"]]
 

@@ -54,7 +54,7 @@ def described(house, name):
     document = house.client(name).get("/api/openapi.json").json()
     run = house.record("refunds", "返金 \u202e", tags=["a"])
     house.index()
-    house.desk.reject(house.request().id, actor=CY)
+    house.desk.reject(house.request().id, by=CY)
     for path, methods in document["paths"].items():
         for method in methods.values():
             approval = unknown(house) if path.endswith("reconcile") else house.request(run_id=method["operationId"])
@@ -72,9 +72,9 @@ def described(house, name):
 def unknown(house):
     """An approval whose action was begun, and of whose outcome nobody knows."""
     approval = house.request(run_id="unknown")
-    house.desk.approve(approval.id, actor=CY, digest=approval.digest)
+    house.desk.approve(approval.id, by=CY, digest=approval.digest)
     gate = Actor(name="gate", channel="gate")
-    claim = house.desk.claim(approval.id, digest=approval.digest, version="1", policy=PolicyNow(), actor=gate)
+    claim = house.desk.claim(approval.id, digest=approval.digest, version="1", policy=PolicyNow(), by=gate)
     return house.desk.settle(approval.id, claim.token, state="unknown")
 
 

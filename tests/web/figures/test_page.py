@@ -167,8 +167,8 @@ def test_approvals_are_counted(office):
     desk = office.visit().app.state.site.desk
     requests = [desk.file(asked({"invoice": f"R-{number}", "euros": 1})) for number in range(4)]
     for request in requests[:2]:
-        desk.approve(request.id, actor=ANA)
-    desk.reject(requests[2].id, actor=ANA, reason="no")
+        desk.approve(request.id, by=ANA)
+    desk.reject(requests[2].id, by=ANA, reason="no")
     page = whole(office.page())
     shown = tiles(page)
     assert ("1", "3", "67%", "0") == tuple(

@@ -28,7 +28,7 @@ def test_the_newest_entries_stand_first(shop, ana):
     """With what happened, to which request, and by whom."""
     assert 'class="empty"' in ana.get("/approvals/audit").text
     approval = shop.ask()
-    shop.desk.reject(approval.id, actor=person("bo"), reason="secret words")
+    shop.desk.reject(approval.id, by=person("bo"), reason="secret words")
     text = ana.get("/approvals/audit").text
     assert [2, 1] == numbers(text)
     for words in ("rejected", "requested", "bo", approval.id):

@@ -116,8 +116,8 @@ def test_all_pages_share_one_watcher(served):
     with contextlib.ExitStack() as stack:
         pages = [after_beginning(stack.enter_context(served.page())) for _ in range(5)]
         approval = served.shop.ask()
-        served.shop.desk.get(approval.id, viewer=person("bo"))
-        served.shop.desk.approve(approval.id, actor=person("bo"))
+        served.shop.desk.get(approval.id, by=person("bo"))
+        served.shop.desk.approve(approval.id, by=person("bo"))
         assert [["requested", "decided"]] * 5 == [
             [json.loads(next_event(page)["data"])["kind"] for _ in range(2)] for page in pages
         ]
@@ -127,7 +127,7 @@ def test_all_pages_share_one_watcher(served):
 def test_a_page_that_was_away_gets_what_it_missed(served):
     """By the number of the last event that it has; both as a header and in the address."""
     approval = served.shop.ask()
-    served.shop.desk.reject(approval.id, actor=person("bo"))
+    served.shop.desk.reject(approval.id, by=person("bo"))
     for path, headers in (("/events?after=1", {}), ("/events", {"Last-Event-ID": "1"})):
         with served.page(path, **headers) as response:
             event = next_event(after_beginning(response))

@@ -92,11 +92,11 @@ def test_who_may_not_decide_cannot_select(shop):
 
 def test_what_needs_attention(shop, ana):
     """Unknown outcomes, approvals that nothing has used, and actions under way."""
-    unused = shop.desk.approve(shop.ask().id, actor=person("ana"))
-    started, lost = (shop.desk.approve(shop.ask().id, actor=person("ana")) for _ in range(2))
+    unused = shop.desk.approve(shop.ask().id, by=person("ana"))
+    started, lost = (shop.desk.approve(shop.ask().id, by=person("ana")) for _ in range(2))
     for approval in (started, lost):
         claim = shop.desk.claim(
-            approval.id, digest=approval.digest, version=approval.version, policy=PolicyNow(), actor=person("x")
+            approval.id, digest=approval.digest, version=approval.version, policy=PolicyNow(), by=person("x")
         )
     shop.desk.settle(lost.id, claim.token, state="unknown")
     text = ana.get("/inbox/attention").text
@@ -109,8 +109,8 @@ def test_what_needs_attention(shop, ana):
 def test_the_history_is_searched(shop, ana):
     """By action or id, person, time and state."""
     one, two = shop.ask(name="send_mail"), shop.ask()
-    shop.desk.reject(one.id, actor=person("bo"), reason=HOSTILE)
-    shop.desk.approve(two.id, actor=person("ana"))
+    shop.desk.reject(one.id, by=person("bo"), reason=HOSTILE)
+    shop.desk.approve(two.id, by=person("ana"))
     for query, found in (
         ("", [one, two]), ("q=mail", [one]), (f"q={two.id[:8]}", [two]), ("by=bo", [one]), ("state=approved", [two]), ("state=rejected&by=ana", []),
         ("since=2020-01-01", [one, two]), ("since=2999-01-01", []), ("state=pending", [one, two]),
@@ -171,8 +171,8 @@ def test_ended_requests_are_found_by_the_words_of_people(shop, ana):
     """The note of a decision, beside the arguments."""
     ended = shop.ask({"invoice": "A-17", "euros": 5})
     other = shop.ask({"invoice": "B-1", "euros": 5})
-    shop.desk.reject(ended.id, actor=person("ana"), reason="Paid twice already")
-    shop.desk.reject(other.id, actor=person("ana"))
+    shop.desk.reject(ended.id, by=person("ana"), reason="Paid twice already")
+    shop.desk.reject(other.id, by=person("ana"))
     for text in ("paid TWICE", "a-17"):
         assert [ended.id] == ids(ana.get("/approvals/history", params={"text": text}).text)
 
@@ -276,8 +276,8 @@ def test_what_was_changed_or_decided_meanwhile_is_left_as_it_is(shop, ana):
     """And named with its reason, beside those that were decided."""
     edited, decided, free = (shop.ask({"invoice": f"A-{n}", "euros": n}, quorum=2 if n == 0 else 1) for n in range(3))
     form = forms(selected(ana, edited, decided, free).text)["decide"].submitted(verb="approve")
-    shop.desk.edit(edited.id, {"euros": 9}, actor=person("bo"))
-    shop.desk.reject(decided.id, actor=person("bo"))
+    shop.desk.edit(edited.id, {"euros": 9}, by=person("bo"))
+    shop.desk.reject(decided.id, by=person("bo"))
     text = ana.post("/approvals/decide", data=form).text
     assert "2 requests could not be decided" in text
     assert "changed the arguments" in text
@@ -288,7 +288,7 @@ def test_what_was_changed_or_decided_meanwhile_is_left_as_it_is(shop, ana):
 def test_what_cannot_be_decided_together_is_left_out(shop, ana):
     """Other groups, arguments that cannot be shown, and what has ended."""
     other, hidden, ended, free = shop.ask(groups=("board",)), shop.ask(unencoded=("handle",)), shop.ask(), shop.ask()
-    shop.desk.reject(ended.id, actor=person("bo"))
+    shop.desk.reject(ended.id, by=person("bo"))
     text = selected(ana, other, hidden, ended, free).text
     assert [free.id] == [value for name, value, _ in forms(text)["decide"].fields if name == "id"]
     assert f"You cannot decide {other.action}" in text

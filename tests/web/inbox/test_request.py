@@ -70,7 +70,7 @@ def test_hostile_texts_are_only_texts(shop, ana):
         policy={HOSTILE: HOSTILE}, facts={HOSTILE: HOSTILE}, key=HOSTILE, breakdown={HOSTILE: 0.5}, groups=(HOSTILE,), name=HOSTILE,
         run={"steps": [{"step_id": 0, "type": HOSTILE, "content": HOSTILE}]},
     )  # fmt: skip
-    shop.desk.withdraw(approval.id, actor=person(f"bo{HOSTILE[:20]}"), reason=HOSTILE)
+    shop.desk.withdraw(approval.id, by=person(f"bo{HOSTILE[:20]}"), reason=HOSTILE)
     for path in (
         f"/approvals/{approval.id}",
         "/approvals/history",
@@ -99,7 +99,7 @@ def test_what_is_not_shown_says_why(shop, ana):
     assert "only the waiting process holds" in text
     assert "cannot be edited" in text
     gone = shop.ask()
-    shop.desk.reject(gone.id, actor=person("bo"))
+    shop.desk.reject(gone.id, by=person("bo"))
     forget(shop.tables, before=1e12, at=1e12, actor=person("bo"))
     assert "retention has deleted the contents" in page_of(ana, gone)
 
@@ -136,7 +136,7 @@ def test_every_form_carries_the_digest(shop, ana):
 def test_an_edit_by_somebody_else_shows_old_and_new(shop, ana):
     """With marks for both, beyond colour."""
     approval = shop.ask(quorum=2)
-    shop.desk.edit(approval.id, {"euros": 21}, actor=person("bo"))
+    shop.desk.edit(approval.id, {"euros": 21}, by=person("bo"))
     text = page_of(ana, approval)
     assert re.search(r"was</p><del>.*?40.*?</del>.*?is now</p><ins>.*?21", text, re.DOTALL)
 
@@ -144,7 +144,7 @@ def test_an_edit_by_somebody_else_shows_old_and_new(shop, ana):
 def test_earlier_decisions_stand_beside(shop, ana):
     """On the same action, and on the same operation."""
     before = shop.ask({"invoice": "A-1", "euros": 1}, key="k1", key_fields=("invoice",))
-    shop.desk.reject(before.id, actor=person("bo"), reason="no receipt")
+    shop.desk.reject(before.id, by=person("bo"), reason="no receipt")
     shop.ask(name="other")
     text = page_of(ana, shop.ask({"invoice": "A-1", "euros": 1}, key="k1", key_fields=("invoice",), run_id="another"))
     assert 2 == text.count("no receipt")
@@ -154,7 +154,7 @@ def test_earlier_decisions_stand_beside(shop, ana):
 def test_the_state_of_an_open_page_is_json(shop, ana):
     """Without a record of a view."""
     approval = shop.ask()
-    shop.desk.reject(approval.id, actor=person("bo"))
+    shop.desk.reject(approval.id, by=person("bo"))
     state = ana.get(f"/approvals/{approval.id}/state").json()
     assert ("rejected", "bo", approval.digest) == (state["state"], state["by"], state["digest"])
     assert "handed over" == state["process"]
@@ -169,7 +169,7 @@ def test_the_newest_change_is_stated_whatever_came_after_it(shop, ana):
     with shop.tables.transaction() as writes:
         for _ in range(1_005):
             append(writes, "refused", at=1.0, approval=row.id, revision=row.revision, actor=person("mallory"))
-    shop.desk.reject(approval.id, actor=person("bo"))
+    shop.desk.reject(approval.id, by=person("bo"))
     revision = shop.get(approval).revision
     with shop.tables.transaction() as writes:
         for kind in ("refused", "viewed"):
@@ -184,9 +184,9 @@ def test_the_newest_change_is_stated_whatever_came_after_it(shop, ana):
 
 def test_an_unknown_outcome_asks_to_be_reconciled(shop, ana):
     """And so does an action that was started and whose process is gone."""
-    approval = shop.desk.approve(shop.ask().id, actor=person("ana"))
+    approval = shop.desk.approve(shop.ask().id, by=person("ana"))
     claim = shop.desk.claim(
-        approval.id, digest=approval.digest, version=approval.version, policy=PolicyNow(), actor=person("x")
+        approval.id, digest=approval.digest, version=approval.version, policy=PolicyNow(), by=person("x")
     )
     shop.desk.settle(approval.id, claim.token, state="unknown")
     assert {"hidden", "radio", "textarea"} == set(forms(page_of(ana, approval))["reconcile"].kinds)
@@ -208,7 +208,7 @@ def test_a_form_that_comes_back_unchanged_changes_nothing(value):
 def test_an_ended_request_offers_what_is_left(shop, ana, state):
     """An approval that nothing has used can be withdrawn; others offer nothing."""
     approval = shop.ask()
-    shop.desk.decide_all([approval.id], state, actor=person("bo"), note="because")
+    shop.desk.decide_all([approval.id], state, by=person("bo"), note="because")
     found = forms(page_of(ana, approval))
     assert ({"withdraw"} if state == "approve" else set()) == {"withdraw", "approve", "reject", "edit"} & found.keys()
     assert "because" in page_of(ana, approval)
@@ -217,7 +217,7 @@ def test_an_ended_request_offers_what_is_left(shop, ana, state):
 def test_a_person_who_has_voted_waits_for_others(shop, ana):
     """The button is disabled, and says why."""
     approval = shop.ask(quorum=2)
-    shop.desk.approve(approval.id, actor=person("ana"))
+    shop.desk.approve(approval.id, by=person("ana"))
     text = page_of(ana, approval)
     assert "You have approved exactly this" in text
     assert "disabled" in forms(text)["approve"].buttons[0]
@@ -226,7 +226,7 @@ def test_a_person_who_has_voted_waits_for_others(shop, ana):
 def test_the_next_request_is_offered_after_a_decision(shop, ana):
     """The first that this person may decide."""
     approval, following = shop.ask(), shop.ask({"invoice": "B", "euros": 2})
-    shop.desk.approve(approval.id, actor=person("ana"))
+    shop.desk.approve(approval.id, by=person("ana"))
     assert f'href="/approvals/{following.id}">Next' in page_of(ana, approval)
 
 
@@ -298,7 +298,7 @@ def test_a_decision_on_what_was_not_shown_is_refused(shop, ana, verb):
     """After an edit by somebody else the page shows old and new, and says that nothing was decided."""
     approval = shop.ask(quorum=2)
     form = visit(ana, approval)[verb].submitted(note="words of mine")
-    shop.desk.edit(approval.id, {"euros": 41}, actor=person("bo"))
+    shop.desk.edit(approval.id, {"euros": 41}, by=person("bo"))
     answer = ana.post(f"/approvals/{approval.id}/{verb}", data=form)
     assert 409 == answer.status_code
     assert "changed the arguments since they were shown" in answer.text
@@ -348,9 +348,9 @@ def test_forms_that_are_incomplete_are_refused(shop, ana):
 
 def unknown(shop):
     """A request whose action was begun by this process, which does not know its outcome."""
-    approval = shop.desk.approve(shop.ask().id, actor=person("ana"))
+    approval = shop.desk.approve(shop.ask().id, by=person("ana"))
     claim = shop.desk.claim(
-        approval.id, digest=approval.digest, version=approval.version, policy=PolicyNow(), actor=person("x")
+        approval.id, digest=approval.digest, version=approval.version, policy=PolicyNow(), by=person("x")
     )
     return shop.desk.settle(approval.id, claim.token, state="unknown")
 
@@ -364,8 +364,8 @@ def test_an_unknown_outcome_is_reconciled(shop, ana):
 
 def test_an_outcome_is_stated_for_the_execution_that_was_shown(shop, ana, monkeypatch):
     """An older page, with the same digest, must not let an action run again whose second start may have had an effect."""
-    approval = shop.desk.approve(shop.ask().id, actor=person("ana"))
-    terms = {"digest": approval.digest, "version": approval.version, "policy": PolicyNow(), "actor": person("x")}
+    approval = shop.desk.approve(shop.ask().id, by=person("ana"))
+    terms = {"digest": approval.digest, "version": approval.version, "policy": PolicyNow(), "by": person("x")}
     claim = shop.desk.claim(approval.id, **terms)
     form = visit(ana, approval)["reconcile"]
     shop.desk.release(approval.id, claim.token)
@@ -434,12 +434,12 @@ def test_an_edit_of_what_was_changed_or_decided_meanwhile_is_refused(shop, ana):
     approval = shop.ask(quorum=2)
     form = visit(ana, approval)["edit"].submitted(v1="20")
     review = forms(ana.post(f"/approvals/{approval.id}/edit", data=form).text)["edit"].submitted()
-    shop.desk.edit(approval.id, {"euros": 41}, actor=person("bo"))
+    shop.desk.edit(approval.id, {"euros": 41}, by=person("bo"))
     for fields in (form, review):
         answer = ana.post(f"/approvals/{approval.id}/edit", data=fields)
         assert 409 == answer.status_code
         assert "changed the arguments" in answer.text
-    shop.desk.reject(approval.id, actor=person("bo"))
+    shop.desk.reject(approval.id, by=person("bo"))
     for fields in (form, review):
         assert 409 == ana.post(f"/approvals/{approval.id}/edit", data=fields).status_code
     assert {"invoice": "A-17", "euros": 41} == shop.get(approval).arguments
@@ -521,7 +521,7 @@ def test_a_note_comes_through_the_review_as_it_was_typed(shop, ana):
     assert note == shop.get(approval).decision.note
     ended = shop.ask()
     form = visit(ana, ended)["reject"].submitted(note=note)
-    shop.desk.approve(ended.id, actor=person("bo"))
+    shop.desk.approve(ended.id, by=person("bo"))
     again = ana.post(f"/approvals/{ended.id}/reject", data=form)
     assert (409, "approved") == (again.status_code, shop.get(ended).state)
 
