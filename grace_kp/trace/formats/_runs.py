@@ -402,11 +402,9 @@ def _attributes_in(about: dict[str, Any], success: bool | None) -> dict[str, Any
 
 
 def _instant_in(about: dict[str, Any]) -> str | None:
-    for place in (about, about.get("response"), about.get("request"), about.get("metadata"), about.get("info")):
-        instant = instant_of(place) if isinstance(place, dict) else None
-        if instant is not None:
-            return instant
-    return None
+    places = (about, about.get("response"), about.get("request"), about.get("metadata"), about.get("info"))
+    found = (instant_of(place) for place in places if isinstance(place, dict))
+    return next((instant for instant in found if instant is not None), None)
 
 
 def _around_the_chat(about: dict[str, Any], place: str) -> dict[str, Any]:
