@@ -15,6 +15,13 @@ from grace_kp.trace import Failure, Failures, Redactor, have_plain_names, render
 if TYPE_CHECKING:
     from collections.abc import Iterable, Set
 
+    from grace_kp.confidence import SearchResults
+    from grace_kp.record._resume import EarlierPart
+    from grace_kp.record._run import Event, Run
+    from grace_kp.record._spec import Spec
+
+    Tool = tuple[str, dict[str, str], tuple[str, ...] | None]
+    KnownTools = dict[tuple[str, tuple[str, ...], frozenset[str]], Tool]
 
 MAX_HIT_TEXTS = 64
 MAX_TOOLS, MAX_NAME = 1_000, 200
@@ -428,15 +435,3 @@ def name_arguments(call: Call) -> dict[str, Any]:
             if type(value) is float and value - value != 0:
                 named[key] = str(value)
     return named
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from grace_kp.confidence import SearchResults
-    from grace_kp.record._resume import EarlierPart
-    from grace_kp.record._run import Event, Run
-    from grace_kp.record._spec import Spec
-
-    Tool = tuple[str, dict[str, str], tuple[str, ...] | None]
-    KnownTools = dict[tuple[str, tuple[str, ...], frozenset[str]], Tool]
