@@ -17,10 +17,11 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     Body = Callable[[tuple[Any, ...], dict[str, Any]], Any]
     Refused = Callable[[tuple[Any, ...], dict[str, Any], TypeError], object]
+    Mask: TypeAlias = "Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]"
 
 _KINDS = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 _LIBRARY = __name__.partition(".")[0] + "."
@@ -137,11 +138,6 @@ def _positional_range(function: Any) -> tuple[int, int]:
     most = sys.maxsize if code.co_flags & inspect.CO_VARARGS else code.co_argcount
     return code.co_argcount - len(function.__defaults__ or ()), most
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    Mask: TypeAlias = "Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]"
 
 SEALED = "[SEALED]"
 """Stands for an argument that its gate keeps encrypted."""

@@ -64,10 +64,8 @@ def _texts(tags: object, name: str, max_text: int) -> list[str]:
     if not isinstance(tags, list | tuple | set | frozenset):
         note("update", f"{name} must be a list of texts, not {type(tags).__name__}")
         return []
-    found = (
-        _text(tag, name, max_text) for tag in (sorted(tags, key=str) if isinstance(tags, set | frozenset) else tags)
-    )
-    return [tag for tag in found if tag]
+    in_order = sorted(tags, key=str) if isinstance(tags, set | frozenset) else tags
+    return [tag for item in in_order if (tag := _text(item, name, max_text))]
 
 
 def _text(value: object, name: str, max_text: int) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import waits
@@ -84,12 +85,10 @@ class Documents:
         grace: dict[str, Any] = {"status": OPEN, "name": redactor.uncounted(run.name), "calls": builder.calls}
         grace.update(attributes_of(run, self.clean, self.clean_all))
         if run.facts:
-            grace[run.framework] = redact_value(render(run.facts), identifiers=self._identifiers)
+            grace[run.framework] = self.clean_all(render(run.facts))
         if builder.model_calls:
             grace["model_calls"] = builder.model_calls
-        header = self._header(run, redactor.uncounted)
-        document = self._document(header, builder.steps, grace, success=True, result="", framework=run.framework)
-        return _without_secrets(document, secrets_of(run))
+        return self._document_of(run, redactor, builder.steps, grace, success=True, result="")
 
     def asking(self, run: Run, pause: Pause) -> dict[str, Any]:
         """Return the document of an open run that is about to be suspended."""
@@ -114,6 +113,12 @@ class Documents:
             grace["repeats"] = again
         # Nothing has failed in a run that waits for a person.
         success = run.own_success if run.own_success is not None else status == COMPLETED or waits(status)
+        return self._document_of(run, redactor, steps, grace, success=success, result=result)
+
+    def _document_of(
+        self, run: Run, redactor: Redactor, steps: list[Any], grace: dict[str, Any], *, success: bool, result: str
+    ) -> dict[str, Any]:
+        """Return the document of a run without the secrets that only the arguments of its gated calls give away."""
         header = self._header(run, redactor.uncounted)
         document = self._document(header, steps, grace, success=success, result=result, framework=run.framework)
         return _without_secrets(document, secrets_of(run))
@@ -126,25 +131,26 @@ class Documents:
             "duration_ms": max(0.0, round((end - run.start) / 1e6, 3)),
             "calls": calls,
         }
-        if run.via is not None or run.via_trace is not None:
-            grace.update(self._links(run))
-        if attributes := attributes_of(run, self.clean, self.clean_all):
-            grace.update(attributes)
+        grace.update(self._links(run))
+        grace.update(attributes_of(run, self.clean, self.clean_all))
         if run.facts:
-            grace[run.framework] = redact_value(render(run.facts), identifiers=self._identifiers)
+            grace[run.framework] = self.clean_all(render(run.facts))
         elif run.node is not None:
-            cleaned = redact_value(run.node, identifiers=self._identifiers)
-            grace["node"] = {**cleaned, "attempt": run.node["attempt"]}
+            grace["node"] = {**self.clean_all(run.node), "attempt": run.node["attempt"]}
         if builder.model_calls:
             grace["model_calls"] = builder.model_calls
-        if usage := self._usage(run, builder):
-            grace.update(usage)
+        grace.update(self._usage(run, builder))
         children = [call["child"] for call in calls if "child" in call]
         if children:
             grace["children"] = children
         decisions = self._decisions(run, run.decisions) if run.decisions else []
-        if run.earlier is not None:
-            decisions = self._join_earlier(run, grace, decisions)
+        if run.earlier is not None:  # its steps are those of the builder already
+            earlier, before = EarlierPart(run.earlier), run.earlier.get("grace") or {}
+            grace["duration_ms"] = round(grace["duration_ms"] + earlier.duration_ms, 3)
+            grace["resumed"] = before.get("resumed", 0) + 1
+            if earlier.repeated:
+                grace["repeated"] = earlier.repeated
+            decisions = merged_entries(earlier.decisions, decisions)
         if decisions:
             grace["decisions"] = decisions
             tag_audits(grace)
@@ -158,16 +164,6 @@ class Documents:
         if run.own_success is not None:
             grace["own_success"] = run.own_success
         return grace
-
-    def _join_earlier(self, run: Run, grace: dict[str, Any], decisions: list[Any]) -> list[Any]:
-        """Add the earlier part of a resumed run to its document, except for its steps; return the decisions of both parts."""
-        earlier = EarlierPart(run.earlier or {})
-        before = (run.earlier or {}).get("grace") or {}
-        grace["duration_ms"] = round(grace["duration_ms"] + earlier.duration_ms, 3)
-        grace["resumed"] = before.get("resumed", 0) + 1
-        if earlier.repeated:
-            grace["repeated"] = earlier.repeated
-        return merged_entries(earlier.decisions, decisions)
 
     def _usage(self, run: Run, builder: StepBuilder) -> dict[str, Any]:
         """Return the tokens of a run with the runs nested in it, and its own tokens if these differ."""
@@ -245,16 +241,11 @@ class Documents:
         return f"c{number}"
 
     def _decisions(self, run: Run, decisions: Iterable[dict[str, Any]]) -> list[Any]:
-        owner = run.owner
-        return [
-            stored_entry(
-                entry,
-                identifiers=self._identifiers,
-                capture_input=owner.capture_input,
-                capture_output=owner.capture_output,
-            )
-            for entry in decisions
-        ]
+        with_input, with_output = run.owner.capture_input, run.owner.capture_output
+        clean = partial(
+            stored_entry, identifiers=self._identifiers, capture_input=with_input, capture_output=with_output
+        )
+        return [*map(clean, decisions)]
 
     def _document(
         self,
@@ -308,11 +299,8 @@ class Documents:
         changed = self._changed_attributes(run, builder)
         if news is not None or changed is not None:
             steps, calls, decided = ([], [], len(run.decisions)) if news is None else news
-            part: dict[str, Any] = {
-                "steps": steps,
-                "calls": calls,
-                "decisions": self._decisions(run, run.decisions[decided:]),
-            }
+            decisions = self._decisions(run, run.decisions[decided:])
+            part: dict[str, Any] = {"steps": steps, "calls": calls, "decisions": decisions}
             part = part if changed is None else {**part, "attributes": changed}
             rows.append((builder.journaled, to_json(without(part, secrets_of(run)))))
             builder.journaled += 1

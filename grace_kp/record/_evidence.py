@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from grace_kp.record._gaps import DROPPED, lost_evidence
+from grace_kp.record._gaps import DROPPED, lost_evidence, root_of
 from grace_kp.record._resume import EarlierPart
 from grace_kp.record._run import Call, ModelCall, Note, UserMessage
 from grace_kp.trace import Failure, Failures, render, to_text
@@ -63,7 +63,7 @@ def survey_of(run: Run | None) -> Survey:
 
     if run is None:
         return Survey(RunEvidence())
-    root = outermost(run)
+    root = root_of(run)
     while True:
         with root.owner.lock:  # parallel calls may be gated at the same time
             survey, resumed = _survey(root, run)
@@ -73,19 +73,12 @@ def survey_of(run: Run | None) -> Survey:
             other.owner.recall(other)
 
 
-def outermost(run: Run) -> Run:
-    """Return the run that is not nested in another."""
-    while run.via is not None:
-        run = run.via.run
-    return run
-
-
 def keep_evidence(run: Run) -> None:
     """Take in the events of a nested run that has ended, before they are released: gates of the runs around it need them."""
     for _ in range(2):  # for its own document, then for those of the runs nested in it
         if run.lacks_past:
             run.owner.recall(run)
-    with outermost(run).owner.lock:
+    with root_of(run).owner.lock:
         _reading_of(run).advance(run)
 
 
@@ -124,7 +117,7 @@ def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
 def _reading_of(run: Run) -> Reading:
     reading: Reading | None = run.reading
     if reading is None:
-        reading = run.reading = Reading(None if run.via is None else _reading_of(outermost(run)).evidence)
+        reading = run.reading = Reading(None if run.via is None else _reading_of(root_of(run)).evidence)
     return reading
 
 

@@ -111,14 +111,10 @@ class Conversations:
             pause: where the run stopped.
             thread: its thread in the form that traces hold.
         """
-        return attempt("resuming", lambda: next(self._stopped_at(pause, thread), None))
-
-    def _stopped_at(self, pause: Pause, thread: str) -> Iterator[Document]:
-        for status in (SUSPENDED, CLOSED):
-            for trace in self._query(status, thread):
-                document = trace.to_dict()
-                if _is_of(document, pause, thread):
-                    yield document
+        documents = (
+            trace.to_dict() for status in (SUSPENDED, CLOSED) for trace in self._query(status, thread)
+        )  # read one by one inside the guard
+        return attempt("resuming", lambda: next((item for item in documents if _is_of(item, pause, thread)), None))
 
     def nested_in(self, document: Document) -> dict[str, list[Document | None]]:
         """Return for each run that had ended inside a suspended one its document and those nested in it; None for one that cannot be found."""

@@ -60,13 +60,13 @@ class Spec:
         self.var_positional = "args"
         self.var_keyword = "kwargs"
         self.bound = False
+        """Whether the first parameter is the instance or class that a method belongs to, which is no input."""
         self.injected = frozenset() if function is None else HOST.injected(function)
         """Parameters that a framework fills in. They are not recorded."""
         self.mask = mask_of(function, (*sealed, *self.injected))
         """Replaces the sealed arguments of a call; None where none are sealed."""
         self.can_await = False
         """Whether a coroutine awaits at the end of the run until it is stored, so that nothing blocks its event loop."""
-        """True if the first parameter is the instance or class that a method belongs to, which is no input."""
         if function is not None:
             self._read(function)
 

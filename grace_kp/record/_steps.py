@@ -15,6 +15,13 @@ from grace_kp.trace import Failure, Failures, Redactor, have_plain_names, render
 if TYPE_CHECKING:
     from collections.abc import Iterable, Set
 
+    from grace_kp.confidence import SearchResults
+    from grace_kp.record._resume import EarlierPart
+    from grace_kp.record._run import Event, Run
+    from grace_kp.record._spec import Spec
+
+    Tool = tuple[str, dict[str, str], tuple[str, ...] | None]
+    KnownTools = dict[tuple[str, tuple[str, ...], frozenset[str]], Tool]
 
 MAX_HIT_TEXTS = 64
 MAX_TOOLS, MAX_NAME = 1_000, 200
@@ -312,9 +319,11 @@ class StepBuilder:
             kind, message = call.error
             entry["error"] = {"type": self._clean(kind), "message": self._clean(message)}
             text = f"{kind}: {message}" if message else kind
-            step["content"] = self._content(call.result) if _was_left(call) else self._clean(text)
+            # What was streamed before its reader left is a part of the result.
+            has_part = call.status == CLOSED and call.result is not None and call.run.owner.capture_output
+            step["content"] = self._content(call.result) if has_part else self._clean(text)
             if call.status in {"error", "cancelled"}:
-                self._add_failure(call, entry)
+                self._failures.add(Failure(call.spec.name, call.error, entry, call.parent, call.place), call)
         elif call.status == SUSPENDED:
             step["content"] = WAITING
         elif call.run.owner.capture_output:
@@ -353,10 +362,6 @@ class StepBuilder:
             search["unreadable"] = True
         return search
 
-    def _add_failure(self, call: Call, entry: dict[str, Any]) -> None:
-        error = call.error or ("Error", "")
-        self._failures.add(Failure(call.spec.name, error, entry, call.parent, call.place), call)
-
     def _recover(self) -> None:
         if self._failures.pending:
             self._failures.recover(self._add_recovery)
@@ -366,11 +371,6 @@ class StepBuilder:
         if failure.place is not None:
             self.places[step["step_id"]] = failure.place
         return step
-
-
-def _was_left(call: Call) -> bool:
-    """Return whether a call streamed a part of its result before its reader left."""
-    return call.status == CLOSED and call.result is not None and call.run.owner.capture_output
 
 
 def _ms(nanoseconds: int) -> float:
@@ -435,15 +435,3 @@ def name_arguments(call: Call) -> dict[str, Any]:
             if type(value) is float and value - value != 0:
                 named[key] = str(value)
     return named
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from grace_kp.confidence import SearchResults
-    from grace_kp.record._resume import EarlierPart
-    from grace_kp.record._run import Event, Run
-    from grace_kp.record._spec import Spec
-
-    Tool = tuple[str, dict[str, str], tuple[str, ...] | None]
-    KnownTools = dict[tuple[str, tuple[str, ...], frozenset[str]], Tool]

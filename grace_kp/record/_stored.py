@@ -33,7 +33,7 @@ REMOVED = "[REDACTED:password]"
 _ARGUMENTS = {"arguments": "hidden", "executed_arguments": "executed_hidden", "modified": "hidden"}
 # Texts that quote neither arguments nor a reviewer; every other text of an entry may.
 _STRUCTURE = frozenset(
-    {
+    [
         "action",
         "digest",
         "evidence_gaps",
@@ -53,7 +53,7 @@ _STRUCTURE = frozenset(
         "reviewer",
         "skipped",
         "to",
-    }
+    ]
 )
 _ERRORS = frozenset({"error", "ledger_error", "notify_error"})
 
@@ -62,32 +62,28 @@ def attributes_of(run: Run, clean: Callable[[str], str], clean_all: Callable[[An
     """Return the attributes of a run for its trace, under `grace`; empty if none were stated."""
     if run.attributes is None and run.via is None and run.earlier is None:
         return {}
-    before = ((run.earlier or {}).get("grace") or {}) if run.earlier is not None else {}
+    before = (run.earlier or {}).get("grace") or {}
     with run.owner.lock:
         own = run.attributes or Attributes()
         tags, metadata = list(own.tags), dict(own.metadata)
         dropped = {"dropped_tags": own.dropped_tags, "dropped_metadata": own.dropped_metadata}
-    found: dict[str, Any] = {}
-    tags = list(dict.fromkeys([*(before.get("tags") or ()), *(label(_clean_id(tag, clean)) for tag in tags)]))[
-        :MAX_TAGS
-    ]
-    metadata = {**(before.get("metadata") or {}), **{label(key): value for key, value in clean_all(metadata).items()}}
-    if tags:
-        found["tags"] = tags
-    for name in ("user", "session"):
-        stated = nearest(run, name)
-        if stated is not None:
-            found[name] = label(_clean_id(stated, clean))
-        elif before.get(name):
-            found[name] = before[name]
-    if metadata:
-        found["metadata"] = metadata
-    found.update({name: count for name, count in dropped.items() if count})
-    return found
 
+    def clean_id(text: str) -> str:
+        return label(
+            text if _UUID.fullmatch(text) else clean(text)
+        )  # the digits of a UUID may look like a phone number
 
-def _clean_id(text: str, clean: Callable[[str], str]) -> str:
-    return text if _UUID.fullmatch(text) else clean(text)  # the digits of a UUID may look like a phone number
+    stated = {name: nearest(run, name) for name in ("user", "session")}
+    found: dict[str, Any] = {
+        "tags": list(dict.fromkeys([*(before.get("tags") or ()), *map(clean_id, tags)]))[:MAX_TAGS],
+        **{name: before.get(name) if value is None else clean_id(value) for name, value in stated.items()},
+        "metadata": {
+            **(before.get("metadata") or {}),
+            **{label(key): value for key, value in clean_all(metadata).items()},
+        },
+        **dropped,
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def stored_entry(
@@ -174,15 +170,10 @@ def _without_texts(name: str, value: object, *, inside: bool = False) -> Any:
 
 def named_secrets(decisions: Iterable[dict[str, Any]]) -> list[str]:
     """Return the secret arguments of gated calls, longest first."""
-    found: set[str] = set()
     decisions = list(decisions)
-    for entry in decisions:
-        response = entry.get("response")
-        modified = response.get("modified") if isinstance(response, dict) else None
-        for arguments in (entry.get("arguments"), entry.get("executed_arguments"), modified):
-            if isinstance(arguments, dict):
-                found.update(_find_removed(arguments, redact_value(arguments, identifiers=False)))
-    found.update(sealed_texts(decisions))
+    found = set(sealed_texts(decisions))
+    for _, arguments in _arguments_of(decisions):
+        found.update(_find_removed(arguments, redact_value(arguments, identifiers=False)))
     return sorted(found, key=len, reverse=True)
 
 
@@ -196,12 +187,18 @@ def secrets_of(run: Run) -> list[str]:
 
 def sealed_texts(decisions: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Yield the texts and numbers inside of the sealed arguments of gated calls."""
+    for entry, arguments in _arguments_of(decisions):
+        yield from _texts([arguments.get(name) for name in entry.get("sealed", ())])
+
+
+def _arguments_of(decisions: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield the arguments of gated calls, those of the execution and those of a reviewer, each with its entry."""
     for entry in list(decisions):
         response = entry.get("response")
         modified = response.get("modified") if isinstance(response, dict) else None
         for arguments in (entry.get("arguments"), entry.get("executed_arguments"), modified):
             if isinstance(arguments, dict):
-                yield from _texts([arguments.get(name) for name in entry.get("sealed", ())])
+                yield entry, arguments
 
 
 def _texts(values: object) -> Iterator[str]:

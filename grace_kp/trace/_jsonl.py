@@ -165,22 +165,15 @@ class _Reading:
     def _stream(self, file: object) -> Iterator[FileRun | InvalidRecord]:
         self._created_at = _modification_time(file)
         lines = self._lines(file)
-        first = next(lines, None)
-        if first is None:
-            return
-        if isinstance(first, str):
-            found = read_line(first, self._line)
-            if isinstance(found, BrokenText) and found.incomplete and first.lstrip()[:1] in {"{", "["}:
-                yield from self._text(first, lines)
+        for number, line in enumerate(lines):
+            if not isinstance(line, str):
+                yield line
+                continue
+            found = read_line(line, self._line)
+            if number == 0 and isinstance(found, BrokenText) and found.incomplete and line.lstrip()[:1] in {"{", "["}:
+                yield from self._text(line, lines)  # up to the end of the file
                 return
             yield from self._traces_of(found)
-        else:
-            yield first
-        for line in lines:
-            if isinstance(line, str):
-                yield from self._traces_of(read_line(line, self._line))
-            else:
-                yield line
 
     def _lines(self, file: object) -> Iterator[str | InvalidRecord]:
         """Yield the lines that are not blank; if the rest of the file cannot be read, the problem is the last item."""
@@ -200,9 +193,8 @@ class _Reading:
                 try:
                     text = line.decode()
                 except UnicodeDecodeError as error:
-                    yield self._invalid(
-                        f"is not UTF-8: byte {error.start + 1} is 0x{line[error.start]:02x}", self._line
-                    )
+                    problem = f"is not UTF-8: byte {error.start + 1} is 0x{line[error.start]:02x}"
+                    yield self._invalid(problem, self._line)
                 else:
                     yield text
         except EOFError:

@@ -324,9 +324,8 @@ def counts_of(value: object) -> Mapping[str, int]:
 
 
 def _numbers_of(value: object) -> tuple[float, ...]:
-    return (
-        tuple(number for item in value if (number := _number_of(item)) is not None) if isinstance(value, list) else ()
-    )
+    found = map(_number_of, value) if isinstance(value, list) else ()
+    return tuple(number for number in found if number is not None)
 
 
 def _parts_of(value: object) -> Mapping[str, float | None]:
@@ -350,17 +349,6 @@ def _whole_of(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _truth_of(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _level_of(value: object) -> InterventionLevel | None:
-    try:
-        return InterventionLevel(str(value))
-    except ValueError:
-        return None
-
-
 _SHARES = frozenset({"score", "own"})
 """Fields whose numbers are from 0 to 1."""
 # By the annotation of a field.
@@ -368,7 +356,7 @@ _READERS: dict[str, Callable[[object], Any]] = {
     "str": text_of,
     "int": _whole_of,
     "float": _number_of,
-    "bool": _truth_of,
+    "bool": lambda value: value if isinstance(value, bool) else None,
     "tuple[str, ...]": texts_of,
     "tuple[float, ...]": _numbers_of,
     "tuple[UnusableScore, ...]": lambda part: tuple(read_all(UnusableScore, part)),
@@ -376,7 +364,7 @@ _READERS: dict[str, Callable[[object], Any]] = {
     "Mapping[str, int]": counts_of,
     "Mapping[str, float]": lambda part: {name: item for name, item in _parts_of(part).items() if item is not None},
     "Mapping[str, float | None]": _parts_of,
-    "InterventionLevel": _level_of,
+    "InterventionLevel": lambda value: next((level for level in InterventionLevel if level.value == value), None),
     **{
         kind.__name__: partial(read, kind)
         for kind in (ErrorRecord, EvaluationRecord, JudgementRecord, NoticeRecord, ResponseRecord, SearchRecord)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.trace import object_without_duplicates
-from grace_kp.trace._json_text import BrokenText, FoundValue, TooLong, lines_of, read_line, read_text
+from grace_kp.trace._json_text import FoundValue, TooLong, lines_of, read_text
 
 
 def values(text, line=1):
@@ -25,29 +25,6 @@ def values(text, line=1):
         found.value if isinstance(found, FoundValue) else (found.line, found.problem)
         for found in read_text(text, line, lambda item: "role" in item)
     ]
-
-
-def test_a_line_holds_one_value():
-    """Blanks at its end do not matter."""
-    assert FoundValue({"a": 1}, 7) == read_line('{"a": 1}  \n', 7)
-
-
-@pytest.mark.parametrize(
-    ("text", "problem", "incomplete"),
-    [
-        ('{"a": ', "is not JSON: expecting value", True),
-        ('{"a": "x', "is not JSON: unterminated string starting at", False),
-        ("{} {}", "is not JSON: extra data", False),
-        ("NaN", "is not JSON that can be read: NaN is not a JSON number", False),
-        ("9" * 5_000, "is not JSON that can be read: a number has too many digits", False),
-        ("[" * 100_000, "is nested too deeply to be read", False),
-    ],
-)
-def test_a_broken_line_says_why(text, problem, incomplete):
-    """And whether it is only the beginning of a value."""
-    broken = read_line(text, 3)
-    assert isinstance(broken, BrokenText)
-    assert (problem, 3, incomplete) == (broken.problem, broken.line, broken.incomplete)
 
 
 def test_values_may_span_lines():

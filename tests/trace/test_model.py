@@ -12,7 +12,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.errors import InvalidTrace
 from grace_kp.trace import (
     Entity,
     KnowledgeGraphDelta,
@@ -23,9 +22,8 @@ from grace_kp.trace import (
     Step,
     Task,
     ToolRef,
-    refuse_what_json_cannot_hold,
 )
-from grace_kp.trace._model import MAX_DEPTH, location_text
+from grace_kp.trace._model import location_text
 
 FULL = {
     "@context": "https://openknowledgepulse.org/schema/v1",
@@ -521,36 +519,6 @@ def test_any_change_is_read_back_or_refused(document, path, value):
 def test_any_json_value_is_read_or_refused(value):
     """Nothing but InvalidTrace comes out."""
     assert "" == refusal(value).path or isinstance(value, dict)
-
-
-def nested(levels):
-    value = 1
-    for _ in range(levels):
-        value = [value]
-    return value
-
-
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        ({"a": [1, {"b": math.nan}]}, r"^a\[1\]\.b: must be a finite number \(got nan\)$"),
-        ({"a": -math.inf}, r"^a: must be a finite number"),
-        ({"a": 10**5_000}, r"^a: must be a number that can be written out"),
-        ({"a": {1: 2}}, r"^a: has a key that is not a text: 1$"),
-        ({"a": (1,)}, r"^a: must be a JSON value \(got one of type tuple\)$"),
-        ({"a": nested(MAX_DEPTH + 1)}, rf"is nested more than {MAX_DEPTH} levels deep$"),
-    ],
-)
-def test_values_without_a_form_in_json_are_refused(document, message):
-    """The message names the place of the first such value."""
-    with pytest.raises(InvalidTrace, match=message):
-        refuse_what_json_cannot_hold(document)
-
-
-@pytest.mark.parametrize("document", [{}, [], None, "x", {"a": [True, 1, 1.5, None, "\ud800"]}, nested(MAX_DEPTH)])
-def test_json_values_pass(document):
-    """Half a surrogate pair included, which JSON holds as an escape."""
-    assert refuse_what_json_cannot_hold(document) is None
 
 
 @pytest.mark.parametrize(

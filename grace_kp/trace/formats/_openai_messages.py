@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -148,7 +149,10 @@ def build_trace(messages: object, facts: RunFacts, place: str = "messages") -> R
     }
     if facts.objective and chat.prompt and chat.prompt != facts.objective:
         grace["prompt"] = storable(cut(chat.prompt, facts.max_text))
-    grace.update(chat.irregularities())
+    if chat.unknown_roles:
+        grace["unknown_roles"] = chat.unknown_roles
+    if chat.unlinked:
+        grace["unlinked_observations"] = chat.unlinked
     grace.update(facts.attributes)
     if facts.source:
         grace["source"] = render(dict(facts.source), MAX_SOURCE)
@@ -190,20 +194,22 @@ class _Chat:
         self._max_text = max_text
         self._open = _OpenCalls()
         self._failures = Failures()
-        self._unknown_roles: dict[str, int] = {}
-        self._unlinked = 0
+        self.unknown_roles: dict[str, int] = {}
+        self.unlinked = 0
+        """Observations without a call."""
         self._prompted = False
 
     def take(self, turn: ChatTurn) -> None:
         """Add the steps of the next turn."""
         if turn.side == "system":
-            self._take_instructions(turn)
+            words = (part.text for part in turn.parts if isinstance(part, Words))
+            self.instructions = self.instructions or next((text.strip().splitlines()[0] for text in words), "")
         elif turn.side == "assistant":
             self.assistant_turns += 1
         elif turn.side == "other":
-            known = turn.role in self._unknown_roles or len(self._unknown_roles) < MAX_ROLES
+            known = turn.role in self.unknown_roles or len(self.unknown_roles) < MAX_ROLES
             role = storable(turn.role) if known else "…"
-            self._unknown_roles[role] = self._unknown_roles.get(role, 0) + 1
+            self.unknown_roles[role] = self.unknown_roles.get(role, 0) + 1
         for part in turn.parts:
             if isinstance(part, ToolCall):
                 self._add_call(part)
@@ -216,20 +222,6 @@ class _Chat:
     def recover(self) -> None:
         """Add a recovery step for each error so far; call it when the run goes on."""
         self._failures.recover(lambda failure: self._add("error_recovery", content=failure.recovery))
-
-    def irregularities(self) -> dict[str, Any]:
-        """Return the counts of unknown roles and of observations without a call; empty if there are none."""
-        found: dict[str, Any] = {}
-        if self._unknown_roles:
-            found["unknown_roles"] = self._unknown_roles
-        if self._unlinked:
-            found["unlinked_observations"] = self._unlinked
-        return found
-
-    def _take_instructions(self, turn: ChatTurn) -> None:
-        for part in turn.parts:
-            if isinstance(part, Words) and not self.instructions:
-                self.instructions = part.text.strip().splitlines()[0]
 
     def _add_words(self, part: Words, turn: ChatTurn) -> None:
         if turn.side == "system":
@@ -272,7 +264,7 @@ class _Chat:
         self.last_observation = text
         entry = self._open.answered_by(result)
         if entry is None:
-            self._unlinked += 1
+            self.unlinked += 1
         else:
             entry["observation"] = step["step_id"]
             entry["status"] = "ok"
@@ -316,13 +308,9 @@ class _OpenCalls:
             self._queues.setdefault(queue, deque()).append(entry)
 
     def answered_by(self, result: ToolResult) -> dict[str, Any] | None:
-        keys: list[tuple[str | None, str | None]] = []
-        if result.id is not None:
-            keys = [(result.id, result.name)] if result.name is not None else []
-            keys.append((result.id, None))
-        if result.name is not None:
-            keys.append((None, result.name))
-        for key in keys or [(None, None)]:
+        by_id, by_name = (result.id, None), (None, result.name)
+        keys = [(result.id, result.name), by_id, by_name] if None not in (result.id, result.name) else []
+        for key in keys or [by_name if result.id is None else by_id]:
             queue = self._queues.get(key)
             while queue:
                 entry = queue.popleft()
@@ -397,14 +385,11 @@ def instant_of(value: object) -> str | None:
 def _instant(value: object) -> str | None:
     if isinstance(value, str):
         text = value.strip()[:64]
-        try:
-            return _written(datetime.fromisoformat(text)) if not text.isdigit() else _since_epoch(float(text))
-        except (ValueError, OverflowError):
-            pass
-        try:
+        with suppress(ValueError, OverflowError):
             return _since_epoch(float(text))
-        except (ValueError, OverflowError):
-            return None
+        with suppress(ValueError, OverflowError):
+            return _written(datetime.fromisoformat(text))
+        return None
     if isinstance(value, datetime):
         return _written(value)
     if isinstance(value, int | float) and not isinstance(value, bool):

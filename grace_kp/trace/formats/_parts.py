@@ -145,7 +145,7 @@ def read_call(part: object) -> ToolCall:
     """Return a call of a tool, in any notation of name, arguments and id."""
     part = plain(part)
     if isinstance(part, str):
-        value = _decode(part)
+        value = decode(part)
         if not isinstance(value, dict):
             return ToolCall(part[:200] or UNNAMED, {})
         part = value
@@ -216,7 +216,7 @@ def arguments(value: object) -> dict[str, Any]:
         text = value.strip()
         if not text:
             return {}
-        decoded = _decode(text)
+        decoded = decode(text, _BROKEN)
         if decoded is _BROKEN:
             break
         value = decoded
@@ -229,19 +229,16 @@ def arguments(value: object) -> dict[str, Any]:
 _BROKEN = object()
 
 
-def _decode(text: str) -> Any:
+def decode(text: str, otherwise: Any = None) -> Any:
+    """Return the value of JSON text, and `otherwise` for any other text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        return _BROKEN
+        return otherwise
 
 
 def _first_word(mapping: dict[str, Any], keys: tuple[str, ...]) -> str | None:
-    for field in keys:
-        value = mapping.get(field)
-        if value is not None and (found := word(value)) is not None:
-            return found
-    return None
+    return next((found for field in keys if (found := word(mapping.get(field))) is not None), None)
 
 
 def _name_in_kind(part: dict[str, Any]) -> str:
@@ -324,11 +321,8 @@ def words(value: object, depth: int = 0) -> str:
 
 def kind_of(part: dict[str, Any]) -> str:
     """Return the type that a part names, in lower case with underscores; "" without one."""
-    for field in ("type", "part_kind", "kind", "content_type"):
-        kind = part.get(field)
-        if kind and isinstance(kind, str):
-            return to_keyword(kind)
-    return ""
+    kinds = (part.get(field) for field in ("type", "part_kind", "kind", "content_type"))
+    return next((to_keyword(kind) for kind in kinds if kind and isinstance(kind, str)), "")
 
 
 def to_keyword(value: object) -> str:
@@ -338,11 +332,7 @@ def to_keyword(value: object) -> str:
 
 def first(mapping: dict[str, Any], *keys: str) -> Any:
     """Return the first value under these keys that is not None."""
-    for field in keys:
-        value = mapping.get(field)
-        if value is not None:
-            return value
-    return None
+    return next((mapping[field] for field in keys if mapping.get(field) is not None), None)
 
 
 def word(value: object) -> str | None:

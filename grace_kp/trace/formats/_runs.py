@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grace_kp.errors import InvalidTrace, brief
 from grace_kp.trace._attributes import MAX_TAGS, label
 from grace_kp.trace.formats._openai_messages import FORMAT, RunFacts, build_trace, instant_of
+from grace_kp.trace.formats._parts import decode
 from grace_kp.trace.formats._turns import is_message
 
 if TYPE_CHECKING:
@@ -341,12 +341,7 @@ def _is_nested_chat(value: list[Any]) -> bool:
 
 def _decode(value: object) -> Any:
     """Decode JSON text, in which tables keep chats; other values stay unchanged."""
-    if isinstance(value, str) and value.lstrip()[:1] in {"[", "{"}:
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
+    return decode(value, value) if isinstance(value, str) and value.lstrip()[:1] in {"[", "{"} else value
 
 
 def success_field(about: dict[str, Any]) -> str | None:
@@ -402,11 +397,9 @@ def _attributes_in(about: dict[str, Any], success: bool | None) -> dict[str, Any
 
 
 def _instant_in(about: dict[str, Any]) -> str | None:
-    for place in (about, about.get("response"), about.get("request"), about.get("metadata"), about.get("info")):
-        instant = instant_of(place) if isinstance(place, dict) else None
-        if instant is not None:
-            return instant
-    return None
+    places = (about, about.get("response"), about.get("request"), about.get("metadata"), about.get("info"))
+    found = (instant_of(place) for place in places if isinstance(place, dict))
+    return next((instant for instant in found if instant is not None), None)
 
 
 def _around_the_chat(about: dict[str, Any], place: str) -> dict[str, Any]:

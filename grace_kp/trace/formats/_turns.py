@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal
@@ -17,6 +16,7 @@ from grace_kp.trace.formats._parts import (
     ToolCall,
     Words,
     call_and_result,
+    decode,
     first,
     is_call,
     is_result,
@@ -233,10 +233,7 @@ def _calls(message: dict[str, Any], known: set[str], *, from_parts: bool = False
 
 def _to_list(value: Any) -> list[Any]:
     if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return [value] if value.strip() else []
+        value = decode(value, [value] if value.strip() else [])
     if isinstance(value, list | tuple):
         return [item for item in value if item is not None]
     return [] if value is None else [value]
@@ -263,17 +260,13 @@ def _listed_results(message: dict[str, Any]) -> list[Part]:
 def _written_calls(message: dict[str, Any]) -> list[Part]:
     """Return calls that are the text of a message, as in ShareGPT data."""
     content = _content(message)
-    try:
-        value = json.loads(content) if isinstance(content, str) else content
-    except (ValueError, RecursionError):
-        value = None
+    value = decode(content) if isinstance(content, str) else content
     items = value if isinstance(value, list) else [value]
-    calls: list[Part] = [read_call(item) for item in items if _names_a_tool(item)]
+    named = [
+        item for item in items if isinstance(item, dict) and (isinstance(item.get("name"), str) or "function" in item)
+    ]
+    calls: list[Part] = [read_call(item) for item in named]
     return calls or _assistant(message)
-
-
-def _names_a_tool(item: object) -> bool:
-    return isinstance(item, dict) and (isinstance(item.get("name"), str) or "function" in item)
 
 
 def _join_words(parts: list[Part]) -> list[Part]:

@@ -3,7 +3,18 @@
 Everything works on the document of a trace, which another program may have written: no field is taken for granted.
 """
 
-from grace_kp.trace.html._document import HasDocument, Links, as_json, document_of, items, mapping, number, share, text
+from grace_kp.trace.html._document import (
+    HasDocument,
+    Links,
+    as_json,
+    decisions_by_place,
+    document_of,
+    items,
+    mapping,
+    number,
+    share,
+    text,
+)
 from grace_kp.trace.html._head import (
     agent_name,
     confidence_of,
@@ -15,7 +26,7 @@ from grace_kp.trace.html._head import (
     strictest,
 )
 from grace_kp.trace.html._page import run_excerpt, run_page, steps_excerpt
-from grace_kp.trace.html._timeline import arguments_of, decisions_by_place, run_timeline
+from grace_kp.trace.html._timeline import arguments_of, run_timeline
 from grace_kp.trace.html._tree import run_tree
 from grace_kp.trace.html._waterfall import run_waterfall
 

@@ -10,10 +10,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from grace_kp.pages import safe
+from grace_kp.errors import is_unit
+from grace_kp.pages import duration_text, safe, spaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+KINDS = {
+    "thought": "thought",
+    "tool_call": "call",
+    "observation": "result",
+    "error_recovery": "recovered",
+    "human_input": "person",
+}
 
 
 class HasDocument(Protocol):
@@ -52,8 +62,7 @@ def number(value: object) -> float | None:
 
 def share(value: object) -> float | None:
     """Return the value if it is a number from 0 to 1, else None."""
-    found = number(value)
-    return found if found is not None and 0 <= found <= 1 else None
+    return float(value) if is_unit(value) else None
 
 
 def text(value: object) -> str:
@@ -71,10 +80,56 @@ def as_json(value: object, indent: int | None = None) -> str:
         return "<a value that JSON cannot hold>"
 
 
-def by_step(entries: object, field: str) -> dict[int, dict[str, Any]]:
-    """Return the entries by the number of their step, which stands in `field`."""
-    found = map(mapping, items(entries))
-    return {entry[field]: entry for entry in found if type(entry.get(field)) is int}
+class RecordedSteps:
+    """The steps of a run, each with the records that belong to it, and the decisions of gates by the number of steps before them."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        grace = mapping(document.get("grace"))
+        self.steps = items(document.get("steps"))
+        self.decisions = decisions_by_place(items(grace.get("decisions")), len(self.steps))
+        self._records: list[dict[object, dict[str, Any]]] = [
+            {entry[field]: entry for entry in map(mapping, items(grace.get(name))) if type(entry.get(field)) is int}
+            for name, field in (("model_calls", "step"), ("calls", "tool_call"), ("calls", "observation"))
+        ]
+
+    def at(self, place: int) -> tuple[dict[str, Any], ...]:
+        """Return a step, its model call, the call of a tool that it begins, and the one that it ends; each may be empty."""
+        step = mapping(self.steps[place])
+        number = step.get("step_id")
+        number = number if type(number) is int else place
+        return step, *(records.get(number, {}) for records in self._records)
+
+
+def decisions_by_place(decisions: list[Any], count: int) -> dict[int, list[dict[str, Any]]]:
+    """Return the decisions by the number of steps before them; those that do not state it stand at the end."""
+    found: dict[int, list[dict[str, Any]]] = {}
+    for decision in map(mapping, decisions):
+        place = decision.get("step")
+        found.setdefault(place if type(place) is int and 0 <= place <= count else count, []).append(decision)
+    return found
+
+
+def kind_of(step: dict[str, Any], model: dict[str, Any]) -> str:
+    """Return the kind of a step in a word."""
+    kind = text(step.get("type"))
+    return "model" if model else KINDS.get(kind, spaced(kind) or "step")
+
+
+def measures_of(step: dict[str, Any], *usages: Mapping[str, Any]) -> list[str]:
+    """Return tokens and duration in words; a call and its result have the same duration, which is shown at the call."""
+    took = "" if text(step.get("type")) == "observation" else duration_of(step)
+    return [*(words for usage in usages for words in tokens(usage)), *filter(None, [took])]
+
+
+def duration_of(entry: Mapping[str, Any], field: str = "latency_ms") -> str:
+    """Return a duration of the document in words; empty without one."""
+    took = number(entry.get(field))
+    return "" if took is None else duration_text(took)
+
+
+def error_words(error: Mapping[str, Any]) -> str:
+    """Return type and message of an error."""
+    return ": ".join(filter(None, (text(error.get("type")), text(error.get("message")))))
 
 
 def tokens(entry: Mapping[str, Any]) -> list[str]:
@@ -133,3 +188,8 @@ def anchor(address: str | None, content: str) -> str:
     if address is None or not _ALLOWED.match(address):
         return content
     return f'<a href="{safe(address)}">{content}</a>'
+
+
+def run_anchor(name: str, links: Links) -> str:
+    """Return the id of a run as HTML, linked to that run."""
+    return anchor(links.run(name), f'<span class="mono">{safe(name[:200])}</span>')

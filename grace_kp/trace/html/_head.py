@@ -9,7 +9,6 @@ from grace_kp.pages import (
     badge,
     confidence_html,
     count_text,
-    duration_text,
     facts,
     fold,
     linked,
@@ -23,13 +22,15 @@ from grace_kp.pages import (
 )
 from grace_kp.trace.html._document import (
     ALONE,
-    anchor,
     as_json,
     document_of,
+    duration_of,
+    error_words,
     instant_of,
     items,
     mapping,
     number,
+    run_anchor,
     share,
     text,
     tokens,
@@ -147,7 +148,8 @@ def scorers_of(grace: Mapping[str, Any]) -> str:
 def _scorer(entry: dict[str, Any]) -> str:
     score, limit, passed = share(entry.get("score")), share(entry.get("threshold")), entry.get("passed")
     line = [f'<span class="name">{safe(text(entry.get("name")) or "a scorer")}</span>']
-    line += [f'<span class="soft">in {safe(text(entry["suite"]))}</span>'] if text(entry.get("suite")) else []
+    if text(entry.get("suite")):
+        line.append(f'<span class="soft">in {safe(text(entry["suite"]))}</span>')
     if score is not None:
         line.append(f"<span>{score:.3f}{'' if limit is None else f' of at least {limit:.3g}'}</span>")
     if isinstance(passed, bool):
@@ -304,8 +306,8 @@ def _notes(grace: dict[str, Any]) -> Iterator[str]:
         )
     error = mapping(grace.get("error"))
     if error:
-        words = ": ".join(filter(None, (text(error.get("type")), text(error.get("message")))))
-        yield f'<div class="note {"warn" if waits(grace.get("status")) else "bad"}">{fold(words, label="ended by")}</div>'
+        kind = "warn" if waits(grace.get("status")) else "bad"
+        yield f'<div class="note {kind}">{fold(error_words(error), label="ended by")}</div>'
     pending = mapping(grace.get("pending"))
     if outcome := outcome_text(mapping(pending.get("approval"))):
         yield f'<p class="note">Since then, {safe(text(pending.get("action")))}: {safe(outcome)}.</p>'
@@ -315,13 +317,11 @@ def _notes(grace: dict[str, Any]) -> Iterator[str]:
 
 
 def _figures(document: Mapping[str, Any], grace: dict[str, Any]) -> str:
-    rows = "".join(
-        f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in _figures_of(document, grace) if value
-    )
-    return f'<dl class="key-figures">{rows}</dl>'
+    found = [f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in _key_figures(document, grace) if value]
+    return f'<dl class="key-figures">{"".join(found)}</dl>'
 
 
-def _figures_of(document: Mapping[str, Any], grace: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _key_figures(document: Mapping[str, Any], grace: dict[str, Any]) -> Iterator[tuple[str, str]]:
     metadata, steps = mapping(document.get("metadata")), items(document.get("steps"))
     status = text(grace.get("status"))
     outcome = metadata.get("success")
@@ -329,14 +329,14 @@ def _figures_of(document: Mapping[str, Any], grace: dict[str, Any]) -> Iterator[
     if isinstance(outcome, bool) and not waits(status):
         words.append(f'<span class="small {"good" if outcome else "bad"}">{"" if outcome else "not "}successful</span>')
     yield "status", " ".join(words)
-    confidence = share(mapping(document.get("outcome")).get("confidence"))
-    if confidence is not None:
-        yield "confidence", f"{confidence:.2f}{meter(confidence)}"
-    score = share(metadata.get("quality_score"))
-    if score is not None:
-        yield "value score", f"{score:.2f}{meter(score)}"
-    took = number(grace.get("duration_ms"))
-    yield "duration", safe(duration_text(took)) if took is not None else ""
+    shares = (
+        ("confidence", mapping(document.get("outcome")).get("confidence")),
+        ("value score", metadata.get("quality_score")),
+    )
+    for label, stated in shares:
+        if (value := share(stated)) is not None:
+            yield label, f"{value:.2f}{meter(value)}"
+    yield "duration", safe(duration_of(grace, "duration_ms"))
     yield "steps", f"{len(steps):,}"
     calls, gates = items(grace.get("model_calls")), items(grace.get("decisions"))
     yield "model calls", f"{len(calls):,}" if calls else ""
@@ -387,13 +387,9 @@ def _facts(document: Mapping[str, Any], grace: dict[str, Any], links: Links) -> 
 def _family(grace: dict[str, Any], links: Links) -> Iterator[tuple[str, str]]:
     parent = text(mapping(grace.get("parent")).get("trace_id"))
     if parent:
-        yield "nested in", _run(parent, links)
+        yield "nested in", run_anchor(parent, links)
     children = [item for item in items(grace.get("children")) if isinstance(item, str)]
     if children:
-        listed = "".join(f"<li>{_run(child, links)}</li>" for child in children[:MAX_LISTED])
+        listed = "".join(f"<li>{run_anchor(child, links)}</li>" for child in children[:MAX_LISTED])
         more = f"<li>and {len(children) - MAX_LISTED:,} more</li>" if len(children) > MAX_LISTED else ""
         yield "nested runs", f'<ul class="bare">{listed}{more}</ul>'
-
-
-def _run(name: str, links: Links) -> str:
-    return anchor(links.run(name), f'<span class="mono">{safe(name[:200])}</span>')

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import UNSETTLED, waits
 from grace_kp.pages import badge, count_text, duration_text, facts, fold, linked, meter, outcome_text, safe, spaced
 from grace_kp.trace.html._document import (
     ALONE,
+    RecordedSteps,
     anchor,
     as_json,
-    by_step,
     document_of,
+    duration_of,
+    error_words,
     items,
+    kind_of,
     mapping,
+    measures_of,
     number,
+    run_anchor,
     share,
     text,
     tokens,
@@ -26,13 +32,6 @@ if TYPE_CHECKING:
     from grace_kp.trace.html._document import HasDocument, Links
 
 
-KINDS = {
-    "thought": "thought",
-    "tool_call": "call",
-    "observation": "result",
-    "error_recovery": "recovered",
-    "human_input": "person",
-}
 _CLASSES = {"tool_call": "call", "error_recovery": "recovery"}
 _BAD = frozenset({"error", "failed"})
 _WAITS = frozenset({"suspended", "unfinished", "waiting"})
@@ -41,16 +40,9 @@ INLINE = 120
 """Characters of the arguments of a call that stand on its line."""
 
 
-def step_of(step: dict[str, Any], place: int, records: tuple[dict[str, Any], ...], links: Links = ALONE) -> str:
-    """Return a step as an entry of the timeline.
-
-    Args:
-        step: the step.
-        place: its number.
-        records: the model call that produced it, the call of a tool that it begins, and the one that it ends; each may be empty.
-        links: addresses of nested runs.
-    """
-    model, call, result = records
+def step_of(place: int, records: tuple[dict[str, Any], ...], links: Links = ALONE) -> str:
+    """Return a step as an entry of the timeline, from its number and what `RecordedSteps.at` returns for it."""
+    step, model, call, result = records
     kind = text(step.get("type"))
     status = text((call or result or model).get("status"))
     classes = ["step", _CLASSES.get(kind, "")]
@@ -59,17 +51,16 @@ def step_of(step: dict[str, Any], place: int, records: tuple[dict[str, Any], ...
         classes.append("failed")
     if status in _WAITS:
         classes.append("waits")
-    head = [f'<span class="kind">{safe("model" if model else KINDS.get(kind, spaced(kind) or "step"))}</span>']
+    head = [f'<span class="kind">{safe(kind_of(step, model))}</span>']
     name = text(mapping(step.get("tool")).get("name")) or text(result.get("name")) or text(model.get("model"))
     if name:
         head.append(f'<span class="name mono">{safe(name)}</span>')
     if status not in {"", "ok"} and not call:
         head.append(badge(status))
-    body = _contents(step, kind) + _show_search(mapping(result.get("search"))) + _error(model)
+    body = _contents(step, kind) + _show_search(mapping(result.get("search"))) + _error(mapping(model.get("error")))
     if call.get("child") and isinstance(call["child"], str):
-        child = anchor(links.run(call["child"]), f'<span class="mono">{safe(call["child"][:200])}</span>')
-        head.append(f'<span class="kind">opens the nested run</span> {child}')
-    return entry(place, head, _measures(step, model, kind), body, classes)
+        head.append(f'<span class="kind">opens the nested run</span> {run_anchor(call["child"], links)}')
+    return entry(place, head, safe(" · ".join(measures_of(step, model))), body, classes)
 
 
 def entry(place: int | None, head: Iterable[str], measures: str, body: str, classes: Iterable[str]) -> str:
@@ -79,15 +70,6 @@ def entry(place: int | None, head: Iterable[str], measures: str, body: str, clas
     meta = f' <span class="meta">{measures}</span>' if measures else ""
     names = " ".join(filter(None, classes))
     return f'<li class="{names}"{identity}>{mark}<div class="body"><div class="line">{" ".join(head)}{meta}</div>{body}</div></li>'
-
-
-def _measures(step: dict[str, Any], model: dict[str, Any], kind: str) -> str:
-    """Return tokens and duration; a call and its result have the same duration, which stands at the call."""
-    words = tokens(model)
-    took = number(step.get("latency_ms"))
-    if took is not None and kind != "observation":
-        words.append(duration_text(took))
-    return safe(" · ".join(filter(None, words)))
 
 
 def _contents(step: dict[str, Any], kind: str) -> str:
@@ -132,13 +114,8 @@ def _show_search(search: dict[str, Any]) -> str:
     return f'<details><summary>{words}</summary><ol class="small">{listed}</ol></details>'
 
 
-def _error(model: dict[str, Any]) -> str:
-    error = mapping(model.get("error"))
-    return (
-        f'<p class="text bad">{safe(text(error.get("type")))}: {linked(text(error.get("message")))}</p>'
-        if error
-        else ""
-    )
+def _error(error: dict[str, Any], kind: str = " bad") -> str:
+    return f'<p class="text{kind}">{linked(error_words(error))}</p>' if error else ""
 
 
 _SHOWN = frozenset(
@@ -251,46 +228,24 @@ def run_timeline(
     """
     document = document_of(run)
     grace = mapping(document.get("grace"))
-    steps = items(document.get("steps"))
-    decisions = decisions_by_place(items(grace.get("decisions")), len(steps))
-    models, calls = by_step(grace.get("model_calls"), "step"), by_step(grace.get("calls"), "tool_call")
-    results = by_step(grace.get("calls"), "observation")
+    recorded = RecordedSteps(document)
+    count, decisions = len(recorded.steps), recorded.decisions
     parts, expected = [], 0
-    for place in _select_places(len(steps), limit) if places is None else places:
-        if place >= len(steps):
+    last = limit // 4 if count > limit else 0
+    for place in chain(range(min(count, limit - last)), range(count - last, count)) if places is None else places:
+        if place >= count:
             break
         if place > expected:
             rest = "." if places is not None else "; the JSON of the run has them."
             parts.append(_note(f"{count_text(place - expected, 'step')} are not shown here{rest}"))
         expected = place + 1
         parts += [gate_of(decision, links) for decision in decisions.get(place, ())]
-        step = mapping(steps[place])
-        stated = step.get("step_id")
-        position = stated if type(stated) is int else place
-        records = (models.get(position, {}), calls.get(position, {}), results.get(position, {}))
-        parts.append(step_of(step, place, records, links))
-    if expected >= len(steps):
-        parts += [gate_of(decision, links) for decision in decisions.get(len(steps), ())]
+        parts.append(step_of(place, recorded.at(place), links))
+    if expected >= count:
+        parts += [gate_of(decision, links) for decision in decisions.get(count, ())]
         parts += _without_step(items(grace.get("model_calls")))
         parts.append(_end(document, grace))
     return f'<ol class="steps">{"".join(parts)}</ol>'
-
-
-def _select_places(count: int, limit: int) -> Iterator[int]:
-    """Yield the numbers of the first and last steps of a long run, and all of a short one."""
-    last = limit // 4 if count > limit else 0
-    yield from range(min(count, limit - last))
-    yield from range(count - last, count)
-
-
-def decisions_by_place(decisions: list[Any], count: int) -> dict[int, list[dict[str, Any]]]:
-    """Return the decisions by the number of steps before them; those that do not state it stand at the end."""
-    found: dict[int, list[dict[str, Any]]] = {}
-    for decision in map(mapping, decisions):
-        place = decision.get("step")
-        known = type(place) is int and 0 <= place <= count
-        found.setdefault(place if known and type(place) is int else count, []).append(decision)
-    return found
 
 
 def _without_step(calls: list[Any]) -> list[str]:
@@ -300,11 +255,8 @@ def _without_step(calls: list[Any]) -> list[str]:
         return []
     rows = []
     for call in silent[:MAX_CALLS]:
-        took = number(call.get("latency_ms"))
         words = [text(call.get("model")) or "a model", text(call.get("status")), *tokens(call)]
-        words += [duration_text(took)] if took is not None else []
-        error = mapping(call.get("error"))
-        words += [f"{text(error.get('type'))}: {text(error.get('message'))}"] if error else []
+        words += [duration_of(call), error_words(mapping(call.get("error")))]
         rows.append(f"<li>{safe(', '.join(filter(None, words)))}</li>")
     more = f"<li>and {len(silent) - MAX_CALLS:,} more</li>" if len(silent) > MAX_CALLS else ""
     summary = f"{count_text(len(silent), 'model call')} without a text"
@@ -320,18 +272,12 @@ def _end(document: Mapping[str, Any], grace: dict[str, Any]) -> str:
     """Return the last entry: how the run ended."""
     status, error = text(grace.get("status")), mapping(grace.get("error"))
     result = text(mapping(document.get("outcome")).get("result_summary"))
-    took = number(grace.get("duration_ms"))
-    head = ['<span class="kind">end</span>']
-    head += [badge(status)] if status else []
-    body = (
-        f'<p class="text{"" if waits(status) else " bad"}">{safe(text(error.get("type")))}: {linked(text(error.get("message")))}</p>'
-        if error
-        else ""
-    )
+    head = ['<span class="kind">end</span>', *([badge(status)] if status else [])]
+    body = _error(error, "" if waits(status) else " bad")
     if result and not error:
         body += fold(result)
     dropped = number(grace.get("dropped_steps"))
     if dropped:
         body += f'<p class="note small">{count_text(int(dropped), "step")} were not recorded.</p>'
     kind = "waits" if waits(status) else "failed" if error else "end"
-    return entry(None, head, safe(duration_text(took)) if took is not None else "", body, ["step", kind])
+    return entry(None, head, safe(duration_of(grace, "duration_ms")), body, ["step", kind])

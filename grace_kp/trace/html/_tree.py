@@ -12,18 +12,19 @@ from grace_kp.levels import waits
 from grace_kp.pages import badge, count_text, duration_text, safe, spaced
 from grace_kp.trace.html._document import (
     ALONE,
+    RecordedSteps,
     anchor,
     as_json,
-    by_step,
     document_of,
-    items,
+    error_words,
+    kind_of,
     mapping,
+    measures_of,
     number,
+    run_anchor,
     text,
-    tokens,
 )
 from grace_kp.trace.html._head import agent_name, run_title
-from grace_kp.trace.html._timeline import KINDS, decisions_by_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -86,30 +87,26 @@ class _Tree:
         """Return the nodes of a run."""
         name = text(document.get("id"))
         self._opened.add(name)
-        steps = items(document.get("steps"))
-        top, shown = self._build_nodes(document, name, steps)
+        recorded = RecordedSteps(document)
+        top, shown = self._build_nodes(recorded, name)
         parts = [self._show_node(node, depth) for node in top]
-        if shown < len(steps):
+        if left := len(recorded.steps) - shown:
             address = self._links.step(name, shown) or ("" if depth else f"#step-{shown}")
-            rest = anchor(
-                address or None, safe(f"{count_text(len(steps) - shown, 'more step')} are not shown in the tree")
-            )
-            parts.append(f'<li class="soft">{rest}</li>')
+            rest = safe(f"{count_text(left, 'more step')} are not shown in the tree")
+            parts.append(f'<li class="soft">{anchor(address or None, rest)}</li>')
         else:
             parts.append(_end(mapping(document.get("grace"))))
         return "".join(parts)
 
-    def _build_nodes(self, document: Mapping[str, Any], name: str, steps: list[Any]) -> tuple[list[_Node], int]:
+    def _build_nodes(self, recorded: RecordedSteps, name: str) -> tuple[list[_Node], int]:
         """Return the nodes on the first level, and the number of steps that they stand for."""
-        grace = mapping(document.get("grace"))
-        decisions = decisions_by_place(items(grace.get("decisions")), len(steps))
-        models, begun = by_step(grace.get("model_calls"), "step"), by_step(grace.get("calls"), "tool_call")
-        ended = by_step(grace.get("calls"), "observation")
+        count, decisions = len(recorded.steps), recorded.decisions
         top: list[_Node] = []
         known: dict[str, _Node] = {}
         open_calls: dict[str, _Node] = {}
 
         def add(node: _Node) -> None:
+            self._nodes -= 1
             above = known.get(node.parent) if node.call else None
             if above is None and not node.call:
                 above = _innermost(open_calls)
@@ -120,34 +117,23 @@ class _Tree:
                 known[node.call] = node if node.depth < CALL_DEPTH or above is None else above
                 open_calls[node.call] = node
 
-        for place, item in enumerate(steps):
+        for place in range(count):
             if self._nodes <= 0:
                 return top, place
-            step = mapping(item)
-            stated = step.get("step_id")
-            position = stated if type(stated) is int else place
+            step, model, call, result = recorded.at(place)
             for decision in decisions.get(place, ()):
                 add(_Node(self._gate(decision)))
-                self._nodes -= 1
-            result = ended.get(position)
             opened = open_calls.pop(text(result.get("call_id")), None) if result else None
             if result and opened is not None and step.get("type") == "observation":
                 opened.line += _brief(text(step.get("content")) or text(step.get("output_summary")), "result ")
                 continue
-            call = begun.get(position, {})
-            number_of = self._number(name, place)
-            line = number_of + _line(step, models.get(position, {}), call)
-            add(
-                _Node(
-                    line,
-                    call=text(call.get("call_id")),
-                    parent=text(call.get("parent")),
-                    child=text(call.get("child")),
-                )
-            )
-            self._nodes -= 1
-        top += [_Node(self._gate(decision)) for decision in decisions.get(len(steps), ())]
-        return top, len(steps)
+            address = self._links.step(name, place) or (f"#step-{place}" if len(self._opened) == 1 else None)
+            number_of = anchor(address, f'<span class="number">{place}</span>')
+            line = f"{number_of} {_line(step, model, call)}"
+            name_of_call, parent, child = (text(call.get(field)) for field in ("call_id", "parent", "child"))
+            add(_Node(line, call=name_of_call, parent=parent, child=child))
+        top += [_Node(self._gate(decision)) for decision in decisions.get(count, ())]
+        return top, count
 
     def _show_node(self, node: _Node, depth: int) -> str:
         below = "".join(self._show_node(inner, depth) for inner in node.below)
@@ -156,7 +142,7 @@ class _Tree:
 
     def _run(self, name: str, depth: int) -> str:
         """Return a nested run, opened as far as the bounds allow."""
-        link = anchor(self._links.run(name), f'<span class="mono">{safe(name[:200])}</span>')
+        link = run_anchor(name, self._links)
         if self._nested is None or name in self._opened:
             return f'<ul><li><span class="kind">nested run</span> {link}</li></ul>'
         if depth >= RUN_DEPTH or self._runs <= 0 or self._nodes <= 0:
@@ -164,7 +150,9 @@ class _Tree:
         self._runs -= 1
         found = self._nested(name)
         if found is None:
-            return f'<ul><li><span class="kind">nested run, not in this store</span> <span class="mono">{safe(name[:200])}</span></li></ul>'
+            return (
+                f'<ul><li><span class="kind">nested run, not in this store</span> {run_anchor(name, ALONE)}</li></ul>'
+            )
         document = document_of(found)
         head = f'<span class="kind">nested run</span> <span class="name">{safe(agent_name(document)[:SHOWN])}</span> {safe(run_title(document))}'
         return (
@@ -172,23 +160,15 @@ class _Tree:
             f"<ul>{self.of_run(document, depth + 1)}</ul></details></li></ul>"
         )
 
-    def _number(self, name: str, place: int) -> str:
-        address = self._links.step(name, place) or (f"#step-{place}" if len(self._opened) == 1 else None)
-        return anchor(address, f'<span class="number">{place}</span>') + " "
-
     def _gate(self, decision: dict[str, Any]) -> str:
-        words = [text(decision.get("level")), text(decision.get("outcome"))]
-        parts = [
-            '<span class="kind">gate</span>',
-            f'<span class="name mono">{_shorten(text(decision.get("action")))}</span>',
-        ]
-        parts += [badge(word[:100]) for word in words if word]
+        name = _shorten(text(decision.get("action")))
+        parts = ['<span class="kind">gate</span>', f'<span class="name mono">{name}</span>']
+        parts += [badge(word[:100]) for field in ("level", "outcome") if (word := text(decision.get(field)))]
         response = mapping(decision.get("response"))
-        by = text(response.get("reviewer"))
         if response:
-            parts.append(
-                f'<span class="kind">{_shorten(spaced(text(response.get("action"))))}{f" by {_shorten(by)}" if by else ""}</span>'
-            )
+            by = text(response.get("reviewer"))
+            words = _shorten(spaced(text(response.get("action")))) + (f" by {_shorten(by)}" if by else "")
+            parts.append(f'<span class="kind">{words}</span>')
         approval = text(mapping(decision.get("approval")).get("id"))
         if approval:
             parts.append(anchor(self._links.approval(approval), f'<span class="mono">{_shorten(approval)}</span>'))
@@ -207,8 +187,7 @@ def _innermost(open_calls: dict[str, _Node]) -> _Node | None:
 
 
 def _line(step: dict[str, Any], model: dict[str, Any], call: dict[str, Any]) -> str:
-    kind = text(step.get("type"))
-    parts = [f'<span class="kind">{_shorten("model" if model else KINDS.get(kind, spaced(kind) or "step"))}</span>']
+    parts = [f'<span class="kind">{_shorten(kind_of(step, model))}</span>']
     name = text(mapping(step.get("tool")).get("name")) or text(call.get("name")) or text(model.get("model"))
     if name:
         parts.append(f'<span class="name mono">{_shorten(name)}</span>')
@@ -217,10 +196,7 @@ def _line(step: dict[str, Any], model: dict[str, Any], call: dict[str, Any]) -> 
         parts.append(badge(status[:100]))
     if step.get("input"):
         parts.append(f'<span class="mono inputs">{_arguments(step["input"])}</span>')
-    words = [*tokens(model), *tokens(mapping(call.get("usage")))]
-    took = number(step.get("latency_ms"))
-    if took is not None and kind != "observation":
-        words.append(duration_text(took))
+    words = measures_of(step, model, mapping(call.get("usage")))
     return " ".join(parts) + _meta(words) + _brief(text(step.get("content")), "")
 
 
@@ -248,9 +224,8 @@ def _end(grace: dict[str, Any]) -> str:
     status, error = text(grace.get("status")), mapping(grace.get("error"))
     if not status and not error:
         return ""
-    words = ": ".join(filter(None, (text(error.get("type")), text(error.get("message")))))
     kind = "waits" if waits(status) else "end"
     return (
         f'<li><div class="line"><span class="kind">{kind}</span> {badge(status[:100]) if status else ""}</div>'
-        f"{_brief(words, '')}</li>"
+        f"{_brief(error_words(error), '')}</li>"
     )

@@ -22,6 +22,7 @@ MAX_BARS = 1_000
 DEPTH = 6
 """Levels of nested calls that are indented."""
 _TICKS = 4
+_CONTINUED = '<p class="note">This run was suspended and continued. Each part counts its time anew, so only durations are shown.</p>'
 _THIN = 0.6
 """Smallest width of a bar in percent, so that it is seen."""
 
@@ -53,15 +54,10 @@ def run_waterfall(run: HasDocument | Mapping[str, Any], *, links: Links = ALONE)
     calls = list(_calls(items(grace.get("calls"))))
     placed = [] if parts else [bar for bar in calls if bar.begins is not None and bar.took is not None]
     rest = [bar for bar in calls if bar not in placed] if len(placed) < len(calls) else []
-    rest += [*_model_calls(items(grace.get("model_calls"))), *_waits(items(grace.get("decisions")))]
+    rest += _unplaced(grace)
     whole = max([number(grace.get("duration_ms")) or 0.0, *((bar.begins or 0) + (bar.took or 0) for bar in placed)])
     name = text(document.get("id"))
-    shown = ""
-    if parts:
-        shown += (
-            '<p class="note">This run was suspended and continued. Each part counts its time anew, '
-            "so only durations are shown.</p>"
-        )
+    shown = _CONTINUED if parts else ""
     if placed:
         shown += _table("Calls, by the time when they began", placed, whole, name, links, starts=True)
     if rest:
@@ -75,29 +71,19 @@ def _calls(entries: Sequence[Any]) -> Iterator[_Bar]:
     for entry in map(mapping, entries):
         depth = min(DEPTH, depths.get(text(entry.get("parent")), -1) + 1)
         depths[text(entry.get("call_id"))] = depth
-        begins, took = _positive(entry.get("started_ms")), _positive(entry.get("latency_ms"))
         kind = "run" if text(entry.get("child")) else "call"
-        status = text(entry.get("status"))
-        yield _Bar(
-            text(entry.get("name")) or "a call", kind, status, begins, took, _whole(entry.get("tool_call")), depth
-        )
+        times = _positive(entry.get("started_ms")), _positive(entry.get("latency_ms"))
+        step = _whole(entry.get("tool_call"))
+        yield _Bar(text(entry.get("name")) or "a call", kind, text(entry.get("status")), *times, step, depth)
 
 
-def _model_calls(entries: Sequence[Any]) -> Iterator[_Bar]:
-    for entry in map(mapping, entries):
-        yield _Bar(
-            text(entry.get("model")) or "a model",
-            "model",
-            text(entry.get("status")),
-            None,
-            _positive(entry.get("latency_ms")),
-            _whole(entry.get("step")),
-            words=", ".join(tokens(entry)),
-        )
-
-
-def _waits(decisions: Sequence[Any]) -> Iterator[_Bar]:
-    for entry in map(mapping, decisions):
+def _unplaced(grace: Mapping[str, Any]) -> Iterator[_Bar]:
+    """Yield the calls of models and the waits for answers, whose beginnings are not recorded."""
+    for entry in map(mapping, items(grace.get("model_calls"))):
+        name, step, took = text(entry.get("model")), _whole(entry.get("step")), _positive(entry.get("latency_ms"))
+        words = ", ".join(tokens(entry))
+        yield _Bar(name or "a model", "model", text(entry.get("status")), None, took, step, words=words)
+    for entry in map(mapping, items(grace.get("decisions"))):
         waited = _positive(entry.get("waited_ms"))
         if waited:
             by = text(mapping(entry.get("response")).get("reviewer"))
