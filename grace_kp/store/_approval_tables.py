@@ -26,8 +26,8 @@ from grace_kp.store._database import (
     leave_to_parent,
     transaction,
 )
+from grace_kp.store._deletion import overwrite
 from grace_kp.store._leases import Leases
-from grace_kp.store._overwriting import overwrite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

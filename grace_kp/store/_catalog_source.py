@@ -40,64 +40,12 @@ class Extent(NamedTuple):
     """Runs with a number above the one that was asked about."""
 
 
-class Source(Protocol):
-    """A store that a catalog follows. A run that is stored again gets a new number, larger than all before."""
-
-    def identity(self) -> str:
-        """Return what distinguishes this store from another at the same place."""
-        ...
-
-    def changed(self) -> tuple[int, int]:
-        """Return the newest numbers of runs and labels, which change whenever something was stored."""
-        ...
-
-    def extent(self, above: int = 0) -> Extent:
-        """Return the newest number, and how many runs have a number above this one."""
-        ...
-
-    def unseen(self, above: int, limit: int) -> int:
-        """Return how many runs have a number above this one, and no more than `limit`; quick for few."""
-        ...
-
-    def after(self, number: int, limit: int) -> list[StoredRun]:
-        """Return the next runs with larger numbers, in ascending order."""
-        ...
-
-    def up_to(self, number: int, limit: int) -> list[StoredRun]:
-        """Return the next runs with this number or smaller ones, in descending order."""
-        ...
-
-    def ids(self) -> Iterable[str]:
-        """Return the ids of all runs."""
-        ...
-
-    def feedback(self, after: int, limit: int) -> list[tuple[int, str]]:
-        """Return the next labels as (number of the label, id of the run), in ascending order."""
-        ...
-
-    def labelled(self, ids: Sequence[str]) -> set[str]:
-        """Return which of these runs have feedback."""
-        ...
-
-    def containing(self, numbers: Sequence[int], folded: str) -> set[int]:
-        """Return the numbers of those runs whose text contains a case-folded text."""
-        ...
-
-    def texts(self, numbers: Sequence[int]) -> list[str | None]:
-        """Return the case-folded texts of the first of these runs, at least one; None for a run that is gone."""
-        ...
-
-    def close(self) -> None:
-        """Release files."""
-        ...
-
-
 class Lender(Protocol):
-    """Lends connections to a store."""
+    """Lends connections to one database: a few to a file, or the only one to memory."""
 
     @property
     def file(self) -> tuple[int, int] | None:
-        """Device and inode of the file; None for a store in memory."""
+        """Device and inode of the file; None for a database in memory."""
         ...
 
     def use(self) -> AbstractContextManager[sqlite3.Connection]:
@@ -112,7 +60,7 @@ class Lender(Protocol):
 _RUN = "id, created_at, domain, score, success, status, text, data"
 
 
-class SqliteSource:
+class Source:
     """The runs in a SQLite file, read over connections that no recorder waits for. Each read ends at once.
 
     The number of a run is its `changed`; in a file of an earlier version, which only a reader meets, that of its row.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from grace_kp.background import Lock
     from grace_kp.store._approval_tables import MemoryTables
-    from grace_kp.store._catalog_source import SqliteSource
+    from grace_kp.store._catalog_source import Source
     from grace_kp.store._feedback import FeedbackEntry
     from grace_kp.store._record import JournalEntry, Record
 
@@ -80,11 +80,11 @@ class MemoryStore(RunTables, Resident):
             if self._approvals is not None:
                 self._approvals.forget()
 
-    def changes(self) -> SqliteSource:
+    def changes(self) -> Source:
         """Return what a catalog follows."""
-        from grace_kp.store._catalog_source import SqliteSource  # only in a process with a catalog
+        from grace_kp.store._catalog_source import Source  # only in a process with a catalog
 
-        return SqliteSource(_OwnConnection(self._use))
+        return Source(_OwnConnection(self._use))
 
     @property
     def approvals(self) -> MemoryTables:

@@ -9,10 +9,9 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.store._deletion import Deleted, Selection, delete_rows
-from grace_kp.store._overwriting import mark_index, mark_unclean
+from grace_kp.store._deletion import Deleted, Selection, delete_rows, mark_index
 from grace_kp.store._query import Query, count_traces, feedback_on, find_numbers, find_traces, load_traces
-from grace_kp.store._schema import insert_feedback, insert_records
+from grace_kp.store._schema import insert_feedback, insert_records, mark_unclean
 from grace_kp.store._state import StateTable
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ A step that was released is never changed; a new one is added.
 from __future__ import annotations
 
 import json
+import secrets
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import StoreError
@@ -177,3 +178,8 @@ def insert_feedback(connection: Connection, entries: Iterable[FeedbackEntry]) ->
         if added.rowcount != 1:
             missing[entry.trace] = None
     return list(missing)
+
+
+def mark_unclean(connection: Connection) -> None:
+    """Note, in the transaction that deletes, that the file holds deleted contents until `_deletion.overwrite` has succeeded."""
+    connection.execute(PUT_STATE, ("unclean", secrets.token_hex(8)))

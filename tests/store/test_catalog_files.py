@@ -98,7 +98,7 @@ def test_an_index_that_cannot_be_removed_is_reported_and_removed_later(tmp_path,
 
     with monkeypatch.context() as patched, contextlib.closing(sqlite3.connect(index_of(store.path))) as other:
         other.execute("BEGIN IMMEDIATE")  # so that it cannot be written to either
-        patched.setattr("grace_kp.store._catalog_erasure.LOCK_SECONDS", 0.01)
+        patched.setattr("grace_kp.store._catalog_files.LOCK_SECONDS", 0.01)
         patched.setattr("pathlib.Path.unlink", refuse)
         deleted = store.delete(id="kp:trace:b")
     assert (1, False) == (deleted, deleted.clean)
@@ -210,7 +210,7 @@ def test_a_store_that_can_only_be_read_is_indexed_in_memory(tmp_path, url, monke
     def refuse(*args, **kwargs):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("grace_kp.store._catalog_place.keep_private", refuse)
+    monkeypatch.setattr("grace_kp.store._catalog_files.keep_private", refuse)
     reader = open_store(url, create=False)
     catalog = open_catalog(reader)
     catalog.refresh()

@@ -8,8 +8,7 @@ import pytest
 
 from grace_kp.runtime import record_of
 from grace_kp.store._catalog_facts import TAGGED
-from grace_kp.store._catalog_index import IndexWriter, json_reader
-from grace_kp.store._catalog_schema import LAST_POSITION, create_tables, has_words, words_from
+from grace_kp.store._catalog_index import LAST_POSITION, IndexWriter, create_tables, has_words, json_reader, words_from
 from grace_kp.store._catalog_source import StoredRun
 from tests.store.listed import run
 

@@ -8,7 +8,7 @@ import pytest
 
 from grace_kp.errors import StoreError
 from grace_kp.store import open_store
-from grace_kp.store._catalog_place import place_of
+from grace_kp.store._catalog_files import place_of
 
 
 @pytest.fixture

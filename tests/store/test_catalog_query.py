@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from grace_kp.store import CatalogQuery, open_store
-from grace_kp.store._catalog_follower import Follower
-from grace_kp.store._catalog_place import place_of
-from grace_kp.store._catalog_query import plan_of
+from grace_kp.store._catalog import Follower
+from grace_kp.store._catalog_files import place_of
+from grace_kp.store._catalog_search import plan_of
 from tests.store.listed import run
 from tests.store.samples import put
 

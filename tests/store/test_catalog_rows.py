@@ -6,7 +6,8 @@ import dataclasses
 import json
 
 from grace_kp.store import RunRow
-from grace_kp.store._catalog_rows import SHOWN, row_of
+from grace_kp.store._catalog_facts import SHOWN
+from grace_kp.store._catalog_search import row_of
 
 
 def test_every_field_of_a_row_is_kept():

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from grace_kp.store._catalog_schema import create_tables, has_trigrams, has_words, is_current, words_from
+from grace_kp.store._catalog_index import create_tables, has_trigrams, has_words, is_current, words_from
 
 
 @pytest.fixture

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.store._catalog_index import END_OF_TEXT
-from grace_kp.store._catalog_schema import create_tables, has_trigrams
-from grace_kp.store._catalog_words import MOST_TERMS, MOST_TRIGRAMS, expression_of
+from grace_kp.store._catalog_index import END_OF_TEXT, create_tables, has_trigrams
+from grace_kp.store._catalog_search import MOST_TERMS, MOST_TRIGRAMS, expression_of
 from grace_kp.store._query import searchable
 
 
