@@ -57,12 +57,9 @@ class Facts:
     at: int
     """When it began, in milliseconds since 1970."""
     agent: str
-    domain: str
-    status: str
     level: str
     score: float
     confidence: float | None
-    success: bool
     is_root: bool
     marks: set[tuple[int, str]]
     """The names that it is found by, as (kind, name)."""
@@ -139,12 +136,9 @@ def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> Facts:
     return Facts(
         at=milliseconds(run.created_at),
         agent=agent,
-        domain=run.domain,
-        status=run.status,
         level=level or NO_LEVEL,
         score=score,
         confidence=confidence,
-        success=run.success,
         is_root=parent is None,
         marks=marks,
         shown=shown,

@@ -1,4 +1,9 @@
-"""The file of an index and the connections to it: opened for many threads, and opened anew where another file stands at the path."""
+"""The place of an index: a file beside the store's, or memory for a store in memory or in a folder that cannot be written.
+
+Connections serve many threads, and are opened again after another file has replaced the index. A process that deletes runs erases them from
+the index as well, so that lists and figures stay complete. Words cannot be erased: they stay in segments of their index until these are merged.
+So that table is dropped. Whoever follows the store indexes the words again, and a search reads the texts until then.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +13,28 @@ import sqlite3
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Lock, Resident, watch
 from grace_kp.errors import StoreError
 from grace_kp.store._catalog_index import LAST_POSITION, IndexWriter, create_tables, create_words, has_words, is_current
-from grace_kp.store._database import OpenFiles, leave_to_parent, locked, transaction
+from grace_kp.store._database import (
+    OpenFiles,
+    connect,
+    connect_to_existing,
+    connect_to_memory,
+    leave_to_parent,
+    locked,
+    transaction,
+)
 from grace_kp.trace import keep_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from grace_kp.store._catalog_source import Source
+    from grace_kp.store._catalog_source import Lender, Source
 
 
 MOST_CONNECTIONS = 8
@@ -28,6 +42,10 @@ MOST_CONNECTIONS = 8
 ENDS = ("-wal", "-shm", "")
 """The files of a database. The log goes first: a database without its log is whole, a log without its database would be taken for that of
 the next one."""
+LOCK_SECONDS = 5.0
+"""How long to wait for another process that writes to the index, or reads an old state of it."""
+BUSY_SECONDS = 0.25
+WRITER_CACHE_KB, READER_CACHE_KB = 64_000, 8_000
 
 
 def index_of(store: Path) -> Path:
@@ -129,21 +147,10 @@ class Connections(Resident):
                 return connection, files
             files.leave(connection)
         if self._create is None:
-            return self._open()
+            return _open_watched(self._path, self._connect)
         with locked(self._path.parent):
             self._create()
-            return self._open()
-
-    def _open(self) -> tuple[sqlite3.Connection, OpenFiles]:
-        files = OpenFiles(self._path)
-        connection = self._connect()
-        try:
-            connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # opens the log
-        except BaseException:
-            connection.close()
-            raise
-        files.look_beside()
-        return connection, files
+            return _open_watched(self._path, self._connect)
 
     def close(self) -> None:
         """Close the connections; those in use are closed when they come back."""
@@ -152,6 +159,19 @@ class Connections(Resident):
             free, self._free = self._free, []
         for connection, files in free:
             files.leave(connection)
+
+
+def _open_watched(path: Path, open_file: Callable[[], sqlite3.Connection]) -> tuple[sqlite3.Connection, OpenFiles]:
+    """Return a connection to a file, with the files that it uses."""
+    files = OpenFiles(path)
+    connection = open_file()
+    try:
+        connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # opens the log
+    except BaseException:
+        connection.close()
+        raise
+    files.look_beside()
+    return connection, files
 
 
 class OneConnection(Resident):
@@ -187,17 +207,13 @@ class OneConnection(Resident):
             self._connection.close()
 
 
-BUSY_SECONDS = 0.25
-WRITER_CACHE_KB, READER_CACHE_KB = 64_000, 8_000
-
-
 @dataclass(slots=True)
 class Place:
     """The location of an index, and its store."""
 
     source: Source
-    readers: Connections | OneConnection
-    writer: Connections | OneConnection
+    readers: Lender
+    writer: Lender
     """The connection that writes."""
     store: Path | None
     """The file of the store; None for an index in memory."""
@@ -261,73 +277,54 @@ def place_of(store: Any) -> Place:
     path, mode = getattr(store, "path", None), getattr(store, "file_mode", 0o600)
     if isinstance(path, Path):
         index = index_of(path)
-        create = _creator(index, mode, source)
-        readers = Connections(index, _connector(index, READER_CACHE_KB), create=create)
+        create = partial(_create_index, index, mode, source)
+        readers = Connections(index, partial(_open_index, index, READER_CACHE_KB), create=create)
         try:
             with readers.use():
                 pass
         except (OSError, sqlite3.OperationalError):  # for example a folder that cannot be written
             readers.close()
         else:
-            writer = Connections(index, _connector(index, WRITER_CACHE_KB), create=create, most=1)
+            writer = Connections(index, partial(_open_index, index, WRITER_CACHE_KB), create=create, most=1)
             return Place(source, readers, writer, path, str(index))
-    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    connection = connect_to_memory()
     with transaction(connection):
         create_tables(connection, identity=source.identity(), with_words=False)
     only = OneConnection(connection)
     return Place(source, only, only, None, f"of {path or 'a store in memory'}")
 
 
-def _connector(path: Path, cache_kb: int) -> Any:
-    """Return a function that opens an index."""
-
-    def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(f"PRAGMA cache_size = -{cache_kb}")
-        return connection
-
-    return connect
+def _open_index(path: Path, cache_kb: int) -> sqlite3.Connection:
+    connection = connect(path, busy_seconds=BUSY_SECONDS)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA cache_size = -{cache_kb}")
+    return connection
 
 
-def _creator(path: Path, mode: int, source: Source) -> Any:
-    """Return a function that makes sure that a usable index stands at the path; it begins anew in place of any other file."""
-
-    def create() -> None:
-        identity = source.identity()
-        if not _is_usable(path, identity):
-            for end in ENDS:
-                Path(f"{path}{end}").unlink(missing_ok=True)
-        keep_private(path, mode)
-        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-        try:
-            if is_current(connection, identity) is None:
-                connection.execute("PRAGMA journal_mode = WAL")
-                with transaction(connection):
-                    create_tables(connection, identity=identity, with_words=True)
-        finally:
-            connection.close()
-
-    return create
+def _create_index(path: Path, mode: int, source: Source) -> None:
+    """Make sure that a usable index is at the path. Any other file there is replaced."""
+    identity = source.identity()
+    if not _is_usable(path, identity):
+        for end in ENDS:
+            Path(f"{path}{end}").unlink(missing_ok=True)
+    keep_private(path, mode)
+    with contextlib.closing(connect(path, busy_seconds=BUSY_SECONDS)) as connection:
+        if is_current(connection, identity) is None:
+            connection.execute("PRAGMA journal_mode = WAL")
+            with transaction(connection):
+                create_tables(connection, identity=identity, with_words=True)
 
 
 def _is_usable(path: Path, identity: str) -> bool:
     if not path.exists():
         return False
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-    try:
-        return is_current(connection, identity) is not False
-    except sqlite3.OperationalError:
-        raise
-    except sqlite3.DatabaseError:
-        return False
-    finally:
-        connection.close()
-
-
-LOCK_SECONDS = 5.0
-"""How long to wait for another process that writes to the index, or reads an old state of it."""
-CACHE_KB = 64_000
+    with contextlib.closing(connect(path, busy_seconds=BUSY_SECONDS)) as connection:
+        try:
+            return is_current(connection, identity) is not False
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError:
+            return False
 
 
 class HeldIndex:
@@ -410,25 +407,13 @@ def hold_index(store: Path, source: Source) -> HeldIndex | None:
     path = index_of(store)
     try:
         with locked(path.parent):
-            files = OpenFiles(path)
-            connection = sqlite3.connect(
-                f"{path.as_uri()}?mode=rw",
-                uri=True,
-                timeout=LOCK_SECONDS,
-                isolation_level=None,
-                check_same_thread=False,
-            )
-            try:
-                connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # opens the log
-            except sqlite3.Error:
-                connection.close()
-                return None
-            files.look_beside()
+            open_file = partial(connect_to_existing, path, busy_seconds=LOCK_SECONDS)
+            connection, files = _open_watched(path, open_file)
     except (sqlite3.Error, OSError):
         return None
     held = HeldIndex(connection, files)
     try:
-        connection.execute(f"PRAGMA cache_size = -{CACHE_KB}")
+        connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KB}")
         connection.execute("BEGIN IMMEDIATE")
         if is_current(connection, source.identity()):
             return held

@@ -18,7 +18,6 @@ from grace_kp.store._catalog_facts import (
     STATUS,
     SUMS,
     Contributions,
-    Facts,
     facts_of,
     milliseconds,
 )
@@ -158,13 +157,19 @@ class IndexWriter:
         removed = self._remove(list(newest), contributions, counts)
         positions = self._positions([(run.id, facts.at) for run, facts in pairs], removed)
         rows, shown, marks, words = [], [], [], []
-        unreadable = 0
+        unreadable = latest = 0
         for (run, facts), position in zip(pairs, positions, strict=True):
             has_feedback = run.id in labelled
             if has_feedback:
                 facts.marks.add((LABELLED, ""))
             values = {mark: self._value(mark) for mark in facts.marks}
-            rows.append(self._row(position, run.number, facts, values, has_feedback))
+            named = ((AGENT, facts.agent), (DOMAIN, run.domain), (STATUS, run.status), (LEVEL, facts.level))
+            late = (position >> SHIFT) - facts.at
+            latest = max(latest, late)
+            columns = [values[name] for name in named]
+            rows.append(
+                (position, run.number, *columns, facts.score, facts.confidence, facts.is_root, has_feedback, late)
+            )
             shown.append((position, run.id, _compact(facts.shown), _compact([*values.values(), not facts.is_readable])))
             marks += [(value, position) for value in values.values()]
             counts.update(values.values())
@@ -179,7 +184,6 @@ class IndexWriter:
             first = words_from(self._connection)  # those before it come with `add_words`
             self._insert_words(pair for pair in words if first is None or pair[0] >= first)
         self._finish(contributions, counts, runs=len(rows), unreadable=unreadable)
-        latest = max((row[-1] for row in rows), default=0)
         if latest:
             self._connection.execute("UPDATE facts SET value = MAX(value, ?) WHERE name = 'latest'", (latest,))
 
@@ -209,7 +213,7 @@ class IndexWriter:
         self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?,?)", sorted(pairs))
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove runs, and names that no other run has. The indexed words stay; see `_catalog_erasure`."""
+        """Remove runs, and names that no other run has. The indexed words stay; see `HeldIndex.erase`."""
         contributions, counts = Contributions(), Counter[int]()
         for start in range(0, len(ids), REMOVED_AT_A_TIME):
             self._remove(ids[start : start + REMOVED_AT_A_TIME], contributions, counts)
@@ -284,15 +288,6 @@ class IndexWriter:
 
     def _is_taken(self, position: int) -> bool:
         return self._connection.execute("SELECT 1 FROM runs WHERE position = ?", (position,)).fetchone() is not None
-
-    def _row(
-        self, position: int, number: int, facts: Facts, values: dict[tuple[int, str], int], has_feedback: bool
-    ) -> tuple[Any, ...]:
-        columns = ((AGENT, facts.agent), (DOMAIN, facts.domain), (STATUS, facts.status), (LEVEL, facts.level))
-        late = (position >> SHIFT) - facts.at
-        return (
-            position, number, *(values[column] for column in columns), facts.score, facts.confidence, facts.is_root, has_feedback, late
-        )  # fmt: skip
 
     def _value(self, mark: tuple[int, str]) -> int:
         """Return the number of a name, entered if it is new."""

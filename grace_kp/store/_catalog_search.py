@@ -217,16 +217,6 @@ class RunPage:
     where the page was asked for with `after`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How much of the store is indexed."""
-
-    done: int
-    total: int
-    unreadable: int = 0
-    """Indexed runs whose document is not the JSON of a trace. They are found by their columns only."""
-
-
 def row_of(position: int, name: str, facts: str, labelled: int) -> RunRow:
     """Return a row of the index as a run."""
     fields = dict(zip(SHOWN, json.loads(facts), strict=False))
