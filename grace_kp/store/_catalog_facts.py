@@ -49,9 +49,20 @@ HISTOGRAMS = (*(f"c{number}" for number in range(BINS)), *(f"s{number}" for numb
 AGENT, DOMAIN, STATUS, LEVEL, TAGGED, OF_USER, OF_SESSION, SCORER, PASSED, FAILED, ANY_SCORER, LABELLED = range(12)
 _KIND_OF = {TAG: TAGGED, USER: OF_USER, SESSION: OF_SESSION}
 
+# Figures.
+DAY_MS = 86_400_000
+MOST_AGENTS = 50
+MOST_DAYS = 3_660
+REST = "…"
+BILLION = 1_000_000_000
+EVERYBODY = 0
+"""The agent whose rows hold the sums over all."""
+BY_STATUS, BY_LEVEL, BY_MODEL = range(3)
+_COLUMNS = (*SUMS, *HISTOGRAMS)
+
 
 @dataclass(slots=True)
-class Facts:
+class RunFacts:
     """What the index keeps of one run."""
 
     at: int
@@ -94,9 +105,9 @@ class _Spent:
         self.tokens += tokens
 
 
-def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> Facts:
+def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> RunFacts:
     """Return what the index keeps of a stored run."""
-    document = _parsed(run.data, parse)
+    document = _read_document(run.data, parse)
     is_readable = isinstance(document, dict)
     if not is_readable:
         document = {}
@@ -133,7 +144,7 @@ def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> Facts:
         _tokens(_object(grace.get("usage"))), next(iter(found[USER]), None), next(iter(found[SESSION]), None), found[TAG], parent,
         bool(_list(grace.get("awaits"))), spent.calls, spent.tokens, levels, spent.models,
     ]  # fmt: skip
-    return Facts(
+    return RunFacts(
         at=milliseconds(run.created_at),
         agent=agent,
         level=level or NO_LEVEL,
@@ -176,7 +187,7 @@ def number_of(value: object) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _parsed(data: bytes, parse: Callable[[bytes], Any]) -> Any:
+def _read_document(data: bytes, parse: Callable[[bytes], Any]) -> Any:
     try:
         return parse(data)
     except (ValueError, RecursionError):  # orjson is stricter: it refuses half a surrogate pair and NaN
@@ -221,17 +232,6 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-DAY_MS = 86_400_000
-MOST_AGENTS = 50
-MOST_DAYS = 3_660
-REST = "…"
-BILLION = 1_000_000_000
-EVERYBODY = 0
-"""The agent whose rows hold the sums over all."""
-BY_STATUS, BY_LEVEL, BY_MODEL = range(3)
-_COLUMNS = (*SUMS, *HISTOGRAMS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,14 +287,14 @@ class Contributions:
         """Add a run, or with `times` -1 take it away.
 
         Args:
-            shown: what the index keeps of it, as `Facts.shown`.
+            shown: what the index keeps of it, as `RunFacts.shown`.
             agent: the number of its agent.
             times: 1 or -1.
         """
         run = dict(zip(SHOWN, shown, strict=False))
         calls, tokens, levels, models = shown[len(SHOWN) :]
         day = milliseconds(run["created_at"]) // DAY_MS
-        score, confidence, is_waiting = _clamped(run["score"]), run["confidence"], waits(run["status"])
+        score, confidence, is_waiting = min(1.0, max(0.0, run["score"])), run["confidence"], waits(run["status"])
         sums = [0] * len(_COLUMNS)
         sums[: len(SUMS)] = (
             times, 0 if run["success"] or is_waiting else times, times * round(score * BILLION), times * round((confidence or 0.0) * BILLION),
@@ -423,10 +423,6 @@ def _day(text: str, name: str) -> int:
 
 def _name(day: int) -> str:
     return (_EPOCH.date() + timedelta(days=day)).isoformat()
-
-
-def _clamped(score: float) -> float:
-    return min(1.0, max(0.0, score))
 
 
 def _bin(value: float) -> int:

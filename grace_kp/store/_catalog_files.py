@@ -26,7 +26,7 @@ from grace_kp.store._database import (
     connect_to_existing,
     connect_to_memory,
     leave_to_parent,
-    locked,
+    lock_folder,
     transaction,
 )
 from grace_kp.trace import keep_private
@@ -62,7 +62,7 @@ def remove_index(store: Path) -> str:
     path = index_of(store)
     try:
         if any(Path(f"{path}{end}").exists() for end in ENDS):
-            with locked(path.parent):
+            with lock_folder(path.parent):
                 for end in ENDS:
                     Path(f"{path}{end}").unlink(missing_ok=True)
     except OSError as error:
@@ -148,7 +148,7 @@ class Connections(Resident):
             files.leave(connection)
         if self._create is None:
             return _open_watched(self._path, self._connect)
-        with locked(self._path.parent):
+        with lock_folder(self._path.parent):
             self._create()
             return _open_watched(self._path, self._connect)
 
@@ -406,7 +406,7 @@ def hold_index(store: Path, source: Source) -> HeldIndex | None:
     """
     path = index_of(store)
     try:
-        with locked(path.parent):
+        with lock_folder(path.parent):
             open_file = partial(connect_to_existing, path, busy_seconds=LOCK_SECONDS)
             connection, files = _open_watched(path, open_file)
     except (sqlite3.Error, OSError):

@@ -1,4 +1,7 @@
-"""Writing an index: runs are added, replaced and removed in one transaction each time, with the figures that they change."""
+"""The tables of an index, and writing them: runs are added, replaced and removed in one transaction each time, with the figures they change.
+
+An index of another version is removed and built again.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,11 @@ SHIFT = 10
 """A position is the time of a run in milliseconds, shifted by so many bits, plus a number among the runs of the same millisecond."""
 LAST_POSITION = (1 << 63) - 1
 """Behind all positions."""
+SLOTS = 1 << SHIFT
+MOST_REMEMBERED = 20_000
+REMOVED_AT_A_TIME = 1_000
+END_OF_TEXT = "\n\n"
+"""Ends every indexed text, so that each of its last characters begins a trigram too."""
 TABLES = (
     # `late` is by how many milliseconds the position is later than the run, where one millisecond has too many runs.
     """CREATE TABLE runs (
@@ -112,13 +120,6 @@ def is_current(connection: sqlite3.Connection, identity: str) -> bool | None:
         return False
     found = dict(connection.execute("SELECT name, value FROM facts WHERE name IN ('version', 'store')"))
     return found == {"version": VERSION, "store": identity}
-
-
-SLOTS = 1 << SHIFT
-MOST_REMEMBERED = 20_000
-REMOVED_AT_A_TIME = 1_000
-END_OF_TEXT = "\n\n"
-"""Ends every indexed text, so that each of its last characters begins a trigram too."""
 
 
 def json_reader() -> Callable[[bytes], Any]:

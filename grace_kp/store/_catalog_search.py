@@ -1,4 +1,8 @@
-"""Answering a query from an index: the rows of a page in the order of time, looked for in growing windows until the time is up."""
+"""Searching an index: the conditions on runs, the plan that answers them, and pages of the runs that meet them.
+
+The plan says which table is walked, and which conditions each of its rows must meet. The rows of a page are looked for in the order of time, in
+growing windows, until the time is up. The index of words narrows a search for a text to the runs that have its trigrams.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +45,21 @@ _COLUMNS = {AGENT: "agent", DOMAIN: "domain", STATUS: "status", LEVEL: "level"}
 COLUMN_ADVANTAGE = 8
 """How many rows of `runs` are compared in the time in which a row of `marks` is looked up there. It counts where other conditions have to be
 met as well."""
+FIRST_WINDOW = 2_000
+LARGEST_WINDOW = 250_000
+GROWTH = 8
+STEPS = 2_000
+"""Steps of SQLite's machine between two looks at the clock."""
+FEW = 2_000
+"""Up to this number of runs, their texts are read instead of the index of words."""
+FIRST_CHECKED, MOST_CHECKED = 64, 512
+"""Texts that are looked into at a time."""
+ENUMERATING_SECONDS = 0.03
+TRIGRAM_LENGTH = 3
+MOST_TRIGRAMS = 24
+"""Trigrams of a text that are looked up. What contains them is compared with the whole text anyway."""
+MOST_TERMS = 400
+"""Trigrams that begin with a text of one or two characters. With more of them the text is frequent, and reading texts finds it soon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +89,53 @@ class CatalogQuery:
     feedback: bool | None = None
     roots: bool = False
     """Only runs that are nested in no other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run in a list."""
+
+    position: int
+    """Its place in the order by time; a cursor for `Catalog.find`."""
+    id: str
+    created_at: str
+    """When it began, ISO 8601 in UTC."""
+    agent: str
+    domain: str
+    status: str
+    success: bool
+    score: float
+    confidence: float | None
+    """The effective confidence, 0 to 1; None where none was computed or stated."""
+    level: str | None
+    objective: str
+    """The first 300 characters."""
+    duration_ms: float | None
+    steps: int
+    gates: int
+    tokens: int
+    user: str | None
+    session: str | None
+    tags: tuple[str, ...]
+    parent: str | None
+    awaits: bool
+    """Whether a judgement or a score is still to be added."""
+    labelled: bool = False
+    """Whether somebody has stated whether the run was right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPage:
+    """A page of a list."""
+
+    rows: tuple[RunRow, ...]
+    newer: int | None
+    """`after=` for the page of newer runs; None if there are none."""
+    older: int | None
+    """`before=` for the page of older runs; None if there are none."""
+    searched_to: str | None = None
+    """How far back (ISO 8601) the search got before its time was up; None if it was complete. `older` then goes on from there, or `newer`
+    where the page was asked for with `after`."""
 
 
 @dataclass(slots=True)
@@ -170,115 +236,11 @@ def _limit(plan: Plan, query: CatalogQuery, latest: int) -> None:
             plan.values.append(milliseconds(text))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
-    """A run in a list."""
-
-    position: int
-    """Its place in the order by time; a cursor for `Catalog.find`."""
-    id: str
-    created_at: str
-    """When it began, ISO 8601 in UTC."""
-    agent: str
-    domain: str
-    status: str
-    success: bool
-    score: float
-    confidence: float | None
-    """The effective confidence, 0 to 1; None where none was computed or stated."""
-    level: str | None
-    objective: str
-    """The first 300 characters."""
-    duration_ms: float | None
-    steps: int
-    gates: int
-    tokens: int
-    user: str | None
-    session: str | None
-    tags: tuple[str, ...]
-    parent: str | None
-    awaits: bool
-    """Whether a judgement or a score is still to be added."""
-    labelled: bool = False
-    """Whether somebody has stated whether the run was right."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPage:
-    """A page of a list."""
-
-    rows: tuple[RunRow, ...]
-    newer: int | None
-    """`after=` for the page of newer runs; None if there are none."""
-    older: int | None
-    """`before=` for the page of older runs; None if there are none."""
-    searched_to: str | None = None
-    """How far back (ISO 8601) the search got before its time was up; None if it was complete. `older` then goes on from there, or `newer`
-    where the page was asked for with `after`."""
-
-
 def row_of(position: int, name: str, facts: str, labelled: int) -> RunRow:
     """Return a row of the index as a run."""
     fields = dict(zip(SHOWN, json.loads(facts), strict=False))
     fields["tags"] = tuple(fields["tags"])
     return RunRow(position=position, id=name, labelled=bool(labelled), **fields)
-
-
-LENGTH = 3
-MOST_TRIGRAMS = 24
-"""Trigrams of a text that are looked up. What contains them is compared with the whole text anyway."""
-MOST_TERMS = 400
-"""Trigrams that begin with a text of one or two characters. With more of them the text is frequent, and reading texts finds it soon."""
-
-
-def expression_of(connection: sqlite3.Connection, text: str) -> str | None:
-    """Return an expression that matches every run that contains a text, and others.
-
-    Args:
-        connection: the index.
-        text: case-folded, at least one character.
-
-    Returns:
-        The expression. None if the text is too short and too frequent for one, "" if no run contains it.
-    """
-    if len(text) >= LENGTH:
-        return " AND ".join(map(_quoted, _trigrams(text)))
-    beginning = connection.execute(
-        "SELECT term FROM words_terms WHERE term >= ? AND term < ? LIMIT ?", (text, _after(text), MOST_TERMS + 1)
-    )
-    terms = [term for (term,) in beginning]
-    return None if len(terms) > MOST_TERMS else " OR ".join(map(_quoted, terms))
-
-
-def _trigrams(text: str) -> list[str]:
-    """Return the trigrams of a text; of a long one some from all its parts."""
-    found = list(dict.fromkeys(text[start : start + LENGTH] for start in range(len(text) - LENGTH + 1)))
-    step = -(-len(found) // MOST_TRIGRAMS)
-    return found[::step]
-
-
-def _after(text: str) -> str:
-    """Return the first text behind all that begin with this one."""
-    last = ord(text[-1]) + 1
-    if 0xD800 <= last <= 0xDFFF:
-        last = 0xE000
-    return text[:-1] + chr(last) if last <= 0x10FFFF else text + chr(0x10FFFF)
-
-
-def _quoted(term: str) -> str:
-    return '"' + term.replace('"', '""') + '"'
-
-
-FIRST_WINDOW = 2_000
-LARGEST_WINDOW = 250_000
-GROWTH = 8
-STEPS = 2_000
-"""Steps of SQLite's machine between two looks at the clock."""
-FEW = 2_000
-"""Up to this number of runs, their texts are read instead of the index of words."""
-FIRST_CHECKED, MOST_CHECKED = 64, 512
-"""Texts that are looked into at a time."""
-ENUMERATING_SECONDS = 0.03
 
 
 @dataclass(slots=True)
@@ -523,3 +485,41 @@ def _least(bound: int | None, other: int) -> int:
 
 def _most(bound: int | None, other: int) -> int:
     return other if bound is None else max(bound, other)
+
+
+def expression_of(connection: sqlite3.Connection, text: str) -> str | None:
+    """Return an expression that matches every run that contains a text, and others.
+
+    Args:
+        connection: the index.
+        text: case-folded, at least one character.
+
+    Returns:
+        The expression. None if the text is too short and too frequent for one, "" if no run contains it.
+    """
+    if len(text) >= TRIGRAM_LENGTH:
+        return " AND ".join(map(_quote, _trigrams(text)))
+    beginning = connection.execute(
+        "SELECT term FROM words_terms WHERE term >= ? AND term < ? LIMIT ?", (text, _after(text), MOST_TERMS + 1)
+    )
+    terms = [term for (term,) in beginning]
+    return None if len(terms) > MOST_TERMS else " OR ".join(map(_quote, terms))
+
+
+def _trigrams(text: str) -> list[str]:
+    """Return the trigrams of a text; of a long one some from all its parts."""
+    found = list(dict.fromkeys(text[start : start + TRIGRAM_LENGTH] for start in range(len(text) - TRIGRAM_LENGTH + 1)))
+    step = -(-len(found) // MOST_TRIGRAMS)
+    return found[::step]
+
+
+def _after(text: str) -> str:
+    """Return the first text behind all that begin with this one."""
+    last = ord(text[-1]) + 1
+    if 0xD800 <= last <= 0xDFFF:
+        last = 0xE000
+    return text[:-1] + chr(last) if last <= 0x10FFFF else text + chr(0x10FFFF)
+
+
+def _quote(term: str) -> str:
+    return '"' + term.replace('"', '""') + '"'

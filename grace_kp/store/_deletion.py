@@ -175,12 +175,12 @@ def _began_before(age: datetime | timedelta | str | None) -> datetime | str | No
         return "0001-01-01" if age > timedelta(0) else "9999-12-31"
 
 
-def still_awaited(run: str, approval: str) -> str:
+def explain_open_approval(run: str, approval: str) -> str:
     """Return why a run with an open approval is not deleted."""
     return f"the approval {approval} of the run {run} is still open; decide or withdraw it, then delete the run"
 
 
-def nested_in(document: dict[str, Any]) -> Iterator[str]:
+def list_nested(document: dict[str, Any]) -> Iterator[str]:
     """Yield the ids of the nested runs that a trace names."""
     children = (document.get("grace") or {}).get("children")
     for child in children if isinstance(children, list) else ():
@@ -188,7 +188,7 @@ def nested_in(document: dict[str, Any]) -> Iterator[str]:
             yield child
 
 
-def decisions_in(document: dict[str, Any]) -> Iterator[str]:
+def list_decisions(document: dict[str, Any]) -> Iterator[str]:
     """Yield the ids of the gate decisions in a trace; none for an imported one, whose actions are in no ledger here."""
     grace = document.get("grace") or {}
     decisions = None if grace.get("imported") else grace.get("decisions")
@@ -204,7 +204,7 @@ def belongs_to(ledger_key: str, decisions: set[str]) -> bool:
     )
 
 
-def forgotten(ledger_key: str) -> str:
+def hash_key(ledger_key: str) -> str:
     """Return the key of an action whose contents were removed. It can be looked up, and names no conversation."""
     return "sha256:" + hashlib.sha256(ledger_key.encode()).hexdigest()
 
@@ -253,8 +253,8 @@ def delete_rows(
         raise StoreError(f"the run {selection.id} is still open; delete it when it has ended")
     awaited = dict(connection.execute("SELECT run_id, id FROM approvals WHERE run_id IS NOT NULL AND is_open = 1"))
     if selection.id is not None and selection.id in awaited:
-        raise StoreError(still_awaited(selection.id, awaited[selection.id]))
-    where, values = where_of(selection.query)
+        raise StoreError(explain_open_approval(selection.id, awaited[selection.id]))
+    where, values = where_of(connection, selection.query)
     if selection.id is not None:
         where, values = f"{where} {'AND' if where else 'WHERE'} id = ?", [*values, selection.id]
     found = [run for (run,) in connection.execute(f"SELECT id FROM traces {where}", values)]  # noqa: S608
@@ -320,8 +320,8 @@ def _with_nested(
         if row is not None:
             stored.add(run)
             document = json.loads(row[0])
-            decisions.update(decisions_in(document))
-            waiting.extend(nested_in(document))
+            decisions.update(list_decisions(document))
+            waiting.extend(list_nested(document))
         waiting.extend(
             nested
             for (nested,) in connection.execute(
@@ -334,7 +334,7 @@ def _with_nested(
 def _empty_actions(connection: Connection, decisions: set[str]) -> int:
     """Remove the contents from the ledger's entries of these decisions. The entries stay: an action that ran must not run again."""
     rows = connection.execute("SELECT key, data FROM actions").fetchall()
-    emptied = [(forgotten(key), without_contents(bytes(data)), key) for key, data in rows if belongs_to(key, decisions)]
+    emptied = [(hash_key(key), without_contents(bytes(data)), key) for key, data in rows if belongs_to(key, decisions)]
     connection.executemany("UPDATE OR REPLACE actions SET key = ?, data = ? WHERE key = ?", emptied)
     return len(emptied)
 

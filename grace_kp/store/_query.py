@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import WAITS
 from grace_kp.store._database import ONE_OF, Connection
-from grace_kp.store._feedback import with_feedback
-from grace_kp.store._record import load_trace, scorer_name
+from grace_kp.store._record import load_trace, scorer_name, with_feedback
 from grace_kp.trace import METADATA, SESSION, TAG, USER, comparable, label
 
 if TYPE_CHECKING:
@@ -149,30 +148,6 @@ def has_feedback_table(connection: Connection) -> bool:
     return found.fetchone() is not None
 
 
-def find_traces(connection: Connection, query: Query) -> list[tuple[str, bytes]]:
-    """Return id and document of the traces that meet a query, newest first."""
-    where, values = where_of(query, has_feedback=has_feedback_table(connection))
-    limit = -1 if query.limit is None else query.limit
-    return connection.execute(
-        f"SELECT id, data FROM traces {where} ORDER BY created_at DESC, number DESC LIMIT ? OFFSET ?",  # noqa: S608
-        (*values, limit, query.offset),
-    ).fetchall()
-
-
-def find_numbers(connection: Connection, query: Query) -> list[tuple[int]]:
-    """Return the numbers of the rows that meet a query, oldest first."""
-    where, values = where_of(query, has_feedback=has_feedback_table(connection))
-    sql = f"SELECT number FROM traces {where} ORDER BY created_at, number"  # noqa: S608
-    return connection.execute(sql, values).fetchall()
-
-
-def count_traces(connection: Connection, query: Query) -> int:
-    """Return how many traces meet a query."""
-    where, values = where_of(query, has_feedback=has_feedback_table(connection))
-    (count,) = connection.execute(f"SELECT COUNT(*) FROM traces {where}", values).fetchone()  # noqa: S608
-    return int(count)
-
-
 def feedback_on(connection: Connection, ids: Sequence[str]) -> dict[str, list[bytes]]:
     """Return the feedback on these traces, oldest first."""
     found: dict[str, list[bytes]] = {}
@@ -194,13 +169,8 @@ def load_traces(rows: Iterable[tuple[str, bytes]], feedback: dict[str, list[byte
         yield with_feedback(load_trace(data), feedback.get(name, ()))
 
 
-def where_of(query: Query, *, has_feedback: bool = True) -> tuple[str, list[Any]]:
-    """Return the conditions of a query as SQL, with its values.
-
-    Args:
-        query: the conditions.
-        has_feedback: whether the file has the table of feedback.
-    """
+def where_of(connection: Connection, query: Query) -> tuple[str, list[Any]]:
+    """Return the conditions of a query as SQL, with its values."""
     parts, values = _compared(
         ("domain", "=", query.domain),
         ("score", ">=", query.min_score),
@@ -228,10 +198,13 @@ def where_of(query: Query, *, has_feedback: bool = True) -> tuple[str, list[Any]
         parts.append("id IN (SELECT trace FROM attributes WHERE kind = ? AND name = ? AND value = ?)")
         values += condition
     if query.asks_for_feedback:
-        named = "" if query.feedback_source is None else " WHERE source = ?"
-        found = f"SELECT trace FROM feedback{named}" if has_feedback else "SELECT NULL WHERE 0"  # noqa: S608
+        found = "SELECT NULL WHERE 0"
+        if has_feedback_table(connection):
+            found = "SELECT trace FROM feedback"
+            if query.feedback_source is not None:
+                found += " WHERE source = ?"
+                values.append(query.feedback_source)
         parts.append(f"id {'NOT IN' if query.feedback is False else 'IN'} ({found})")
-        values += [query.feedback_source] if named and has_feedback else []
     return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
 
 

@@ -21,13 +21,12 @@ from grace_kp.store._database import (
     switch_to_wal,
 )
 from grace_kp.store._deletion import Deleted, Selection, delete_rows, forget_index, overwrite
-from grace_kp.store._feedback import is_imported
-from grace_kp.store._leases import LEASE_SECONDS, Owners
+from grace_kp.store._leases import LEASE_SECONDS, Owners, Unfinished
+from grace_kp.store._record import is_imported
 from grace_kp.store._rescue import CannotOpen, RescueFiles
 from grace_kp.store._runs import DAY, RunTables
 from grace_kp.store._schema import APPROVALS, MIGRATIONS, PAGE_BYTES, PUT_STATE, READABLE, migrate, schema_version
 from grace_kp.store._store import file_of
-from grace_kp.store._unfinished import Unfinished
 from grace_kp.trace import PARENT, default_mode, keep_private
 
 if TYPE_CHECKING:
