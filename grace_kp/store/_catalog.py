@@ -123,7 +123,7 @@ class Catalog:
         """Return the figures of the runs that began on these days (`2026-11-01`, both included; UTC).
 
         Raises:
-            ValueError: a day is no date.
+            ValueError: a day is not a date.
         """
         with self._place.reading() as connection:
             return read_figures(connection, since, until, agent)

@@ -1,6 +1,6 @@
 """What the index keeps of a run: the values it is found by, what a list shows, and what it adds to the figures.
 
-Documents from elsewhere may hold anything: a value of the wrong type counts as absent, and a document that is no JSON as empty.
+Documents from elsewhere may hold anything: a value of the wrong type counts as absent, and a document that is not JSON as empty.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LARGEST = 1 << 53
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 EARLIEST = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND - 1
-"""Stands for a time that is none, before all others."""
+"""The value for a time that cannot be read. It sorts before all others."""
 UNNAMED_MODEL = "unknown"
 SHOWN = (
     "created_at", "agent", "domain", "status", "success", "score", "confidence", "level", "objective", "duration_ms", "steps", "gates",
@@ -88,7 +88,7 @@ class _Spent:
     models: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, evaluation: Any) -> None:
-        """Add a judgement of the run, or one before a gate: `calls` and `tokens` stand beside it, the model in its parts."""
+        """Add a judgement of the run, or one before a gate. It holds `calls` and `tokens`; its parts name the model."""
         if not isinstance(evaluation, dict):
             return
         parts = [evaluation.get(name) for name in ("self_evaluation", "coverage")]
@@ -158,7 +158,7 @@ def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> RunFacts:
 
 
 def milliseconds(created_at: str) -> int:
-    """Return a time of a trace in milliseconds since 1970; `EARLIEST` for a text that is no time."""
+    """Return a time of a trace in milliseconds since 1970; `EARLIEST` if it cannot be read."""
     try:
         moment = datetime.fromisoformat(created_at)
     except ValueError:
@@ -347,7 +347,7 @@ def read_figures(connection: sqlite3.Connection, since: str, until: str, agent: 
         agent: only runs of this agent.
 
     Raises:
-        ValueError: a day is no date.
+        ValueError: a day is not a date.
     """
     first, last = _day(since, "since"), _day(until, "until")
     if agent is None:

@@ -328,7 +328,7 @@ def _is_usable(path: Path, identity: str) -> bool:
 
 
 class HeldIndex:
-    """An index that nobody else writes to from before a deletion until its runs are erased.
+    """An index to which no other process writes from before a deletion until its runs are erased.
 
     Otherwise a follower could compare the index with the store in between, find that runs are missing, and build it again.
     """
@@ -395,7 +395,7 @@ def _empty_log(connection: sqlite3.Connection) -> bool:
 
 
 def hold_index(store: Path, source: Source) -> HeldIndex | None:
-    """Return the index of a store, with other processes kept from writing to it.
+    """Keep other processes from writing to the index of a store, and return it.
 
     Args:
         store: the file of the store.

@@ -141,7 +141,7 @@ class IndexWriter:
         self._has_words = has_words(connection)
 
     def forget_names(self) -> None:
-        """Forget the remembered names: a transaction was rolled back, or somebody else has written."""
+        """Forget the remembered names: a transaction was rolled back, or another process has written."""
         self._names.clear()
 
     def add(self, runs: Iterable[StoredRun], labelled: Collection[str]) -> None:

@@ -175,11 +175,6 @@ def _began_before(age: datetime | timedelta | str | None) -> datetime | str | No
         return "0001-01-01" if age > timedelta(0) else "9999-12-31"
 
 
-def explain_open_approval(run: str, approval: str) -> str:
-    """Return why a run with an open approval is not deleted."""
-    return f"the approval {approval} of the run {run} is still open; decide or withdraw it, then delete the run"
-
-
 def list_nested(document: dict[str, Any]) -> Iterator[str]:
     """Yield the ids of the nested runs that a trace names."""
     children = (document.get("grace") or {}).get("children")
@@ -253,7 +248,9 @@ def delete_rows(
         raise StoreError(f"the run {selection.id} is still open; delete it when it has ended")
     awaited = dict(connection.execute("SELECT run_id, id FROM approvals WHERE run_id IS NOT NULL AND is_open = 1"))
     if selection.id is not None and selection.id in awaited:
-        raise StoreError(explain_open_approval(selection.id, awaited[selection.id]))
+        raise StoreError(
+            f"the approval {awaited[selection.id]} of the run {selection.id} is still open; decide or withdraw it, then delete the run"
+        )
     where, values = where_of(connection, selection.query)
     if selection.id is not None:
         where, values = f"{where} {'AND' if where else 'WHERE'} id = ?", [*values, selection.id]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import WAITS
 from grace_kp.store._database import ONE_OF, Connection
-from grace_kp.store._record import load_trace, scorer_name, with_feedback
+from grace_kp.store._record import scorer_name, with_feedback
 from grace_kp.trace import METADATA, SESSION, TAG, USER, comparable, label
 
 if TYPE_CHECKING:
@@ -89,11 +89,6 @@ class Query:
             raise ValueError(f"metadata must be a dict with texts as keys, not {self.metadata!r}")
 
     @property
-    def asks_for_feedback(self) -> bool:
-        """Whether a condition is about feedback."""
-        return self.feedback is not None or self.feedback_source is not None
-
-    @property
     def attributes(self) -> list[tuple[str, str, str]]:
         """The attributes that a trace must have, as (kind, name, value)."""
         wanted = [(TAG, "", label(tag)) for tag in self.tags or ()]
@@ -104,11 +99,6 @@ class Query:
         ]
         wanted += [(METADATA, label(key), comparable(value)) for key, value in (self.metadata or {}).items()]
         return wanted
-
-    @property
-    def asks_for_scores(self) -> bool:
-        """Whether a condition is about scores of scorers."""
-        return any(value is not None for value in (self.scorer, self.scorer_passed, self.min_scorer, self.max_scorer))
 
 
 _AGO = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|w)\s*")
@@ -165,8 +155,10 @@ def feedback_on(connection: Connection, ids: Sequence[str]) -> dict[str, list[by
 
 def load_traces(rows: Iterable[tuple[str, bytes]], feedback: dict[str, list[bytes]]) -> Iterator[ReasoningTrace]:
     """Yield the traces of these documents with their feedback."""
+    from grace_kp.trace import ReasoningTrace  # needs pydantic
+
     for name, data in rows:
-        yield with_feedback(load_trace(data), feedback.get(name, ()))
+        yield with_feedback(ReasoningTrace.model_validate_json(data), feedback.get(name, ()))
 
 
 def where_of(connection: Connection, query: Query) -> tuple[str, list[Any]]:
@@ -185,19 +177,19 @@ def where_of(connection: Connection, query: Query) -> tuple[str, list[Any]]:
     if query.text is not None:
         parts.append("instr(text, ?) > 0")
         values.append(searchable(query.text))
-    if query.asks_for_scores:
-        conditions, more = _compared(
-            ("name", "=", query.scorer),
-            ("passed", "=", query.scorer_passed),
-            ("score", ">=", query.min_scorer),
-            ("score", "<=", query.max_scorer),
-        )
+    conditions, more = _compared(
+        ("name", "=", query.scorer),
+        ("passed", "=", query.scorer_passed),
+        ("score", ">=", query.min_scorer),
+        ("score", "<=", query.max_scorer),
+    )
+    if conditions:
         parts.append(f"id IN (SELECT trace FROM scores WHERE {' AND '.join(conditions)})")  # noqa: S608
         values += more
     for condition in query.attributes:
         parts.append("id IN (SELECT trace FROM attributes WHERE kind = ? AND name = ? AND value = ?)")
         values += condition
-    if query.asks_for_feedback:
+    if query.feedback is not None or query.feedback_source is not None:
         found = "SELECT NULL WHERE 0"
         if has_feedback_table(connection):
             found = "SELECT trace FROM feedback"

@@ -85,13 +85,6 @@ def scorer_name(name: str) -> str:
     return name.encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")
 
 
-def load_trace(data: bytes) -> ReasoningTrace:
-    """Return a trace from the JSON that a store holds."""
-    from grace_kp.trace import ReasoningTrace
-
-    return ReasoningTrace.model_validate_json(data)
-
-
 def read_feedback(record: Record) -> list[FeedbackEntry]:
     """Return the entries that a record's own document holds. Anything there that is no object is not an entry."""
     if _MARK not in record.data:
