@@ -9,18 +9,20 @@ import importlib
 from typing import TYPE_CHECKING
 
 from grace_kp.store._deletion import Deleted, Selection
-from grace_kp.store._feedback import (
+from grace_kp.store._query import Query, moment
+from grace_kp.store._record import (
     IMPORT,
     PROGRAM,
     RESERVED,
     FeedbackEntry,
+    JournalEntry,
+    Record,
     by_precedence,
     is_imported,
     precedence,
+    scorer_name,
     to_bytes,
 )
-from grace_kp.store._query import Query, moment
-from grace_kp.store._record import JournalEntry, Record, scorer_name
 from grace_kp.store._rescue import RescueFiles
 from grace_kp.store._state import mark_of
 from grace_kp.store._store import Store, file_of, open_store

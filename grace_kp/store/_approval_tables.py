@@ -26,8 +26,8 @@ from grace_kp.store._database import (
     leave_to_parent,
     transaction,
 )
+from grace_kp.store._deletion import overwrite
 from grace_kp.store._leases import Leases
-from grace_kp.store._overwriting import overwrite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -213,7 +213,7 @@ class SqliteTables(ApprovalReads, Resident):
             lock.release()
 
     @contextlib.contextmanager
-    def _explained(self, act: str) -> Iterator[None]:
+    def _explain_errors(self, act: str) -> Iterator[None]:
         """Turn errors of SQLite into ours."""
         try:
             yield
@@ -259,7 +259,7 @@ class SqliteTables(ApprovalReads, Resident):
 
     @contextlib.contextmanager
     def _read(self) -> Iterator[Connection]:
-        with self._held("_reading"), self._explained("read"):
+        with self._held("_reading"), self._explain_errors("read"):
             self._reader = self._opened(self._reader)
             yield self._reader
 
@@ -284,7 +284,7 @@ class SqliteTables(ApprovalReads, Resident):
             StoreError: the file cannot be written in time, is not the one that was opened, or this thread is in a transaction already. If the
                 disk fails at the end, the message says that what was written is uncertain: read it again.
         """
-        with self._held("_writing"), self._explained("written"):
+        with self._held("_writing"), self._explain_errors("written"):
             connection = self._writer = self._opened(self._writer)
             if connection.in_transaction:
                 raise StoreError("a transaction on approvals is open in this thread; end it before the next begins")
@@ -357,7 +357,7 @@ class SqliteTables(ApprovalReads, Resident):
             return self._leases.id
         with self._held("_writing"):
             if self._writer is not None and self._writer.in_transaction:
-                with self._explained("written"):
+                with self._explain_errors("written"):
                     return self._leases.hold(self._writer)
             with self.transaction():
                 assert self._writer is not None  # noqa: S101 — the transaction has opened it

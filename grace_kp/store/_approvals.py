@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.approvals import OPEN, Link, Row
 from grace_kp.errors import StoreError
 from grace_kp.store._database import Connection, IntegrityError
-from grace_kp.store._overwriting import mark_unclean
+from grace_kp.store._schema import mark_unclean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

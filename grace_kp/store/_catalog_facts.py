@@ -1,6 +1,6 @@
 """What the index keeps of a run: the values it is found by, what a list shows, and what it adds to the figures.
 
-Documents from elsewhere may hold anything: a value of the wrong type counts as absent, and a document that is no JSON as empty.
+Documents from elsewhere may hold anything: a value of the wrong type counts as absent, and a document that is not JSON as empty.
 """
 
 from __future__ import annotations
@@ -9,17 +9,20 @@ import json
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import is_unit
+from grace_kp.levels import waits
 from grace_kp.store._record import scorer_name
 from grace_kp.trace import PARENT, SESSION, TAG, USER, attributes_in, label, storable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    import sqlite3
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from grace_kp.store._catalog_source import StoredRun
+
 
 LEVELS = ("silent", "notify", "confirm", "escalate")
 NO_LEVEL = "none"
@@ -29,27 +32,45 @@ _LARGEST = 1 << 53
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 EARLIEST = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND - 1
-"""Stands for a time that is none, before all others."""
+"""The value for a time that cannot be read. It sorts before all others."""
 UNNAMED_MODEL = "unknown"
+SHOWN = (
+    "created_at", "agent", "domain", "status", "success", "score", "confidence", "level", "objective", "duration_ms", "steps", "gates",
+    "tokens", "user", "session", "tags", "parent", "awaits",
+)  # fmt: skip
+"""The fields that the index keeps in one JSON list, in this order, before what only figures need."""
+BINS = 20
+SUMS = ("runs", "failed", "score", "confidence", "with_confidence", "tokens", "judge_calls", "judge_tokens", "waiting")
+"""Columns of `rollups`. Scores and confidences are summed in whole billionths, so that subtracting a run leaves nothing of it."""
+HISTOGRAMS = (*(f"c{number}" for number in range(BINS)), *(f"s{number}" for number in range(BINS)))
+"""Columns of `rollups`: runs by confidence and by score."""
 
 # Kinds of names. The first four are columns of a run as well.
 AGENT, DOMAIN, STATUS, LEVEL, TAGGED, OF_USER, OF_SESSION, SCORER, PASSED, FAILED, ANY_SCORER, LABELLED = range(12)
 _KIND_OF = {TAG: TAGGED, USER: OF_USER, SESSION: OF_SESSION}
 
+# Figures.
+DAY_MS = 86_400_000
+MOST_AGENTS = 50
+MOST_DAYS = 3_660
+REST = "…"
+BILLION = 1_000_000_000
+EVERYBODY = 0
+"""The agent whose rows hold the sums over all."""
+BY_STATUS, BY_LEVEL, BY_MODEL = range(3)
+_COLUMNS = (*SUMS, *HISTOGRAMS)
+
 
 @dataclass(slots=True)
-class Facts:
+class RunFacts:
     """What the index keeps of one run."""
 
     at: int
     """When it began, in milliseconds since 1970."""
     agent: str
-    domain: str
-    status: str
     level: str
     score: float
     confidence: float | None
-    success: bool
     is_root: bool
     marks: set[tuple[int, str]]
     """The names that it is found by, as (kind, name)."""
@@ -67,7 +88,7 @@ class _Spent:
     models: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, evaluation: Any) -> None:
-        """Add a judgement of the run, or one before a gate: `calls` and `tokens` stand beside it, the model in its parts."""
+        """Add a judgement of the run, or one before a gate. It holds `calls` and `tokens`; its parts name the model."""
         if not isinstance(evaluation, dict):
             return
         parts = [evaluation.get(name) for name in ("self_evaluation", "coverage")]
@@ -84,9 +105,9 @@ class _Spent:
         self.tokens += tokens
 
 
-def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> Facts:
+def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> RunFacts:
     """Return what the index keeps of a stored run."""
-    document = _parsed(run.data, parse)
+    document = _read_document(run.data, parse)
     is_readable = isinstance(document, dict)
     if not is_readable:
         document = {}
@@ -123,15 +144,12 @@ def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> Facts:
         _tokens(_object(grace.get("usage"))), next(iter(found[USER]), None), next(iter(found[SESSION]), None), found[TAG], parent,
         bool(_list(grace.get("awaits"))), spent.calls, spent.tokens, levels, spent.models,
     ]  # fmt: skip
-    return Facts(
+    return RunFacts(
         at=milliseconds(run.created_at),
         agent=agent,
-        domain=run.domain,
-        status=run.status,
         level=level or NO_LEVEL,
         score=score,
         confidence=confidence,
-        success=run.success,
         is_root=parent is None,
         marks=marks,
         shown=shown,
@@ -140,7 +158,7 @@ def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> Facts:
 
 
 def milliseconds(created_at: str) -> int:
-    """Return a time of a trace in milliseconds since 1970; `EARLIEST` for a text that is no time."""
+    """Return a time of a trace in milliseconds since 1970; `EARLIEST` if it cannot be read."""
     try:
         moment = datetime.fromisoformat(created_at)
     except ValueError:
@@ -169,7 +187,7 @@ def number_of(value: object) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _parsed(data: bytes, parse: Callable[[bytes], Any]) -> Any:
+def _read_document(data: bytes, parse: Callable[[bytes], Any]) -> Any:
     try:
         return parse(data)
     except (ValueError, RecursionError):  # orjson is stricter: it refuses half a surrogate pair and NaN
@@ -214,3 +232,198 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Sums over runs of one agent or one day."""
+
+    name: str
+    """The agent, or the day as `2026-11-25`."""
+    runs: int = 0
+    failed: int = 0
+    """Runs without success. Those that wait for a person are not among them."""
+    score: float = 0.0
+    """Sum of the value scores."""
+    confidence: float = 0.0
+    """Sum over the runs that have a confidence."""
+    with_confidence: int = 0
+    tokens: int = 0
+    judge_calls: int = 0
+    judge_tokens: int = 0
+    waiting: int = 0
+    """Runs that wait for a person, or ended at a gate whose request was pending."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFigures:
+    """Figures of the runs of a period."""
+
+    total: Group
+    agents: tuple[Group, ...] = ()
+    """By number of runs, largest first; at most 50, the rest under the name `…`."""
+    days: tuple[Group, ...] = ()
+    """In order; days without runs are included. At most 3,660, the newest."""
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    confidence: tuple[int, ...] = ()
+    """Numbers of runs in 20 equal bins of the confidence, from 0 to 1."""
+    scores: tuple[int, ...] = ()
+    """The same for the value score."""
+    levels: Mapping[str, int] = field(default_factory=dict)
+    """Number of gate decisions at each level."""
+    models: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    """By judge model: calls, tokens, fallbacks."""
+
+
+class Contributions:
+    """Changes of the figures by added and removed runs, collected for one transaction."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[int, int], list[int]] = {}
+        self._tallies: dict[tuple[int, int, int, str], list[int]] = {}
+        self._lessened: set[tuple[int, int]] = set()
+
+    def add(self, shown: Sequence[Any], agent: int, times: int = 1) -> None:
+        """Add a run, or with `times` -1 take it away.
+
+        Args:
+            shown: what the index keeps of it, as `RunFacts.shown`.
+            agent: the number of its agent.
+            times: 1 or -1.
+        """
+        run = dict(zip(SHOWN, shown, strict=False))
+        calls, tokens, levels, models = shown[len(SHOWN) :]
+        day = milliseconds(run["created_at"]) // DAY_MS
+        score, confidence, is_waiting = min(1.0, max(0.0, run["score"])), run["confidence"], waits(run["status"])
+        sums = [0] * len(_COLUMNS)
+        sums[: len(SUMS)] = (
+            times, 0 if run["success"] or is_waiting else times, times * round(score * BILLION), times * round((confidence or 0.0) * BILLION),
+            0 if confidence is None else times, times * run["tokens"], times * calls, times * tokens,
+            times if is_waiting else 0,
+        )  # fmt: skip
+        sums[len(SUMS) + BINS + _bin(score)] += times
+        if confidence is not None:
+            sums[len(SUMS) + _bin(confidence)] += times
+        tallies = [(BY_STATUS, run["status"], (times, 0, 0))]
+        tallies += [(BY_LEVEL, name, (times * count, 0, 0)) for name, count in levels.items()]
+        tallies += [(BY_MODEL, name, tuple(times * count for count in counts)) for name, counts in models.items()]
+        for owner in (EVERYBODY, agent):
+            if times < 0:
+                self._lessened.add((owner, day))
+            known = self._sums.get((owner, day))
+            self._sums[owner, day] = sums if known is None else [a + b for a, b in zip(known, sums, strict=True)]
+            for kind, name, counts in tallies:
+                total = self._tallies.setdefault((owner, day, kind, name), [0, 0, 0])
+                for place in range(3):
+                    total[place] += counts[place]
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Bring the collected sums into the tables, in the caller's transaction."""
+        connection.executemany(
+            _upsert("rollups", ("agent", "day"), _COLUMNS), [(*k, *v) for k, v in self._sums.items()]
+        )
+        connection.executemany(
+            _upsert("tallies", ("agent", "day", "kind", "name"), ("runs", "tokens", "fallbacks")),
+            [(*k, *v) for k, v in self._tallies.items()],
+        )
+        connection.executemany("DELETE FROM rollups WHERE agent = ? AND day = ? AND runs = 0", self._lessened)
+        empty = "DELETE FROM tallies WHERE agent = ? AND day = ? AND runs = 0 AND tokens = 0 AND fallbacks = 0"
+        connection.executemany(empty, self._lessened)
+
+
+def _upsert(table: str, keys: Sequence[str], columns: Sequence[str]) -> str:
+    added = ", ".join(f"{name} = {name} + excluded.{name}" for name in columns)
+    places = ", ".join("?" * (len(keys) + len(columns)))
+    return f"INSERT INTO {table} VALUES ({places}) ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {added}"  # noqa: S608
+
+
+def read_figures(connection: sqlite3.Connection, since: str, until: str, agent: str | None) -> RunFigures:
+    """Return the figures of the runs that began on these days.
+
+    Args:
+        connection: the index.
+        since: the first day, such as `2026-11-01`.
+        until: the last day.
+        agent: only runs of this agent.
+
+    Raises:
+        ValueError: a day is not a date.
+    """
+    first, last = _day(since, "since"), _day(until, "until")
+    if agent is None:
+        owner = EVERYBODY
+    else:
+        row = connection.execute("SELECT value FROM names WHERE kind = ? AND name = ?", (AGENT, agent)).fetchone()
+        owner = -1 if row is None else int(row[0])
+    period = (owner, first, last)
+    of_days = {
+        day: sums
+        for day, *sums in connection.execute(
+            f"SELECT day, {', '.join(_COLUMNS)} FROM rollups WHERE agent = ? AND day BETWEEN ? AND ?",  # noqa: S608
+            period,
+        )
+    }
+    sums = [sum(column) for column in zip(*of_days.values(), strict=True)] or [0] * len(_COLUMNS)
+    counted: dict[int, dict[str, tuple[int, int, int]]] = {BY_STATUS: {}, BY_LEVEL: {}, BY_MODEL: {}}
+    for kind, name, *counts in connection.execute(
+        "SELECT kind, name, SUM(runs), SUM(tokens), SUM(fallbacks) FROM tallies WHERE agent = ? AND day BETWEEN ? AND ?"
+        " GROUP BY kind, name ORDER BY SUM(runs) DESC, name",
+        period,
+    ):
+        counted[kind][name] = tuple(counts)
+    histograms = sums[len(SUMS) :]
+    return RunFigures(
+        total=_group(agent or "", sums),
+        agents=_agents(connection, first, last, None if agent is None else owner),
+        days=tuple(_group(_name(day), of_days.get(day, [0] * len(SUMS))) for day in _shown_days(first, last, of_days)),
+        statuses={name: counts[0] for name, counts in counted[BY_STATUS].items()},
+        confidence=tuple(histograms[:BINS]),
+        scores=tuple(histograms[BINS:]),
+        levels={name: counted[BY_LEVEL].get(name, (0,))[0] for name in LEVELS},
+        models=counted[BY_MODEL],
+    )
+
+
+def _shown_days(first: int, last: int, found: Collection[int]) -> range:
+    """Return the days of a period; of a very long one those from the first with runs to the last, and no more than fit."""
+    if last - first >= MOST_DAYS:
+        last = min(last, max(found, default=first))
+        first = max(first, min(found, default=last), last - MOST_DAYS + 1)
+    return range(first, last + 1)
+
+
+def _agents(connection: sqlite3.Connection, first: int, last: int, only: int | None) -> tuple[Group, ...]:
+    chosen = f"agent > {EVERYBODY}" if only is None else f"agent = {only}"
+    rows = connection.execute(
+        f"SELECT name, {', '.join(f'total_{name}' for name in SUMS)} FROM (SELECT agent,"  # noqa: S608
+        f" {', '.join(f'SUM({name}) AS total_{name}' for name in SUMS)} FROM rollups WHERE {chosen} AND day BETWEEN ? AND ?"
+        " GROUP BY agent) JOIN names ON value = agent ORDER BY total_runs DESC, name",
+        (first, last),
+    ).fetchall()
+    groups = [_group(name, sums) for name, *sums in rows[:MOST_AGENTS]]
+    if len(rows) > MOST_AGENTS:
+        rest = [sum(column) for column in zip(*(sums for _, *sums in rows[MOST_AGENTS:]), strict=True)]
+        groups.append(_group(REST, rest))
+    return tuple(groups)
+
+
+def _group(name: str, sums: Sequence[int]) -> Group:
+    values: dict[str, Any] = dict(zip(SUMS, sums, strict=False))
+    values["score"] /= BILLION
+    values["confidence"] /= BILLION
+    return Group(name=name, **values)
+
+
+def _day(text: str, name: str) -> int:
+    try:
+        return (date.fromisoformat(text) - _EPOCH.date()).days
+    except (ValueError, TypeError):
+        raise ValueError(f"{name} must be a day like 2026-11-25, not {text!r:.60}") from None
+
+
+def _name(day: int) -> str:
+    return (_EPOCH.date() + timedelta(days=day)).isoformat()
+
+
+def _bin(value: float) -> int:
+    return min(BINS - 1, int(value * BINS))

@@ -1,37 +1,125 @@
-"""Writing an index: runs are added, replaced and removed in one transaction each time, with the figures that they change."""
+"""The tables of an index, and writing them: runs are added, replaced and removed in one transaction each time, with the figures they change.
+
+An index of another version is removed and built again.
+"""
 
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.store._catalog_facts import (
     AGENT,
     DOMAIN,
+    HISTOGRAMS,
     LABELLED,
     LEVEL,
     OF_SESSION,
     OF_USER,
     STATUS,
-    Facts,
+    SUMS,
+    Contributions,
     facts_of,
     milliseconds,
 )
-from grace_kp.store._catalog_figures import Contributions
-from grace_kp.store._catalog_schema import SHIFT, has_words, words_from
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from grace_kp.store._catalog_source import StoredRun
 
+
+VERSION = 2
+SHIFT = 10
+"""A position is the time of a run in milliseconds, shifted by so many bits, plus a number among the runs of the same millisecond."""
+LAST_POSITION = (1 << 63) - 1
+"""Behind all positions."""
 SLOTS = 1 << SHIFT
 MOST_REMEMBERED = 20_000
 REMOVED_AT_A_TIME = 1_000
 END_OF_TEXT = "\n\n"
 """Ends every indexed text, so that each of its last characters begins a trigram too."""
+TABLES = (
+    # `late` is by how many milliseconds the position is later than the run, where one millisecond has too many runs.
+    """CREATE TABLE runs (
+        position INTEGER PRIMARY KEY, number INTEGER NOT NULL, agent INTEGER NOT NULL, domain INTEGER NOT NULL, status INTEGER NOT NULL,
+        level INTEGER NOT NULL, score REAL NOT NULL, confidence REAL, root INTEGER NOT NULL, feedback INTEGER NOT NULL,
+        late INTEGER NOT NULL)""",
+    "CREATE TABLE shown (position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, facts TEXT NOT NULL, marks TEXT NOT NULL)",
+    """CREATE TABLE names (
+        value INTEGER PRIMARY KEY AUTOINCREMENT, kind INTEGER NOT NULL, name TEXT NOT NULL, runs INTEGER NOT NULL, UNIQUE (kind, name))""",
+    "CREATE TABLE marks (value INTEGER NOT NULL, position INTEGER NOT NULL, PRIMARY KEY (value, position)) WITHOUT ROWID",
+    # The agent 0 stands for all agents.
+    f"""CREATE TABLE rollups (
+        agent INTEGER NOT NULL, day INTEGER NOT NULL, {", ".join(f"{name} INTEGER NOT NULL" for name in (*SUMS, *HISTOGRAMS))},
+        PRIMARY KEY (agent, day)) WITHOUT ROWID""",
+    """CREATE TABLE tallies (
+        agent INTEGER NOT NULL, day INTEGER NOT NULL, kind INTEGER NOT NULL, name TEXT NOT NULL,
+        runs INTEGER NOT NULL, tokens INTEGER NOT NULL, fallbacks INTEGER NOT NULL, PRIMARY KEY (agent, day, kind, name)) WITHOUT ROWID""",
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID",
+)
+WORDS = (
+    """CREATE VIRTUAL TABLE words USING fts5 (
+        text, content='', columnsize=0, detail=none, tokenize='trigram case_sensitive 1')""",
+    "CREATE VIRTUAL TABLE words_terms USING fts5vocab (words, row)",
+    "INSERT INTO words (words, rank) VALUES ('hashsize', 33554432)",
+    "INSERT INTO words (words, rank) VALUES ('automerge', 8)",
+)
+
+
+def create_tables(connection: sqlite3.Connection, *, identity: str, with_words: bool) -> None:
+    """Create the tables in an empty database, in the caller's transaction.
+
+    Args:
+        connection: the database.
+        identity: distinguishes the store.
+        with_words: whether texts are indexed, where SQLite has the means.
+    """
+    for statement in TABLES:
+        connection.execute(statement)
+    if with_words and has_trigrams(connection):
+        create_words(connection)
+    values = {"version": VERSION, "store": identity, "runs": 0, "unreadable": 0, "label": 0, "latest": 0}
+    connection.executemany("INSERT INTO facts VALUES (?, ?)", values.items())
+
+
+def create_words(connection: sqlite3.Connection) -> None:
+    """Create the empty index of words."""
+    for statement in WORDS:
+        connection.execute(statement)
+
+
+def has_trigrams(connection: sqlite3.Connection) -> bool:
+    """Return whether this SQLite has FTS5 with the tokenizer for trigrams."""
+    try:
+        connection.execute("CREATE VIRTUAL TABLE temp.probe USING fts5 (text, tokenize='trigram')")
+        connection.execute("DROP TABLE temp.probe")
+    except sqlite3.Error:
+        return False
+    return True
+
+
+def has_words(connection: sqlite3.Connection) -> bool:
+    """Return whether texts are indexed."""
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchone() is not None
+
+
+def words_from(connection: sqlite3.Connection) -> int | None:
+    """Return the position from which on the words of all runs are indexed, while those before it are not; None if all words are."""
+    row = connection.execute("SELECT value FROM facts WHERE name = 'words_from'").fetchone()
+    return None if row is None else int(row[0])
+
+
+def is_current(connection: sqlite3.Connection, identity: str) -> bool | None:
+    """Return whether the database is an index of this version of this store; None for an empty database."""
+    if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None:
+        return None
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone() is None:
+        return False
+    found = dict(connection.execute("SELECT name, value FROM facts WHERE name IN ('version', 'store')"))
+    return found == {"version": VERSION, "store": identity}
 
 
 def json_reader() -> Callable[[bytes], Any]:
@@ -53,7 +141,7 @@ class IndexWriter:
         self._has_words = has_words(connection)
 
     def forget_names(self) -> None:
-        """Forget the remembered names: a transaction was rolled back, or somebody else has written."""
+        """Forget the remembered names: a transaction was rolled back, or another process has written."""
         self._names.clear()
 
     def add(self, runs: Iterable[StoredRun], labelled: Collection[str]) -> None:
@@ -70,13 +158,19 @@ class IndexWriter:
         removed = self._remove(list(newest), contributions, counts)
         positions = self._positions([(run.id, facts.at) for run, facts in pairs], removed)
         rows, shown, marks, words = [], [], [], []
-        unreadable = 0
+        unreadable = latest = 0
         for (run, facts), position in zip(pairs, positions, strict=True):
             has_feedback = run.id in labelled
             if has_feedback:
                 facts.marks.add((LABELLED, ""))
             values = {mark: self._value(mark) for mark in facts.marks}
-            rows.append(self._row(position, run.number, facts, values, has_feedback))
+            named = ((AGENT, facts.agent), (DOMAIN, run.domain), (STATUS, run.status), (LEVEL, facts.level))
+            late = (position >> SHIFT) - facts.at
+            latest = max(latest, late)
+            columns = [values[name] for name in named]
+            rows.append(
+                (position, run.number, *columns, facts.score, facts.confidence, facts.is_root, has_feedback, late)
+            )
             shown.append((position, run.id, _compact(facts.shown), _compact([*values.values(), not facts.is_readable])))
             marks += [(value, position) for value in values.values()]
             counts.update(values.values())
@@ -91,7 +185,6 @@ class IndexWriter:
             first = words_from(self._connection)  # those before it come with `add_words`
             self._insert_words(pair for pair in words if first is None or pair[0] >= first)
         self._finish(contributions, counts, runs=len(rows), unreadable=unreadable)
-        latest = max((row[-1] for row in rows), default=0)
         if latest:
             self._connection.execute("UPDATE facts SET value = MAX(value, ?) WHERE name = 'latest'", (latest,))
 
@@ -121,7 +214,7 @@ class IndexWriter:
         self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?,?)", sorted(pairs))
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove runs, and names that no other run has. The indexed words stay; see `_catalog_erasure`."""
+        """Remove runs, and names that no other run has. The indexed words stay; see `HeldIndex.erase`."""
         contributions, counts = Contributions(), Counter[int]()
         for start in range(0, len(ids), REMOVED_AT_A_TIME):
             self._remove(ids[start : start + REMOVED_AT_A_TIME], contributions, counts)
@@ -196,15 +289,6 @@ class IndexWriter:
 
     def _is_taken(self, position: int) -> bool:
         return self._connection.execute("SELECT 1 FROM runs WHERE position = ?", (position,)).fetchone() is not None
-
-    def _row(
-        self, position: int, number: int, facts: Facts, values: dict[tuple[int, str], int], has_feedback: bool
-    ) -> tuple[Any, ...]:
-        columns = ((AGENT, facts.agent), (DOMAIN, facts.domain), (STATUS, facts.status), (LEVEL, facts.level))
-        late = (position >> SHIFT) - facts.at
-        return (
-            position, number, *(values[column] for column in columns), facts.score, facts.confidence, facts.is_root, has_feedback, late
-        )  # fmt: skip
 
     def _value(self, mark: tuple[int, str]) -> int:
         """Return the number of a name, entered if it is new."""

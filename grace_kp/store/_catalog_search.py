@@ -1,4 +1,8 @@
-"""Answering a query from an index: the rows of a page in the order of time, looked for in growing windows until the time is up."""
+"""Searching an index: the conditions on runs, the plan that answers them, and pages of the runs that meet them.
+
+The plan says which table is walked, and which conditions each of its rows must meet. The rows of a page are looked for in the order of time, in
+growing windows, until the time is up. The index of words narrows a search for a text to the runs that have its trigrams.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,38 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.store._catalog_facts import instant
-from grace_kp.store._catalog_query import plan_of
-from grace_kp.store._catalog_rows import RunPage, row_of
-from grace_kp.store._catalog_schema import SHIFT, has_words, words_from
-from grace_kp.store._catalog_words import expression_of
+from grace_kp.store._catalog_facts import (
+    AGENT,
+    ANY_SCORER,
+    DOMAIN,
+    FAILED,
+    LABELLED,
+    LEVEL,
+    OF_SESSION,
+    OF_USER,
+    PASSED,
+    SCORER,
+    SHOWN,
+    STATUS,
+    TAGGED,
+    instant,
+    milliseconds,
+)
+from grace_kp.store._catalog_index import SHIFT, has_words, words_from
+from grace_kp.store._query import moment, searchable
+from grace_kp.store._record import scorer_name
+from grace_kp.trace import label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from grace_kp.store._catalog_query import CatalogQuery, Plan
     from grace_kp.store._catalog_source import Source
 
+
+_COLUMNS = {AGENT: "agent", DOMAIN: "domain", STATUS: "status", LEVEL: "level"}
+COLUMN_ADVANTAGE = 8
+"""How many rows of `runs` are compared in the time in which a row of `marks` is looked up there. It counts where other conditions have to be
+met as well."""
 FIRST_WINDOW = 2_000
 LARGEST_WINDOW = 250_000
 GROWTH = 8
@@ -31,6 +55,192 @@ FEW = 2_000
 FIRST_CHECKED, MOST_CHECKED = 64, 512
 """Texts that are looked into at a time."""
 ENUMERATING_SECONDS = 0.03
+TRIGRAM_LENGTH = 3
+MOST_TRIGRAMS = 24
+"""Trigrams of a text that are looked up. What contains them is compared with the whole text anyway."""
+MOST_TERMS = 400
+"""Trigrams that begin with a text of one or two characters. With more of them the text is frequent, and reading texts finds it soon."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogQuery:
+    """Conditions on runs; None or empty means any."""
+
+    agent: str | None = None
+    """Name of the agent or run (`trace.name`); without one, its `metadata.agent_id`; else empty."""
+    domain: str | None = None
+    status: str | None = None
+    level: str | None = None
+    """Strictest level of the gates of the run: `silent`, `notify`, `confirm`, `escalate`; `none` for runs without a gate."""
+    min_score: float | None = None
+    max_score: float | None = None
+    min_confidence: float | None = None
+    max_confidence: float | None = None
+    scorer: str | None = None
+    scorer_passed: bool | None = None
+    tags: Sequence[str] = ()
+    user: str | None = None
+    session: str | None = None
+    since: str | None = None
+    until: str | None = None
+    """Times as `Query` takes them."""
+    text: str | None = None
+    """A text that the run contains, whatever its case; any number of characters from 1."""
+    feedback: bool | None = None
+    roots: bool = False
+    """Only runs that are nested in no other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run in a list."""
+
+    position: int
+    """Its place in the order by time; a cursor for `Catalog.find`."""
+    id: str
+    created_at: str
+    """When it began, ISO 8601 in UTC."""
+    agent: str
+    domain: str
+    status: str
+    success: bool
+    score: float
+    confidence: float | None
+    """The effective confidence, 0 to 1; None where none was computed or stated."""
+    level: str | None
+    objective: str
+    """The first 300 characters."""
+    duration_ms: float | None
+    steps: int
+    gates: int
+    tokens: int
+    user: str | None
+    session: str | None
+    tags: tuple[str, ...]
+    parent: str | None
+    awaits: bool
+    """Whether a judgement or a score is still to be added."""
+    labelled: bool = False
+    """Whether somebody has stated whether the run was right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPage:
+    """A page of a list."""
+
+    rows: tuple[RunRow, ...]
+    newer: int | None
+    """`after=` for the page of newer runs; None if there are none."""
+    older: int | None
+    """`before=` for the page of older runs; None if there are none."""
+    searched_to: str | None = None
+    """How far back (ISO 8601) the search got before its time was up; None if it was complete. `older` then goes on from there, or `newer`
+    where the page was asked for with `after`."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """A plan for answering a query."""
+
+    driver: int | None
+    """The name whose marks are walked; None to walk all runs."""
+    driver_runs: int
+    """Number of rows that are walked."""
+    conditions: list[str] = field(default_factory=list)
+    """On `runs`, under the name `r`."""
+    values: list[Any] = field(default_factory=list)
+    lowest: int | None = None
+    """The first position that can match."""
+    beyond: int | None = None
+    """The first position after those that can match."""
+    text: str | None = None
+    """Case-folded."""
+
+
+def plan_of(query: CatalogQuery, connection: sqlite3.Connection) -> Plan | None:
+    """Return how to answer a query from an index; None if no run can match.
+
+    Raises:
+        ValueError: a time cannot be read.
+    """
+    facts = dict(connection.execute("SELECT name, value FROM facts WHERE name IN ('runs', 'latest')"))
+    plan = Plan(driver=None, driver_runs=facts["runs"], text=searchable(query.text) if query.text else None)
+    names: list[tuple[int, int, int]] = []
+    for kind, name in _names(query):
+        row = connection.execute("SELECT value, runs FROM names WHERE kind = ? AND name = ?", (kind, name)).fetchone()
+        if row is None or row[1] <= 0:
+            return None
+        names.append((kind, *row))
+    _compare(plan, query)
+    is_only = len(names) == 1 and not plan.conditions and plan.text is None
+    advantage = 1 if is_only else COLUMN_ADVANTAGE
+    drivers = [
+        (runs, value) for kind, value, runs in names if kind not in _COLUMNS or runs * advantage < plan.driver_runs
+    ]
+    if drivers:
+        plan.driver_runs, plan.driver = min(drivers)
+    for kind, value, _ in names:
+        if kind in _COLUMNS:
+            plan.conditions.append(f"r.{_COLUMNS[kind]} = ?")
+            plan.values.append(value)
+        elif value != plan.driver:
+            plan.conditions.append("EXISTS (SELECT 1 FROM marks WHERE value = ? AND marks.position = r.position)")
+            plan.values.append(value)
+    _limit(plan, query, facts["latest"])
+    return plan
+
+
+def _names(query: CatalogQuery) -> Iterator[tuple[int, str]]:
+    """Yield the names that a run must have."""
+    for kind, name in (
+        (AGENT, query.agent), (DOMAIN, query.domain), (STATUS, query.status), (LEVEL, query.level),
+        (OF_USER, query.user), (OF_SESSION, query.session),
+    ):  # fmt: skip
+        if name is not None:
+            yield kind, label(name) if kind in {AGENT, OF_USER, OF_SESSION} else scorer_name(name)
+    for tag in dict.fromkeys(query.tags):
+        yield TAGGED, label(tag)
+    if query.scorer is not None:
+        kind = SCORER if query.scorer_passed is None else PASSED if query.scorer_passed else FAILED
+        yield kind, scorer_name(query.scorer)
+    elif query.scorer_passed is not None:
+        yield ANY_SCORER, str(query.scorer_passed)
+    if query.feedback:
+        yield LABELLED, ""
+
+
+def _compare(plan: Plan, query: CatalogQuery) -> None:
+    for condition, value in (
+        ("r.score >= ?", query.min_score), ("r.score <= ?", query.max_score),
+        ("r.confidence >= ?", query.min_confidence), ("r.confidence <= ?", query.max_confidence),
+    ):  # fmt: skip
+        if value is not None:
+            plan.conditions.append(condition)
+            plan.values.append(float(value))
+    if query.feedback is False:
+        plan.conditions.append("r.feedback = 0")
+    if query.roots:
+        plan.conditions.append("r.root = 1")
+
+
+def _limit(plan: Plan, query: CatalogQuery, latest: int) -> None:
+    """Turn times into positions; where runs stand later than they began, compare the times as well."""
+    since, until = moment(query.since, "since"), moment(query.until, "until")
+    if since is not None:
+        plan.lowest = milliseconds(since) << SHIFT
+    if until is not None:
+        plan.beyond = (milliseconds(until) + latest + 1) << SHIFT
+    for text, compare in ((since, ">="), (until, "<=")):
+        if text is not None and latest:
+            plan.conditions.append(f"(r.position >> {SHIFT}) - r.late {compare} ?")
+            plan.values.append(milliseconds(text))
+
+
+def row_of(position: int, name: str, facts: str, labelled: int) -> RunRow:
+    """Return a row of the index as a run."""
+    fields = dict(zip(SHOWN, json.loads(facts), strict=False))
+    fields["tags"] = tuple(fields["tags"])
+    return RunRow(position=position, id=name, labelled=bool(labelled), **fields)
 
 
 @dataclass(slots=True)
@@ -275,3 +485,41 @@ def _least(bound: int | None, other: int) -> int:
 
 def _most(bound: int | None, other: int) -> int:
     return other if bound is None else max(bound, other)
+
+
+def expression_of(connection: sqlite3.Connection, text: str) -> str | None:
+    """Return an expression that matches every run that contains a text, and others.
+
+    Args:
+        connection: the index.
+        text: case-folded, at least one character.
+
+    Returns:
+        The expression. None if the text is too short and too frequent for one, "" if no run contains it.
+    """
+    if len(text) >= TRIGRAM_LENGTH:
+        return " AND ".join(map(_quote, _trigrams(text)))
+    beginning = connection.execute(
+        "SELECT term FROM words_terms WHERE term >= ? AND term < ? LIMIT ?", (text, _after(text), MOST_TERMS + 1)
+    )
+    terms = [term for (term,) in beginning]
+    return None if len(terms) > MOST_TERMS else " OR ".join(map(_quote, terms))
+
+
+def _trigrams(text: str) -> list[str]:
+    """Return the trigrams of a text; of a long one some from all its parts."""
+    found = list(dict.fromkeys(text[start : start + TRIGRAM_LENGTH] for start in range(len(text) - TRIGRAM_LENGTH + 1)))
+    step = -(-len(found) // MOST_TRIGRAMS)
+    return found[::step]
+
+
+def _after(text: str) -> str:
+    """Return the first text behind all that begin with this one."""
+    last = ord(text[-1]) + 1
+    if 0xD800 <= last <= 0xDFFF:
+        last = 0xE000
+    return text[:-1] + chr(last) if last <= 0x10FFFF else text + chr(0x10FFFF)
+
+
+def _quote(term: str) -> str:
+    return '"' + term.replace('"', '""') + '"'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from grace_kp.store._database import ONE_OF
 from grace_kp.store._query import has_feedback_table
@@ -40,64 +40,12 @@ class Extent(NamedTuple):
     """Runs with a number above the one that was asked about."""
 
 
-class Source(Protocol):
-    """A store that a catalog follows. A run that is stored again gets a new number, larger than all before."""
-
-    def identity(self) -> str:
-        """Return what distinguishes this store from another at the same place."""
-        ...
-
-    def changed(self) -> tuple[int, int]:
-        """Return the newest numbers of runs and labels, which change whenever something was stored."""
-        ...
-
-    def extent(self, above: int = 0) -> Extent:
-        """Return the newest number, and how many runs have a number above this one."""
-        ...
-
-    def unseen(self, above: int, limit: int) -> int:
-        """Return how many runs have a number above this one, and no more than `limit`; quick for few."""
-        ...
-
-    def after(self, number: int, limit: int) -> list[StoredRun]:
-        """Return the next runs with larger numbers, in ascending order."""
-        ...
-
-    def up_to(self, number: int, limit: int) -> list[StoredRun]:
-        """Return the next runs with this number or smaller ones, in descending order."""
-        ...
-
-    def ids(self) -> Iterable[str]:
-        """Return the ids of all runs."""
-        ...
-
-    def feedback(self, after: int, limit: int) -> list[tuple[int, str]]:
-        """Return the next labels as (number of the label, id of the run), in ascending order."""
-        ...
-
-    def labelled(self, ids: Sequence[str]) -> set[str]:
-        """Return which of these runs have feedback."""
-        ...
-
-    def containing(self, numbers: Sequence[int], folded: str) -> set[int]:
-        """Return the numbers of those runs whose text contains a case-folded text."""
-        ...
-
-    def texts(self, numbers: Sequence[int]) -> list[str | None]:
-        """Return the case-folded texts of the first of these runs, at least one; None for a run that is gone."""
-        ...
-
-    def close(self) -> None:
-        """Release files."""
-        ...
-
-
 class Lender(Protocol):
-    """Lends connections to a store."""
+    """Lends connections to one database: a few to a file, or the only one to memory."""
 
     @property
     def file(self) -> tuple[int, int] | None:
-        """Device and inode of the file; None for a store in memory."""
+        """Device and inode of the file; None for a database in memory."""
         ...
 
     def use(self) -> AbstractContextManager[sqlite3.Connection]:
@@ -112,7 +60,7 @@ class Lender(Protocol):
 _RUN = "id, created_at, domain, score, success, status, text, data"
 
 
-class SqliteSource:
+class Source:
     """The runs in a SQLite file, read over connections that no recorder waits for. Each read ends at once.
 
     The number of a run is its `changed`; in a file of an earlier version, which only a reader meets, that of its row.
@@ -130,18 +78,22 @@ class SqliteSource:
             (own,) = connection.execute("SELECT MIN(id) FROM approval_identity").fetchone() if named else ("",)
         return f"{self._connections.file} {applied} {own}"
 
-    def _number(self, connection: sqlite3.Connection) -> str:
-        """Return the column that numbers the versions of runs."""
+    def _numbered(self, connection: sqlite3.Connection, sql: str) -> str:
+        """Return a statement with the column that numbers the versions of runs in place of `{number}`."""
         if not self._has_changes:
             found = connection.execute("SELECT 1 FROM pragma_table_xinfo('traces') WHERE name = 'changed'")
             self._has_changes = found.fetchone() is not None
-        return "changed" if self._has_changes else "number"
+        return sql.replace("{number}", "changed" if self._has_changes else "number")
+
+    def _rows(self, sql: str, values: Sequence[Any]) -> list[Any]:
+        with self._connections.use() as connection:
+            return connection.execute(self._numbered(connection, sql), values).fetchall()
 
     def changed(self) -> tuple[int, int]:
         """Return the newest numbers of runs and labels."""
         with self._connections.use() as connection:
-            number = self._number(connection)
-            (newest,) = connection.execute(f"SELECT COALESCE(MAX({number}), 0) FROM traces").fetchone()  # noqa: S608
+            sql = self._numbered(connection, "SELECT COALESCE(MAX({number}), 0) FROM traces")
+            (newest,) = connection.execute(sql).fetchone()
             if not has_feedback_table(connection):
                 return newest, 0
             (label,) = connection.execute("SELECT COALESCE(MAX(number), 0) FROM feedback").fetchone()
@@ -150,39 +102,35 @@ class SqliteSource:
     def extent(self, above: int = 0) -> Extent:
         """Return both figures from one snapshot; the count reads the smallest index."""
         with self._connections.use() as connection:
-            number = self._number(connection)
-            index = "" if number == "changed" else "INDEXED BY traces_by_score"
-            row = connection.execute(
-                f"SELECT (SELECT COALESCE(MAX({number}), 0) FROM traces),"  # noqa: S608
-                f" (SELECT COUNT(*) FROM traces {index} WHERE {number} > ?)",
-                (above,),
-            ).fetchone()
-        return Extent(*row)
+            sql = self._numbered(
+                connection,
+                "SELECT (SELECT COALESCE(MAX({number}), 0) FROM traces),"
+                " (SELECT COUNT(*) FROM traces INDEXED BY {index} WHERE {number} > ?)",
+            )
+            index = "traces_by_change" if self._has_changes else "traces_by_score"
+            return Extent(*connection.execute(sql.replace("{index}", index), (above,)).fetchone())
 
     def unseen(self, above: int, limit: int) -> int:
         """Return how many runs have a number above this one, and no more than `limit`."""
-        with self._connections.use() as connection:
-            found = f"SELECT 1 FROM traces WHERE {self._number(connection)} > ? LIMIT ?"  # noqa: S608
-            return int(connection.execute(f"SELECT COUNT(*) FROM ({found})", (above, limit)).fetchone()[0])  # noqa: S608
+        ((count,),) = self._rows(
+            "SELECT COUNT(*) FROM (SELECT 1 FROM traces WHERE {number} > ? LIMIT ?)", (above, limit)
+        )
+        return int(count)
 
     def after(self, number: int, limit: int) -> list[StoredRun]:
         """Return the next runs with larger numbers."""
-        return self._runs("> ? ORDER BY number", number, limit)
+        return self._runs("{number} > ? ORDER BY {number}", number, limit)
 
     def up_to(self, number: int, limit: int) -> list[StoredRun]:
         """Return the next runs with this number or smaller ones."""
-        return self._runs("<= ? ORDER BY number DESC", number, limit)
+        return self._runs("{number} <= ? ORDER BY {number} DESC", number, limit)
 
     def _runs(self, condition: str, number: int, limit: int) -> list[StoredRun]:
         found: list[StoredRun] = []
         size = 0
         with self._connections.use() as connection:
-            column = self._number(connection)
-            where = condition.replace("number", column)
-            cursor = connection.execute(
-                f"SELECT {column}, {_RUN} FROM traces WHERE {column} {where} LIMIT ?",  # noqa: S608
-                (number, limit),
-            )
+            sql = f"SELECT {{number}}, {_RUN} FROM traces WHERE {condition} LIMIT ?"  # noqa: S608
+            cursor = connection.execute(self._numbered(connection, sql), (number, limit))
             for number_, name, created, domain, score, success, status, text, data in cursor:
                 found.append(StoredRun(number_, name, created, domain, score, bool(success), status, text, bytes(data)))
                 size += len(data) + len(text)
@@ -193,8 +141,7 @@ class SqliteSource:
 
     def ids(self) -> Iterable[str]:
         """Return the ids of all runs."""
-        with self._connections.use() as connection:
-            return [name for (name,) in connection.execute("SELECT id FROM traces")]
+        return [name for (name,) in self._rows("SELECT id FROM traces", ())]
 
     def feedback(self, after: int, limit: int) -> list[tuple[int, str]]:
         """Return the next labels."""
@@ -221,20 +168,15 @@ class SqliteSource:
 
     def containing(self, numbers: Sequence[int], folded: str) -> set[int]:
         """Return the numbers of those runs whose text contains a case-folded text."""
-        with self._connections.use() as connection:
-            column = self._number(connection)
-            found = connection.execute(
-                f"SELECT {column} FROM traces WHERE {column} {ONE_OF} AND instr(text, ?) > 0",  # noqa: S608
-                (json.dumps(list(numbers)), folded),
-            )
-            return {number for (number,) in found}
+        sql = f"SELECT {{number}} FROM traces WHERE {{number}} {ONE_OF} AND instr(text, ?) > 0"  # noqa: S608
+        return {number for (number,) in self._rows(sql, (json.dumps(list(numbers)), folded))}
 
     def texts(self, numbers: Sequence[int]) -> list[str | None]:
         """Return the texts of these runs, up to about `BATCH_BYTES`."""
         found: list[str | None] = []
         size = 0
         with self._connections.use() as connection:
-            text_of = f"SELECT text FROM traces WHERE {self._number(connection)} = ?"  # noqa: S608
+            text_of = self._numbered(connection, "SELECT text FROM traces WHERE {number} = ?")
             for number in numbers:
                 row = connection.execute(text_of, (number,)).fetchone()
                 found.append(None if row is None else row[0])

@@ -159,7 +159,7 @@ class SharedConnection:
             return not self._abandoned
 
     @contextlib.contextmanager
-    def _explained(self, problem: str) -> Iterator[None]:
+    def _explain_errors(self, problem: str) -> Iterator[None]:
         try:
             yield
         except DatabaseError as error:
@@ -226,7 +226,7 @@ class OpenFiles:
 
     def _remove_left_over(self) -> None:
         """Remove the log and the index of a database that stands there no more."""
-        with contextlib.suppress(OSError), locked(self._real.parent):
+        with contextlib.suppress(OSError), lock_folder(self._real.parent):
             for path, opened in self._beside.items():
                 if _identity(path) == opened:
                     path.unlink()
@@ -258,7 +258,7 @@ def _identity(path: Path) -> Identity:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Keep other processes from doing the same in a folder. Without this, each could remove what another has just created."""
     try:
         import fcntl

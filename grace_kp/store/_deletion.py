@@ -8,21 +8,87 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from grace_kp.errors import StoreError
-from grace_kp.store._overwriting import mark_index, mark_unclean
+from grace_kp.store._database import Connection, DatabaseError, rewrite
 from grace_kp.store._query import Query, where_of
+from grace_kp.store._schema import PUT_STATE, mark_unclean
 from grace_kp.trace import PARENT, attributes_in
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
+    from pathlib import Path
 
-    from grace_kp.store._catalog_erasure import HeldIndex
-    from grace_kp.store._database import Connection
+    from grace_kp.store._catalog_files import HeldIndex
+
+
+def mark_index(connection: Connection) -> str:
+    """Note, in the transaction that deletes runs, that an index beside the file holds contents of them until `forget_index` has succeeded.
+
+    Returns:
+        The mark; empty if an earlier deletion has left its own, so that the index holds contents of runs that nobody knows any more.
+    """
+    earlier = connection.execute("SELECT 1 FROM state WHERE name = 'unclean_index'").fetchone()
+    mark = secrets.token_hex(8)
+    connection.execute(PUT_STATE, ("unclean_index", mark))
+    return "" if earlier else mark
+
+
+def forget_index(connection: Connection, path: Path, index: HeldIndex | None = None) -> str:
+    """Erase deleted runs from the index of the file, or remove it where that fails; whoever serves it builds it again.
+
+    Args:
+        connection: the connection to the file.
+        path: the file.
+        index: the index, held since before the deletion. None to remove it.
+
+    Returns:
+        Why it could not be removed and what to do; an empty text if no deleted contents remain.
+    """
+    mark = connection.execute("SELECT value FROM state WHERE name = 'unclean_index'").fetchone()
+    if index is not None:
+        is_erased = bool(index.mark) and index.erase()
+        index.release()
+        if is_erased:
+            # Another process may have deleted meanwhile. Its mark is another and stays.
+            connection.execute("DELETE FROM state WHERE name = 'unclean_index' AND value = ?", (index.mark,))
+            return ""
+    if mark is None:
+        return ""
+    from grace_kp.store._catalog_files import remove_index  # only where runs were deleted
+
+    problem = remove_index(path)
+    if not problem:
+        connection.execute("DELETE FROM state WHERE name = 'unclean_index' AND value = ?", mark)
+    return problem
+
+
+def overwrite(connection: Connection, path: Path) -> str:
+    """Rewrite an unclean file without its free space and empty the write-ahead log.
+
+    Zeroing deleted rows (`secure_delete`) is not enough: pages that were rebuilt keep copies of rows that have moved.
+
+    Returns:
+        Why the file could not be cleaned and what to do; an empty text if no deleted contents remain.
+    """
+    mark = connection.execute("SELECT value FROM state WHERE name = 'unclean'").fetchone()
+    if mark is None:
+        return ""
+    again = "delete again, for example `grace-kp traces delete --older-than 100000d`, when"
+    try:
+        is_rewritten = rewrite(connection)
+    except DatabaseError as error:
+        return f"{path} could not be rewritten ({error}) and may hold deleted contents; {again} that can be done"
+    if not is_rewritten:
+        return f"another connection reads {path}, so it and {path.name}-wal still hold deleted contents; {again} it has finished"
+    # Another process may have deleted since the file was rewritten. Its mark is another and stays.
+    connection.execute("DELETE FROM state WHERE name = 'unclean' AND value = ?", mark)
+    return ""
 
 
 REMOVED = "Removed with its run."
@@ -109,12 +175,7 @@ def _began_before(age: datetime | timedelta | str | None) -> datetime | str | No
         return "0001-01-01" if age > timedelta(0) else "9999-12-31"
 
 
-def still_awaited(run: str, approval: str) -> str:
-    """Return why a run with an open approval is not deleted."""
-    return f"the approval {approval} of the run {run} is still open; decide or withdraw it, then delete the run"
-
-
-def nested_in(document: dict[str, Any]) -> Iterator[str]:
+def list_nested(document: dict[str, Any]) -> Iterator[str]:
     """Yield the ids of the nested runs that a trace names."""
     children = (document.get("grace") or {}).get("children")
     for child in children if isinstance(children, list) else ():
@@ -122,7 +183,7 @@ def nested_in(document: dict[str, Any]) -> Iterator[str]:
             yield child
 
 
-def decisions_in(document: dict[str, Any]) -> Iterator[str]:
+def list_decisions(document: dict[str, Any]) -> Iterator[str]:
     """Yield the ids of the gate decisions in a trace; none for an imported one, whose actions are in no ledger here."""
     grace = document.get("grace") or {}
     decisions = None if grace.get("imported") else grace.get("decisions")
@@ -138,7 +199,7 @@ def belongs_to(ledger_key: str, decisions: set[str]) -> bool:
     )
 
 
-def forgotten(ledger_key: str) -> str:
+def hash_key(ledger_key: str) -> str:
     """Return the key of an action whose contents were removed. It can be looked up, and names no conversation."""
     return "sha256:" + hashlib.sha256(ledger_key.encode()).hexdigest()
 
@@ -187,8 +248,10 @@ def delete_rows(
         raise StoreError(f"the run {selection.id} is still open; delete it when it has ended")
     awaited = dict(connection.execute("SELECT run_id, id FROM approvals WHERE run_id IS NOT NULL AND is_open = 1"))
     if selection.id is not None and selection.id in awaited:
-        raise StoreError(still_awaited(selection.id, awaited[selection.id]))
-    where, values = where_of(selection.query)
+        raise StoreError(
+            f"the approval {awaited[selection.id]} of the run {selection.id} is still open; decide or withdraw it, then delete the run"
+        )
+    where, values = where_of(connection, selection.query)
     if selection.id is not None:
         where, values = f"{where} {'AND' if where else 'WHERE'} id = ?", [*values, selection.id]
     found = [run for (run,) in connection.execute(f"SELECT id FROM traces {where}", values)]  # noqa: S608
@@ -254,8 +317,8 @@ def _with_nested(
         if row is not None:
             stored.add(run)
             document = json.loads(row[0])
-            decisions.update(decisions_in(document))
-            waiting.extend(nested_in(document))
+            decisions.update(list_decisions(document))
+            waiting.extend(list_nested(document))
         waiting.extend(
             nested
             for (nested,) in connection.execute(
@@ -268,7 +331,7 @@ def _with_nested(
 def _empty_actions(connection: Connection, decisions: set[str]) -> int:
     """Remove the contents from the ledger's entries of these decisions. The entries stay: an action that ran must not run again."""
     rows = connection.execute("SELECT key, data FROM actions").fetchall()
-    emptied = [(forgotten(key), without_contents(bytes(data)), key) for key, data in rows if belongs_to(key, decisions)]
+    emptied = [(hash_key(key), without_contents(bytes(data)), key) for key, data in rows if belongs_to(key, decisions)]
     connection.executemany("UPDATE OR REPLACE actions SET key = ?, data = ? WHERE key = ?", emptied)
     return len(emptied)
 

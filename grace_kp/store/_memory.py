@@ -11,10 +11,9 @@ from urllib.parse import parse_qsl
 from grace_kp.background import Resident, watch
 from grace_kp.store._database import Connection, connect_to_memory, transaction
 from grace_kp.store._deletion import delete_runs
-from grace_kp.store._leases import Owners
+from grace_kp.store._leases import Owners, Unfinished
 from grace_kp.store._runs import RunTables
 from grace_kp.store._schema import migrate
-from grace_kp.store._unfinished import Unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
 
     from grace_kp.background import Lock
     from grace_kp.store._approval_tables import MemoryTables
-    from grace_kp.store._catalog_source import SqliteSource
-    from grace_kp.store._feedback import FeedbackEntry
-    from grace_kp.store._record import JournalEntry, Record
+    from grace_kp.store._catalog_source import Source
+    from grace_kp.store._record import FeedbackEntry, JournalEntry, Record
 
 MAX_TRACES = 10_000
 MAX_MB = 64
@@ -80,11 +78,11 @@ class MemoryStore(RunTables, Resident):
             if self._approvals is not None:
                 self._approvals.forget()
 
-    def changes(self) -> SqliteSource:
+    def changes(self) -> Source:
         """Return what a catalog follows."""
-        from grace_kp.store._catalog_source import SqliteSource  # only in a process with a catalog
+        from grace_kp.store._catalog_source import Source  # only in a process with a catalog
 
-        return SqliteSource(_OwnConnection(self._use))
+        return Source(_OwnConnection(self._use))
 
     @property
     def approvals(self) -> MemoryTables:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import WAITS
 from grace_kp.store._database import ONE_OF, Connection
-from grace_kp.store._feedback import with_feedback
-from grace_kp.store._record import load_trace, scorer_name
+from grace_kp.store._record import scorer_name, with_feedback
 from grace_kp.trace import METADATA, SESSION, TAG, USER, comparable, label
 
 if TYPE_CHECKING:
@@ -90,11 +89,6 @@ class Query:
             raise ValueError(f"metadata must be a dict with texts as keys, not {self.metadata!r}")
 
     @property
-    def asks_for_feedback(self) -> bool:
-        """Whether a condition is about feedback."""
-        return self.feedback is not None or self.feedback_source is not None
-
-    @property
     def attributes(self) -> list[tuple[str, str, str]]:
         """The attributes that a trace must have, as (kind, name, value)."""
         wanted = [(TAG, "", label(tag)) for tag in self.tags or ()]
@@ -105,11 +99,6 @@ class Query:
         ]
         wanted += [(METADATA, label(key), comparable(value)) for key, value in (self.metadata or {}).items()]
         return wanted
-
-    @property
-    def asks_for_scores(self) -> bool:
-        """Whether a condition is about scores of scorers."""
-        return any(value is not None for value in (self.scorer, self.scorer_passed, self.min_scorer, self.max_scorer))
 
 
 _AGO = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|w)\s*")
@@ -149,30 +138,6 @@ def has_feedback_table(connection: Connection) -> bool:
     return found.fetchone() is not None
 
 
-def find_traces(connection: Connection, query: Query) -> list[tuple[str, bytes]]:
-    """Return id and document of the traces that meet a query, newest first."""
-    where, values = where_of(query, has_feedback=has_feedback_table(connection))
-    limit = -1 if query.limit is None else query.limit
-    return connection.execute(
-        f"SELECT id, data FROM traces {where} ORDER BY created_at DESC, number DESC LIMIT ? OFFSET ?",  # noqa: S608
-        (*values, limit, query.offset),
-    ).fetchall()
-
-
-def find_numbers(connection: Connection, query: Query) -> list[tuple[int]]:
-    """Return the numbers of the rows that meet a query, oldest first."""
-    where, values = where_of(query, has_feedback=has_feedback_table(connection))
-    sql = f"SELECT number FROM traces {where} ORDER BY created_at, number"  # noqa: S608
-    return connection.execute(sql, values).fetchall()
-
-
-def count_traces(connection: Connection, query: Query) -> int:
-    """Return how many traces meet a query."""
-    where, values = where_of(query, has_feedback=has_feedback_table(connection))
-    (count,) = connection.execute(f"SELECT COUNT(*) FROM traces {where}", values).fetchone()  # noqa: S608
-    return int(count)
-
-
 def feedback_on(connection: Connection, ids: Sequence[str]) -> dict[str, list[bytes]]:
     """Return the feedback on these traces, oldest first."""
     found: dict[str, list[bytes]] = {}
@@ -190,17 +155,14 @@ def feedback_on(connection: Connection, ids: Sequence[str]) -> dict[str, list[by
 
 def load_traces(rows: Iterable[tuple[str, bytes]], feedback: dict[str, list[bytes]]) -> Iterator[ReasoningTrace]:
     """Yield the traces of these documents with their feedback."""
+    from grace_kp.trace import ReasoningTrace  # needs pydantic
+
     for name, data in rows:
-        yield with_feedback(load_trace(data), feedback.get(name, ()))
+        yield with_feedback(ReasoningTrace.model_validate_json(data), feedback.get(name, ()))
 
 
-def where_of(query: Query, *, has_feedback: bool = True) -> tuple[str, list[Any]]:
-    """Return the conditions of a query as SQL, with its values.
-
-    Args:
-        query: the conditions.
-        has_feedback: whether the file has the table of feedback.
-    """
+def where_of(connection: Connection, query: Query) -> tuple[str, list[Any]]:
+    """Return the conditions of a query as SQL, with its values."""
     parts, values = _compared(
         ("domain", "=", query.domain),
         ("score", ">=", query.min_score),
@@ -215,23 +177,26 @@ def where_of(query: Query, *, has_feedback: bool = True) -> tuple[str, list[Any]
     if query.text is not None:
         parts.append("instr(text, ?) > 0")
         values.append(searchable(query.text))
-    if query.asks_for_scores:
-        conditions, more = _compared(
-            ("name", "=", query.scorer),
-            ("passed", "=", query.scorer_passed),
-            ("score", ">=", query.min_scorer),
-            ("score", "<=", query.max_scorer),
-        )
+    conditions, more = _compared(
+        ("name", "=", query.scorer),
+        ("passed", "=", query.scorer_passed),
+        ("score", ">=", query.min_scorer),
+        ("score", "<=", query.max_scorer),
+    )
+    if conditions:
         parts.append(f"id IN (SELECT trace FROM scores WHERE {' AND '.join(conditions)})")  # noqa: S608
         values += more
     for condition in query.attributes:
         parts.append("id IN (SELECT trace FROM attributes WHERE kind = ? AND name = ? AND value = ?)")
         values += condition
-    if query.asks_for_feedback:
-        named = "" if query.feedback_source is None else " WHERE source = ?"
-        found = f"SELECT trace FROM feedback{named}" if has_feedback else "SELECT NULL WHERE 0"  # noqa: S608
+    if query.feedback is not None or query.feedback_source is not None:
+        found = "SELECT NULL WHERE 0"
+        if has_feedback_table(connection):
+            found = "SELECT trace FROM feedback"
+            if query.feedback_source is not None:
+                found += " WHERE source = ?"
+                values.append(query.feedback_source)
         parts.append(f"id {'NOT IN' if query.feedback is False else 'IN'} ({found})")
-        values += [query.feedback_source] if named and has_feedback else []
     return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
 
 

@@ -1,12 +1,36 @@
-"""The rows that stores hold: finished traces, and the journal of open runs."""
+"""What callers put into a store: finished traces, rows of the journal of open runs, and feedback on stored runs.
+
+Feedback has a table of its own, so no later version of a trace replaces it. A trace that is read carries its entries under `grace.feedback`,
+oldest first. A trace that is stored with such a list, for example from an export, hands its entries over, each once.
+"""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from grace_kp.approvals import person
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from grace_kp.trace import ReasoningTrace
+
+FIELD = "feedback"
+"""The field of `grace` that holds the entries."""
+PROGRAM = "program"
+"""The field of an entry that is true where a program states the label."""
+RESERVED = frozenset({"approval", "audit", "person", "reviewer", "seeded"})
+"""Sources that only people and this library may state."""
+IMPORT = "import:"
+"""Beginning of the source of each label that a file stated; the name of the file follows."""
+UNNAMED = ""
+"""Source of an entry from elsewhere that names none."""
+_MARK = b'"feedback"'
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +66,119 @@ class JournalEntry:
     data: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class FeedbackEntry:
+    """One label of a stored run."""
+
+    trace: str
+    """The id of the trace."""
+    at: float
+    """When it was stated, in seconds since the epoch. The entries of a trace are kept in this order."""
+    source: str
+    """Where it comes from, for example `user`; also part of `data`."""
+    data: bytes
+    """The entry as a JSON object, as `grace.feedback` holds it."""
+
+
 def scorer_name(name: str) -> str:
-    """Return the name of a scorer in the form that every store can hold."""
+    """Return the name of a scorer, or of a source of feedback, in the form that every store can hold."""
     return name.encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")
 
 
-def load_trace(data: bytes) -> ReasoningTrace:
-    """Return a trace from the JSON that a store holds."""
-    from grace_kp.trace import ReasoningTrace
+def read_feedback(record: Record) -> list[FeedbackEntry]:
+    """Return the entries that a record's own document holds. Anything there that is no object is not an entry."""
+    if _MARK not in record.data:
+        return []
+    entries = (json.loads(record.data).get("grace") or {}).get(FIELD)
+    found: list[FeedbackEntry] = []
+    at = 0.0
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            at = _seconds(entry.get("at"), at)
+            source = entry.get("source")
+            source = scorer_name(source) if isinstance(source, str) else UNNAMED
+            found.append(FeedbackEntry(record.id, at, source, to_bytes(entry)))
+    return found
 
-    return ReasoningTrace.model_validate_json(data)
+
+def find_missing(entries: Iterable[FeedbackEntry], known: Iterable[bytes]) -> list[FeedbackEntry]:
+    """Return the entries that are not among those known for their trace; equal ones count as often as they occur."""
+    return _without(((json.loads(entry.data), entry) for entry in entries), map(json.loads, known))
+
+
+def with_feedback(trace: ReasoningTrace, entries: Sequence[bytes]) -> ReasoningTrace:
+    """Return the trace with these entries under `grace.feedback`, behind what only its own document holds."""
+    if not entries:
+        return trace
+    grace = dict(trace.grace or {})
+    found = [json.loads(entry) for entry in entries]
+    own = grace.get(FIELD)
+    if own:
+        found = _without(((entry, entry) for entry in (own if isinstance(own, list) else [own])), found) + found
+    grace[FIELD] = found
+    trace.grace = grace
+    return trace
+
+
+def is_imported(trace: ReasoningTrace | None) -> bool:
+    """Return whether a trace was imported from a file; False for none."""
+    return bool(trace is not None and (trace.grace or {}).get("imported"))
+
+
+def precedence(entry: Mapping[str, Any], user: object) -> int:
+    """Return how much a label counts beside others on its run: 3 with the name of a person, 2 without a name, 1 from a program or a file.
+
+    0 is a label that never counts, because the user of the run states it.
+
+    Args:
+        entry: the label.
+        user: the user for whom the run acted, if it has one.
+    """
+    by = _name(entry.get("by"))
+    if by and by == _name(user):
+        return 0
+    return 1 if entry.get(PROGRAM) or str(entry.get("source")).startswith(IMPORT) else 3 if by else 2
+
+
+def by_precedence(entries: Iterable[Mapping[str, Any]], user: object) -> list[Mapping[str, Any]]:
+    """Return the labels of a run that may count. Among those that a caller accepts, the last one counts."""
+    ranked = [(precedence(entry, user), entry) for entry in entries]
+    return [entry for rank, entry in sorted(ranked, key=lambda pair: pair[0]) if rank]
+
+
+def _name(value: object) -> str:
+    """Return a name in the form in which people are compared. Removed names are not comparable."""
+    return person(value) if isinstance(value, str) and not value.startswith("[REDACTED") else ""
+
+
+def to_bytes(entry: object) -> bytes:
+    """Return an entry as JSON, in which half a surrogate pair stands as an escape."""
+    return json.dumps(entry, separators=(",", ":")).encode()
+
+
+def _without(entries: Iterable[tuple[Any, T]], known: Iterable[Any]) -> list[T]:
+    """Return what stands beside each entry that is not among the known ones; equal ones count as often as they occur."""
+    left = Counter(map(_comparable, known))
+    missing: list[T] = []
+    for entry, item in entries:
+        form = _comparable(entry)
+        if left[form] > 0:
+            left[form] -= 1
+        else:
+            missing.append(item)
+    return missing
+
+
+def _comparable(entry: object) -> str:
+    return json.dumps(entry, sort_keys=True)
+
+
+def _seconds(at: object, otherwise: float) -> float:
+    """Return a time in ISO 8601 as seconds since the epoch."""
+    try:
+        moment = datetime.fromisoformat(at) if isinstance(at, str) else None
+    except ValueError:
+        moment = None
+    if moment is None:
+        return otherwise
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

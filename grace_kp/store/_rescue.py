@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.errors import StoreError
 from grace_kp.levels import RunStatus
 from grace_kp.store._database import transaction
+from grace_kp.store._leases import NOBODY
 from grace_kp.store._record import Record
 from grace_kp.store._schema import insert_records
-from grace_kp.store._unfinished import NOBODY
 from grace_kp.trace import refuse_planted_link
 
 if TYPE_CHECKING:

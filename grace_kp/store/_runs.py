@@ -9,10 +9,9 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.store._deletion import Deleted, Selection, delete_rows
-from grace_kp.store._overwriting import mark_index, mark_unclean
-from grace_kp.store._query import Query, count_traces, feedback_on, find_numbers, find_traces, load_traces
-from grace_kp.store._schema import insert_feedback, insert_records
+from grace_kp.store._deletion import Deleted, Selection, delete_rows, mark_index
+from grace_kp.store._query import Query, feedback_on, load_traces, where_of
+from grace_kp.store._schema import insert_feedback, insert_records, mark_unclean
 from grace_kp.store._state import StateTable
 
 if TYPE_CHECKING:
@@ -20,9 +19,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from grace_kp.approvals import Tables
-    from grace_kp.store._feedback import FeedbackEntry
-    from grace_kp.store._record import Record
-    from grace_kp.store._unfinished import Unfinished
+    from grace_kp.store._leases import Unfinished
+    from grace_kp.store._record import FeedbackEntry, Record
     from grace_kp.trace import ReasoningTrace
 
 DAY = 86_400
@@ -61,7 +59,7 @@ class RunTables(StateTable):
         Raises:
             StoreError: the store cannot be written, for example because its file was opened for reading only.
         """
-        with self._explained("the feedback cannot be stored"), self._use(write=True) as connection:
+        with self._explain_errors("the feedback cannot be stored"), self._use(write=True) as connection:
             return insert_feedback(connection, entries)
 
     def get(self, id: str) -> ReasoningTrace | None:  # noqa: A002
@@ -77,19 +75,27 @@ class RunTables(StateTable):
     def query(self, **conditions: Any) -> list[ReasoningTrace]:
         """Return the traces that meet all conditions, newest first; see `Query`."""
         with self._use() as connection:
-            rows = find_traces(connection, Query(**conditions))
+            query = Query(**conditions)
+            where, values = where_of(connection, query)
+            rows = connection.execute(
+                f"SELECT id, data FROM traces {where} ORDER BY created_at DESC, number DESC LIMIT ? OFFSET ?",  # noqa: S608
+                (*values, -1 if query.limit is None else query.limit, query.offset),
+            ).fetchall()
             feedback = feedback_on(connection, [name for name, _ in rows])
         return list(load_traces(rows, feedback))
 
     def count(self, **conditions: Any) -> int:
         """Return the number of traces that meet all conditions."""
         with self._use() as connection:
-            return count_traces(connection, Query(**conditions))
+            where, values = where_of(connection, Query(**conditions))
+            return int(connection.execute(f"SELECT COUNT(*) FROM traces {where}", values).fetchone()[0])  # noqa: S608
 
     def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
         """Yield the traces that meet all conditions, oldest first."""
         with self._use() as connection:
-            numbers = find_numbers(connection, Query(**{"limit": None, **conditions}))
+            where, values = where_of(connection, Query(**{"limit": None, **conditions}))
+            sql = f"SELECT number FROM traces {where} ORDER BY created_at, number"  # noqa: S608
+            numbers = connection.execute(sql, values).fetchall()
         for (number,) in numbers:
             yield from self._load("SELECT id, data FROM traces WHERE number = ?", number)
 

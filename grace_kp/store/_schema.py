@@ -6,21 +6,20 @@ A step that was released is never changed; a new one is added.
 from __future__ import annotations
 
 import json
+import secrets
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import StoreError
 from grace_kp.store._database import ONE_OF, transaction
-from grace_kp.store._feedback import carried_by, missing_from
 from grace_kp.store._query import searchable
-from grace_kp.store._record import scorer_name
+from grace_kp.store._record import find_missing, read_feedback, scorer_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from grace_kp.store._database import Connection
-    from grace_kp.store._feedback import FeedbackEntry
-    from grace_kp.store._record import Record
+    from grace_kp.store._record import FeedbackEntry, Record
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -160,10 +159,10 @@ def insert_records(connection: Connection, records: Sequence[Record]) -> None:
         [(r.id, *row) for r in newest.values() for row in dict.fromkeys(r.attributes)],
     )
     for record in newest.values():
-        entries = carried_by(record)
+        entries = read_feedback(record)
         if entries:
             known = connection.execute("SELECT data FROM feedback WHERE trace = ?", (record.id,))
-            insert_feedback(connection, missing_from(entries, (bytes(data) for (data,) in known)))
+            insert_feedback(connection, find_missing(entries, (bytes(data) for (data,) in known)))
 
 
 def insert_feedback(connection: Connection, entries: Iterable[FeedbackEntry]) -> list[str]:
@@ -177,3 +176,8 @@ def insert_feedback(connection: Connection, entries: Iterable[FeedbackEntry]) ->
         if added.rowcount != 1:
             missing[entry.trace] = None
     return list(missing)
+
+
+def mark_unclean(connection: Connection) -> None:
+    """Note, in the transaction that deletes, that the file holds deleted contents until `_deletion.overwrite` has succeeded."""
+    connection.execute(PUT_STATE, ("unclean", secrets.token_hex(8)))

@@ -20,15 +20,13 @@ from grace_kp.store._database import (
     connect_to_read,
     switch_to_wal,
 )
-from grace_kp.store._deletion import Deleted, Selection, delete_rows
-from grace_kp.store._feedback import is_imported
-from grace_kp.store._leases import LEASE_SECONDS, Owners
-from grace_kp.store._overwriting import forget_index, overwrite
+from grace_kp.store._deletion import Deleted, Selection, delete_rows, forget_index, overwrite
+from grace_kp.store._leases import LEASE_SECONDS, Owners, Unfinished
+from grace_kp.store._record import is_imported
 from grace_kp.store._rescue import CannotOpen, RescueFiles
 from grace_kp.store._runs import DAY, RunTables
 from grace_kp.store._schema import APPROVALS, MIGRATIONS, PAGE_BYTES, PUT_STATE, READABLE, migrate, schema_version
 from grace_kp.store._store import file_of
-from grace_kp.store._unfinished import Unfinished
 from grace_kp.trace import PARENT, default_mode, keep_private
 
 if TYPE_CHECKING:
@@ -36,8 +34,8 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from grace_kp.store._approval_tables import SqliteTables
-    from grace_kp.store._catalog_erasure import HeldIndex
-    from grace_kp.store._catalog_source import SqliteSource
+    from grace_kp.store._catalog_files import HeldIndex
+    from grace_kp.store._catalog_source import Source
     from grace_kp.store._database import Connection
     from grace_kp.store._record import JournalEntry, Record
 
@@ -159,12 +157,12 @@ class SqliteStore(RunTables):
             self._owners.forget()
             self._unfinished.forget()
 
-    def changes(self) -> SqliteSource:
+    def changes(self) -> Source:
         """Return what a catalog follows. It reads over connections of its own, and holds up no writer."""
         from grace_kp.store._catalog_files import Connections  # only in a process with a catalog
-        from grace_kp.store._catalog_source import SqliteSource
+        from grace_kp.store._catalog_source import Source
 
-        return SqliteSource(Connections(self.path, self._connect_to_follow))
+        return Source(Connections(self.path, self._connect_to_follow))
 
     @contextlib.contextmanager
     def _holding_index(self) -> Iterator[HeldIndex | None]:
@@ -173,7 +171,7 @@ class SqliteStore(RunTables):
 
         held = None
         if index_of(self.path).exists():
-            from grace_kp.store._catalog_erasure import hold_index
+            from grace_kp.store._catalog_files import hold_index
 
             source = self.changes()
             held = hold_index(self.path, source)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.store._database import Connection, SharedConnection
-from grace_kp.store._deletion import forgotten
+from grace_kp.store._deletion import hash_key
 from grace_kp.store._schema import PUT_STATE
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class StateTable(SharedConnection):
     def action(self, key: str) -> bytes | None:
         """Return the entry of an action in the ledger; None if there is none."""
         with self._use() as connection:
-            keys = (key, forgotten(key))
+            keys = (key, hash_key(key))
             row = connection.execute("SELECT data FROM actions WHERE key IN (?, ?)", keys).fetchone()
         return None if row is None else bytes(row[0])
 
@@ -49,10 +49,10 @@ class StateTable(SharedConnection):
                 "INSERT INTO actions SELECT ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM actions WHERE key = ?)"
                 " ON CONFLICT DO NOTHING"
             )
-            values: tuple[Any, ...] = (key, time.time(), data, forgotten(key))
+            values: tuple[Any, ...] = (key, time.time(), data, hash_key(key))
         else:
             sql = "UPDATE actions SET at = ?, data = ? WHERE key IN (?, ?) AND data = ?"
-            values = (time.time(), data, key, forgotten(key), only_if)
+            values = (time.time(), data, key, hash_key(key), only_if)
         with self._use(write=True) as connection:
             return connection.execute(sql, values).rowcount == 1
 
@@ -62,7 +62,7 @@ class StateTable(SharedConnection):
         Raises:
             StoreError: the file cannot be read.
         """
-        with self._explained(f"state {name!r} cannot be read"), self._use() as connection:
+        with self._explain_errors(f"state {name!r} cannot be read"), self._use() as connection:
             return _read(connection, name)
 
     def states(self, prefix: str) -> dict[str, str]:
@@ -71,7 +71,7 @@ class StateTable(SharedConnection):
         Raises:
             StoreError: the file cannot be read.
         """
-        with self._explained("its state cannot be read"), self._use() as connection:
+        with self._explain_errors("its state cannot be read"), self._use() as connection:
             return _under(connection, prefix)
 
     def update_state(self, name: str, change: Callable[[str | None], str], *, once: str | None = None) -> str | None:
@@ -88,7 +88,7 @@ class StateTable(SharedConnection):
         Raises:
             StoreError: the file cannot be written.
         """
-        with self._explained(f"state {name!r} cannot be changed"), self._use(write=True) as connection:
+        with self._explain_errors(f"state {name!r} cannot be changed"), self._use(write=True) as connection:
             if once is not None and _is_marked(connection, mark_of(name, once)):
                 return _read(connection, name)
             new = change(_read(connection, name))
@@ -104,7 +104,7 @@ class StateTable(SharedConnection):
         Raises:
             StoreError: the file cannot be written.
         """
-        with self._explained("its state cannot be changed"), self._use(write=True) as connection:
+        with self._explain_errors("its state cannot be changed"), self._use(write=True) as connection:
             changes = change(partial(_under, connection)).items()
             connection.executemany(PUT_STATE, [row for row in changes if row[1] is not None])
             connection.executemany(

@@ -60,8 +60,8 @@ def small_windows(monkeypatch):
     """Make a few runs take every path that a million takes."""
     monkeypatch.setattr("grace_kp.store._catalog_search.FEW", 0)
     monkeypatch.setattr("grace_kp.store._catalog_search.FIRST_WINDOW", 2)
-    monkeypatch.setattr("grace_kp.store._catalog_follower.OLD_BATCH", 3)
-    monkeypatch.setattr("grace_kp.store._catalog_follower.BATCH", 3)
+    monkeypatch.setattr("grace_kp.store._catalog.OLD_BATCH", 3)
+    monkeypatch.setattr("grace_kp.store._catalog.BATCH", 3)
 
 
 def follow_steps(store, catalog, steps):

@@ -18,11 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from grace_kp.store import CatalogQuery, FeedbackEntry, Progress, open_catalog, open_store
-from grace_kp.store._catalog_erasure import HeldIndex
-from grace_kp.store._catalog_files import index_of
-from grace_kp.store._catalog_schema import words_from
-from grace_kp.store._deletion import Selection, delete_rows
-from grace_kp.store._overwriting import forget_index
+from grace_kp.store._catalog_files import HeldIndex, index_of
+from grace_kp.store._catalog_index import words_from
+from grace_kp.store._deletion import Selection, delete_rows, forget_index
 from tests.store.listed import figures, meets, pages, plain, queries, run, runs
 from tests.store.samples import MARK, holding, put
 
@@ -62,7 +60,7 @@ def small_windows(monkeypatch):
     """Make a few runs take every path that a million takes."""
     monkeypatch.setattr("grace_kp.store._catalog_search.FEW", 0)
     monkeypatch.setattr("grace_kp.store._catalog_search.FIRST_WINDOW", 2)
-    monkeypatch.setattr("grace_kp.store._catalog_follower.OLD_BATCH", 2)
+    monkeypatch.setattr("grace_kp.store._catalog.OLD_BATCH", 2)
 
 
 def inode(store):
@@ -312,13 +310,13 @@ def test_another_process_that_follows_never_shows_too_few(tmp_path, store, url):
 
 DIE = """
     import os, sys
-    from grace_kp.store import _catalog_erasure, open_store
-    hold = _catalog_erasure.hold_index
+    from grace_kp.store import _catalog_files, open_store
+    hold = _catalog_files.hold_index
     def hold_and_die(*args):
         held = hold(*args)
         held._connection.set_trace_callback(lambda sql: os._exit(9) if sql.startswith(sys.argv[2]) else None)
         return held
-    _catalog_erasure.hold_index = hold_and_die
+    _catalog_files.hold_index = hold_and_die
     open_store(sys.argv[1]).delete(id="kp:trace:b")
 """
 
@@ -352,7 +350,7 @@ def test_a_crash_between_the_store_and_its_index_leaves_no_contents(
 
 def test_an_index_that_others_write_to_is_removed(tmp_path, store, catalog, monkeypatch):
     """As is one of which an old state is read all the time. It is built again."""
-    monkeypatch.setattr("grace_kp.store._catalog_erasure.LOCK_SECONDS", 0.01)
+    monkeypatch.setattr("grace_kp.store._catalog_files.LOCK_SECONDS", 0.01)
     for statement in ("BEGIN IMMEDIATE", "BEGIN"):
         put(store, run("a"), marked())
         catalog.refresh()

@@ -1,4 +1,4 @@
-"""The file of an index: private, without deleted contents, and built again for whoever has it open."""
+"""The file of an index: private, without deleted contents, built again for whoever has it open, and read from one state."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import threading
 
 import pytest
 
+from grace_kp.errors import StoreError
 from grace_kp.runtime import record_of
 from grace_kp.store import CatalogQuery, Progress, open_catalog, open_store
-from grace_kp.store._catalog_files import Connections, index_of, remove_index
+from grace_kp.store._catalog_files import Connections, index_of, place_of, remove_index
 from tests.store.listed import run
 from tests.store.samples import MARK, holding, put
 
@@ -98,7 +99,7 @@ def test_an_index_that_cannot_be_removed_is_reported_and_removed_later(tmp_path,
 
     with monkeypatch.context() as patched, contextlib.closing(sqlite3.connect(index_of(store.path))) as other:
         other.execute("BEGIN IMMEDIATE")  # so that it cannot be written to either
-        patched.setattr("grace_kp.store._catalog_erasure.LOCK_SECONDS", 0.01)
+        patched.setattr("grace_kp.store._catalog_files.LOCK_SECONDS", 0.01)
         patched.setattr("pathlib.Path.unlink", refuse)
         deleted = store.delete(id="kp:trace:b")
     assert (1, False) == (deleted, deleted.clean)
@@ -210,7 +211,7 @@ def test_a_store_that_can_only_be_read_is_indexed_in_memory(tmp_path, url, monke
     def refuse(*args, **kwargs):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("grace_kp.store._catalog_place.keep_private", refuse)
+    monkeypatch.setattr("grace_kp.store._catalog_files.keep_private", refuse)
     reader = open_store(url, create=False)
     catalog = open_catalog(reader)
     catalog.refresh()
@@ -273,3 +274,47 @@ def test_a_forked_child_opens_its_own_connections(tmp_path, url):
     assert ["a", "b"] == found(catalog)
     catalog.close()
     store.close()
+
+
+@pytest.fixture
+def place(tmp_path):
+    store = open_store(f"sqlite:///{tmp_path}/t.db")
+    opened = place_of(store)
+    yield opened
+    opened.close()
+    store.close()
+
+
+def test_what_an_exception_leaves_is_undone(place):
+    """The next transaction sees nothing of it."""
+    with pytest.raises(sqlite3.OperationalError), place.writing() as connection:
+        connection.executemany("DELETE FROM facts WHERE name <> ? AND name <> missing(?)", [("a", "b")])
+    with place.reading() as connection:
+        assert connection.execute("SELECT COUNT(*) FROM facts").fetchone()[0] > 0
+
+
+def test_a_reader_sees_one_state(place):
+    """Though a writer goes on."""
+    with place.reading() as connection:
+        before = connection.execute("SELECT COUNT(*) FROM facts").fetchone()
+        with place.writing() as writer:
+            writer.execute("DELETE FROM facts")
+        assert before == connection.execute("SELECT COUNT(*) FROM facts").fetchone()
+
+
+def test_errors_of_sqlite_become_errors_of_the_store(place):
+    """The message names the index."""
+    with (
+        pytest.raises(StoreError, match=r"^the index .*t\.db\.index cannot be read: no such table: missing$"),
+        place.reading() as connection,
+    ):
+        connection.execute("SELECT * FROM missing")
+
+
+def test_only_one_writes(place, tmp_path):
+    """Another is refused, not mixed in."""
+    with place.writing():
+        other = sqlite3.connect(f"{tmp_path}/t.db.index", timeout=0, isolation_level=None)
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
+        other.close()

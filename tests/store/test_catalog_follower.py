@@ -9,7 +9,7 @@ import pytest
 
 from grace_kp.errors import StoreError
 from grace_kp.store import CatalogQuery, FeedbackEntry, Progress, open_catalog, open_store
-from grace_kp.store._catalog_place import place_of
+from grace_kp.store._catalog_files import place_of
 from tests.store.listed import run
 from tests.store.samples import put
 
@@ -38,7 +38,7 @@ def at(number):
 
 def test_the_newest_runs_of_a_store_are_indexed_first(store, catalog, monkeypatch):
     """So that the first page is right at once, and runs that come meanwhile stand before those that are older."""
-    monkeypatch.setattr("grace_kp.store._catalog_follower.OLD_BATCH", 2)
+    monkeypatch.setattr("grace_kp.store._catalog.OLD_BATCH", 2)
     put(store, *(run(number, created_at=at(number)) for number in range(6)))
     assert Progress(done=2, total=6) == catalog.refresh(0)
     assert ["5", "4"] == found(catalog)
@@ -55,14 +55,14 @@ def test_progress_counts_what_is_not_indexed_yet(store, catalog, monkeypatch):
     catalog.refresh()
     put(store, run("b"), run("c"))
     assert Progress(done=1, total=3) == catalog.progress()
-    monkeypatch.setattr("grace_kp.store._catalog_follower.MOST_UNSEEN", 1)
-    monkeypatch.setattr("grace_kp.store._catalog_follower.COUNT_SECONDS", -1.0)
+    monkeypatch.setattr("grace_kp.store._catalog.MOST_UNSEEN", 1)
+    monkeypatch.setattr("grace_kp.store._catalog.COUNT_SECONDS", -1.0)
     assert Progress(done=1, total=3) == catalog.progress()
 
 
 def test_a_run_that_is_replaced_before_it_is_indexed_counts_once(store, catalog, monkeypatch):
     """Its new version has a larger number."""
-    monkeypatch.setattr("grace_kp.store._catalog_follower.OLD_BATCH", 1)
+    monkeypatch.setattr("grace_kp.store._catalog.OLD_BATCH", 1)
     put(store, run("a"), run("b", created_at=at(1)))
     catalog.refresh(0)
     put(store, run("a", domain="code"))
@@ -107,7 +107,7 @@ def test_a_failure_is_logged_once_and_tried_again(store, catalog, monkeypatch, c
 
     put(store, run("a"))
     with caplog.at_level(logging.WARNING, "grace_kp.store"):
-        monkeypatch.setattr("grace_kp.store._catalog_source.SqliteSource.changed", fail)
+        monkeypatch.setattr("grace_kp.store._catalog_source.Source.changed", fail)
         catalog.follow()
         for _ in range(600):
             if found(catalog):
@@ -123,6 +123,6 @@ def test_refreshing_reports_what_is_wrong(store, catalog, monkeypatch):
     def fail(self):
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr("grace_kp.store._catalog_source.SqliteSource.changed", fail)
+    monkeypatch.setattr("grace_kp.store._catalog_source.Source.changed", fail)
     with pytest.raises(StoreError, match=r"t\.db\.index cannot be brought up to date: the disk is gone$"):
         catalog.refresh()

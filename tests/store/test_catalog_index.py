@@ -1,15 +1,27 @@
-"""Writing an index: names, marks and positions are those of the runs that it holds."""
+"""The tables of an index: they belong to one store and version, and names, marks and positions are those of the runs that they hold."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import sqlite3
 
 import pytest
 
 from grace_kp.runtime import record_of
-from grace_kp.store._catalog_facts import TAGGED
-from grace_kp.store._catalog_index import IndexWriter, json_reader
-from grace_kp.store._catalog_schema import LAST_POSITION, create_tables, has_words, words_from
+from grace_kp.store import RunRow
+from grace_kp.store._catalog_facts import SHOWN, TAGGED
+from grace_kp.store._catalog_index import (
+    LAST_POSITION,
+    IndexWriter,
+    create_tables,
+    has_trigrams,
+    has_words,
+    is_current,
+    json_reader,
+    words_from,
+)
+from grace_kp.store._catalog_search import row_of
 from grace_kp.store._catalog_source import StoredRun
 from tests.store.listed import run
 
@@ -122,3 +134,51 @@ def test_json_is_read_without_a_fast_reader(monkeypatch):
     """The extra is optional."""
     monkeypatch.setitem(__import__("sys").modules, "orjson", None)
     assert {"a": 1} == json_reader()(b'{"a": 1}')
+
+
+@pytest.fixture
+def empty():
+    opened = sqlite3.connect(":memory:", isolation_level=None)
+    yield opened
+    opened.close()
+
+
+def test_an_index_belongs_to_one_store_and_version(empty):
+    """An empty database belongs to none yet."""
+    assert is_current(empty, "a") is None
+    create_tables(empty, identity="a", with_words=False)
+    assert (True, False) == (is_current(empty, "a"), is_current(empty, "b"))
+    empty.execute("UPDATE facts SET value = 0 WHERE name = 'version'")
+    assert is_current(empty, "a") is False
+
+
+def test_another_database_is_no_index(empty):
+    """It is not read as one."""
+    empty.execute("CREATE TABLE mine (x)")
+    assert is_current(empty, "a") is False
+
+
+def test_words_are_indexed_where_sqlite_can(empty):
+    """Elsewhere texts are read one by one."""
+    create_tables(empty, identity="a", with_words=True)
+    assert has_trigrams(empty) is has_words(empty)
+
+
+def test_words_can_lack_before_a_position(empty):
+    """A new index lacks none."""
+    create_tables(empty, identity="a", with_words=False)
+    assert words_from(empty) is None
+    empty.execute("INSERT INTO facts VALUES ('words_from', 7)")
+    assert 7 == words_from(empty)
+
+
+def test_every_field_of_a_row_is_kept():
+    """Position, id and whether there is a label stand beside them."""
+    assert ["position", "id", *SHOWN, "labelled"] == [field.name for field in dataclasses.fields(RunRow)]
+
+
+def test_what_only_figures_need_is_left_out():
+    """It stands at the end."""
+    values = {name: name for name in SHOWN} | {"tags": ["x"]}
+    row = row_of(5, "kp:trace:a", json.dumps([*values.values(), 1, 2, {}, {}]), 1)
+    assert RunRow(position=5, id="kp:trace:a", labelled=True, **{**values, "tags": ("x",)}) == row
