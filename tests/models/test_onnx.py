@@ -107,12 +107,12 @@ def test_it_is_loaded_once_by_many_threads(onnx_folder, monkeypatch):
 
     made = []
 
-    class Counted(_onnx._Loaded):
+    class Counted(_onnx._OnnxModel):
         def __init__(self, folder):
             made.append(folder)
             super().__init__(folder)
 
-    monkeypatch.setattr(_onnx, "_Loaded", Counted)
+    monkeypatch.setattr(_onnx, "_OnnxModel", Counted)
     embedder = gk.OnnxEmbedder(onnx_folder, remember=0)
     with ThreadPoolExecutor(8) as pool:
         rows = list(pool.map(lambda number: embedder.embed([TEXTS[number % 3]])[0], range(24)))
