@@ -15,6 +15,7 @@ import secrets
 import sqlite3
 import stat
 import time
+from base64 import b64decode
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -254,7 +255,10 @@ def _fields_of(record: Record) -> dict[str, Any]:
 
 
 def _record_of(values: dict[str, Any]) -> Record:
-    values["data"] = values["data"].encode("utf-8", "surrogateescape")
+    data = values["data"]
+    # Earlier versions wrote bytes that are not UTF-8 in base64.
+    is_text = isinstance(data, str)
+    values["data"] = data.encode("utf-8", "surrogateescape") if is_text else b64decode(data["base64"], validate=True)
     for name in ("scores", "attributes"):
         values[name] = tuple(tuple(row) for row in values[name])
     values["awaits"] = tuple(values["awaits"])

@@ -20,11 +20,11 @@ BUDGETS = {
     ("approvals",): (27, 7_878),
     ("record",): (20, 4_662),
     ("rubric", "judge", "scorers", "confidence", "value", "models"): (54, 11_255),
-    ("store",): (21, 5_978),
+    ("store",): (21, 5_982),
     ("trace",): (31, 8_596),
     ("background", "settings", "config_files", "errors", "levels", "protocols", ""): (10, 2_301),
 }
-TESTS = (408, 95_350)
+TESTS = (408, 95_364)
 LIMIT = 700
 # Files that are over the limit all the same, with the reason. It only gets shorter.
 LONG: dict[str, str] = {}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import json
 import logging
 import os
 import pickle
@@ -68,6 +71,17 @@ def test_the_header_states_what_the_file_holds(written):
         header = checked(file)
     assert (2, 2, ["kp:trace:1"]) == (header["records"], header["runs"], header["ended"])
     assert ([written], 0o640) == (list(written.parent.iterdir()), stat.S_IMODE(written.stat().st_mode))
+
+
+def test_bytes_that_an_earlier_version_wrote_in_base64_are_read(tmp_path):
+    """They were not UTF-8."""
+    kept = record(1)
+    fields = {**dataclasses.asdict(kept), "data": {"base64": "//4="}}
+    lines = [{"format": "grace_kp rescue", "version": 1, "records": 1, "runs": 1}, fields]
+    data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    digest = json.dumps({"sha256": hashlib.sha256(data).hexdigest()}).encode() + b"\n"
+    (tmp_path / "earlier").write_bytes(data + digest)
+    assert [replace(kept, data=b"\xff\xfe")] == read(tmp_path / "earlier")
 
 
 def test_a_file_that_was_cut_off_or_changed_is_damaged(written):
