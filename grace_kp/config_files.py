@@ -36,11 +36,7 @@ _TABLE = re.compile(
 
 
 def search(start: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield the files with settings in a folder and its parents, the nearest first, and their tables.
-
-    Raises:
-        SettingsError: a file is there and cannot be read, or its name or its table's name is nearly right.
-    """
+    """Yield the files with settings in a folder and its parents, the nearest first, and their tables."""
     for folder in (start, *start.parents):
         _check_names(folder)
         for name in (FILE, _PROJECT):
@@ -50,11 +46,7 @@ def search(start: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def content_of(path: Path) -> dict[str, Any] | None:
-    """Return the settings in a file; None if there is no such file, or a pyproject.toml has no table for us.
-
-    Raises:
-        SettingsError: it is there and cannot be read, or its table is called otherwise.
-    """
+    """Return the settings in a file; None if there is no such file, or a pyproject.toml has no table for us."""
     is_project = path.name == _PROJECT
     try:
         data = _bytes_of(path)

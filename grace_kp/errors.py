@@ -328,16 +328,7 @@ def is_unit(value: object) -> TypeGuard[float]:
 
 
 def check_unit(name: str, value: object, alternative: str = "") -> None:
-    """Refuse a value that is not a number from 0 to 1.
-
-    Args:
-        name: what the message calls the value.
-        value: the value.
-        alternative: what else the caller accepts, for the message.
-
-    Raises:
-        ValueError: naming the value, what was found, and what is allowed.
-    """
+    """Refuse a value that is not a number from 0 to 1."""
     if not is_unit(value):
         allowed = f"a number from 0 to 1, {alternative}" if alternative else "a number from 0 to 1"
         # Not the repr of an arbitrary object: it would run foreign code.

@@ -56,7 +56,6 @@ class Policies(dict[str, "str | dict[str, str]"]):
     """Policies by action name or glob, a floor or a table, combined name by name to the stricter."""
 
     def __init__(self, *places: Mapping[str, str | dict[str, str]]) -> None:
-        """Combine the policies of several places."""
         super().__init__()
         self.places = places
         """The policies of each place. A name in one place never replaces a glob of another."""
@@ -193,17 +192,7 @@ class Settings:
 
     @classmethod
     def load(cls, *, environ: dict[str, str] | None = None, folder: Path | None = None, **keywords: object) -> Self:
-        """Load the settings from keywords, the environment and the configuration files.
-
-        Args:
-            environ: replaces `os.environ`.
-            folder: start of the search for configuration files; the working directory when None.
-            keywords: settings by name; None counts as absent.
-
-        Raises:
-            SettingsError: a name is unknown, a value cannot be used, a file is there and cannot be read, or a file that was found by
-                searching states what it may not; the message names the setting and its source.
-        """
+        """Load the settings from keywords, the environment and the configuration files."""
         variables = os.environ if environ is None else environ
         values: dict[str, Any] = {}
         source: dict[str, str] = {}
@@ -384,11 +373,7 @@ STORES = "memory: or sqlite:///path.db"
 
 
 def store_file(url: str) -> Path | None:
-    """Return the file that a store's address names; None for a store in memory.
-
-    Raises:
-        ValueError: the form of the address is unknown, or it names no file; the message names the address and the forms that work.
-    """
+    """Return the file that a store's address names; None for a store in memory."""
     scheme, colon, rest = url.partition(":")
     name = repr(re.sub(r"//[^@/]*@", "//…@", url))  # without a password
     if url == "memory:" or url.startswith("memory:?"):
@@ -421,11 +406,7 @@ def store_file(url: str) -> Path | None:
 
 
 def check_database(file: Path) -> None:
-    """Refuse a file that is there and neither empty nor a SQLite database, and one of the kernel. The file is not changed.
-
-    Raises:
-        OSError: it is such a file, or cannot be read.
-    """
+    """Refuse a file that is there and neither empty nor a SQLite database, and one of the kernel. The file is not changed."""
     path = Path(os.path.realpath(file))
     if path.parts[1:2] in {("proc",), ("sys",)}:
         raise OSError("it is a file of the kernel")
@@ -581,11 +562,7 @@ def is_glob(name: str) -> bool:
 
 
 def check_name(name: object) -> None:
-    """Refuse what can be neither the name of an action nor a glob.
-
-    Raises:
-        ValueError: the message states what is wrong with it.
-    """
+    """Refuse what can be neither the name of an action nor a glob."""
     import fnmatch
     import unicodedata
 

@@ -83,9 +83,6 @@ def restore(kind: type, state: dict[str, Any]) -> object:
     """Return an instance of the class with this state. Neither `__init__` nor a validator runs.
 
     The caller compares the state of the result with the state that was asked for: a class may have changed meanwhile.
-
-    Raises:
-        ValueError: the state is none of this class.
     """
     if issubclass(kind, enum.Enum):
         member = kind.__members__.get(str(state.get("name")))
@@ -119,7 +116,6 @@ def restore(kind: type, state: dict[str, Any]) -> object:
 
 
 def _is_text(kind: type) -> bool:
-    """Return whether a text holds everything about an instance: an IP address or network, or a URL of pydantic's."""
     return kind.__module__ == "ipaddress" or (
         kind.__module__ == "pydantic.networks" and hasattr(kind, "unicode_string")
     )
@@ -224,11 +220,7 @@ class NoEncoding(Exception):
 
 
 def canonical(value: object) -> bytes:
-    """Return a JSON value in its canonical form, RFC 8785.
-
-    Raises:
-        ValueError: it holds something that canonical JSON cannot, such as an integer beyond 2**53 - 1 or NaN.
-    """
+    """Return a JSON value in its canonical form, RFC 8785."""
     try:
         return rfc8785.dumps(value)  # type: ignore[arg-type]
     except RecursionError:
@@ -236,15 +228,7 @@ def canonical(value: object) -> bytes:
 
 
 def encode(arguments: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Encode arguments as JSON with type tags.
-
-    Args:
-        arguments: the values by parameter name.
-
-    Returns:
-        The encodings by parameter name, and why the other parameters have none: a type without an encoding, more than `MAX_BYTES` bytes, or
-        more than `MAX_DEPTH` containers inside of each other.
-    """
+    """Encode arguments as JSON with type tags."""
     encoded: dict[str, Any] = {}
     problems: dict[str, str] = {}
     for name, value in arguments.items():
@@ -256,11 +240,7 @@ def encode(arguments: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, s
 
 
 def encode_value(value: object) -> Any:
-    """Return the encoding of one value.
-
-    Raises:
-        NoEncoding: it has none.
-    """
+    """Return the encoding of one value."""
     encoder = _Encoder()
     try:
         encoded = encoder.of(value, 0)
@@ -413,16 +393,7 @@ _DURATION = re.compile(r"(-?)P([0-9]{1,9})DT([0-9]{1,5})(?:\.([0-9]{6}))?S")
 
 
 def decode(encoded: Mapping[str, Any], types: Mapping[str, object] | None = None) -> dict[str, object]:
-    """Return the arguments of an encoding: the exact inverse of `encode`.
-
-    Args:
-        encoded: encodings by parameter name. A sealed one becomes `SEALED`.
-        types: declared types by parameter name. Data classes, pydantic models and enums are restored only from here; nothing is imported.
-
-    Raises:
-        ValueError: an encoding is damaged, or needs a class that the parameter's type does not contain or that has changed; the message
-            names the place.
-    """
+    """Return the arguments of an encoding: the exact inverse of `encode`."""
     declared = types or {}
     return {name: _argument(name, item, declared.get(name)) for name, item in encoded.items()}
 
@@ -574,12 +545,7 @@ def tag_of(encoded: object) -> str:
 
 
 def plain_json(encoded: Any, *, decimal: Callable[[str], Any] = str) -> Any:
-    """Return an encoded value without type tags: bytes as text, a model as its fields, an enum as its value, dates as text.
-
-    Args:
-        encoded: the encoding.
-        decimal: what becomes of the text of a Decimal.
-    """
+    """Return an encoded value without type tags: bytes as text, a model as its fields, an enum as its value, dates as text."""
     if isinstance(encoded, list):
         return [plain_json(item, decimal=decimal) for item in encoded]
     if not isinstance(encoded, dict):

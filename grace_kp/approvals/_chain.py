@@ -107,18 +107,7 @@ def append(
     Put the row of the approval first: the entry records its state, digest and hash.
 
     Args:
-        writes: the transaction.
-        kind: what happened, one of `KINDS`.
         at: when, in seconds since the epoch.
-        approval: the id of the approval.
-        revision: its revision after what happened.
-        actor: who did it.
-        facts: JSON that may be kept for ever. It must hold no contents.
-        contents: JSON that retention may delete. It is kept as it is, with its order and its kinds of numbers.
-
-    Raises:
-        ValueError: the kind is unknown, the row is not there or has another revision, or facts or contents are no JSON.
-        StoreError: the tables cannot be written.
     """
     if kind not in KINDS:
         raise ValueError(f"the kind of an entry must be one of {', '.join(sorted(KINDS))}, not {kind!r:.60}")
@@ -162,11 +151,7 @@ def was_viewed(reads: Reads, approval: str, revision: int, actor: Actor) -> bool
 
 
 def entry_of(link: Link) -> dict[str, Any]:
-    """Return the entry of a link as JSON.
-
-    Raises:
-        ValueError: it is no JSON object.
-    """
+    """Return the entry of a link as JSON."""
     entry = json.loads(link.data)
     if not isinstance(entry, dict):
         raise ValueError(f"entry {link.seq} of the chain is no JSON object")
@@ -174,11 +159,7 @@ def entry_of(link: Link) -> dict[str, Any]:
 
 
 def contents_of(link: Link) -> Any:
-    """Return the contents of a link as JSON; None where it has none, or where retention has deleted them.
-
-    Raises:
-        ValueError: they are no JSON.
-    """
+    """Return the contents of a link as JSON; None where it has none, or where retention has deleted them."""
     return None if link.contents is None else json.loads(link.contents)
 
 
@@ -193,11 +174,7 @@ def each_link(reads: Reads, *, after: int = 0, approval: str | None = None, kept
 
 
 def entry_bytes(entry: Mapping[str, object]) -> bytes:
-    """Return the canonical JSON of an entry, which its hash covers.
-
-    Raises:
-        ValueError: it holds what canonical JSON cannot, such as NaN or an integer beyond 2^53.
-    """
+    """Return the canonical JSON of an entry, which its hash covers."""
     import rfc8785
 
     canonical: bytes = rfc8785.dumps(_plain(entry))
@@ -259,17 +236,7 @@ def _plain(value: object) -> Any:
 def export(
     reads: Reads, *, after: int = 0, approval: str | None = None, with_contents: bool = True
 ) -> Iterator[dict[str, Any]]:
-    """Yield the entries of the chain as JSON objects, one per line of an export.
-
-    Args:
-        reads: the tables.
-        after: number of the last entry that was exported before.
-        approval: only the entries of this approval, which form no chain by themselves.
-        with_contents: False leaves out contents and salts, for a copy that shows nothing of what was asked. Its chain can be checked.
-
-    Raises:
-        StoreError: the tables cannot be read.
-    """
+    """Yield the entries of the chain as JSON objects, one per line of an export."""
     for link in each_link(reads, after=after, approval=approval):
         yield _line(link, with_contents=with_contents)
 
@@ -299,13 +266,7 @@ def forget(tables: Tables, *, before: float, at: float, actor: Actor | None = No
     Contents of entries without an approval are deleted once the entry is older.
 
     Args:
-        tables: the tables of the store.
         before: seconds since the epoch.
-        at: the time now.
-        actor: who deletes; None for the retention of the store.
-
-    Raises:
-        StoreError: the tables cannot be written. What was deleted until then is recorded.
     """
     spans, count = _spans(tables, before), 0
     while batch := list(islice(spans, AT_MOST)):
@@ -315,16 +276,7 @@ def forget(tables: Tables, *, before: float, at: float, actor: Actor | None = No
 
 
 def forget_approvals(writes: Writes, approvals: Iterable[str], *, at: float) -> int:
-    """Delete contents and salts of these approvals inside of a transaction, because their runs are deleted.
-
-    Args:
-        writes: the transaction.
-        approvals: their ids.
-        at: the time now.
-
-    Returns:
-        How many approvals had contents.
-    """
+    """Delete contents and salts of these approvals inside of a transaction, because their runs are deleted."""
     seqs: list[int] = []
     count = 0
     for approval in approvals:

@@ -81,11 +81,7 @@ def approve(tx: Transaction, approval_id: str, *, actor: Actor, note: str, diges
 
 
 def check_seen(reads: Reads, record: RequestRecord, actor: Actor) -> None:
-    """Refuse consent without a digest to an edit that the person has neither made nor viewed.
-
-    Raises:
-        ChangedSinceShown: naming the editor.
-    """
+    """Refuse consent without a digest to an edit that the person has neither made nor viewed."""
     data = record.data
     if data["edited"] is None or record.row.digest == data["asked_digest"] or data["editor"]["name"] == actor.name:
         return
@@ -140,7 +136,6 @@ def withdraw(tx: Transaction, approval_id: str, *, actor: Actor, reason: str) ->
 
 
 def _repeats(tx: Transaction, record: RequestRecord, verb: str, note: str) -> bool:
-    """Return whether a verb repeats the decision. Other words are another answer; another reason is not another refusal."""
     return verb != "respond" or tx.hide_sealed(record, note) == note_at(tx.writes, record.data["decision"]["seq"])
 
 
@@ -215,11 +210,7 @@ def _has_edit(tx: Transaction, record: RequestRecord, changes: Mapping[str, obje
 def _apply(
     tx: Transaction, record: RequestRecord, changes: Mapping[str, object], is_encoded: bool
 ) -> tuple[dict[str, Any], tuple[str, ...], list[str], str]:
-    """Return the edited arguments as they are kept, the names and texts of sealed ones, and their digest.
-
-    Raises:
-        EditRefused: with the parameter and the reason.
-    """
+    """Return the edited arguments as they are kept, the names and texts of sealed ones, and their digest."""
     row, data, secret = record.row, record.data, tx.secret
     kept = stored_arguments(tx.writes, record)
     if kept is None:

@@ -44,18 +44,7 @@ def digest(
     leave_out: Collection[str] = (),
     secret: Secret | None = None,
 ) -> str:
-    """Return the digest of a call.
-
-    Args:
-        action: name of the action.
-        version: its version, see `version_of`.
-        encoded: the encoded arguments, before anything is sealed.
-        leave_out: parameters that the digest does not cover.
-        secret: makes the digest an HMAC.
-
-    Returns:
-        `sha256:<hex>`; with a secret, `hmac-sha256:<key id>:<hex>`.
-    """
+    """Return the digest of a call."""
     data = _covered(action, version, encoded, leave_out)
     return _plain_digest(data) if secret is None else f"{_KEYED}{secret.key_id}:{secret.mac(data)}"
 
@@ -69,11 +58,7 @@ def has_digest(
     leave_out: Collection[str] = (),
     secret: Secret | None = None,
 ) -> bool:
-    """Return whether a call has this digest, under the scheme and the key that the digest itself names.
-
-    Raises:
-        ValueError: the digest needs a key that is not available, or has no known scheme.
-    """
+    """Return whether a call has this digest, under the scheme and the key that the digest itself names."""
     data = _covered(action, version, encoded, leave_out)
     if expected.startswith(_PLAIN):
         return same_digest(expected, _plain_digest(data))
@@ -96,9 +81,6 @@ def version_of(signature: inspect.Signature, declared: str | None = None) -> str
 
     The hash covers names, kinds and types of the parameters, and which have defaults. It does not cover the source, so that moving or
     reformatting an action changes nothing; declare a version where another behaviour needs another decision.
-
-    Raises:
-        ValueError: the declared version is no text of 1 to 100 characters.
     """
     if declared is not None:
         if not isinstance(declared, str) or not declared.strip() or len(declared) > 100:
@@ -112,23 +94,12 @@ def version_of(signature: inspect.Signature, declared: str | None = None) -> str
 
 
 def operation_of(store: str, key: str, arguments: str, failed: int) -> str:
-    """Return what all attempts at one operation have in common, also those that a restored backup has lost.
-
-    Args:
-        store: id of the store.
-        key: digest of the key of the action.
-        arguments: digest of the arguments that run.
-        failed: number of earlier attempts with this key that raised.
-    """
+    """Return what all attempts at one operation have in common, also those that a restored backup has lost."""
     return hashlib.sha256(canonical([store, key, arguments, failed])).hexdigest()
 
 
 def idempotency_key_of(operation: str) -> str:
-    """Return the key that an action passes to the service it calls: a UUID that is the same for each attempt at an operation.
-
-    Args:
-        operation: see `Approval.operation`.
-    """
+    """Return the key that an action passes to the service it calls: a UUID that is the same for each attempt at an operation."""
     return str(uuid.uuid5(_NAMESPACE, operation))
 
 
@@ -201,16 +172,7 @@ class KeyTemplate:
                 raise GateError(f"key {template!r:.100} names {name!r}, which is sealed; a key is kept in the clear")
 
     def key(self, domain: str, action: str, arguments: Mapping[str, object]) -> str:
-        """Return the key of a call, as canonical JSON.
-
-        Args:
-            domain: the domain of the runtime.
-            action: name of the action.
-            arguments: its arguments by parameter name, with defaults.
-
-        Raises:
-            ValueError: a field is None, empty, no scalar, not a number, longer than `MAX_FIELD` characters, or a recognised secret.
-        """
+        """Return the key of a call, as canonical JSON."""
         fields = {name: self._field(name, arguments.get(name)) for name in self.fields}
         shown = {name: _plain(arguments[name]) for name in self.fields}
         if redact_value(shown, identifiers=False) != shown:

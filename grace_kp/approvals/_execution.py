@@ -85,11 +85,7 @@ def release(tx: Transaction, approval_id: str, token: str) -> RequestRecord:
 
 
 def check_token(record: RequestRecord, token: str) -> None:
-    """Refuse whoever does not hold the last claim.
-
-    Raises:
-        NotEntitled: with the state of the approval.
-    """
+    """Refuse whoever does not hold the last claim."""
     known = record.data["token"]
     if known is None or not hmac.compare_digest(known, hash_of(token)):
         raise NotEntitled(

@@ -42,11 +42,7 @@ MAX_RUNS = 20
 
 
 def check_new(new: ApprovalRequest, unsealed: Mapping[str, Any] | None, *, is_lasting: bool) -> None:
-    """Refuse settings that cannot be used, and secrets in the clear.
-
-    Raises:
-        ValueError: with the setting and what is allowed.
-    """
+    """Refuse settings that cannot be used, and secrets in the clear."""
     InterventionLevel(new.level)
     for name, seconds in (("deadline", new.deadline_seconds), ("use_within", new.use_within_seconds)):
         if seconds is not None and not (math.isfinite(seconds) and seconds >= 0):
@@ -86,16 +82,7 @@ def digest_of_key(key: str) -> str:
 
 
 def file_request(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> RequestRecord:
-    """Return the record that answers a call, creating one where there is none.
-
-    Args:
-        tx: the transaction.
-        new: the request.
-        unsealed: its encoded arguments before sealing. They are compared and never written.
-
-    Raises:
-        KeyReused: the key belongs to a request with other arguments that is open, may have happened, or was done.
-    """
+    """Return the record that answers a call, creating one where there is none."""
     new = replace(new, user=None if new.user is None else redact_text(new.user, identifiers=False))
     if new.key is None:
         return _create(tx, new, unsealed, None)
@@ -107,12 +94,7 @@ def file_request(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, A
 
 
 def _join(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> RequestRecord | None:
-    """Return the request of the key that answers this call; None if there is none.
-
-    Raises:
-        KeyReused: it has other arguments, or arguments that nobody can compare.
-        NotEntitled: the call is for a person who has consented to it.
-    """
+    """Return the request of the key that answers this call; None if there is none."""
     record = _find_answering(tx, key)
     if record is None:
         return None

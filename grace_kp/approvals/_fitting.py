@@ -36,11 +36,7 @@ class Misfit(ValueError):
 
 
 def member_of(schema: dict[str, Any], value: Any, place: str) -> Any:
-    """Return the encoded member of an enum that a value names or encodes.
-
-    Raises:
-        Misfit: there is none.
-    """
+    """Return the encoded member of an enum that a value names or encodes."""
     members = schema.get("x-members", [])
     for member in members:
         plain = member["value"] if tag_of(member) == "$model" else member
@@ -59,11 +55,7 @@ def list_of(encoding: str, items: list[Any]) -> dict[str, Any]:
 
 
 def from_text(encoding: str, value: Any, place: str) -> Any:
-    """Return the encoding of what a person wrote where a value with this tag is asked for; what is no text, as it is.
-
-    Raises:
-        Misfit: the text means no such value.
-    """
+    """Return the encoding of what a person wrote where a value with this tag is asked for; what is no text, as it is."""
     if encoding == "$decimal" and type(value) in {int, float}:
         value = repr(value)
     if encoding == "$decimal" and tag_of(value) in {"$float", "$int"}:
@@ -113,21 +105,7 @@ def fitted_edit(
     hidden: Collection[str] = (),
     has_instances: bool = False,
 ) -> dict[str, Any]:
-    """Check changes to the arguments of a request, and return them in their encoding.
-
-    Args:
-        schema: the schema of the action's parameters, by `schema_of`; without `properties`, any parameter may hold any JSON.
-        changes: new values by parameter name: plain JSON as a person writes it, or encoded.
-        action: name of the action, for messages.
-        current: the encoded arguments of the request; values that equal them fit.
-        hidden: parameters whose values no message may show.
-        has_instances: the changes were encoded from Python values, so that instances of classes may be among them. Their constructors have checked
-            them; only their class is compared.
-
-    Raises:
-        ValueError: there is no such parameter, or a value does not fit it; the message names the parameter and what it takes.
-        MissingExtra: `jsonschema` is not installed.
-    """
+    """Check changes to the arguments of a request, and return them in their encoding."""
     properties = schema.get("properties", {key: {} for key in changes})
     if not isinstance(properties, dict):
         raise ValueError(f"the schema of {action} cannot be used: its properties are no object")

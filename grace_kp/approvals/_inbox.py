@@ -316,24 +316,12 @@ class RequestStore(RequestVerbs):
         `skipped` hold for later calls of the key in the same run, `responded` for calls with the same arguments in the same run. After any
         other end a new request is created, which lists the earlier ones in `earlier`. A refusal of a request with `waits="raise"` is also
         returned to the first later call of any run, because nobody waited for it. A standing approval that covers the request approves it.
-
-        Args:
-            new: the request.
-            unsealed: its encoded arguments before sealing, where any are sealed. They are compared and never written.
-
-        Raises:
-            KeyReused: the key belongs to a request with other arguments that is open, may have happened, or was done.
-            ValueError: a setting that cannot be used.
         """
         check_new(new, unsealed, is_lasting=self.tables.lasting)
         return self.transactions.change(file_request, new, new.encoded if unsealed is None else unsealed)
 
     def reason_against(self, approval_id: str, actor: Actor) -> str:
-        """Return why a person may not decide a request; empty where groups and users of the runs allow it.
-
-        Raises:
-            UnknownApproval: there is none with this id.
-        """
+        """Return why a person may not decide a request; empty where groups and users of the runs allow it."""
         return self.transactions.rights.reason_against(self.tables, read_record(self.tables, approval_id), actor)
 
     def forbid(self, key: str, *, by: Actor, reason: str) -> None:
@@ -344,21 +332,7 @@ class RequestStore(RequestVerbs):
                 self.withdraw(row.id, by=by, reason=reason)
 
     def claim(self, approval_id: str, *, digest: str, version: str, policy: PolicyNow, by: Actor) -> Claim:
-        """Take the one right to run the action.
-
-        Args:
-            approval_id: the approval.
-            digest: digest of the arguments that will run.
-            version: version of the action that will run.
-            policy: the policy now in force. If it is stricter than the one that was decided under, the approval is cancelled.
-            by: who runs it.
-
-        Raises:
-            AlreadyDecided: the state does not entitle; or the approval was cancelled now, because the policy is stricter or its standing
-                approval no longer holds. `.state` tells which.
-            ChangedSinceShown: the digest or the version differ.
-            UnknownApproval: there is none with this id.
-        """
+        """Take the one right to run the action."""
 
         def take(tx: Transaction) -> Claim:
             token, record = claim(tx, approval_id, digest=digest, version=version, policy=policy, actor=by)
@@ -383,17 +357,8 @@ class RequestStore(RequestVerbs):
         """Report the outcome of a claimed action. Repeating a report changes nothing.
 
         Args:
-            approval_id: the approval.
             token: the token of the claim.
-            state: `done`, `failed` or `unknown`.
-            result: what the action returned; kept if it is JSON, at most 100 kB and free of recognised secrets.
-            has_result: whether `result` is one.
-            error: type of the exception that the action raised.
-
         A report after a reconciliation is recorded in the chain and changes nothing.
-
-        Raises:
-            NotEntitled: the token is not that of the last claim.
         """
         return self.transactions.change(
             settle, approval_id, token, state=state, result=result, has_result=has_result, error=error
@@ -408,11 +373,7 @@ class RequestStore(RequestVerbs):
                 writes.put_document(WAITER, approval_id, b"")
 
     def grant(self, standing: Standing, *, by: Actor) -> Standing:
-        """Record a standing approval and return it with its id. Repeating a grant, until the same moment, changes nothing.
-
-        Raises:
-            ApprovalError: a constraint, a time or a number of uses that cannot be used.
-        """
+        """Record a standing approval and return it with its id. Repeating a grant, until the same moment, changes nothing."""
         return self.transactions.run(grant, standing, by)
 
 
@@ -433,11 +394,7 @@ class Notifier:
         self._deliveries: dict[str, Delivery] = {}
 
     def add(self, receivers: Iterable[Webhook]) -> None:
-        """Deliver what happens from now on to these receivers, too.
-
-        Raises:
-            StoreError: the store cannot keep what each has received.
-        """
+        """Deliver what happens from now on to these receivers, too."""
         for receiver in receivers:
             with self._lock:
                 if receiver.id not in self._deliveries:

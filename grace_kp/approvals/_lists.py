@@ -142,13 +142,7 @@ def approval_figures(reads: Reads, since: float, until: float, *, limit: int = A
     """Return the figures of the approvals of a period.
 
     Args:
-        reads: the tables.
         since: beginning of the period, in seconds since the epoch.
-        until: end of the period; a decision at this time does not belong to it.
-        limit: requests that are read at most: those that changed last.
-
-    Raises:
-        StoreError: the tables cannot be read.
     """
     rows = reads.rows(RowQuery(states=_PAST, since=since, order="newest", limit=limit))
     outcomes: Counter[str] = Counter()

@@ -62,11 +62,7 @@ class Actor:
 
     @classmethod
     def here(cls, name: str, *, channel: str = "python", authenticated: bool = False, account: str = "") -> Actor:
-        """Return the actor with this name, in this process.
-
-        Raises:
-            ValueError: the name is no text, is empty, or has more than 200 characters.
-        """
+        """Return the actor with this name, in this process."""
         if not isinstance(name, str) or not name.strip() or len(name) > 200:
             raise ValueError(f"by must be a name of 1 to 200 characters, not {name!r:.60}")
         return cls(

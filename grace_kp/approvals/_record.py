@@ -146,11 +146,7 @@ def new_record(
     """Return the record of a new request, and its contents.
 
     Args:
-        new: the request.
-        unsealed: its arguments before sealing; texts of sealed ones are removed from everything else.
-        key: digest of its key.
         now: the time, in seconds since the epoch.
-        data: what depends on the tables: `request`, `earlier`, `attempt`, `waiter`.
     """
     row = Row(
         id=new.id,
@@ -196,11 +192,7 @@ def new_record(
 
 
 def record_of(row: Row) -> RequestRecord:
-    """Return the record of a row.
-
-    Raises:
-        StoreError: its data cannot be read.
-    """
+    """Return the record of a row."""
     try:
         data = json.loads(row.data)
         ApprovalState(row.state)
@@ -211,11 +203,7 @@ def record_of(row: Row) -> RequestRecord:
 
 
 def read_record(reads: Reads, approval_id: str) -> RequestRecord:
-    """Return the record with an id.
-
-    Raises:
-        UnknownApproval: there is none.
-    """
+    """Return the record with an id."""
     row = reads.row(approval_id) if isinstance(approval_id, str) else None
     if row is None:
         raise UnknownApproval(
@@ -259,12 +247,6 @@ def approval_of(reads: Reads, record: RequestRecord, *, tables: Tables, secret: 
 
     A value that needs the declared type of its parameter, such as an instance of a data class, stays encoded in it. So does a sealed value that
     was changed or has no key here.
-
-    Args:
-        reads: the tables, or a transaction on them.
-        record: the record.
-        tables: the tables, for what is known of processes.
-        secret: the key that sealed arguments are opened with.
     """
     row, data = record.row, record.data
     first = contents_at(reads, data["request"])

@@ -43,11 +43,7 @@ class Rights:
         }
 
     def check(self, reads: Reads, record: RequestRecord, actor: Actor) -> None:
-        """Refuse a person who may not decide a request.
-
-        Raises:
-            NotEntitled: with the reason.
-        """
+        """Refuse a person who may not decide a request."""
         reason = self.reason_against(reads, record, actor)
         if reason:
             raise NotEntitled(f"{printable(actor.name)} may not decide {record.id}: {reason}", approval_id=record.id)

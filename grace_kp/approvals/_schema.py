@@ -28,16 +28,7 @@ _POSITIONAL, _KEYWORDS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR
 def schema_of(
     signature: inspect.Signature, types: Mapping[str, object], *, leave_out: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Return the JSON schema of an action's arguments by parameter name. It takes milliseconds per type; keep it per action.
-
-    Args:
-        signature: the signature of the action.
-        types: declared types by parameter name, as far as they can be resolved.
-        leave_out: parameters that no edit can change, such as a method's own object.
-
-    Returns:
-        An object with `properties`, `required` and `$defs`. It refers to nothing outside of itself.
-    """
+    """Return the JSON schema of an action's arguments by parameter name. It takes milliseconds per type; keep it per action."""
     properties: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
     required: list[str] = []

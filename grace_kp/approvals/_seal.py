@@ -60,16 +60,7 @@ class Secret:
 
     @classmethod
     def load(cls, value: str | None = None, *, environ: Mapping[str, str] | None = None) -> Secret | None:
-        """Return the key of this installation; None where there is none.
-
-        Args:
-            value: the key; None looks into `GRACE_KP_KEY`, then into the keyring (service `grace_kp`, name `key`).
-            environ: replaces `os.environ`.
-
-        Raises:
-            SettingsError: a key is set and cannot be used, or the keyring cannot be read.
-            MissingExtra: a key is set, and `cryptography` is not installed.
-        """
+        """Return the key of this installation; None where there is none."""
         if value is not None:
             return cls(value)
         if text := (os.environ if environ is None else environ).get(VARIABLE):
@@ -78,22 +69,13 @@ class Secret:
         return None if kept is None else cls(kept, place="the key in the keyring")
 
     def seal(self, data: bytes, bound: bytes) -> dict[str, str]:
-        """Encrypt data by AES-256-GCM.
-
-        Args:
-            data: what to seal.
-            bound: what it belongs to; `open` needs the same.
-        """
+        """Encrypt data by AES-256-GCM."""
         nonce = secrets.token_bytes(_NONCE)
         sealed = nonce + self._keys[self.key_id].cipher.encrypt(nonce, data, bound)
         return {"$sealed": base64.b64encode(sealed).decode(), "key": self.key_id}
 
     def open(self, sealed: Mapping[str, Any], bound: bytes) -> bytes:
-        """Return what was sealed.
-
-        Raises:
-            ValueError: the data was changed, belongs elsewhere, or was sealed with a key that is not here.
-        """
+        """Return what was sealed."""
         from cryptography.exceptions import InvalidTag
 
         key = self._key(sealed.get("key"))
@@ -104,15 +86,7 @@ class Secret:
             raise ValueError("sealed data was changed, or belongs to another request or parameter") from None
 
     def mac(self, data: bytes, *, key_id: str | None = None) -> str:
-        """Return the HMAC-SHA256 of data in hexadecimal.
-
-        Args:
-            data: what to authenticate.
-            key_id: an earlier key; None for the current one.
-
-        Raises:
-            ValueError: there is no such key here.
-        """
+        """Return the HMAC-SHA256 of data in hexadecimal."""
         return hmac.digest(self._key(key_id or self.key_id).mac, data, "sha256").hex()
 
     def has_key(self, key_id: object) -> bool:
@@ -224,21 +198,7 @@ def secret_parameters(encoded: Mapping[str, Any]) -> tuple[str, ...]:
 def sealed_arguments(
     encoded: Mapping[str, Any], names: Collection[str], secret: Secret | None, *, approval_id: str, digest: str
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Seal what must not be stored in the clear.
-
-    Args:
-        encoded: the encoded arguments.
-        names: parameters that the gate seals.
-        secret: the key of the installation; None without one.
-        approval_id: the approval that the arguments belong to.
-        digest: their digest.
-
-    Returns:
-        The arguments as they may be stored, in the same order, and the names of those that are sealed.
-
-    Raises:
-        SealNeeded: something must be sealed, and there is no key.
-    """
+    """Seal what must not be stored in the clear."""
     recognised = secret_parameters(encoded)
     sealed = tuple(name for name in encoded if name in names or name in recognised)
     if sealed and secret is None:
@@ -255,11 +215,7 @@ def sealed_arguments(
 def opened_arguments(
     stored: Mapping[str, Any], secret: Secret | None, *, approval_id: str, digest: str
 ) -> dict[str, Any]:
-    """Return stored arguments with those opened that this installation has the key for. The others stay sealed; `decode` makes `SEALED` of them.
-
-    Raises:
-        ValueError: a sealed argument was changed, or belongs to another approval, digest or parameter; the message names it.
-    """
+    """Return stored arguments with those opened that this installation has the key for. The others stay sealed; `decode` makes `SEALED` of them."""
     encoded = dict(stored)
     for name, value in stored.items():
         if tag_of(value) != "$sealed" or secret is None or not secret.has_key(value.get("key")):
@@ -326,11 +282,7 @@ _MAX_DEPTH = 100
 
 
 def clean_note(text: object, approval_id: str, *, what: str = "note") -> str:
-    """Return a note without secrets.
-
-    Raises:
-        ApprovalError: it is no text, or longer than `MAX_NOTE` characters.
-    """
+    """Return a note without secrets."""
     if not isinstance(text, str):
         raise ApprovalError(f"the {what} must be a text, not {type(text).__name__}", approval_id=approval_id)
     if len(text) > MAX_NOTE:
@@ -342,12 +294,7 @@ def clean_note(text: object, approval_id: str, *, what: str = "note") -> str:
 
 
 def clean_json(value: object, sealed: Sequence[str] = ()) -> Any:
-    """Return JSON without secrets. Values that JSON cannot hold become strings.
-
-    Args:
-        value: the value.
-        sealed: the texts of sealed arguments, which are replaced by `[SEALED]`.
-    """
+    """Return JSON without secrets. Values that JSON cannot hold become strings."""
     plain = json.loads(json.dumps(value, default=str, skipkeys=True), parse_constant=str)
     # Before redaction, which may change a part of such a text, so that the rest would be found no more.
     return redact_value(without_texts(plain, sealed), identifiers=False)

@@ -134,13 +134,7 @@ class Standing:
     def covers(
         self, stored: Mapping[str, Any], *, sealed: Collection[str] = (), not_covered: Collection[str] = ()
     ) -> bool:
-        """Return whether every argument is inside of its constraint.
-
-        Args:
-            stored: the arguments as they are kept, by parameter name.
-            sealed: parameters whose values are not compared; only `any` covers them.
-            not_covered: parameters that the digest leaves out; only `any` covers them.
-        """
+        """Return whether every argument is inside of its constraint."""
         if set(stored) != set(self.parameters):
             return False
         hidden = {*sealed, *not_covered}
@@ -151,11 +145,7 @@ class Standing:
 
 
 def check_standing(standing: Standing, now: float) -> None:
-    """Refuse a standing approval that cannot be used.
-
-    Raises:
-        ApprovalError: with the field and what is allowed.
-    """
+    """Refuse a standing approval that cannot be used."""
     for name, text in (("action", standing.action), ("domain", standing.domain)):
         if not isinstance(text, str) or not text.strip():
             raise ApprovalError(f"a standing approval needs the {name} that it is for, not {brief(text)}")
@@ -176,11 +166,7 @@ def check_standing(standing: Standing, now: float) -> None:
 
 
 def read_standing(reads: Reads, standing_id: str) -> Standing:
-    """Return the standing approval with an id.
-
-    Raises:
-        ApprovalError: there is none.
-    """
+    """Return the standing approval with an id."""
     data = reads.document(DOCUMENT, standing_id) if isinstance(standing_id, str) else None
     if data is None:
         raise ApprovalError(f"no standing approval has the id {brief(standing_id)}")

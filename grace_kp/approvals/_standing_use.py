@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 
 def grant(tx: Transaction, standing: Standing, actor: Actor) -> Standing:
-    """Record a standing approval; return the one that there is if this person has granted the very same, until the same moment.
-
-    Raises:
-        ApprovalError: it cannot be used.
-    """
+    """Record a standing approval; return the one that there is if this person has granted the very same, until the same moment."""
     check_actor(actor)
     check_standing(standing, tx.now)
     _check_open(tx, standing)
@@ -46,16 +42,11 @@ def grant(tx: Transaction, standing: Standing, actor: Actor) -> Standing:
 
 
 def _terms(standing: Standing) -> Standing:
-    """Return what a standing approval allows, without who granted it and how often it was used."""
     return replace(standing, id="", granted_by=None, granted_at=0.0, used=0, open=())
 
 
 def _check_open(tx: Transaction, standing: Standing) -> None:
-    """Refuse constraints that would keep a secret in the clear.
-
-    Raises:
-        ApprovalError: with the parameter.
-    """
+    """Refuse constraints that would keep a secret in the clear."""
     values = {name: dict(constraint) for name, constraint in standing.parameters.items() if "any" not in constraint}
     stated = {name: [each.get("is"), *each.get("in", ())] for name, each in values.items()}
     secrets_in = {name for name, forms in stated.items() for form in forms if secret_parameters({name: form})}
@@ -147,11 +138,7 @@ def end(tx: Transaction, standing: Standing, actor: Actor, reason: str) -> Stand
 
 
 def end_by_id(tx: Transaction, standing_id: str, actor: Actor, reason: str) -> Standing:
-    """End the standing approval with an id; one that has ended stays as it is.
-
-    Raises:
-        ApprovalError: there is none.
-    """
+    """End the standing approval with an id; one that has ended stays as it is."""
     check_actor(actor)
     standing = read_standing(tx.writes, standing_id)
     if standing.ended:

@@ -130,11 +130,7 @@ class Writes(Reads, Protocol):
         ...
 
     def append(self, link: Link) -> None:
-        """Append an entry to the chain. Its number must be that after the head.
-
-        Raises:
-            StoreError: it is not.
-        """
+        """Append an entry to the chain. Its number must be that after the head."""
         ...
 
     def put_document(self, kind: str, name: str, data: bytes | None) -> None:
@@ -162,9 +158,6 @@ class Tables(Reads, Protocol):
     def transaction(self) -> AbstractContextManager[Writes]:
         """Return a block in which all is written or, after an exception, nothing. No other process writes meanwhile. When it has ended without an
         exception, what it wrote survives the loss of power.
-
-        Raises:
-            StoreError: the store cannot be written in time, or is no longer the one that was opened (deleted, replaced, restored).
         """
         ...
 

@@ -72,11 +72,7 @@ class Transaction:
         return self.writes.head()[0] + 1
 
     def read(self, approval_id: str) -> RequestRecord:
-        """Return the record with an id.
-
-        Raises:
-            UnknownApproval: there is none.
-        """
+        """Return the record with an id."""
         return read_record(self.writes, approval_id)
 
     def hide_sealed(self, record: RequestRecord, text: str) -> str:
@@ -98,19 +94,7 @@ class Transaction:
         facts: Mapping[str, object] | None = None,
         contents: Mapping[str, object] | None = None,
     ) -> RequestRecord:
-        """Write a record and its entry; return the record that was written.
-
-        Args:
-            before: the record as it was read in this transaction; None for a new one.
-            after: the record to write; times and revision are set here.
-            kind: what happened.
-            actor: who did it.
-            facts: what may be kept for ever.
-            contents: what retention may delete.
-
-        Raises:
-            ApprovalError: the state may not follow.
-        """
+        """Write a record and its entry; return the record that was written."""
         if before is not None and before.state is not after.state and after.state not in FOLLOWING[before.state]:
             raise ApprovalError(
                 f"{after.id} is {before.state.value}; {after.state.value} cannot follow", approval_id=after.id
@@ -185,12 +169,7 @@ class Transactions:
     def run(
         self, verb: Callable[Concatenate[Transaction, _P], _Result], *args: _P.args, **kwargs: _P.kwargs
     ) -> _Result:
-        """Run a verb in one transaction; return what it returns.
-
-        Raises:
-            ApprovalError, KeyReused: the verb was refused. What was due stays written, and what the refusal itself writes (`tx.error`).
-            StoreError: the store failed; nothing stays written.
-        """
+        """Run a verb in one transaction; return what it returns."""
         with self.tables.transaction() as writes:
             tx = Transaction(self.tables, self.rights, self.secret, writes, self.clock())
             try:
@@ -310,18 +289,7 @@ def add_vote(
     facts: Mapping[str, object] | None = None,
     contents: Mapping[str, object] | None = None,
 ) -> RequestRecord:
-    """Write a vote; with the last one that is needed, the decision.
-
-    Args:
-        tx: the transaction.
-        before: the pending record as it was read.
-        after: the record with what else changes.
-        actor: who consents.
-        verb: `approve` or `edit`.
-        note: the note, cleaned.
-        facts: what else the entry states.
-        contents: what else retention may delete.
-    """
+    """Write a vote; with the last one that is needed, the decision."""
     at, digest = before.at(tx.now), after.row.digest
     vote = {"actor": actor.to_dict(), "at": at, "digest": digest, "counts": tx.rights.counts(after, actor)}
     others = [each for each in after.data["votes"] if person(each["actor"]["name"]) != person(actor.name)]
@@ -386,21 +354,13 @@ def moment(at: float) -> str:
 
 
 def check_actor(actor: Actor) -> None:
-    """Refuse an actor without a usable name.
-
-    Raises:
-        ApprovalError: with what is allowed.
-    """
+    """Refuse an actor without a usable name."""
     if not isinstance(actor.name, str) or not person(actor.name) or len(actor.name) > 200:
         raise ApprovalError("whoever decides needs a name of 1 to 200 characters")
 
 
 def check_digest(record: RequestRecord, digest: str | None) -> None:
-    """Refuse a digest that is not that of the arguments which are decided on now.
-
-    Raises:
-        ChangedSinceShown: naming both.
-    """
+    """Refuse a digest that is not that of the arguments which are decided on now."""
     if digest is not None and digest != record.row.digest:
         edited = record.data["editor"]
         by = f" by {printable(edited['name'], replace='?')}" if edited else ""

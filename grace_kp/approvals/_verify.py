@@ -65,11 +65,7 @@ class Checkpoint:
 
     @classmethod
     def from_dict(cls, data: object, secret: Secret | None = None) -> Checkpoint:
-        """Return a checkpoint from its JSON.
-
-        Raises:
-            ApprovalError: a field is missing or wrong, or the secret did not authenticate it.
-        """
+        """Return a checkpoint from its JSON."""
         fields = dict(data) if isinstance(data, dict) else {}
         code = fields.pop("mac", None)
         kinds = {name: type(value) for name, value in fields.items()}
@@ -101,26 +97,13 @@ def checkpoint(tables: Tables, *, at: float) -> Checkpoint:
 
 
 def write_checkpoint(path: str | Path, point: Checkpoint, *, secret: Secret | None = None) -> None:
-    """Append a checkpoint to a file, which is created if it does not exist.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Append a checkpoint to a file, which is created if it does not exist."""
     with Path(path).open("a", encoding="utf-8") as file:
         file.write(json.dumps(point.to_dict(secret)) + "\n")
 
 
 def read_checkpoints(path: str | Path, *, secret: Secret | None = None) -> list[Checkpoint]:
-    """Return the checkpoints of a file.
-
-    Args:
-        path: the file.
-        secret: what each must be authenticated by; None does not check it.
-
-    Raises:
-        OSError: the file cannot be read.
-        ApprovalError: a line is no checkpoint, there is none, or the secret did not authenticate it. The message names the line.
-    """
+    """Return the checkpoints of a file."""
     text = Path(path).read_text(encoding="utf-8", errors="replace")
     found = parse_checkpoints(text, secret=secret, place=str(path))
     if not found:
@@ -131,16 +114,7 @@ def read_checkpoints(path: str | Path, *, secret: Secret | None = None) -> list[
 
 
 def parse_checkpoints(text: str, *, secret: Secret | None = None, place: str) -> list[Checkpoint]:
-    """Return the checkpoints of a text, one per line; none for an empty one.
-
-    Args:
-        text: JSON lines.
-        secret: what each must be authenticated by; None does not check it.
-        place: where the text comes from, for messages.
-
-    Raises:
-        ApprovalError: a line is no checkpoint, or the secret did not authenticate it. The message names the line.
-    """
+    """Return the checkpoints of a text, one per line; none for an empty one."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         try:
@@ -195,14 +169,6 @@ def verify(tables: Tables, *, at: float, checkpoint: Checkpoint | Sequence[Check
     """Verify the chain and the rows of a store, which may be written meanwhile.
 
     Memory: one byte per entry, one page of entries, and a record for each approval that is open at that place of the chain.
-
-    Args:
-        tables: the tables of the store.
-        at: the time now, for the checkpoint in the result.
-        checkpoint: where the chain stood earlier. With several, a change is located between two of them.
-
-    Raises:
-        StoreError: the tables cannot be read.
     """
     points = [checkpoint] if isinstance(checkpoint, Checkpoint) else list(checkpoint or ())
     found = _Pass(tables, points)
@@ -410,7 +376,6 @@ class _Pass:
             self._report_row(seq, approval, wrong)
 
     def _skip_row(self, approval: str | None) -> None:
-        """Leave out the row of an approval with an entry that cannot be relied on."""
         if approval is not None and len(self._reported) < AT_MOST_PROBLEMS:
             self._reported.add(approval)
             self._ahead.pop(approval, None)
@@ -510,7 +475,6 @@ def _documents(reads: Reads, kind: str) -> dict[str, bytes]:
 
 
 def _is_before(seq: int, read: tuple[int, object] | None) -> bool:
-    """Return whether an entry was there when a value was read."""
     return read is not None and seq <= read[0]
 
 

@@ -162,16 +162,7 @@ class Webhook:
 
 
 def webhooks_of(url: str | None, link: str | None, environ: Mapping[str, str]) -> tuple[Webhook, ...]:
-    """Return the receiver that settings name; nothing without an address.
-
-    Args:
-        url: the setting `webhook_url`.
-        link: the setting `approval_link`.
-        environ: the environment, which holds the secret in `GRACE_KP_WEBHOOK_SECRET`. A file of settings is no place for it.
-
-    Raises:
-        SettingsError: a setting cannot be used, or there is no secret.
-    """
+    """Return the receiver that settings name; nothing without an address."""
     if url is None:
         return ()
     secret = environ.get(VARIABLE)
@@ -181,11 +172,7 @@ def webhooks_of(url: str | None, link: str | None, environ: Mapping[str, str]) -
 
 
 def receiver_of(url: str) -> str:
-    """Return scheme and host of an address, which may be shown.
-
-    Raises:
-        SettingsError: it is no address that messages can be posted to.
-    """
+    """Return scheme and host of an address, which may be shown."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -252,13 +239,7 @@ class Gone(Exception):
 
 
 def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> None:
-    """Post a message.
-
-    Raises:
-        Unreached: there was no answer in time, or one that does not accept the message.
-        MessageRefused: another attempt would be answered the same.
-        Gone: no message is wanted any more.
-    """
+    """Post a message."""
     try:
         # The transport bounds each read, not the whole of it; this bounds everything.
         status, wait_seconds = call_within(
@@ -510,11 +491,7 @@ class Delivery(Resident):
         return new if data is None else json.loads(data)
 
     def _save(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Change the cursor, and take or renew its lease, or give it back once closed; `delivered` and `lost` are added.
-
-        Raises:
-            _Elsewhere: another process holds the lease, or has held it since this delivery was closed.
-        """
+        """Change the cursor, and take or renew its lease, or give it back once closed; `delivered` and `lost` are added."""
         with self._tables.transaction() as writes:
             cursor, now = self._cursor(writes), self._clock()
             # A clock that was set back does not make a lease longer.

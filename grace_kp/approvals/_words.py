@@ -170,11 +170,7 @@ def seconds_of(name: str, value: object) -> float:
     """Return a duration in seconds.
 
     Args:
-        name: what the message calls the value.
         value: seconds, or a text of numbers with the units s, m, h, d or w, from the largest to the smallest: `1h30m`.
-
-    Raises:
-        ValueError: it is neither, is not above 0, or is longer than ten years.
     """
     seconds = math.nan
     if isinstance(value, int | float) and not isinstance(value, bool):

@@ -69,11 +69,6 @@ class _Call(Generic[R]):
     """A call that runs in a thread of its own, with the caller's context variables, and how it ended."""
 
     def __init__(self, call: Callable[[], R], name: str, on_end: Callable[[], object] | None = None) -> None:
-        """Start the thread.
-
-        Raises:
-            RuntimeError: no thread can be started, because the interpreter exits.
-        """
         self._call, self._on_end = call, on_end
         self._result: R | None = None
         self._error: BaseException | None = None
@@ -101,13 +96,6 @@ def call_within(seconds: float | None, call: Callable[[], R], *, name: str, or_i
 
     Args:
         seconds: the deadline; without one, the call runs in the current thread.
-        call: the call; it sees the caller's context variables.
-        name: what the thread is called.
-        or_inline: whether the call runs in the current thread, without a deadline, where no thread can be started any more.
-
-    Raises:
-        DeadlineExceeded: the call took too long. Its own exceptions are raised as they are.
-        RuntimeError: no thread can be started, because the interpreter exits, and not `or_inline`.
     """
     if seconds is None:
         return call()
@@ -187,11 +175,7 @@ async def in_thread(call: Callable[[], R], *, name: str) -> R:
 
 
 async def await_within(seconds: float | None, awaitable: Awaitable[R]) -> R:
-    """Return the result of `awaitable`, which is cancelled after `seconds` and not waited for any longer.
-
-    Raises:
-        DeadlineExceeded: it took too long. Its own exceptions are raised as they are.
-    """
+    """Return the result of `awaitable`, which is cancelled after `seconds` and not waited for any longer."""
     import asyncio
 
     task = asyncio.ensure_future(awaitable)

@@ -86,12 +86,7 @@ class Process:
         self._finalizer: Finalize | None = None
 
     def watch(self, resident: Resident, *, last: bool = False) -> None:
-        """Tell `resident` about forks and about the exit, from now on. After the exit it leaves at once.
-
-        Args:
-            resident: the object, complete; it is not kept alive.
-            last: whether it leaves after the others because they may hand it work while they leave.
-        """
+        """Tell `resident` about forks and about the exit, from now on. After the exit it leaves at once."""
         self._residents[last, -next(self._numbers)] = resident
         if self._has_exited:
             self._leave(resident)

@@ -126,10 +126,6 @@ class Worker(Resident):
         Args:
             work: a method of the owner, which must not raise. It returns the seconds after which it wants to be called again: 0 for
                 at once, None for when the worker is woken.
-            name: what the threads are called.
-            threads: the most that work at a time.
-            idle_seconds: how long a thread waits for more before it ends.
-            may_wait: whether the work may wait for other background work; see `may_wait`.
         """
         self._method = weakref.WeakMethod(work)
         self._name, self._most, self._idle_seconds, self._may_wait = name, threads, idle_seconds, may_wait

@@ -295,12 +295,7 @@ def risk_curve(
 
 
 def threshold_counts(scores: Floats, labels: Floats) -> tuple[Floats, Counts, Floats]:
-    """Return the distinct confidences from strict to mild, how many samples reach each, and how many of those are wrong.
-
-    Args:
-        scores: confidences, of shape (n,) with n above 0.
-        labels: 1 where a sample is correct, else 0, of the same shape.
-    """
+    """Return the distinct confidences from strict to mild, how many samples reach each, and how many of those are wrong."""
     order = np.argsort(-scores, kind="stable")
     ordered, wrong = scores[order], np.cumsum(1.0 - labels[order])
     ends = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1)

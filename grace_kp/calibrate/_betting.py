@@ -49,12 +49,7 @@ def start_capital(week: int) -> float:
 
 
 def log_wealth(weeks: Sequence[tuple[int, Counts]], rate: float) -> tuple[float, int]:
-    """Return the logarithm of the wealth of all bets against a rate, and the week whose start contributes most.
-
-    Args:
-        weeks: pairs of a week's number, from 0, and its counts, ordered by number. Weeks without labels may be left out.
-        rate: the promised rate, above 0 and below 1.
-    """
+    """Return the logarithm of the wealth of all bets against a rate, and the week whose start contributes most."""
     if not weeks:
         return 0.0, 0
     gains = np.array([_log_gain(counts, rate, UP) for _, counts in weeks])

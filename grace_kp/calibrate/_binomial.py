@@ -14,8 +14,6 @@ def binomial_cdf(errors: int, n: int, rate: float) -> float:
     """Return P(X <= errors) for X ~ Binomial(n, rate): the p-value of `errors` under the hypothesis that the true rate is at least `rate`.
 
     Args:
-        errors: a count; below 0 the probability is 0, from n on it is 1.
-        n: number of trials, at least 0.
         rate: probability of an error, 0 to 1.
     """
     if errors < 0:
@@ -52,13 +50,7 @@ def _lower_sum(k: int, n: int, rate: float) -> float:
 
 
 def upper_bound(errors: int, n: int, delta: float) -> float:
-    """Return the one-sided Clopper-Pearson upper bound of a rate: the largest rate under which at most `errors` are seen with probability `delta`.
-
-    Args:
-        errors: errors among the trials.
-        n: number of trials; 0 gives 1.0.
-        delta: probability that the bound is below the true rate, above 0 and below 1.
-    """
+    """Return the one-sided Clopper-Pearson upper bound of a rate: the largest rate under which at most `errors` are seen with probability `delta`."""
     if errors >= n:
         return 1.0
     low, high = errors / n, 1.0

@@ -335,7 +335,6 @@ def _parted(held: NDArray[np.bool_], groups: Sequence[Any]) -> str:
 
 
 def _rounded(thresholds: Thresholds) -> Thresholds:
-    """Return thresholds in thousandths that the same confidences reach."""
     return Thresholds(*(_up(value) for value in (thresholds.silent, thresholds.notify, thresholds.confirm)))
 
 

@@ -76,13 +76,7 @@ class Transcript:
 
 
 def transcript_of(trace: Mapping[str, Any] | ReasoningTrace, *, has_ended: bool, upto: int | None) -> Transcript:
-    """Return what a decision may see of a trace.
-
-    Args:
-        trace: the trace or its dict form. Parts of unknown form are left out.
-        has_ended: whether the answer exists.
-        upto: number of steps that exist; None for all.
-    """
+    """Return what a decision may see of a trace."""
     document = document_of(trace)
     seen = Transcript()
     steps = [step for step in list_in(document, "steps")[:upto] if isinstance(step, Mapping)]

@@ -292,10 +292,7 @@ def group_folds(groups: Integers, labels: Floats, folds: int, random: np.random.
     """Return the fold of each row, 0 to `folds - 1`. Rows of a group share a fold; sizes and successes are spread evenly.
 
     Args:
-        groups: the group of each row, numbered from 0.
         labels: from 0 to 1.
-        folds: number of folds; no more than there are groups are used.
-        random: breaks ties.
     """
     sizes = np.bincount(groups)
     successes = np.bincount(groups, weights=labels)

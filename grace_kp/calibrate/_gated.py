@@ -65,11 +65,7 @@ class RecordedAction:
 
 
 def grace_of(trace: Document | ReasoningTrace) -> Document:
-    """Return the data under `grace`; empty without any.
-
-    Raises:
-        TypeError: this is no trace.
-    """
+    """Return the data under `grace`; empty without any."""
     if isinstance(trace, Mapping):
         part = trace.get("grace")
     elif hasattr(trace, "grace") and hasattr(trace, "steps"):
@@ -177,12 +173,7 @@ class Prefixes:
         return self._document
 
     def document(self, step: int, evaluation: object = None) -> dict[str, Any]:
-        """Return the document of the run as it stood after `step` steps: still open, without an answer, a score or a label.
-
-        Args:
-            step: number of steps that stood.
-            evaluation: how a model judged the run at that time, if it did.
-        """
+        """Return the document of the run as it stood after `step` steps: still open, without an answer, a score or a label."""
         document = self.trace_dict
         grace = mapping_in(document, "grace")
         kept: dict[str, Any] = {"status": "open", **{name: grace[name] for name in _KNOWN_BEFORE if name in grace}}

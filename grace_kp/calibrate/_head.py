@@ -262,11 +262,7 @@ class Columns:
 
     @classmethod
     def build(cls, names: Sequence[str], figures: Floats) -> Columns:
-        """Return columns from their names and the rows fill, centre, scale, low and high.
-
-        Raises:
-            ValueError: a name is none of a column.
-        """
+        """Return columns from their names and the rows fill, centre, scale, low and high."""
         places, lacks, tools = [], [], []
         for name in names:
             kind, _, rest = name.rpartition(":") if not name.startswith("tool:") else ("tool", "", name[5:])
@@ -282,12 +278,7 @@ class Columns:
 
     @classmethod
     def fit(cls, matrix: Floats, tools: Tools) -> Columns:
-        """Choose the columns for runs and measure their means and spreads.
-
-        Args:
-            matrix: the features, (n, len(FEATURES)), NaN where missing.
-            tools: the distinct tools of each run.
-        """
+        """Choose the columns for runs and measure their means and spreads."""
         count = len(matrix)
         least = max(LEAST_RUNS, LEAST_SHARE * count)
         lack = np.isnan(matrix)

@@ -31,12 +31,7 @@ def with_interval(found: Any, name: str) -> str:
 
 
 def quality_table(found: Mapping[Any, Any], kind: str) -> str:
-    """Return how good confidences are, a row each.
-
-    Args:
-        found: an `Assessment` by the name of the confidence or of the group.
-        kind: what the names are.
-    """
+    """Return how good confidences are, a row each."""
     rows = [
         (str(name)[:MAX_NAME], f"{each.n:,}", *(with_interval(each, figure) for figure in ("accuracy", "auroc", "ece", "brier")))
         for name, each in itertools.islice(found.items(), MAX_GROUPS)
@@ -58,13 +53,7 @@ def assessment_html(found: Any) -> str:
 
 
 def threshold_table(rows: Iterable[Mapping[str, Any]], labels: int) -> str:
-    """Return thresholds with what they promise.
-
-    Args:
-        rows: for each level `level`, `risk`, `threshold` (None: never used), `coverage`, `errors`, `reached`, `bound` (or None), and
-            optionally `needed`, the labels that the level needs at least.
-        labels: number of independent labels that were tested.
-    """
+    """Return thresholds with what they promise."""
     found = list(rows)
     header = ["level", "promised risk", "confidence from", "coverage", "wrong", "bound"]
     header += ["labels needed"] if found and "needed" in found[0] else []

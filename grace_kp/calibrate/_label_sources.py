@@ -48,11 +48,7 @@ class Label:
 
 
 def checked_sources(sources: Iterable[str] | str | None) -> tuple[str, ...] | None:
-    """Return the sources that are asked for; None for all feedback but approvals.
-
-    Raises:
-        ValueError: there is none, or one cannot be a source.
-    """
+    """Return the sources that are asked for; None for all feedback but approvals."""
     if sources is None:
         return None
     wanted = (sources,) if isinstance(sources, str) else tuple(dict.fromkeys(sources))
@@ -84,12 +80,6 @@ def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None, *, vol
 
     The newest feedback of an accepted source counts: of a named person, else without a name, else of a program, and never of the run's own
     user. Without any, it is the first of the named sources that the trace itself states.
-
-    Args:
-        trace: the run.
-        sources: the accepted sources, as `checked_sources` returns them.
-        volunteered: whether to accept a label of a run that gates might have drawn for an audit and did not. Whoever stated it chose the
-            run, so the number of runs it stands for is unknown; it gets the weight 1.
     """
     grace = trace.grace or {}
     if waits(grace.get("status")):
@@ -215,7 +205,6 @@ def _own(trace: ReasoningTrace) -> bool | None:
 
 
 def _imported(trace: ReasoningTrace) -> bool | None:
-    """Return the success that a label or a reward of an imported file stated."""
     return trace.metadata.success if (trace.grace or {}).get("success_from") in {"label", "reward"} else None
 
 
@@ -258,11 +247,7 @@ def correctness(value: object) -> float | None:
 
 
 def aligned_labels(traces: Iterable[T], labels: Iterable[object] | None) -> Iterator[tuple[T, float | None]]:
-    """Yield each trace with its label; without labels, with None.
-
-    Raises:
-        ValueError: a label is no label, or there are not as many as traces.
-    """
+    """Yield each trace with its label; without labels, with None."""
     if labels is None:
         yield from ((trace, None) for trace in traces)
         return

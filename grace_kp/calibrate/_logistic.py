@@ -50,11 +50,7 @@ def fit_logistic(
     Labels of one class only have no finite intercept; it then ends at log-odds of 30.
 
     Args:
-        columns: (n, k) float64.
         labels: (n,), from 0 to 1.
-        penalty: of the weights, > 0.
-        weights: of the rows, (n,), at least 0; None counts each row once.
-        start: a regression to start from, such as that of a similar penalty.
     """
     ones = np.ones(len(labels)) if weights is None else weights
     design = np.column_stack([np.ones(len(labels)), columns])

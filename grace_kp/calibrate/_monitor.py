@@ -64,11 +64,7 @@ class Alarm:
 
 
 def number_of(week: str) -> int:
-    """Return a running number for an ISO week such as 2026-W47.
-
-    Raises:
-        ValueError: there is no such week.
-    """
+    """Return a running number for an ISO week such as 2026-W47."""
     year, _, number = week.partition("-W")
     return date.fromisocalendar(int(year), int(number), 1).toordinal() // 7
 
@@ -413,7 +409,6 @@ class Monitor:
 
 
 def _is_milder(level: str, promised: str) -> bool:
-    """Return whether an action at a level counts for a promise about that level or a milder one."""
     return LEVELS.index(level) <= LEVELS.index(promised)
 
 

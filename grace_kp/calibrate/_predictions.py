@@ -35,13 +35,7 @@ _LENGTH = FEATURES.index("steps")
 
 
 def formula_confidence(document: Mapping[str, Any], upto: int | None, seen: Features) -> float:
-    """Return the confidence of a run by the formula `grace`, 0 to 1.
-
-    Args:
-        document: the run.
-        upto: number of steps that exist when the decision is made; None for a run that has ended.
-        seen: its features at that moment, which hold the judgements.
-    """
+    """Return the confidence of a run by the formula `grace`, 0 to 1."""
     if upto is not None:
         calls = finished_calls(transcript_of(document, has_ended=False, upto=upto))
         recorded = isinstance((document.get("grace") or {}).get("calls"), list)
@@ -64,10 +58,7 @@ def length_confidences(
     """Return the confidences of other runs, 0 to 1, by a regression on the number of steps alone.
 
     Args:
-        fitted: the features of the runs to fit on.
         labels: their labels, 0 to 1.
-        weights: their weights.
-        others: the features of the runs to predict.
     """
     matrix, rest = _lengths(fitted), _lengths(others)
     columns = Columns.fit(matrix, [()] * len(matrix))
@@ -96,16 +87,7 @@ class Predicted:
 
 
 def held_back(groups: Sequence[Any], holdout: float, seed: int = 0) -> Mask:
-    """Return which runs are held back from fitting: those of a share of the tasks, drawn at random.
-
-    Args:
-        groups: the task of each run.
-        holdout: the share of the tasks, from 0 to below 1; 0 holds none back.
-        seed: of the draw.
-
-    Raises:
-        ValueError: the share cannot be used.
-    """
+    """Return which runs are held back from fitting: those of a share of the tasks, drawn at random."""
     if isinstance(holdout, bool) or not isinstance(holdout, int | float) or not 0 <= holdout < 1:
         raise ValueError(f"holdout must be a share of the tasks from 0 to below 1 (got {brief(holdout)})")
     numbers, names = group_numbers("groups", groups, len(groups))
@@ -117,7 +99,6 @@ class LabelledRows:
     """Labelled runs with their features at one moment: at their end, or before an action of each that is drawn at random."""
 
     def __init__(self, labelled: Labels, groups: Sequence[Any], moment: Moment, seed: int) -> None:
-        """Draw the actions and compute the features."""
         random = np.random.default_rng(seed)
         self.documents = [trace.to_dict() for trace in labelled.traces]
         self._upto = [_drawn_action(run, random) if moment == "action" else None for run in self.documents]
@@ -131,20 +112,12 @@ class LabelledRows:
         self._groups = list(groups)
 
     def held_back(self, held: Mask, seed: int) -> Predicted:
-        """Fit on the runs that are not held back, and predict the others.
-
-        Raises:
-            ValueError: there are too few labels to fit.
-        """
+        """Fit on the runs that are not held back, and predict the others."""
         profile, learned, length = self._fitted(~held, held, seed)
         return self._predicted(profile, np.flatnonzero(held), learned, length)
 
     def cross_validated(self, seed: int) -> Predicted:
-        """Fit on all runs, and predict each by another profile, fitted without its task.
-
-        Raises:
-            ValueError: there are too few labels to fit.
-        """
+        """Fit on all runs, and predict each by another profile, fitted without its task."""
         whole = self._fit(np.ones(len(self._labels), dtype=bool), seed)
         numbers = group_numbers("groups", self._groups, len(self._groups))[0]
         folds = group_folds(numbers, self._labels, FOLDS, np.random.default_rng(seed))

@@ -223,7 +223,6 @@ class ReplayPolicy:
 
 
 def _document_of(trace: Document | ReasoningTrace) -> dict[str, Any]:
-    """Return a copy: a profile is code of the user's."""
     return copy.deepcopy(dict(trace)) if isinstance(trace, Mapping) else trace.to_dict()
 
 

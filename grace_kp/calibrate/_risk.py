@@ -148,14 +148,7 @@ def risk_thresholds(
 
 
 def promise_text(kind: str, risks: Mapping[str, float], delta: float, what: str) -> str:
-    """Return a promise as sentences.
-
-    Args:
-        kind: `selective` or `overall`.
-        risks: the promised share of errors by level.
-        delta: the probability that the promise does not hold.
-        what: what the shares are of: `actions` or `runs`.
-    """
+    """Return a promise as sentences."""
     of = f"of all {what} at the level or a milder one, at most this share is wrong"
     if kind == OVERALL:
         of = f"of all {what}, at most this share both reaches the level or a milder one and is wrong"
@@ -185,11 +178,7 @@ def labels_needed(risk: float, delta: float = 0.1, levels: int = 3) -> int:
 
 
 def checked_risks(risks: Mapping[str, float]) -> dict[str, float]:
-    """Return the promised risks from silent to confirm.
-
-    Raises:
-        ValueError: a level is unknown, a risk is not above 0 and below 1, or a milder level promises less.
-    """
+    """Return the promised risks from silent to confirm."""
     unknown = [str(name) for name in risks if name not in LEVELS]
     if unknown or not risks:
         found = f"got {unknown[0][:40]!r}" if unknown else "got none"
@@ -251,7 +240,6 @@ class Ranking:
 
         Args:
             scores: confidences from 0 to 1, of shape (n,).
-            wrong: 1.0 for each error and 0.0 for the rest, of shape (n,).
         """
         order = np.argsort(-scores, kind="stable")
         self.n = len(scores)
@@ -267,12 +255,7 @@ class Ranking:
         return n, int(self._errors[n])
 
     def selective(self, risk: float, delta: float) -> float:
-        """Return the mildest threshold that is shown to have at most a share `risk` of errors among what reaches it; infinity for none.
-
-        Args:
-            risk: above 0 and below 1.
-            delta: the probability with which the threshold may have a larger share.
-        """
+        """Return the mildest threshold that is shown to have at most a share `risk` of errors among what reaches it; infinity for none."""
         fewest = fewest_without_error(risk, delta)
         if fewest > self.n:
             return math.inf
@@ -319,11 +302,9 @@ class Ranking:
                 yield count, sum(shares[i] for i in range(place, len(counts)) if counts[i] == count)
 
     def _snapped(self, ranks: Floats | Counts) -> Counts:
-        """Return for each rank the next number of samples at which no tie is cut in two."""
         return self._ends[np.searchsorted(self._ends, ranks)]
 
     def _above(self, count: int) -> float:
-        """Return the threshold that exactly the first `count` samples reach, as mild as possible."""
         return 0.0 if count == self.n else math.nextafter(float(self._scores[count]), 2.0)
 
 

@@ -17,22 +17,14 @@ if TYPE_CHECKING:
 
 
 def check_inside(name: str, value: Any) -> None:
-    """Refuse what is no number above 0 and below 1.
-
-    Raises:
-        ValueError: naming the value and what was found.
-    """
+    """Refuse what is no number above 0 and below 1."""
     check_unit(name, value)
     if not 0 < value < 1:
         raise ValueError(f"{name} must be above 0 and below 1 (got {value!r})")
 
 
 def units(name: str, values: Iterable[Any]) -> Floats:
-    """Return numbers from 0 to 1 as an array of shape (n,).
-
-    Raises:
-        ValueError: a value is missing, not finite, not a number, or outside the range; the message names its place.
-    """
+    """Return numbers from 0 to 1 as an array of shape (n,)."""
     if not isinstance(values, np.ndarray):
         values = list(values)
         for number, value in enumerate(values):
@@ -52,11 +44,7 @@ def units(name: str, values: Iterable[Any]) -> Floats:
 
 
 def samples(confidence: Iterable[Any], correct: Iterable[Any]) -> tuple[Floats, Floats]:
-    """Return confidences and labels, 0 to 1, as arrays of the same length.
-
-    Raises:
-        ValueError: a value cannot be used, the lengths differ, or there are no values.
-    """
+    """Return confidences and labels, 0 to 1, as arrays of the same length."""
     scores, labels = units("confidence", confidence), units("correct", correct)
     if len(scores) != len(labels):
         raise ValueError(f"confidence and correct must have the same length (got {len(scores)} and {len(labels)})")
@@ -66,11 +54,7 @@ def samples(confidence: Iterable[Any], correct: Iterable[Any]) -> tuple[Floats, 
 
 
 def group_numbers(name: str, groups: Iterable[Any], n: int) -> tuple[NDArray[np.intp], list[Any]]:
-    """Return the number of each sample's group, and the groups in the order of their first sample.
-
-    Raises:
-        ValueError: there is not one group for each of the `n` samples.
-    """
+    """Return the number of each sample's group, and the groups in the order of their first sample."""
     known: dict[Any, int] = {}
     try:
         numbers = [known.setdefault(group, len(known)) for group in groups]
@@ -82,11 +66,7 @@ def group_numbers(name: str, groups: Iterable[Any], n: int) -> tuple[NDArray[np.
 
 
 def weights_of(values: Iterable[Any], n: int) -> Floats:
-    """Return weights as an array of shape (n,).
-
-    Raises:
-        ValueError: a weight is not a finite number above 0, or there is not one for each of the `n` samples.
-    """
+    """Return weights as an array of shape (n,)."""
     try:
         array = np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -115,12 +95,6 @@ def independent(
 
     Args:
         labels: from 0 to 1, of shape (n,).
-        groups: what samples belong together; None if all are independent.
-        weights: inverse probabilities with which the labels were collected; None if they are equal.
-        seed: for both draws.
-
-    Raises:
-        ValueError: groups or weights cannot be used, or no sample is left.
     """
     notes: list[str] = []
     n = len(labels)

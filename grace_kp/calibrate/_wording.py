@@ -80,12 +80,7 @@ def plain(text: str) -> str:
 
 
 def count_phrases(words: str, kind: str) -> int:
-    """Count the phrases of a kind in a text that `plain` returned.
-
-    Args:
-        words: the text.
-        kind: `hedges` (doubt), `refusals` (also of not having found something), `apologies` (also new attempts), or `thanks` (also praise).
-    """
+    """Count the phrases of a kind in a text that `plain` returned."""
     english, japanese = _PHRASES[kind]
     return sum(phrase in words for phrase in (english if words.isascii() else english + japanese))
 

@@ -65,11 +65,7 @@ class Confirmation:
         return self.digest if self.yes else shown.digest
 
     def check(self) -> None:
-        """Refuse to begin where nobody can be asked.
-
-        Raises:
-            ValueError: a confirmation is needed, and there is no terminal to ask at.
-        """
+        """Refuse to begin where nobody can be asked."""
         if not self.yes and (self.as_json or not sys.stdin.isatty()):
             why = "--json prints no question" if self.as_json else "standard input is not a terminal"
             raise ValueError(f"{self.verb} asks for a confirmation, and {why}; use --yes to decide without asking")
@@ -278,19 +274,7 @@ def decided(
     *,
     preview: Callable[[Approval], Approval] | None = None,
 ) -> Approval | None:
-    """Show one request, confirm, and apply the verb; return None if the person declines.
-
-    Args:
-        inbox: the approvals.
-        name: the id, or its beginning.
-        person: who decides.
-        asking: how it is confirmed.
-        act: the verb.
-        preview: returns the request as it would be after the verb; that is shown.
-
-    Raises:
-        ApprovalError: there is no such approval, it has changed, or the verb is refused.
-    """
+    """Show one request, confirm, and apply the verb; return None if the person declines."""
     shown = inbox.verbs.get(inbox.find(name), by=None if asking.yes else person)
     if asking.digest is not None and shown.digest != asking.digest:
         raise ChangedSinceShown(
@@ -392,11 +376,7 @@ def edit(
 
 
 def changed_values(approval: Approval, changes: Sequence[str]) -> dict[str, Any]:
-    """Return the new values by parameter name, encoded.
-
-    Raises:
-        EditRefused: a change does not read `NAME=VALUE`, names no parameter or one twice, or its value does not read as the parameter needs.
-    """
+    """Return the new values by parameter name, encoded."""
     found: dict[str, Any] = {}
     for change in changes:
         match = _CHANGE.fullmatch(change)

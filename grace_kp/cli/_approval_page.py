@@ -83,13 +83,7 @@ def opaque(approval: Approval) -> list[str]:
 
 
 def put_question(out: Console, approval: Approval, *, full: bool) -> None:
-    """Write what would run and why a person is asked.
-
-    Args:
-        out: the console.
-        approval: the request.
-        full: fold no long argument.
-    """
+    """Write what would run and why a person is asked."""
     from grace_kp.gating.reviewers import Page
 
     page = Page(max(out.width, 20), getattr(out.file, "encoding", None) or "utf-8")
@@ -265,12 +259,7 @@ TO_BE_USED = ("approved", "edited")
 
 
 def call_text(approval: Approval, value: int = VALUE) -> str:
-    """Return the call on one line: `refund(invoice="A-17", euros=40)`; key fields first, long values cut visibly.
-
-    Args:
-        approval: the request.
-        value: columns of one argument.
-    """
+    """Return the call on one line: `refund(invoice="A-17", euros=40)`; key fields first, long values cut visibly."""
     names = [*(name for name in approval.key_fields if name in approval.arguments)]
     names += [name for name in approval.arguments if name not in names]
     listed = [f"{clean(name)}={shorten(_flat(approval.arguments[name]), value)}" for name in names]

@@ -138,11 +138,7 @@ def end(
 def _parameters(
     exact: Sequence[str] | None, listed: Sequence[str] | None, ranges: Sequence[str] | None, free: Sequence[str] | None
 ) -> dict[str, dict[str, Any]]:
-    """Return the constraint of each parameter.
-
-    Raises:
-        ValueError: an option cannot be read, or a parameter has two constraints.
-    """
+    """Return the constraint of each parameter."""
     found: dict[str, dict[str, Any]] = {}
     for name, constraint in _read(exact, listed, ranges, free):
         if not name or name in found:

@@ -96,11 +96,7 @@ def list_approvals(
 
 
 def seconds_since(since: str | None, option: str = "--since") -> float | None:
-    """Return a point in time that an option states, in seconds since the epoch.
-
-    Raises:
-        ValueError: it is no time.
-    """
+    """Return a point in time that an option states, in seconds since the epoch."""
     from datetime import datetime
 
     from grace_kp.store import moment
@@ -258,11 +254,7 @@ def watch(
 
 
 def _pending_lists(inbox: CommandInbox, action: str | None, group: str | None) -> Iterator[list[Approval]]:
-    """Yield what is pending whenever it may have changed, for ever.
-
-    Raises:
-        StoreError: the store cannot be read, or is no longer the one that was opened.
-    """
+    """Yield what is pending whenever it may have changed, for ever."""
     seen, found = None, []
     while True:
         now, at = inbox.tables.changes(), time.time()

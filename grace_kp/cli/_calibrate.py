@@ -102,11 +102,7 @@ def calibrate(
 
 
 def _risks(entries: list[str] | tuple[str, ...]) -> dict[str, float]:
-    """Return the risks by level.
-
-    Raises:
-        ValueError: an entry cannot be read, or a level occurs twice.
-    """
+    """Return the risks by level."""
     found: dict[str, float] = {}
     for entry in entries:
         level, equals, share = entry.partition("=")
@@ -129,12 +125,7 @@ def _listed(sources: str | None) -> list[str] | None:
 def _labelled(
     files: list[str] | None, store: str | None, label: str | None, sources: list[str] | None, unreadable: Unreadable
 ) -> Labels:
-    """Return the labelled runs of the files, or those of the store.
-
-    Raises:
-        ValueError: options contradict each other, or a source or a field cannot be used.
-        GraceError: the store does not exist.
-    """
+    """Return the labelled runs of the files, or those of the store."""
     from grace_kp.calibrate import labels, read_labelled
 
     if files:

@@ -128,7 +128,6 @@ def _show(prepared: list[Contribution], *, as_json: bool) -> None:
 
 
 def _line(*parts: str) -> None:
-    """Print a line without wrapping, so that it can be searched and copied."""
     console().print("  ".join(map(plain, parts)), soft_wrap=True)
 
 
@@ -172,6 +171,5 @@ def _report(sent: list[Contributed], staying: list[Contribution]) -> None:
 
 
 def _reasons(staying: list[Contribution]) -> Iterator[str]:
-    """Yield how many traces are not sent, by reason."""
     for reason, count in Counter(item.reason for item in staying).most_common(_REASONS):
         yield f"{count:,} {'is' if count == 1 else 'are'} not sent: {reason}"

@@ -44,28 +44,14 @@ class Unreadable:
 def readable(
     files: list[str], what: str, unreadable: Unreadable, *, domain: str | None = None
 ) -> Iterator[ReasoningTrace]:
-    """Yield the traces of all files in order. Unreadable parts are reported on standard error and counted.
-
-    Args:
-        files: paths; `-` is standard input.
-        what: name of the work, for the progress bar.
-        unreadable: counts the traces that could not be read.
-        domain: task domain for runs without one.
-    """
+    """Yield the traces of all files in order. Unreadable parts are reported on standard error and counted."""
     return read_files(files, what, unreadable, lambda source, name: read_traces(source, name=name, domain=domain))
 
 
 def read_files(
     files: list[str], what: str, unreadable: Unreadable, read: Callable[[Any, str], Iterator[T | InvalidRecord]]
 ) -> Iterator[T]:
-    """Yield what a reader finds in all files in order. Unreadable parts are reported on standard error and counted.
-
-    Args:
-        files: paths; `-` is standard input.
-        what: name of the work, for the progress bar.
-        unreadable: counts the parts that could not be read.
-        read: yields the items of an open file, or of a path, which has this name in messages.
-    """
+    """Yield what a reader finds in all files in order. Unreadable parts are reported on standard error and counted."""
     work = Position(files)
     items = (item for name in files for item in _readable(name, work, unreadable, read))
     yield from progress(items, what, total=work.total, position=work.bytes_read if work.total else None)
@@ -157,15 +143,7 @@ class CountedFile:
 
 
 def load_module(name: str, label: str) -> ModuleType:
-    """Import a module by its name, also from the working folder, or a file by its path.
-
-    Args:
-        name: name or path, which ends in `.py`.
-        label: what the message calls the argument.
-
-    Raises:
-        GraceError: it cannot be imported.
-    """
+    """Import a module by its name, also from the working folder, or a file by its path."""
     file = Path(name)
     try:
         if name.endswith(".py"):

@@ -36,11 +36,7 @@ CANDIDATES = 5
 
 
 def open_chosen_store(url: str | None, *, must_exist: bool = False) -> Store:
-    """Open the store of this URL, or of the settings.
-
-    Raises:
-        GraceError: the store must exist and does not.
-    """
+    """Open the store of this URL, or of the settings."""
     from grace_kp.store import open_store
 
     return open_store(require_store(url) if must_exist else _chosen(url)[0])
@@ -48,11 +44,7 @@ def open_chosen_store(url: str | None, *, must_exist: bool = False) -> Store:
 
 @contextmanager
 def open_for_reading(url: str | None) -> Iterator[Store]:
-    """Open the store of this URL, or of the settings, for reading; no file is created.
-
-    Raises:
-        GraceError: the store does not exist.
-    """
+    """Open the store of this URL, or of the settings, for reading; no file is created."""
     from grace_kp.store import open_store
 
     store = open_store(require_store(url), create=False)
@@ -63,11 +55,7 @@ def open_for_reading(url: str | None) -> Iterator[Store]:
 
 
 def require_store(url: str | None) -> str | None:
-    """Return the URL of a store that exists: this one, or that of the settings.
-
-    Raises:
-        GraceError: it does not exist.
-    """
+    """Return the URL of a store that exists: this one, or that of the settings."""
     from grace_kp.store import file_of
 
     wanted, source = _chosen(url)
@@ -78,12 +66,7 @@ def require_store(url: str | None) -> str | None:
 
 
 def require_reachable_store(url: str | None) -> str | None:
-    """Return the URL of a store that exists and that other processes can reach: this one, or that of the settings.
-
-    Raises:
-        ValueError: it is kept in memory.
-        GraceError: it does not exist.
-    """
+    """Return the URL of a store that exists and that other processes can reach: this one, or that of the settings."""
     wanted = require_store(url)
     if wanted is not None and wanted.startswith("memory:"):
         raise ValueError("pages need a store that other processes can reach: --store sqlite:///path.db")
@@ -112,11 +95,7 @@ def describe_store(url: str | None) -> str:
 
 
 def find(store: Store, wanted: str) -> ReasoningTrace:
-    """Return the trace whose id is or begins with `wanted`; `last` is the newest trace that is not nested.
-
-    Raises:
-        GraceError: no trace matches, or several do.
-    """
+    """Return the trace whose id is or begins with `wanted`; `last` is the newest trace that is not nested."""
     if wanted == "last":
         newest = next((trace for trace in _newest_first(store) if trace.parent_id is None), None)
         # All runs are nested: their outer runs were deleted or are still open.
@@ -181,11 +160,7 @@ class CommandInbox:
     secret: Secret | None
 
     def find(self, wanted: str) -> str:
-        """Return the id that is or begins with `wanted`.
-
-        Raises:
-            UnknownApproval: no approval matches, or several do.
-        """
+        """Return the id that is or begins with `wanted`."""
         if self.tables.row(wanted) is not None:
             return wanted
         short = wanted.removeprefix(PREFIX)
@@ -205,11 +180,7 @@ class CommandInbox:
 
 @contextmanager
 def open_inbox(url: str | None) -> Iterator[CommandInbox]:
-    """Open the approvals of the store of this URL, or of the settings.
-
-    Raises:
-        GraceError: the store does not exist, or keeps no approvals.
-    """
+    """Open the approvals of the store of this URL, or of the settings."""
     from grace_kp.approvals import RequestStore, Secret
     from grace_kp.settings import Settings
 
@@ -252,11 +223,7 @@ def _notify(tables: Tables, after: int) -> None:
 
 
 def actor(by: str | None) -> Actor:
-    """Return the person at the command line, under the name that they state.
-
-    Raises:
-        ValueError: the name cannot be used, or there is none.
-    """
+    """Return the person at the command line, under the name that they state."""
     from grace_kp.approvals import Actor
 
     return Actor.here(_os_user() if by is None else by, channel="cli")

@@ -157,11 +157,7 @@ def say_error(message: object) -> None:
 
 
 def check_writable(*paths: Path | None) -> None:
-    """Refuse files that cannot be written, before anything is computed for them.
-
-    Raises:
-        GraceError: the folder does not exist, or file or folder cannot be written.
-    """
+    """Refuse files that cannot be written, before anything is computed for them."""
     for path in paths:
         if path is None:
             continue
@@ -176,12 +172,7 @@ def check_writable(*paths: Path | None) -> None:
 
 
 def confirm(command: str, question: str, show: Callable[[], None] = lambda: None) -> None:
-    """Ask at the terminal before a command goes on; `show` first writes what the question is about.
-
-    Raises:
-        ValueError: there is no terminal to ask at.
-        typer.Abort: the person declines.
-    """
+    """Ask at the terminal before a command goes on; `show` first writes what the question is about."""
     import typer
 
     if not sys.stdin.isatty():
@@ -198,9 +189,6 @@ def progress(
     """Yield the items, with a progress bar if standard error is a terminal.
 
     Args:
-        items: the items.
-        what: name of the work, such as "importing".
-        total: number of items, or the last position; with it the bar shows share and remaining time.
         position: returns the current position if it is not the number of items, for example bytes read.
     """
     if not sys.stderr.isatty():
@@ -217,11 +205,7 @@ def progress(
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show that work is under way while the block runs, if standard error is a terminal.
-
-    Args:
-        what: name of the work, such as "fitting".
-    """
+    """Show that work is under way while the block runs, if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield
         return

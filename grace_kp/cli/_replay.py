@@ -111,12 +111,7 @@ def reviewers(
 def _labelled(
     files: list[str] | None, store: str | None, label: str | None, unreadable: Unreadable
 ) -> Iterator[tuple[Iterable[ReasoningTrace], Iterable[bool | float | None] | None]]:
-    """Yield the traces of the files with their labels, or those of the store, whose labels are in the traces.
-
-    Raises:
-        ValueError: options contradict each other.
-        GraceError: the store does not exist.
-    """
+    """Yield the traces of the files with their labels, or those of the store, whose labels are in the traces."""
     from grace_kp.calibrate import LabelledRun, read_labelled
 
     if not files or store is not None:
@@ -139,12 +134,7 @@ def _labelled(
 def _traces(
     files: list[str] | None, store: str | None, what: str, unreadable: Unreadable
 ) -> Iterator[Iterable[ReasoningTrace]]:
-    """Yield the traces of the files, or those of the store.
-
-    Raises:
-        ValueError: both are named.
-        GraceError: the store does not exist.
-    """
+    """Yield the traces of the files, or those of the store."""
     if files:
         if store is not None:
             raise ValueError("name files or --store, not both")
@@ -155,11 +145,7 @@ def _traces(
 
 
 def _policy(letter: str, name: str | None, thresholds: str | None, floors: list[str] | None) -> Any:
-    """Return the policy of these options; None for what was recorded.
-
-    Raises:
-        ValueError: an option cannot be read; the message names it.
-    """
+    """Return the policy of these options; None for what was recorded."""
     from grace_kp.calibrate import ReplayPolicy
 
     if thresholds is None and not floors:

@@ -339,12 +339,7 @@ def _show_verdict(best: Variant, variant: Variant, found: Recommendation) -> Non
 
 
 def rate_file(path: Path, test_set: TestSet, by: Sequence[By] | None, out: Path | None = None) -> Rated:
-    """Return the variant in a file, after judging its outputs without judgements. `out` is written after each run.
-
-    Raises:
-        NotRated: there is no rater, or no rater judged a problem.
-        RubricFileError: the file cannot be read.
-    """
+    """Return the variant in a file, after judging its outputs without judgements. `out` is written after each run."""
     from grace_kp.rubric import NotRated, rate, read_variant, write_variant
 
     name, outputs = read_variant(path, test_set)

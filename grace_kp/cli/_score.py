@@ -23,12 +23,7 @@ FIELDS = ("id", "score", "complexity", "novelty", "tool_diversity", "outcome_con
 
 
 def assessor(profile: str) -> Assessor:
-    """Return the assessor that computes confidence and score with this confidence profile.
-
-    Raises:
-        BadParameter: an unknown name.
-        SettingsError: a file that cannot be used.
-    """
+    """Return the assessor that computes confidence and score with this confidence profile."""
     from grace_kp.runtime import Assessor, ProfileSet
     from grace_kp.value import ValueScorer
 

@@ -102,12 +102,6 @@ class RunEvidence:
         """Count a call as a tool's success or failure, and return whether it counts.
 
         A call that waits, or that a person refused, says nothing about its tool. An agent that is used as a tool counts once.
-
-        Args:
-            status: how the call ended, as in `grace.calls`.
-            inside: for a call that opened a run, the status of the call around it, or "" while that is open; else None.
-            name: the tool, whose later calls make up for its failures.
-            at: when it ended, on any clock that all calls share.
         """
         ok = _ENDED.get(status) if isinstance(status, str) else None
         if ok is None or (inside is not None and (ok or _ENDED.get(inside) is False)):
@@ -165,13 +159,7 @@ class RunEvidence:
         self._bound_worst()
 
     def search_finished(self, results: SearchResults, name: str | None = None, at: int = 0) -> None:
-        """Count the results of a search, possibly none.
-
-        Args:
-            results: its results.
-            name: the retriever.
-            at: when it ended, on the clock of `call_finished`.
-        """
+        """Count the results of a search, possibly none."""
         if results.scores:
             if name is not None:
                 self._has_scores(name)
@@ -239,11 +227,7 @@ class RunEvidence:
         return snapshot
 
     def merge(self, other: RunEvidence) -> None:
-        """Add the evidence of another run, such as a nested one.
-
-        Raises:
-            ValueError: it is a snapshot, whose original may be changing in another thread.
-        """
+        """Add the evidence of another run, such as a nested one."""
         if other._beyond is not None:
             raise ValueError("a snapshot cannot be merged into other evidence")
         self.call_count += other.call_count
@@ -369,11 +353,6 @@ class RecordedEvidence:
     """The evidence that the readings of a gate record, for a replay."""
 
     def __init__(self, readings: Mapping[str, Any]) -> None:
-        """Take over readings.
-
-        Raises:
-            Exception: they cannot be used. Anybody may have written the trace.
-        """
         self._readings = readings
         self.usable_scores = _count(readings, "usable_scores")
         self.has_failed = readings["has_failed"] is True
@@ -439,13 +418,7 @@ def factors_from_trace(trace: Mapping[str, Any] | ReasoningTrace) -> ConfidenceF
 
 
 def evidence_of_calls(calls: list[Any], *, since: int | None = None, per_step: int = PER_STEP) -> RunEvidence:
-    """Return the evidence of calls as a trace holds them under `grace.calls`.
-
-    Args:
-        calls: the calls.
-        since: the time of step 0 for what the pessimistic reading needs: which tools failed, and when. None leaves that out.
-        per_step: the time between two steps.
-    """
+    """Return the evidence of calls as a trace holds them under `grace.calls`."""
     evidence = RunEvidence()
     if since is None:
         _read_calls(calls, evidence)

@@ -109,14 +109,7 @@ _ENDS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 def with_judgements(
     factors: ConfidenceFactors, own: Evaluation | None, coverage: Evaluation | None, *, cautious: bool = False
 ) -> ConfidenceFactors:
-    """Return the factors with these judgements; a fallback becomes 0.5, marked as not evaluated.
-
-    Args:
-        factors: the factors without the judgements.
-        own: the judgement of the answer; None where none was requested.
-        coverage: the judgement of the coverage; None where none was requested.
-        cautious: True: judgements that disagree count less, by their spread.
-    """
+    """Return the factors with these judgements; a fallback becomes 0.5, marked as not evaluated."""
     changes: dict[str, float | bool] = {}
     if own is not None:
         changes["llm_self_confidence"] = own.cautious if cautious else own.score
@@ -141,14 +134,7 @@ def could_change(
     own_is_known: bool = False,
     level_of: Callable[[ConfidenceFactors], InterventionLevel] | None = None,
 ) -> bool:
-    """Return whether any self-evaluation and coverage could lead to another level than the factors without them.
-
-    Args:
-        calculator: the profile and the thresholds.
-        factors: the factors without the judgements.
-        own_is_known: True: the factors already hold the self-evaluation, and only the coverage is open.
-        level_of: the level of factors, which must not become milder as their score falls; None takes the calculator's thresholds.
-    """
+    """Return whether any self-evaluation and coverage could lead to another level than the factors without them."""
     ends = _ENDS.get(calculator.profile)
     if ends is None or not calculator.is_known:
         return True

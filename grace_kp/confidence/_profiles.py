@@ -70,15 +70,7 @@ class LearnedProfile(Profile, Protocol):
     """
 
     def confidence(self, document: Mapping[str, Any], *, moment: Literal["end", "action"]) -> ConfidenceScore:
-        """Return the confidence of a run.
-
-        Args:
-            document: the run in the form of the trace schema. It may be changed; nobody else uses it.
-            moment: `end`: the run has finished, and its answer exists. `action`: the run is open, and an action is about to be taken.
-
-        Raises:
-            Exception: the profile has no confidence for this run or moment.
-        """
+        """Return the confidence of a run."""
         ...
 
 

@@ -82,11 +82,7 @@ _SCALES: Mapping[str, _Scale] = {
 
 
 def checked_scores(scores: Scores | None) -> Scores | None:
-    """Return a declaration of a retriever's scores if it is valid; None declares nothing.
-
-    Raises:
-        ValueError: `scores` is neither one of `SCORE_KINDS`, nor a path or a pair of a path and a kind, nor callable.
-    """
+    """Return a declaration of a retriever's scores if it is valid; None declares nothing."""
     if scores is None or callable(scores) or (isinstance(scores, str) and scores in SCORE_KINDS):
         return scores
     if isinstance(scores, tuple) and len(scores) == 2 and isinstance(scores[0], str):
@@ -162,14 +158,7 @@ def figure_of(value: Any) -> float | Unusable:
 
 
 def similarity_of(figure: float, kind: str | None, *, where: str) -> float | Unusable:
-    """Return the similarity, 0 to 1, that a figure stands for, or why it is unusable.
-
-    Args:
-        figure: a finite number.
-        kind: one of `SCORE_KINDS` except `none`, or `UNKNOWN`; None where none was declared.
-        where: the figure's place: `named` (a field such as `score`), `distance` (a field such as `distance`), or `pair` (a bare
-            figure beside a document).
-    """
+    """Return the similarity, 0 to 1, that a figure stands for, or why it is unusable."""
     if kind is None or kind == UNKNOWN:
         if where == "pair" or (kind == UNKNOWN and where == "named"):
             return Unusable(repr(figure), f"it may be a similarity or a distance; {_DECLARE}")

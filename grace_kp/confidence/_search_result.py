@@ -342,11 +342,6 @@ def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable |
 
     The first figure there must be usable, and so must all further ones that are numbers, also in texts, None or a bool. The lowest
     counts, because a field of the document may be among them.
-
-    Args:
-        view: the fields of the hit at the engine's place.
-        kind: the declared kind of the figures, or a function; None where nothing is declared.
-        hit: the hit, which the function gets where there is no figure, or where it does not take figures.
     """
     present = FIGURES.intersection(view)
     if present and callable(kind):  # it gets the result, and may read computed fields of it
@@ -374,7 +369,6 @@ def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable |
 
 
 def _counts(value: object) -> bool:
-    """Return whether a further figure of a hit counts: what may be the engine's, also where it left it empty."""
     return value is None or type(value) is bool or is_number(value) or is_number_in_text(value)
 
 

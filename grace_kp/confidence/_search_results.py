@@ -88,12 +88,6 @@ def read_results(result: object, scores: object = None) -> SearchResults:
     It reads None, texts, and lists of texts, mappings, objects or (document, score) pairs; also mappings and objects that hold such a
     list under a usual name (`results`, `matches`, `documents`, …), with lists of scores and ids beside it, and in batches, as vector
     databases return them. Generators are not consumed.
-
-    Args:
-        result: the value that the retriever returned.
-        scores: what is declared of its scores, as `checked_scores` returns it. None (undeclared): a field of a result such as `score`
-            or `similarity` is a similarity by its name; the figure of a pair, and a field such as `distance`, are unusable.
-            Metadata and other parts of a result that documents bring along have no scores, unless a path declares them.
     """
     reading = ResultReader(scores)
     try:

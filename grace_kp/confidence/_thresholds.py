@@ -66,11 +66,7 @@ class Thresholds:
 
 
 def check_thresholds(value: object) -> None:
-    """Refuse thresholds of another type.
-
-    Raises:
-        TypeError: naming the type, and what to write instead.
-    """
+    """Refuse thresholds of another type."""
     if isinstance(value, Thresholds):
         return
     hint = "Thresholds(silent=0.9, notify=0.7, confirm=0.4)"
@@ -190,11 +186,7 @@ _SUGGESTED = {
 
 
 def decide(score: float, thresholds: Thresholds) -> ActionDecision:
-    """Return the decision for a confidence. A confidence equal to a threshold reaches it.
-
-    Raises:
-        ValueError: the score is not a number from 0 to 1.
-    """
+    """Return the decision for a confidence. A confidence equal to a threshold reaches it."""
     check_unit("score", score)
     if score >= thresholds.silent:
         level, reason = InterventionLevel.SILENT, f"reaches the silent threshold {thresholds.silent}"

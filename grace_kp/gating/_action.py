@@ -80,11 +80,7 @@ class GatedAction:
         return self._schema
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
-        """Return the arguments of a call.
-
-        Raises:
-            TypeError: they do not fit the signature.
-        """
+        """Return the arguments of a call."""
         return self.signature.bind(*_filled(self._preset, args), **{**self._preset_by_name, **kwargs})
 
     def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Case:
@@ -102,11 +98,7 @@ class GatedAction:
             raise
 
     def case(self, bound: inspect.BoundArguments, program: Resumable | None = None) -> Case:
-        """Return the call with these arguments.
-
-        Raises:
-            GateError: its reviewer raises until there is a decision, and the gate has no key to find the request by.
-        """
+        """Return the call with these arguments."""
         case = Case(
             action=self.name,
             signature=self.signature,
@@ -129,12 +121,7 @@ class GatedAction:
         return case
 
     def kept(self, approval: Approval, inbox: Inbox, arguments: Mapping[str, object]) -> inspect.BoundArguments:
-        """Return the arguments with which an approved action is carried out.
-
-        Raises:
-            ActionPending: the approval is not decided.
-            ApprovalError: it entitles to nothing, only its own process can carry it out, or its arguments do not fit.
-        """
+        """Return the arguments with which an approved action is carried out."""
         from grace_kp.gating._carrying import check_executable, kept_call
 
         check_executable(approval)
@@ -153,11 +140,7 @@ class GatedAction:
 
 
 def check_key(reviewer: object, key: object, action: str) -> None:
-    """Refuse a gate whose calls could not be distinguished when they are repeated.
-
-    Raises:
-        GateError: the reviewer is an inbox with `wait="raise"`, and there is no key.
-    """
+    """Refuse a gate whose calls could not be distinguished when they are repeated."""
     if key is None and isinstance(reviewer, InboxReviewer) and reviewer.wait == "raise":
         raise GateError(
             f"{action} needs a key, because its InboxReviewer has wait='raise': a later call finds its request by the key. "
@@ -166,12 +149,7 @@ def check_key(reviewer: object, key: object, action: str) -> None:
 
 
 def gate(gated: GatedAction, named: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an action behind its gate, a coroutine function where it is one.
-
-    Args:
-        gated: the action.
-        named: the function whose name and signature the result has.
-    """
+    """Return an action behind its gate, a coroutine function where it is one."""
     called = gated.name
     if gated.is_coroutine:
 

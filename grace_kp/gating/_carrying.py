@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 
 
 def check_executable(approval: Approval) -> None:
-    """Refuse an approval that nobody but its own process can carry out, or that entitles to nothing.
-
-    Raises:
-        ActionPending: it is not decided.
-        AlreadyDecided: it was decided otherwise, or has ended.
-        ApprovalError: it belongs to a framework, or to a process.
-    """
+    """Refuse an approval that nobody but its own process can carry out, or that entitles to nothing."""
     if approval.state is ApprovalState.PENDING:
         raise ActionPending(
             f"{approval.action} has not run: it waits for the approval {approval.id}", approval=approval
@@ -56,18 +50,7 @@ def check_executable(approval: Approval) -> None:
 def kept_call(
     terms: Terms, types: Mapping[str, Any], approval: Approval, secret: Secret | None, arguments: Mapping[str, object]
 ) -> inspect.BoundArguments:
-    """Return the arguments that were approved, with those of parameters that the gate ignores.
-
-    Args:
-        terms: how the action is identified and kept.
-        types: the declared types of its parameters.
-        approval: the approval.
-        secret: opens sealed arguments.
-        arguments: values of ignored parameters.
-
-    Raises:
-        ApprovalError: they cannot be read here, do not fit the action, or an ignored one is missing.
-    """
+    """Return the arguments that were approved, with those of parameters that the gate ignores."""
 
     def refuse(problem: str) -> ApprovalError:
         return ApprovalError(f"{approval.id} cannot be carried out here: {problem}", approval_id=approval.id)

@@ -120,20 +120,12 @@ class GateScope(Protocol):
 
     @property
     def ledger(self) -> Ledger:
-        """Where it is kept that an action runs.
-
-        Raises:
-            StoreError: the store cannot be opened.
-        """
+        """Where it is kept that an action runs."""
         ...
 
     @property
     def inbox(self) -> Inbox:
-        """Where requests wait that outlive the process.
-
-        Raises:
-            StoreError: the store cannot be opened, or keeps no approvals.
-        """
+        """Where requests wait that outlive the process."""
         ...
 
     def document(self) -> Mapping[str, Any] | None:
@@ -210,11 +202,7 @@ class Case(BoundCall):
     def digest(
         self, bound: inspect.BoundArguments | None = None, *, lasting: bool = False, ordered: bool | None = None
     ) -> str:
-        """Return the digest of the call's arguments, or of those in their place.
-
-        Raises:
-            NotCheckable: a change of an argument would go unnoticed.
-        """
+        """Return the digest of the call's arguments, or of those in their place."""
         return self.coverage.digest((bound or self.bound).arguments, lasting=lasting, ordered=ordered)
 
     def is_changed(self, bound: inspect.BoundArguments | None, digest: str) -> bool:
@@ -275,11 +263,7 @@ class Resumable(Protocol):
         ...
 
     def wait(self) -> None:
-        """Wait until the calls before this one have been decided on.
-
-        Raises:
-            ActionCancelled: that took too long.
-        """
+        """Wait until the calls before this one have been decided on."""
         ...
 
     async def wait_async(self) -> None:
@@ -330,18 +314,7 @@ class Terms:
         stated: Mapping[str, Any],
         injected: Iterable[str] = (),
     ) -> Terms:
-        """Return the terms of an action.
-
-        Args:
-            action: the function.
-            signature: its signature.
-            hidden: the parameter that is the method's own object.
-            stated: `key`, `ignore`, `sealed` and `version` as the decorator was called with them.
-            injected: parameters that a framework fills in; they count as ignored.
-
-        Raises:
-            GateError: one of them names no parameter, or has a value that cannot be used.
-        """
+        """Return the terms of an action."""
         ignore = tuple(
             dict.fromkeys([*_parameters("ignore", stated.get("ignore"), signature, hidden), *sorted(injected)])
         )

@@ -158,7 +158,6 @@ def _by_text(write: Callable[[Any], str]) -> Reader:
 
 
 def _by_parts(*names: str) -> Reader:
-    """For values with a fixed number of parts, read as attributes that the type defines in C."""
     return lambda value: Contents(b"t%d;" % len(names), [getattr(value, name) for name in names])
 
 
@@ -173,7 +172,6 @@ def _by_items(kind: type, letter: bytes, *, unordered: bool = False) -> Reader:
 
 
 def _by_reduction(value: object) -> Contents:
-    """For immutable values of the standard library that say how to build them again."""
     return Contents(b"t1;", [value.__reduce__()[1:]])
 
 

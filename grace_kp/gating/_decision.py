@@ -52,14 +52,7 @@ class Basis:
         evidence: RunEvidence | RecordedEvidence,
         calculator: ConfidenceCalculator | None,
     ) -> Basis:
-        """Return what a confidence rests on.
-
-        Args:
-            score: the confidence.
-            factors: the factors of the run, with judgements.
-            evidence: the evidence that they are from.
-            calculator: what computed the score; None for the probability of a learned profile.
-        """
+        """Return what a confidence rests on."""
         measured: tuple[str, ...] = ("search scores",) if evidence.usable_scores else ()
         if factors.self_evaluated:
             measured += ("self-evaluation",)
@@ -130,12 +123,7 @@ class Rules:
         return InterventionLevel(stricter_unmeasured(self.unmeasured, self.policy.unmeasured) or UNSTATED)
 
     def decide(self, score: float, basis: Basis | None = None) -> ActionDecision:
-        """Return the decision for a confidence from 0 to 1.
-
-        Args:
-            score: the confidence.
-            basis: what it rests on; None where that is not known, as in traces of earlier versions. The level then follows from the score.
-        """
+        """Return the decision for a confidence from 0 to 1."""
         thresholds = self.policy.thresholds or self.thresholds
         if basis is None:
             return self.apply(decide(score, thresholds))
@@ -326,12 +314,6 @@ def audit_probability(decisions: Iterable[Mapping[str, Any]]) -> float | None:
     """Return the probability that a run with these decisions is put up for an audit, or asked about anyway.
 
     The draws for several actions are independent, so it is 1 − ∏(1 − rate). It is 1 where a person was asked about one of the actions.
-
-    Args:
-        decisions: the entries of `grace.decisions`.
-
-    Returns:
-        A number above 0 and at most 1; None if no decision asked and none states a rate above 0.
     """
     unselected = 1.0
     for entry in decisions:

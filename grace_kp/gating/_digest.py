@@ -70,15 +70,6 @@ def digest_of(arguments: Mapping[str, object], *, lasting: bool = False, ordered
     Containers count by content (dicts in their own order, sets in a canonical one), objects by class and attributes, buffers by their bytes.
     Functions, classes, modules, loggers and locks count by identity. Two calls return the same digest as long as nothing inside was changed
     between them.
-
-    Args:
-        arguments: the values by parameter name.
-        lasting: count by name what otherwise counts by identity, so that the same call in another process has the same digest.
-        ordered: whether the order of the keys of a dict counts; None for all digests but lasting ones, because those that earlier
-            versions kept must stay valid.
-
-    Raises:
-        NotCheckable: an argument has contents that cannot be seen, or more than `MAX_VALUES` values or `MAX_BYTES` bytes.
     """
     return _Digest(lasting, _Budget(), not lasting if ordered is None else ordered).of(dict(arguments))
 
@@ -398,11 +389,7 @@ class Coverage:
             self._identifiers[name] = _reader_of(name, identifier)
 
     def owner(self, arguments: Mapping[str, object]) -> Owner | None:
-        """Return the object whose method a call with these arguments is of; None for functions.
-
-        Raises:
-            NotCheckable: what identifies it cannot be read.
-        """
+        """Return the object whose method a call with these arguments is of; None for functions."""
         if self._own is not None and self._own in arguments:
             name, own = self._own, arguments[self._own]
         elif self._owner is not None:
@@ -413,11 +400,7 @@ class Coverage:
         return Owner(name, OwnObject(own) if identify is None else _identified(name, own, identify))
 
     def digest(self, arguments: Mapping[str, object], *, lasting: bool = False, ordered: bool | None = None) -> str:
-        """Return the SHA-256 of what a call with these arguments, by parameter name, would run with.
-
-        Raises:
-            NotCheckable: an argument has contents that cannot be seen, or what identifies it cannot be read.
-        """
+        """Return the SHA-256 of what a call with these arguments, by parameter name, would run with."""
         covered = {**self._defaults, **arguments}
         if self._owner is not None and OWN in self._identifiers:
             covered[OWN] = self._owner

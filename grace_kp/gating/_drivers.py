@@ -40,12 +40,7 @@ def _no_action(_consent: Consent) -> Any:
 
 
 def drive(engine: Generator[Step, Any, T], run: Callable[[Consent], object] = _no_action) -> T:
-    """Run the engine to its end in this thread.
-
-    Args:
-        engine: the engine.
-        run: runs the action, with the arguments of a consent.
-    """
+    """Run the engine to its end in this thread."""
     advance: Callable[[Any], Step] = engine.send
     answer: Any = None
     while True:
@@ -195,11 +190,7 @@ async def _run_async(step: RunAction, run: Callable[[Consent], Awaitable[object]
 
 
 def notify(on_notify: Notified, request: InterventionRequest) -> str | Exception:
-    """Give notice that an action goes ahead, to `on_notify` or else in the log and at the terminal.
-
-    Returns:
-        Where the notice went; or what failed, which holds nothing up.
-    """
+    """Give notice that an action goes ahead, to `on_notify` or else in the log and at the terminal."""
     try:
         if on_notify is None:
             return deliver(request)

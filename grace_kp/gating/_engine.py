@@ -47,14 +47,7 @@ Consenting: TypeAlias = Generator[Step, Any, Consent]
 
 
 def gated_call(case: Case) -> Generator[Step, Any, Outcome]:
-    """Get the consent that a call needs, and run the action with it, at most once.
-
-    Returns:
-        The outcome; `NotRun` without a problem where a reviewer skipped the call.
-
-    Raises:
-        ActionNotApproved: there is no consent; see `consent_to`.
-    """
+    """Get the consent that a call needs, and run the action with it, at most once."""
     try:
         consent = yield from consent_to(case)
     except ActionPending:
@@ -67,14 +60,7 @@ def gated_call(case: Case) -> Generator[Step, Any, Outcome]:
 
 
 def consent_to(case: Case) -> Consenting:
-    """Get the consent that a call needs.
-
-    Raises:
-        ActionDenied: the policy forbids the action.
-        ActionTimedOut: nobody answered.
-        ActionCancelled: a reviewer refused, nobody can be asked, or asking failed.
-        ActionRedirected: the reviewer gave words instead.
-    """
+    """Get the consent that a call needs."""
     try:
         if case.program is not None:
             yield WaitTurn(case.program)
@@ -186,11 +172,7 @@ def _lasting_digest(case: Case, *, ordered: bool) -> str:
 
 
 def _performed(case: Case, answer: Any) -> Any:
-    """Return what a step of a kept decision gave.
-
-    Raises:
-        ActionCancelled: it failed. What was decided cannot be looked up or kept, and an answer from before may be about another call.
-    """
+    """Return what a step of a kept decision gave."""
     if not isinstance(answer, Failed):
         return answer
     case.entry.fields["error"] = error_text(answer.error)

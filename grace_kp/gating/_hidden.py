@@ -35,16 +35,7 @@ _CUT = re.compile(
 
 
 def recorded_arguments(arguments: Mapping[str, object], *, executed: bool = False) -> dict[str, Any]:
-    """Return the fields of a gate's entry that hold arguments.
-
-    Args:
-        arguments: the values by parameter name.
-        executed: the action runs with these arguments, after a modification.
-
-    Returns:
-        `arguments`, rendered within bounds. Where that cuts something, also `hidden`: the number of characters that are missing, by name.
-        With `executed` the fields are `executed_arguments` and `executed_hidden`.
-    """
+    """Return the fields of a gate's entry that hold arguments."""
     rendered: dict[str, Any] = {}
     left = MAX_RECORDED
     for name, value in arguments.items():
@@ -71,15 +62,7 @@ def _missing(value: object, rendered: object) -> int:
 
 
 def without_secrets(request: InterventionRequest, stores: Callable[[str], bool] | None = None) -> InterventionRequest:
-    """Return the request for a channel that must not carry secrets.
-
-    Args:
-        request: the request with the real arguments.
-        stores: whether the channel's storage holds a text already; such texts may be shown.
-
-    Returns:
-        The request; arguments that held secrets are redacted JSON values, and `hidden` names them. All others are the real objects.
-    """
+    """Return the request for a channel that must not carry secrets."""
     shown = {name: plain(view(value).root) for name, value in request.arguments.items()}
     clean, hidden = redacted_arguments(shown, identifiers=False)
     arguments, counts = dict(request.arguments), dict(request.hidden)
@@ -122,7 +105,6 @@ def for_reviewer(request: InterventionRequest, reviewer: object) -> Intervention
 
 
 def _has_mark(value: object) -> bool:
-    """Whether a value contains a mark of redaction, so that the reviewer has not replaced it."""
     return "[REDACTED:" in flat(view(value).root)
 
 
@@ -161,12 +143,7 @@ def changed_arguments(approval: Approval) -> list[str]:
 
 
 def unshown_arguments(approval: Approval, max_characters: int) -> list[str]:
-    """Return the arguments that cannot be shown in full, so that a plain consent to them does not count.
-
-    Args:
-        approval: the request.
-        max_characters: the size up to which one argument is shown.
-    """
+    """Return the arguments that cannot be shown in full, so that a plain consent to them does not count."""
     seen = {name: view(value, max_characters=max_characters) for name, value in approval.arguments.items()}
     return [*(name for name, found in seen.items() if found.opaque), *approval.unencoded]
 

@@ -70,15 +70,7 @@ UNIDENTIFIED = "is the object whose method is called; name what identifies it wi
 def encode_call(
     case: Case, terms: Terms, bound: inspect.BoundArguments | None
 ) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
-    """Return the arguments of a call as approvals keep them, by parameter name.
-
-    Returns:
-        The encodings; why the other parameters have none; and what the digest covers: the encodings, and for the others the digest that their gate
-        compares, which holds in this process alone.
-
-    Raises:
-        NotCheckable: a change of an argument without an encoding would go unnoticed.
-    """
+    """Return the arguments of a call as approvals keep them, by parameter name."""
     shown = terms.covered(case.shown(bound))
     arguments, problems = encode(shown)
     lasting = case.program is not None  # it makes the objects anew each time it runs
@@ -102,11 +94,7 @@ def new_request(
     request: InterventionRequest,
     decision: Decision,
 ) -> tuple[ApprovalRequest, dict[str, Any]]:
-    """Return the request about a call, and its encoded arguments before sealing.
-
-    Raises:
-        ActionCancelled: it has arguments that cannot be kept.
-    """
+    """Return the request about a call, and its encoded arguments before sealing."""
     arguments, problems, covered = encode_call(case, terms, case.bound)
     unkept = problems
     if case.program is not None:  # it makes its objects anew, but a key is found by other programs, too
@@ -247,13 +235,7 @@ class Inquiry:
     # Filing
 
     def file(self, request: InterventionRequest, decision: Decision) -> None:
-        """File the request, or join the one that stands for the call.
-
-        Raises:
-            ActionCancelled: the call has arguments that cannot be kept.
-            KeyReused: its key belongs to a request with other arguments.
-            StoreError: the request cannot be kept.
-        """
+        """File the request, or join the one that stands for the call."""
         case = self._case
         new, unsealed = new_request(case, self._terms, self._reviewer, self._inbox, request=request, decision=decision)
         if case.is_changed(case.bound, request.digest):
@@ -264,17 +246,12 @@ class Inquiry:
         self.joined = self._approval.id != new.id
 
     def _complete(self, new: ApprovalRequest) -> ApprovalRequest:
-        """Return the request with what a program around the call adds to it."""
         return new
 
     # Waiting
 
     def is_waiting(self) -> bool:
-        """Read the approval; return whether its gate must wait: for a decision, or for an execution that another caller has begun.
-
-        Raises:
-            StoreError: it could not be read for `OUTAGE_SECONDS`.
-        """
+        """Read the approval; return whether its gate must wait: for a decision, or for an execution that another caller has begun."""
         try:
             self._approval = approval = self._inbox.requests.get(self.id)
         except StoreError:
@@ -382,11 +359,7 @@ class Inquiry:
             return  # it was claimed, or has expired
 
     def changes(self) -> dict[str, object]:
-        """Return the arguments that reviewers changed, by name.
-
-        Raises:
-            ValueError: a value cannot be read back.
-        """
+        """Return the arguments that reviewers changed, by name."""
         approval = self.approval
         opened = opened_arguments(approval.encoded, self._inbox.secret, approval_id=approval.id, digest=approval.digest)
         changed = {
@@ -415,12 +388,7 @@ class Inquiry:
     # The entry under which the action runs
 
     def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:  # noqa: ARG002 — an approval entitles to one attempt
-        """Take the right to run the action once; return the earlier execution that keeps it from running.
-
-        Raises:
-            ApprovalError: the approval does not entitle to this call, now.
-            StoreError: the claim cannot be kept, so the action must not run.
-        """
+        """Take the right to run the action once; return the earlier execution that keeps it from running."""
         if (earlier := self.earlier()) is not None:
             return earlier
         approval, case = self.approval, self._case
@@ -489,11 +457,7 @@ class Inquiry:
         self._report(lambda token: self._inbox.requests.settle(self.id, token, state=state, **outcome))
 
     def _report(self, report: Callable[[str], Approval]) -> None:
-        """Write an outcome, again while the store is locked or full.
-
-        Raises:
-            StoreError: it could not be written for `OUTAGE_SECONDS`; the approval stays claimed.
-        """
+        """Write an outcome, again while the store is locked or full."""
         assert self._token is not None  # noqa: S101
         ends = time.monotonic() + OUTAGE_SECONDS
         try:
@@ -513,12 +477,7 @@ class Inquiry:
 def file_and_wait(
     case: Case, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
 ) -> Generator[Step, Any, Inquiry]:
-    """File the request and wait as the reviewer says. The approval of the result is pending no more.
-
-    Raises:
-        ActionPending: it is pending, and this gate does not wait.
-        ActionNotApproved: the request could not be filed or read.
-    """
+    """File the request and wait as the reviewer says. The approval of the result is pending no more."""
     while True:
         inquiry = Inquiry(case, terms, reviewer)
         try:
@@ -562,11 +521,7 @@ def _wait_for_decision(
 
 
 def check_performed(case: Case, request: InterventionRequest, answer: object) -> None:
-    """End the call where a step failed: then there is no consent.
-
-    Raises:
-        ActionNotApproved: it failed.
-    """
+    """End the call where a step failed: then there is no consent."""
     if not isinstance(answer, Failed):
         return
     failed = answer.error
@@ -582,12 +537,7 @@ def check_performed(case: Case, request: InterventionRequest, answer: object) ->
 def response_from(
     case: Case, request: InterventionRequest, inquiry: Inquiry
 ) -> Generator[Step, Any, InterventionResponse]:
-    """Return the decision as the response of a reviewer.
-
-    Raises:
-        ActionTimedOut: nobody decided in time.
-        ActionCancelled: the request was withdrawn, or the edited arguments cannot be read.
-    """
+    """Return the decision as the response of a reviewer."""
     approval, decision = inquiry.approval, inquiry.approval.decision
     if approval.state is ApprovalState.EXPIRED:
         message = f"nobody decided in time about {case.action} ({approval.id}); it was not run"

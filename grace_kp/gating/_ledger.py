@@ -117,11 +117,7 @@ class InMemory:
         return self._entries.get(key)
 
     def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
-        """Put an entry in place of `only_if`; return whether that was what stood there.
-
-        Raises:
-            StoreError: the ledger is full.
-        """
+        """Put an entry in place of `only_if`; return whether that was what stood there."""
         with self._lock:
             if self._entries.get(key) != only_if:
                 return False
@@ -208,11 +204,7 @@ class LedgerEntry:
             self._ledger().put_action(self._key, fresh, only_if=data)
 
     def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:
-        """Record that the action is about to run; return the earlier execution that keeps it from running.
-
-        Raises:
-            StoreError: the claim cannot be kept, so the action must not run.
-        """
+        """Record that the action is about to run; return the earlier execution that keeps it from running."""
         for _ in range(ATTEMPTS):
             data, entry = self._read()
             state = entry.get("state", DECIDED)

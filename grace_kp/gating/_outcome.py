@@ -65,12 +65,7 @@ Outcome: TypeAlias = Returned | Raised | RanBefore | NotRun
 
 
 def raise_or_return(outcome: Outcome, action: str) -> Any:
-    """Return what a gated call returns to its caller.
-
-    Raises:
-        ActionCancelled: it did not run.
-        ActionOutcomeUnknown: it was begun before, and its result was not kept.
-    """
+    """Return what a gated call returns to its caller."""
     if isinstance(outcome, Returned):
         return outcome.value
     if isinstance(outcome, Raised):
@@ -93,7 +88,6 @@ class PendingAnswer(str):
     __slots__ = ("approval",)
 
     def __new__(cls, approval: Approval) -> PendingAnswer:
-        """Return the answer for a request."""
         answer = super().__new__(
             cls,
             f"{approval.action} has not run yet: it waits for the approval {approval.id} by a person. If it is approved it will be carried out "
@@ -200,23 +194,14 @@ class GateEntry:
             self.state(CANCELLED, error=error_text(error))
 
     def running(self, replaced: Mapping[str, Any] | None) -> None:
-        """State that the action begins, for the first time or again after a failure; a process that dies now leaves this outcome.
-
-        Args:
-            replaced: the arguments by name, where a reviewer changed them.
-        """
+        """State that the action begins, for the first time or again after a failure; a process that dies now leaves this outcome."""
         self.fields["outcome"] = RUNNING
         self.fields.pop("error", None)  # of an attempt that failed
         if replaced is not None:
             self.fields.update(recorded_arguments(replaced, executed=True))
 
     def ended(self, outcome: Returned | Raised, modified_digest: str | None) -> None:
-        """State how the execution ended.
-
-        Args:
-            outcome: what the action returned or raised.
-            modified_digest: the digest of the arguments, where a reviewer changed them.
-        """
+        """State how the execution ended."""
         error = outcome.error if isinstance(outcome, Raised) else None
         if error is None or HOST.hands_off(error):
             self.state(EXECUTED if modified_digest is None else EXECUTED_MODIFIED)

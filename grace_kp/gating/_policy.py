@@ -143,11 +143,7 @@ UNMEASURED = ("silent", "notify", "confirm")
 
 
 def check_timeout(timeout: object) -> None:
-    """Refuse a timeout that is neither None nor a number of 0 or more.
-
-    Raises:
-        ValueError: the message names the value.
-    """
+    """Refuse a timeout that is neither None nor a number of 0 or more."""
     if timeout is None:
         return
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
@@ -155,31 +151,19 @@ def check_timeout(timeout: object) -> None:
 
 
 def check_auto_proceed(setting: object) -> None:
-    """Refuse a setting that only looks like a boolean: the text "no" is true in Python.
-
-    Raises:
-        ValueError: the message names the value.
-    """
+    """Refuse a setting that only looks like a boolean: the text "no" is true in Python."""
     if not isinstance(setting, bool):
         raise ValueError(f"auto_proceed_on_timeout must be True or False, not {setting!r:.60}")
 
 
 def check_unmeasured(level: object) -> None:
-    """Refuse a level that cannot be stated for calls about which nothing was measured.
-
-    Raises:
-        ValueError: the message names the value.
-    """
+    """Refuse a level that cannot be stated for calls about which nothing was measured."""
     if level is not None and str(level) not in UNMEASURED:
         raise ValueError(f"unmeasured must be one of {', '.join(UNMEASURED)}, or None, not {level!r:.60}")
 
 
 def groups_of(group: object) -> tuple[str, ...]:
-    """Return the groups that an argument names, in alphabetical order; none for None.
-
-    Raises:
-        ValueError: it is neither None, a name nor several names.
-    """
+    """Return the groups that an argument names, in alphabetical order; none for None."""
     if group is None:
         return ()
     named = [group] if isinstance(group, str) else group
@@ -190,11 +174,7 @@ def groups_of(group: object) -> tuple[str, ...]:
 
 
 def checked_quorum(quorum: object) -> int:
-    """Return a quorum.
-
-    Raises:
-        ValueError: it is not a whole number from 1 to 100.
-    """
+    """Return a quorum."""
     if isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= 100:
         raise ValueError(f"quorum must be a whole number from 1 to 100, not {quorum!r:.60}")
     return quorum
@@ -349,14 +329,7 @@ def stricter_thresholds(*stated: Thresholds | None) -> Thresholds | None:
 def strictest_level(
     level: InterventionLevel, policy: Policy, gaps: Sequence[str] = (), reason: str = ""
 ) -> tuple[InterventionLevel, str]:
-    """Return the level after the policy's floor and after gaps in the evidence, and the reason for it.
-
-    Args:
-        level: the level of the confidence.
-        policy: the action's policy.
-        gaps: why evidence is missing or cannot be used; with any, the level is at least CONFIRM.
-        reason: the reason for the level of the confidence.
-    """
+    """Return the level after the policy's floor and after gaps in the evidence, and the reason for it."""
     raised = level
     if policy.floor is not None and not policy.denies:
         raised = raised.at_least(InterventionLevel(policy.floor))
@@ -384,11 +357,7 @@ def _reviewer_of_both(first: Reviewer | None, second: Reviewer | None) -> Review
 
 
 def common_groups(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the groups that are left where two places name groups; none where neither does.
-
-    Raises:
-        ValueError: both name groups, and none in common, so that nobody could decide.
-    """
+    """Return the groups that are left where two places name groups; none where neither does."""
     if not first or not second:
         return first or second
     common = tuple(sorted({*first} & {*second}))
@@ -434,10 +403,6 @@ class PolicySet:
         Those are entries that it only looks like (case, accents, compatibility forms, letters that look like others), unless its exact name
         has an entry; and entries that match no action so far and differ in separators alone. An entry that differs in up to two letters
         leads to a warning, because the action that it is for may not be defined yet.
-
-        Args:
-            name: the action.
-            others: returns the other actions so far.
         """
         if name not in self._stated:
             alike = [entry for place in self._places for entry in _alike(place, name)]

@@ -58,11 +58,7 @@ class ForwardingReviewer:
 
 
 def review_function(reviewer: object) -> Callable[[InterventionRequest], Any]:
-    """Return the reviewer as a callable.
-
-    Raises:
-        TypeError: it can neither be called nor has it `review`.
-    """
+    """Return the reviewer as a callable."""
     review = getattr(reviewer, "review", None)
     if callable(review):
         return cast("Callable[[InterventionRequest], Any]", review)
@@ -83,11 +79,7 @@ def is_async(call: object) -> bool:
 
 
 def as_response(answer: object) -> InterventionResponse:
-    """Return the answer as a response.
-
-    Raises:
-        UnusableAnswer: the answer is neither a response nor an action. True is not an action: a slip must not approve.
-    """
+    """Return the answer as a response."""
     if isinstance(answer, InterventionResponse):
         return answer
     if isinstance(answer, InterventionAction) or (type(answer) is str and answer in set(InterventionAction)):
@@ -211,11 +203,7 @@ def _with_changes(
 
 
 def deliver(request: InterventionRequest) -> str:
-    """Log the notice, and print it where standard error is a terminal.
-
-    Returns:
-        Where it went: `terminal` or `log`.
-    """
+    """Log the notice, and print it where standard error is a terminal."""
     line = notice_line(request.action, request.arguments, request.reason)
     logging.getLogger(LOGGER).info("%s", line)
     stream = sys.stderr

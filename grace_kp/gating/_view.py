@@ -140,8 +140,6 @@ def view(value: object, max_values: int = MAX_VALUES, max_characters: int = MAX_
     """Return the complete content of `value`.
 
     Args:
-        value: any object.
-        max_values: number of nested values to read; the rest is not shown.
         max_characters: number of characters of text to read; the rest is not shown.
     """
     return _Viewing(max_values, max_characters).of(value)

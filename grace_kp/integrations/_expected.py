@@ -7,11 +7,7 @@ from grace_kp.scorers import EditExpectation
 
 
 def as_expectation(value: object, place: str) -> EditExpectation:
-    """Return the expectation that a case holds at this place.
-
-    Raises:
-        ValueError: neither an `EditExpectation` nor an object with its fields.
-    """
+    """Return the expectation that a case holds at this place."""
     if isinstance(value, EditExpectation):
         return value
     if isinstance(value, dict):

@@ -70,11 +70,7 @@ class SourceAgreementCalculator:
 
 
 def _embedded(embedder: EmbedderLike, texts: Sequence[str]) -> npt.NDArray[np.floating[Any]]:
-    """Return one row per text, from either kind of embedder.
-
-    Raises:
-        ValueError: the embedder did not return such an array of finite numbers.
-    """
+    """Return one row per text, from either kind of embedder."""
     import numpy as np
 
     embed = getattr(embedder, "embed", None)

@@ -336,7 +336,6 @@ def _from_text(text: str, names: tuple[str, ...]) -> Parsed:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Return blanks of the same length, so that places keep their offsets."""
     return re.sub(r"[^\n]", " ", match[0])
 
 

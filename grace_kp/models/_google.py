@@ -58,11 +58,7 @@ class GoogleCaller:
         self._of_loop: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
     def call(self, work: Callable[[Any, Any], Any]) -> tuple[Any, int]:
-        """Run `work(client, http_options)` with retries, and return its result and the number of attempts.
-
-        Raises:
-            JudgeError: the last attempt failed, or the deadline passed.
-        """
+        """Run `work(client, http_options)` with retries, and return its result and the number of attempts."""
         from tenacity import Retrying
 
         client = self._client(None)

@@ -71,11 +71,7 @@ def cached_sentence_transformer(repository: str = REPOSITORY) -> Path | None:
 
 
 def check(path: Path, wanted: ModelFile) -> None:
-    """Check that a file is the pinned one.
-
-    Raises:
-        EmbedderError: it is missing or differs.
-    """
+    """Check that a file is the pinned one."""
     try:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -133,11 +129,7 @@ class LoadedOnce(Generic[T]):
         return self._model is not None and self._pid == os.getpid()
 
     def get(self) -> T:
-        """Return the model; the first call loads it.
-
-        Raises:
-            GraceError: it cannot be loaded.
-        """
+        """Return the model; the first call loads it."""
         if self._pid != os.getpid():
             self._lock, self._pid, self._model = threading.Lock(), os.getpid(), None
         model = self._model

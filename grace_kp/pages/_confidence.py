@@ -33,10 +33,6 @@ def confidence_html(
     Args:
         score: 0 to 1; anything else is shown as "no confidence".
         breakdown: the sub-scores by name, 0 to 1 each; None for a sub-score that was not measured.
-        penalties: names of penalties as a record has them, such as `tool_failures(rate=0.50)`.
-        reason: a sentence in which web addresses become links.
-        not_scored: names of sub-scores without a value that are shown as "not scored".
-        level: a word for the badge beside the number: a level of intervention, or `high`.
     """
     value = _share(score)
     number = "no confidence" if value is None else f"{value:.3f}"

@@ -24,12 +24,7 @@ def style() -> str:
 
 
 def page(title: str, body: str) -> str:
-    """Return a whole page.
-
-    Args:
-        title: plain text, for the tab and the heading.
-        body: HTML.
-    """
+    """Return a whole page."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
@@ -38,12 +33,7 @@ def page(title: str, body: str) -> str:
 
 
 def safe(text: str, *, lines: bool = False) -> str:
-    """Return a text for HTML, also within an attribute: no markup, and characters that are obeyed or hidden as their code.
-
-    Args:
-        text: any text.
-        lines: keep line breaks and tabs, for an element that shows them.
-    """
+    """Return a text for HTML, also within an attribute: no markup, and characters that are obeyed or hidden as their code."""
     return html.escape(visible(text, lines=lines))
 
 
@@ -67,12 +57,7 @@ _BADGES = {
 
 
 def badge(word: str, kind: str | None = None) -> str:
-    """Return a word as a badge.
-
-    Args:
-        word: a level, a status or any other word.
-        kind: `good`, `bad`, `warn`, `silent`, `notify`, `confirm`, `escalate` or empty; chosen by the word where it is None.
-    """
+    """Return a word as a badge."""
     name = _BADGES.get(word.lower(), "") if kind is None else kind
     return f'<span class="badge{" " + name if name else ""}">{safe(word.replace("_", " "))}</span>'
 
@@ -82,7 +67,6 @@ def meter(value: float, kind: str = "") -> str:
 
     Args:
         value: 0 to 1; a value outside is drawn at the nearer end, and NaN as an empty bar.
-        kind: `good`, `warn`, `bad` or empty.
     """
     share = min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0
     fill = f"fill {kind}" if kind else "fill"
@@ -94,11 +78,7 @@ def meter(value: float, kind: str = "") -> str:
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return labelled facts as a list; empty without any.
-
-    Args:
-        pairs: label, which is plain text, and fact, which is HTML.
-    """
+    """Return labelled facts as a list; empty without any."""
     rows = "".join(f"<dt>{safe(label)}</dt><dd>{fact}</dd>" for label, fact in pairs)
     return f'<dl class="facts">{rows}</dl>' if rows else ""
 
@@ -122,8 +102,6 @@ def fold(text: str, *, code: bool = False, label: str = "") -> str:
 
     Args:
         text: any text; beyond 20,000 characters a note gives the number of those left out.
-        code: whether it is data rather than prose.
-        label: words before the text or in the summary.
     """
     tag = '<pre tabindex="0">' if code and len(text) > FOLDED else "<pre>" if code else '<p class="text">'
     end = tag[1:].split(" ")[0].rstrip(">")
@@ -150,15 +128,7 @@ def table(
     words: Collection[str] = (),
     caption: str = "",
 ) -> str:
-    """Return a table. All texts are plain text.
-
-    Args:
-        header: names of the columns.
-        rows: their values. A column that holds a number is right-aligned.
-        name: the column that names its row.
-        words: columns that hold words, also where one looks like a number.
-        caption: what the table shows.
-    """
+    """Return a table. All texts are plain text."""
     numbers = {
         place
         for place in range(1, len(header))

@@ -56,11 +56,8 @@ def timeline(
     """Return bars over time as a figure; the series of a bar stand on each other, and the second is hatched.
 
     Args:
-        title: what it shows; different for each plot of a page.
         dates: the first day of each bar, in order.
-        series: one or two lists of numbers from 0, one number for each date.
         unit: what a bar stands for: `day`, `week`, …
-        caption: a sentence below the title.
     """
     sums = [sum(map(_from_zero, values)) for values in zip(*series.values(), strict=True)]
     names = list(series)
@@ -106,21 +103,7 @@ def histogram(
     axis: str = "",
     caption: str = "",
 ) -> str:
-    """Return counts in neighbouring bins as a figure.
-
-    Args:
-        title: what it shows; different for each plot of a page.
-        counts: numbers from 0, one for each bin.
-        edges: where the bins begin, and where the last ends: one more than there are bins. Bins are drawn with the same width.
-        labels: how the edges read; their numbers when empty.
-        rules: values of the axis that are marked.
-        unit: what is counted.
-        axis: name of the horizontal axis.
-        caption: a sentence below the title.
-
-    Raises:
-        ValueError: there are not as many edges as the bins need.
-    """
+    """Return counts in neighbouring bins as a figure."""
     if len(edges) != len(counts) + 1:
         raise ValueError(f"{len(counts)} bins have {len(counts) + 1} edges (got {len(edges)})")
     total = sum(map(_from_zero, counts))
@@ -168,16 +151,7 @@ def named_bars(
     shares: bool = True,
     caption: str = "",
 ) -> str:
-    """Return a horizontal bar for each name as a figure, with its number and its share beside it.
-
-    Args:
-        title: what it shows; different for each plot of a page.
-        values: numbers from 0 by name, from top to bottom.
-        kind: what the names are.
-        unit: what is counted.
-        shares: whether the values are parts of a whole, so that their shares are shown.
-        caption: a sentence below the title.
-    """
+    """Return a horizontal bar for each name as a figure, with its number and its share beside it."""
     total = sum(map(_from_zero, values.values()))
     largest = max(map(_from_zero, values.values()), default=0.0) or 1.0
     texts = {
@@ -208,7 +182,6 @@ def named_bars(
 
 
 def _from_zero(value: float) -> float:
-    """Return a number that a bar can have: 0 for one below, and for NaN and infinity."""
     return value if math.isfinite(value) and value > 0 else 0.0
 
 
@@ -333,14 +306,7 @@ class Plane:
 
 
 def curves(title: str, found: Sequence[Curve], plane: Plane, *, caption: str = "") -> str:
-    """Return curves as a figure.
-
-    Args:
-        title: what it shows; different for each plot of a page.
-        found: up to three curves.
-        plane: their axes.
-        caption: a sentence below the title.
-    """
+    """Return curves as a figure."""
     places = [point for curve in found for point in curve.points]
     ends = [(x, end) for curve in found for (x, _), pair in zip(curve.points, curve.band, strict=False) for end in pair]
     ranges = (

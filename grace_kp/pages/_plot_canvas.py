@@ -110,11 +110,7 @@ class Canvas:
         )
 
     def legend(self, entries: Sequence[tuple[str, Callable[[Canvas, float, float], None]]]) -> None:
-        """Write a legend at the top and make room for it.
-
-        Args:
-            entries: words, and what draws a sample of 22 units from a place on.
-        """
+        """Write a legend at the top and make room for it."""
         x, y = self.left, LINE
         for words, draw in entries:
             words = fit_text(words, self.size.width - self.left - 40)
@@ -147,15 +143,7 @@ def plot_figure(
     draw: Callable[[Size, str], tuple[float, str]],
     caption: str = "",
 ) -> str:
-    """Return a figure as HTML: what it shows, the drawing in two sizes, and its numbers.
-
-    Args:
-        title: what it shows; plain text, different for each plot of a page.
-        description: what it shows in words, for people who cannot see it; plain text.
-        numbers: HTML, a table.
-        draw: returns the height and the parts of the drawing for a size and the beginning of its ids.
-        caption: a sentence below the title; plain text.
-    """
+    """Return a figure as HTML: what it shows, the drawing in two sizes, and its numbers."""
     number = f"{zlib.crc32(title.encode(errors='replace')):08x}"
     pictures = []
     for size in (WIDE, NARROW):
@@ -187,13 +175,7 @@ def nice_ticks(low: float, high: float, most: int = MOST, *, whole: bool = False
     """Return round numbers at equal distances, 1, 2 or 5 times a power of ten, the first at or below `low` and the last at or above `high`.
 
     Args:
-        low: the smallest value; finite.
         high: the largest value; finite. If both are equal, the ticks reach from 0 to them, or from 0 to 1.
-        most: number of ticks at most, from 3.
-        whole: whether only whole numbers make sense.
-
-    Raises:
-        ValueError: a value is not finite, or `most` is too small.
     """
     if not (math.isfinite(low) and math.isfinite(high)) or most < 3:
         raise ValueError(f"ticks need finite numbers and at least 3 ticks (got {low!r}, {high!r}, {most!r})")
@@ -215,12 +197,7 @@ def _spread(low: float, high: float) -> tuple[float, float]:
 
 
 def tick_text(value: float, step: float = 0.0) -> str:
-    """Return a number as it stands at an axis: `0.25`, `1,200`, `15k`, `2.5M`.
-
-    Args:
-        value: the number.
-        step: distance between the ticks, which decides how many decimals there are; 0 for as many as the number has.
-    """
+    """Return a number as it stands at an axis: `0.25`, `1,200`, `15k`, `2.5M`."""
     size = abs(value)
     for limit, unit, letter in ((1e15, 1.0, ""), (1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
         if size >= limit:
@@ -237,7 +214,6 @@ def date_ticks(dates: Sequence[date], most: int = MOST) -> tuple[tuple[int, str]
 
     Args:
         dates: in order; the first day of each bar.
-        most: number of ticks at most, from 1.
     """
     gap = min((later - day).days for day, later in itertools.pairwise(dates)) if len(dates) > 1 else 1
     name = _year if gap > _YEAR else _month if gap > _MONTH else _day

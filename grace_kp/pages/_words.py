@@ -131,9 +131,7 @@ def printable(text: str, *, keep: str = "", replace: str | Callable[[str], str] 
     A variation selector stays after the symbol or ideograph that it belongs to.
 
     Args:
-        text: any text.
         keep: characters that stay although they are not printable, such as line breaks.
-        replace: the replacement, or a function from a character to it.
     """
     rest = text.translate(dict.fromkeys(map(ord, keep))) if keep else text
     if rest.isprintable() and (text.isascii() or not _INVISIBLE.search(text)):
@@ -155,12 +153,7 @@ def _belongs(selector: str, before: str) -> bool:
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    """Return the text for a page: characters that are obeyed or hidden are written as their code, such as ⟨U+202E⟩, and blanks as spaces.
-
-    Args:
-        text: any text, half surrogate pairs included.
-        lines: keep line breaks and tabs.
-    """
+    """Return the text for a page: characters that are obeyed or hidden are written as their code, such as ⟨U+202E⟩, and blanks as spaces."""
     if lines:
         return printable(text.replace("\r\n", "\n"), keep=f"\n\t{_SPACE}", replace=_code)
     return printable(text, keep=_SPACE, replace=lambda character: " " if character in "\t\n\r" else _code(character))

@@ -29,13 +29,7 @@ _VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 def fitting(function: Callable[..., Any], body: Body, refused: Refused | None = None) -> Callable[..., Any]:
-    """Return a wrapper of `function` that raises a TypeError when it is called with arguments that do not fit.
-
-    Args:
-        function: what is wrapped: a coroutine function, generator function, async generator function, or a callable of such a kind.
-        body: a function of the same kind, called with the arguments by position and by name; its own name is replaced.
-        refused: called with the arguments and the error before that is raised.
-    """
+    """Return a wrapper of `function` that raises a TypeError when it is called with arguments that do not fit."""
     check = argument_check(function)
     least, most = _positional_range(function)
     name_like(body, unwrap(function))
@@ -174,12 +168,7 @@ def reseal(function: Any, names: tuple[str, ...]) -> Any:
 
 
 def mask_of(function: Any, sealed: Iterable[str] = ()) -> Mask | None:
-    """Return what replaces the sealed arguments of a call; None where none are sealed.
-
-    Args:
-        function: the function that is recorded.
-        sealed: parameters beside those that a gate inside of it has named.
-    """
+    """Return what replaces the sealed arguments of a call; None where none are sealed."""
     names = (*sealed_parameters(function), *sealed)
     if not names:
         return None

@@ -84,11 +84,6 @@ class Declared:
     __slots__ = ("_defaults", "_place", "_values")
 
     def __init__(self, name: str, defaults: dict[str, Any], values: Mapping[str, Any]) -> None:
-        """Check the types of the values.
-
-        Raises:
-            TypeError: a value has a type that this attribute cannot have.
-        """
         self._place = f"attributes of {name}"
         self._defaults = defaults
         self._values = dict(values)

@@ -27,11 +27,7 @@ def decorate(
     failed: Callable[[Any], object] | None = None,
     **spec: Any,
 ) -> Any:
-    """Return `function` recorded as `kind`; static and class methods stay what they are. `failed` says whether a result is a failure.
-
-    Raises:
-        TypeError: `function` cannot be called.
-    """
+    """Return `function` recorded as `kind`; static and class methods stay what they are. `failed` says whether a result is a failure."""
     if isinstance(function, staticmethod | classmethod):
         return type(function)(decorate(function.__func__, recorder=recorder, kind=kind, failed=failed, **spec))
     if not callable(function):

@@ -112,17 +112,7 @@ def open_run(
     inside: Frame | None = None,
     quiet: bool = False,
 ) -> Run | None:
-    """Open a run, linked to the one around it; return None if recording is off.
-
-    Args:
-        owner: the recorder of the run.
-        spec: the function that is called.
-        args: its arguments by position, without the bound instance.
-        kwargs: its arguments by name.
-        objective: what the run is for; derived from the arguments when None.
-        inside: the call or run around it; the current one when None.
-        quiet: True leaves it to the caller to announce the run, once it knows which run this is.
-    """
+    """Open a run, linked to the one around it; return None if recording is off."""
     if not owner.enabled:
         return None
     here = inside
@@ -165,14 +155,7 @@ def open_run(
 
 
 def call_in(inside: Frame, spec: Spec, kwargs: Named, place: str | None = HERE) -> Call | None:
-    """Open a call of a tool inside a call or run; return None if the run is at its bound.
-
-    Args:
-        inside: the call or run around it.
-        spec: the tool.
-        kwargs: its arguments.
-        place: the part of a framework's program in which it happens; by default, the framework is asked.
-    """
+    """Open a call of a tool inside a call or run; return None if the run is at its bound."""
     run, parent = (inside.run, inside) if isinstance(inside, Call) else (inside, None)
     if len(run.events) >= run.owner.max_events:
         run.dropped += 2

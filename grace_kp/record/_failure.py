@@ -33,13 +33,7 @@ _flags, _dict_offset, _name = (type.__dict__[name].__get__ for name in ("__flags
 
 
 def reported_failure(result: Any, failed: Callable[[Any], object] | None = None) -> str | None:
-    """Return the message of the failure that a result reports; None if it reports none.
-
-    Args:
-        result: the value that a tool returned, or the last one that it yielded.
-        failed: decides alone, if it is not None. It returns whether the result is a failure, or a text that says why. If it raises, it is
-            unknown whether the call succeeded, so the call counts as failed.
-    """
+    """Return the message of the failure that a result reports; None if it reports none."""
     if failed is not None:
         verdict = attempt("failed=", lambda: _verdict(failed(result), result))
         return "its failed= raised, so that it is unknown whether it succeeded" if verdict is None else verdict or None

@@ -49,14 +49,7 @@ def _warn() -> None:
 
 
 def gaps_of(run: Run | None, recorder: Recorder, evidence: RunEvidence, lost: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the reasons why evidence is missing or cannot be used, each in a few words.
-
-    Args:
-        run: the run that the gated action belongs to, if any.
-        recorder: the recorder of the gate's runtime.
-        evidence: the evidence of the run so far.
-        lost: why evidence of the runs around and inside it is missing.
-    """
+    """Return the reasons why evidence is missing or cannot be used, each in a few words."""
     if not recorder.enabled:
         return (OFF,)
     return tuple(dict.fromkeys((*lost_evidence(run, recorder), *lost, *_unusable(evidence))))

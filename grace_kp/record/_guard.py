@@ -49,12 +49,7 @@ def shielded(function: Callable[P, R]) -> Callable[P, R | None]:
 def shielded_pair(
     function: Callable[[A, B], R], otherwise: Callable[[], R | None] = lambda: None
 ) -> Callable[[A, B], R | None]:
-    """Guard a function that begins a call or run, from exactly two arguments: packing them for every recorded call would cost time.
-
-    Args:
-        function: the function to guard.
-        otherwise: returns the result if it fails.
-    """
+    """Guard a function that begins a call or run, from exactly two arguments: packing them for every recorded call would cost time."""
     name = function.__qualname__
 
     @functools.wraps(function)

@@ -105,12 +105,7 @@ class Conversations:
         """Ids of traces that runs of this process continue, each with the number of resumes before."""
 
     def find(self, pause: Pause, thread: str) -> Document | None:
-        """Return the document of the run that stopped at `pause`; None if it cannot be found.
-
-        Args:
-            pause: where the run stopped.
-            thread: its thread in the form that traces hold.
-        """
+        """Return the document of the run that stopped at `pause`; None if it cannot be found."""
         documents = (
             trace.to_dict() for status in (SUSPENDED, CLOSED) for trace in self._query(status, thread)
         )  # read one by one inside the guard
@@ -168,15 +163,7 @@ class Conversations:
         return not ledger.put_action(ledger_key, owner, only_if=None) and ledger.action(ledger_key) != owner
 
     def close_superseded(self, document: Document, record_of: Callable[[Document], Record]) -> list[Document]:
-        """Close the traces that waited for an answer on the thread of a finished run and will not get any more.
-
-        Args:
-            document: the finished run.
-            record_of: assesses a closed trace and returns it as the store keeps it.
-
-        Returns:
-            The closed traces.
-        """
+        """Close the traces that waited for an answer on the thread of a finished run and will not get any more."""
         thread = _thread_to_clear(document)
         closed = thread and attempt("closing a suspended trace", lambda: self._close(document, thread, record_of))
         return closed or []

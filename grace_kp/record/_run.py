@@ -221,7 +221,6 @@ class Run:
         return self._id or self._publish(self.owner.new_id())
 
     def _publish(self, new: str) -> str:
-        """Make `new` the id unless another thread was first; return the id."""
         with self.owner.lock:
             self._id = self._id or new
             return self._id
@@ -531,12 +530,7 @@ class Call(Event):
         run.events.append(self)  # last, because the journal reads events from another thread
 
     def end_with(self, result: object, last: object = _SAME) -> None:
-        """Record that the call returned. A failure of recording is the caller's to catch; `close` catches it.
-
-        Args:
-            result: what it returned; from a generator, all that it yielded.
-            last: from a generator, what it returned, else what it yielded last: this may report a failure.
-        """
+        """Record that the call returned. A failure of recording is the caller's to catch; `close` catches it."""
         run = self.run
         end = run.clock()
         if run.open and self.status is None:

@@ -50,14 +50,6 @@ class StepBuilder:
     def __init__(
         self, run: Run, *, identifiers: bool, earlier: EarlierPart | None = None, known_tools: KnownTools | None = None
     ) -> None:
-        """Take nothing in yet.
-
-        Args:
-            run: the run.
-            identifiers: whether e-mail addresses and the like are removed.
-            earlier: the part of a resumed run from before.
-            known_tools: tools of other runs, to which those of this run are added.
-        """
         self.steps: list[dict[str, Any]] = [] if earlier is None else earlier.steps
         self.calls: list[dict[str, Any]] = [] if earlier is None else earlier.calls
         self.model_calls: list[dict[str, Any]] = [] if earlier is None else earlier.model_calls
@@ -374,7 +366,6 @@ class StepBuilder:
 
 
 def _ms(nanoseconds: int) -> float:
-    """Return nanoseconds as milliseconds, to the microsecond."""
     return nanoseconds // 1_000 / 1_000 if nanoseconds > 0 else 0.0
 
 

@@ -98,12 +98,6 @@ def stored_entry(
 
     `hidden` has the number of characters that a cut or redaction has removed from `arguments`, by name; `response["hidden"]` the same for
     arguments that a reviewer replaced. `digest` is that of the real arguments.
-
-    Args:
-        entry: the entry that the gate recorded.
-        identifiers: True removes e-mail addresses and the like, too.
-        capture_input: False keeps the names of arguments without their values.
-        capture_output: False, like `capture_input`, keeps no text that may quote arguments, a reviewer or a judge.
     """
     out: dict[str, Any] = {}
     fields = list(entry.items())  # in one step, because the action may be running and changing its entry

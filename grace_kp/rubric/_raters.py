@@ -252,5 +252,4 @@ class PersonRater:
 
 
 def _visible(text: str) -> str:
-    """Replace characters that a terminal would obey or hide."""
     return printable(INVISIBLE.sub("", text), keep="\n\t", replace="�")

@@ -106,12 +106,7 @@ def require_plots() -> None:
 
 
 def _scores_plot(numbered: Sequence[tuple[int, Variant]], axis: str) -> str:
-    """Return the mean score of each variant with its interval, and the score of each run.
-
-    Args:
-        numbered: the variants, each with its number on the horizontal axis.
-        axis: what the numbers count.
-    """
+    """Return the mean score of each variant with its interval, and the score of each run."""
     require_plots()
     means, bands, notes = [], [], []
     for number, item in numbered:

@@ -90,11 +90,7 @@ class MarkdownRow:
     file: str
 
     def number(self, column: int) -> float:
-        """Return the number in a cell.
-
-        Raises:
-            InvalidHistory: the cell holds no finite number.
-        """
+        """Return the number in a cell."""
         try:
             value = float(self.cells[column])
         except ValueError:
@@ -104,11 +100,7 @@ class MarkdownRow:
         return value
 
     def whole_number(self, column: int) -> int:
-        """Return the whole number from 0 in a cell.
-
-        Raises:
-            InvalidHistory: the cell holds none.
-        """
+        """Return the whole number from 0 in a cell."""
         value = self.number(column)
         if value < 0 or value != int(value):
             cell = self.cells[column]
@@ -142,11 +134,7 @@ class Section:
         return InvalidHistory(problem, file=self.file, line=line)
 
     def build(self, line: int, build: Callable[[], T]) -> T:
-        """Return what `build` returns; its errors get the line.
-
-        Raises:
-            InvalidHistory: `build` raised a ValueError.
-        """
+        """Return what `build` returns; its errors get the line."""
         try:
             return build()
         except InvalidHistory:
@@ -155,22 +143,14 @@ class Section:
             raise self.error(str(error), line) from None
 
     def table(self, header: Sequence[str]) -> MarkdownTable:
-        """Return the table with this header.
-
-        Raises:
-            InvalidHistory: the section has no such table.
-        """
+        """Return the table with this header."""
         table = self.tables.get(tuple(header))
         if table is None:
             raise self.error(f"the table with the columns {', '.join(header)} is missing", self.line)
         return table
 
     def read_tables(self, known: Sequence[tuple[str, ...]]) -> None:
-        """Read the tables with known headers. Other tables belong to the authors of the page.
-
-        Raises:
-            InvalidHistory: a table occurs twice or cannot be read.
-        """
+        """Read the tables with known headers. Other tables belong to the authors of the page."""
         by_name = {tuple(map(str.casefold, header)): header for header in known}
         for index, line in enumerate(self.lines):
             if line.inert or "|" not in line.text:
@@ -334,11 +314,7 @@ def _run_row(variant: Variant, number: int, run: Run) -> tuple[object, ...]:
 
 
 def read_test_set(section: Section) -> TestSet | None:
-    """Return the test set of a page; None if the page has none.
-
-    Raises:
-        InvalidHistory: the tables cannot be read.
-    """
+    """Return the test set of a page; None if the page has none."""
     _refuse_other_tables(section, (DOCUMENTS, PROBLEMS), "a round begins with '## Round N: name'")
     if not section.tables:
         return None
@@ -370,17 +346,7 @@ def _refuse_other_tables(section: Section, expected: tuple[tuple[str, ...], ...]
 
 
 def read_round(section: Section, name: str, test_set: TestSet, best: Variant | None) -> Round:
-    """Return a round of a page.
-
-    Args:
-        section: the section of the round.
-        name: the name of its variant.
-        test_set: the test set of the page.
-        best: the best variant before the round; None for the first round.
-
-    Raises:
-        InvalidHistory: a table is missing or cannot be read, or a figure differs from that of the runs.
-    """
+    """Return a round of a page."""
     _refuse_other_tables(section, (RUNS, FIGURES, RATES, DECISION), "the test set stands before the first round")
     table = section.table(RUNS)
     runs = [_read_run(section, row, number, test_set) for number, row in enumerate(table.rows, 1)]

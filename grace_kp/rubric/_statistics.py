@@ -70,11 +70,7 @@ class _Pair:
 
 
 def evidence_of(best: Variant, variant: Variant, *, seed: int = 0) -> Evidence:
-    """Return the evidence for the difference of two variants over the same test set.
-
-    Raises:
-        MissingExtra: scipy is not installed.
-    """
+    """Return the evidence for the difference of two variants over the same test set."""
     pairs = _pairs(best, variant)
     p_value = permutation_p([pair.difference for pair in pairs], seed=seed)
     return Evidence(
@@ -190,14 +186,6 @@ def bootstrap_interval(variants: Sequence[Variant], category: str | None = None,
 
     Args:
         variants: one variant, or two for the first less the second, run on the same documents.
-        category: the category; the mean score when None.
-        seed: makes the resampling repeatable.
-
-    Returns:
-        The interval; None where nothing differs between resamples, because that is too little data, not certainty.
-
-    Raises:
-        MissingExtra: scipy is not installed.
     """
     import numpy as np
 
@@ -224,13 +212,7 @@ def bootstrap_interval(variants: Sequence[Variant], category: str | None = None,
 
 
 def _mean(tables: Sequence[Any], rows: Sequence[Any], groups: Sequence[Any]) -> Any:
-    """Return the mean score of a variant, or its rate, in each resample.
-
-    Args:
-        tables: of each document, as `_tables` returns them.
-        rows: the runs drawn of each document.
-        groups: the problems drawn, counted over all documents: of each document for the mean score, or in one group for a rate.
-    """
+    """Return the mean score of a variant, or its rate, in each resample."""
     import numpy as np
 
     runs = np.repeat([len(table) for table in tables], [table.shape[1] for table in tables])

@@ -82,20 +82,12 @@ def run_score(judgements: Iterable[object], bonuses: int = 0, penalties: int = 0
 
 
 def detections_of(judgements: Mapping[str, object]) -> dict[str, Detection]:
-    """Return judgements by problem id as members.
-
-    Raises:
-        ValueError: a judgement is unknown.
-    """
+    """Return judgements by problem id as members."""
     return {str(problem): Detection.of(judgement) for problem, judgement in judgements.items()}
 
 
 def check_count(name: str, value: object) -> None:
-    """Refuse a value that is no whole number from 0 to 1,000,000.
-
-    Raises:
-        ValueError: naming the value and what was found.
-    """
+    """Refuse a value that is no whole number from 0 to 1,000,000."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f"{name} must be a whole number from 0, not {brief(value)}")
     if value > MAX_COUNT:

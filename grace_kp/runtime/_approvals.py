@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 def _adapter_of(graph: object) -> Any:
-    """Return the adapter of the framework that a graph belongs to.
-
-    Raises:
-        GraceError: no framework knows it.
-    """
+    """Return the adapter of the framework that a graph belongs to."""
     packages = {base.__module__.partition(".")[0] for base in type(graph).__mro__}
     for framework in HOST.frameworks.values():
         if framework.package in packages:
@@ -134,11 +130,7 @@ class Definitions:
             return [action for reference in self._by_name.get(name, ()) if (action := reference()) is not None]
 
     def find(self, approval: Approval) -> GatedAction:
-        """Return the action that an approval is about.
-
-        Raises:
-            ApprovalError: no gate of this runtime has the action in this version, or two different functions have.
-        """
+        """Return the action that an approval is about."""
         named = self.named(approval.action)
         if not named:
             message = f"no gate of this runtime defines the action {approval.action!r}; import the module that defines it first"
@@ -188,14 +180,6 @@ class LazyInbox(Resident):
         groups: Mapping[str, Sequence[str]],
         receivers: Callable[[], Sequence[Webhook]],
     ) -> None:
-        """Open nothing yet.
-
-        Args:
-            store: returns the store of the runtime.
-            domain: its domain, which keys begin with.
-            groups: the groups of each person who decides, by name.
-            receivers: returns the receivers of notifications.
-        """
         self._store, self._domain, self._groups, self._receivers = store, domain, groups, receivers
         self._lock = threading.Lock()
         self._opened: tuple[Any, Inbox] | None = None
@@ -210,12 +194,7 @@ class LazyInbox(Resident):
         self._lock = threading.Lock()
 
     def get(self) -> Inbox:
-        """Return the inbox.
-
-        Raises:
-            StoreError: the store cannot be opened, or keeps no approvals.
-            SettingsError: the key that seals parameters cannot be used.
-        """
+        """Return the inbox."""
         store = self._store()
         opened = self._opened
         if opened is None or opened[0] is not store:

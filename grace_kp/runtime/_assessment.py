@@ -345,12 +345,6 @@ class Assessor:
     """Fills in the confidence of a document, then its value score."""
 
     def __init__(self, profiles: ProfileSet, make_scorer: Callable[[], ValueScorer]) -> None:
-        """Load no model yet.
-
-        Args:
-            profiles: compute confidences.
-            make_scorer: returns the scorer of values; called before the first value is computed.
-        """
         self.profiles = profiles
         self._make_scorer = make_scorer
         self._known: dict[ConfidenceFactors, tuple[ConfidenceScore, dict[str, Any]]] = {}
@@ -369,15 +363,7 @@ class Assessor:
         judgement: Judgement | None = None,
         has_value: bool = True,
     ) -> None:
-        """Set `outcome.confidence` and `metadata.quality_score`, and record under `grace` how they were computed.
-
-        Args:
-            document: the trace.
-            own_confidence: what the run stated itself.
-            factors: the factors of the confidence; read from the trace when None.
-            judgement: the judgement of the run, if there is one.
-            has_value: False leaves the value score for later; the trace then says that it is unscored.
-        """
+        """Set `outcome.confidence` and `metadata.quality_score`, and record under `grace` how they were computed."""
         if factors is None:
             from grace_kp.confidence import factors_from_trace
 

@@ -57,15 +57,6 @@ class ModelChoice(Resident):
         calculator: Callable[[], ConfidenceCalculator],
         on_judged: Callable[[], object],
     ) -> None:
-        """Choose nothing yet.
-
-        Args:
-            settings: name the models, and bound what judging may cost.
-            evaluator: a judge, None, or "auto".
-            embedder: an embedder, None, or "auto".
-            calculator: returns what computes confidences.
-            on_judged: called when the judgement of a run is there.
-        """
         self._settings, self._evaluator, self._embedder = settings, evaluator, embedder
         self._calculator, self._on_judged = calculator, on_judged
         self._models: Models | None = None
@@ -187,18 +178,6 @@ class ProfileChoice(Resident):
     """The profiles of a runtime."""
 
     def __init__(self, settings: Settings, profile: object, shadow: object, thresholds: Thresholds | None) -> None:
-        """Open what the user passed.
-
-        Args:
-            settings: name the profile and the thresholds where the other arguments do not.
-            profile: a profile, its name or its path; None for that of the settings.
-            shadow: see `Grace`.
-            thresholds: those of the gates; None for those of the settings or the profile.
-
-        Raises:
-            SettingsError: a profile or its file cannot be used, or the profile does not have the digest of the settings.
-            TypeError: the thresholds are not a `Thresholds`.
-        """
         if thresholds is not None:
             from grace_kp.confidence import check_thresholds
 

@@ -71,17 +71,6 @@ class Completer(Resident):
         hand_out: Callable[[Completion], object],
         max_bytes: int = 256 << 20,
     ) -> None:
-        """Start no thread yet.
-
-        Args:
-            models: judge and embedder.
-            scorers: the user's scorers.
-            assessor: returns what computes confidence and value score.
-            clean: cleans a text as the traces' texts are cleaned.
-            finish: called with a completion that awaits nothing more, to store it.
-            hand_out: called with the same, in order, outside of all locks: the user's hooks.
-            max_bytes: how much memory the runs may take that are not complete.
-        """
         self._max_bytes = max_bytes
         self._models, self._scorers, self._assessor = models, scorers, assessor
         self._clean, self._finish, self._hand_out = clean, finish, hand_out

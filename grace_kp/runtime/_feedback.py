@@ -51,21 +51,7 @@ def feedback_entry(
     identifiers: bool = False,
     at_ns: int | None = None,
 ) -> FeedbackEntry:
-    """Return the label of one trace, checked and without secrets.
-
-    Args:
-        trace_id: the id of the trace, with or without `kp:trace:`.
-        correct: True or False, or a number from 0 (wrong) to 1 (right). 0 and 1 become False and True.
-        source: where the label comes from.
-        by: who stated it.
-        note: a remark.
-        probability: the probability with which the run was chosen to be labelled, above 0 and at most 1.
-        identifiers: True removes e-mail addresses and the like from `by` and `note`, too.
-        at_ns: when it was stated, in nanoseconds since the epoch; now when None.
-
-    Raises:
-        ValueError: an argument cannot be used; the message names it.
-    """
+    """Return the label of one trace, checked and without secrets."""
     if not isinstance(trace_id, str) or not trace_id:
         raise ValueError(f"trace_id must be the id of a trace (got {brief(trace_id)})")
     if not isinstance(source, str) or not _SOURCE.fullmatch(source):
@@ -111,11 +97,7 @@ def program_problem(source: object, probability: float | None) -> str:
 
 
 def mark_program(entry: FeedbackEntry) -> FeedbackEntry:
-    """Return a label as that of a program, which a person's label replaces.
-
-    Raises:
-        ValueError: a program may not state it.
-    """
+    """Return a label as that of a program, which a person's label replaces."""
     stated = json.loads(entry.data)
     problem = program_problem(entry.source, stated.get("probability"))
     if problem:
@@ -136,11 +118,7 @@ def _correct(value: Any) -> bool | float:
 
 
 def add_feedback(store: Store, entries: Sequence[FeedbackEntry]) -> list[str]:
-    """Store labels, count them for the promises that are watched in the store, and return the ids of traces that are not in it.
-
-    Raises:
-        StoreError: the store cannot be written, or keeps no feedback.
-    """
+    """Store labels, count them for the promises that are watched in the store, and return the ids of traces that are not in it."""
     put_feedback = getattr(store, "put_feedback", None)
     if not callable(put_feedback):
         # Reading the trace, changing it and storing it again would lose labels to a judgement or another process that does the same.
@@ -182,18 +160,7 @@ def stated_correct(value: object) -> object:
 
 
 def state_feedback(writer: Writer, entry: FeedbackEntry, open_runs: Container[str]) -> None:
-    """Store a label of any trace in a runtime's store, or of a run that has just ended.
-
-    Args:
-        writer: stores the runs of the runtime.
-        entry: the label.
-        open_runs: the ids of its open runs.
-
-    Raises:
-        UnknownTrace: the store has no such trace, also after what waits was written.
-        StoreError: the store cannot be opened or written.
-        ValueError: an audit has no probability.
-    """
+    """Store a label of any trace in a runtime's store, or of a run that has just ended."""
     store = writer.store()
     for may_wait in (True, False):
         problem = audit_problem(store, entry)
@@ -227,17 +194,7 @@ class LabelRow:
 
 
 def store_feedback(store: Store, file: object, name: str, **defaults: Any) -> Iterator[int | InvalidRecord]:
-    """Store the labels of a file; yield how many were stored, batch by batch, and an `InvalidRecord` for each row that was not.
-
-    Args:
-        store: where the labelled traces are.
-        file: an open file, binary or text, plain or gzip.
-        name: its name in messages.
-        defaults: what rows do not say, as the arguments of `feedback_entry`: source=, by=, identifiers=, …
-
-    Raises:
-        StoreError: the store cannot be written, or keeps no feedback.
-    """
+    """Store the labels of a file; yield how many were stored, batch by batch, and an `InvalidRecord` for each row that was not."""
     batch: list[LabelRow] = []
     for row in read_feedback(file, name, **defaults):
         problem = row if isinstance(row, InvalidRecord) else _refused(store, row, name)
@@ -267,13 +224,7 @@ def _stored(store: Store, batch: list[LabelRow], name: str) -> Iterator[int | In
 
 
 def read_feedback(file: object, name: str, **defaults: Any) -> Iterator[LabelRow | InvalidRecord]:
-    """Yield the labels of a file in order; an `InvalidRecord` with the line replaces each that cannot be read.
-
-    Args:
-        file: an open file, binary or text, plain or gzip. If it begins with a brace it holds JSON lines, else CSV with a header.
-        name: its name in messages.
-        defaults: what rows do not say.
-    """
+    """Yield the labels of a file in order; an `InvalidRecord` with the line replaces each that cannot be read."""
     lines = _Lines(file, name)
     first = next((line for line in lines if line.strip()), None)
     if first is None:

@@ -432,9 +432,6 @@ def gate_release(function: Any, *, gates: Callable[[], Gates], name: str | None)
 
     The action is called `<agent>.release` and has one argument, `answer`, which a reviewer may replace. A skipped release
     returns None. It runs inside the agent's run, so that the confidence is that of the whole run.
-
-    Raises:
-        GateError: a generator function, whose answer is out piece by piece before it could be gated.
     """
     from grace_kp.runtime._gates import GateSpec, gated
 

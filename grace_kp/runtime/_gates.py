@@ -124,9 +124,6 @@ class Gates:
 
         Thresholds that are stated for the whole runtime hold for a gate's own thresholds, too. The runtime's policy has the last word
         about the reviewer; where it names a group or a quorum, a reviewer of the gate that cannot check them is not asked.
-
-        Raises:
-            ValueError: both name groups, and none in common.
         """
         own, entry = spec.policy, self.entry_for(action)
         if own.thresholds is not None:
@@ -161,20 +158,12 @@ class Gates:
 
     @property
     def inbox(self) -> Inbox:
-        """Where requests wait that outlive the process.
-
-        Raises:
-            StoreError: the store cannot be opened, or keeps no approvals.
-        """
+        """Where requests wait that outlive the process."""
         return self._inbox.get()
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger of actions: the store, or memory where a store of the user's keeps none.
-
-        Raises:
-            StoreError: the store cannot be opened.
-        """
+        """The ledger of actions: the store, or memory where a store of the user's keeps none."""
         store = self._store()
         return cast("Ledger", store) if callable(getattr(store, "put_action", None)) else self.in_memory
 
@@ -234,11 +223,7 @@ class Scope:
 
     @property
     def inbox(self) -> Inbox:
-        """Where requests wait that outlive the process.
-
-        Raises:
-            StoreError: the store cannot be opened, or keeps no approvals.
-        """
+        """Where requests wait that outlive the process."""
         return self._gates.inbox
 
     def document(self) -> dict[str, Any] | None:
@@ -327,18 +312,7 @@ def gated(
     define: Callable[[GatedAction], object] | None = None,
     existing: Gates | None = None,
 ) -> Callable[..., Any]:
-    """Return `action` behind a gate of the runtime that `gates` returns when the action is called.
-
-    Args:
-        action: the function.
-        gates: returns the gates of the runtime.
-        spec: how the action is gated.
-        define: takes note of the action, so that its approvals can be carried out later.
-        existing: the gates of the runtime, where they exist already.
-
-    Raises:
-        ValueError: the timeout cannot be used, or a policy of the runtime contradicts that of the gate.
-    """
+    """Return `action` behind a gate of the runtime that `gates` returns when the action is called."""
     Policy(timeout=spec.timeout)  # what cannot be used is an error now, not when the action is called
     held: tuple[PolicySet, Policy] | None = None
 
@@ -366,7 +340,6 @@ def gated(
 
 
 def _cannot_check(request: InterventionRequest) -> object:
-    """Refuse to decide in the place of a reviewer that the runtime's policy does not accept."""
     raise GateError(
         f"the policy of {request.action} names a group or a quorum, which only an inbox checks; set Grace(reviewer=InboxReviewer(...))"
     )

@@ -303,7 +303,6 @@ class Grace(Front, Resident):
 
     @property
     def _patience(self) -> float:
-        """Seconds to wait for the judgement of a trace that is needed at once."""
         return self.settings.judge_timeout * 2 + 5
 
     @property

@@ -101,18 +101,6 @@ class Pipeline(Resident):
         put_later: Callable[[Record], object],
         write_settled: Callable[[], object],
     ) -> None:
-        """Load nothing yet.
-
-        Args:
-            settings: those of the runtime.
-            recorder: has the open runs.
-            models: judge and embedder.
-            profiles: returns what computes confidences.
-            scorers: the user's scorers.
-            conversations: finds the suspended runs that others continue.
-            put_later: stores the record of a stored run that is complete now.
-            write_settled: writes such records before a hook sees their traces.
-        """
         self.documents = Documents(
             privacy_level=settings.privacy_level, visibility=settings.visibility, max_text=settings.max_text
         )
@@ -399,13 +387,7 @@ class Pipeline(Resident):
 
 
 def record_of(document: dict[str, Any], *, awaits: Collection[str] = (), completes: bool = False) -> Record:
-    """Return a finished document in the form of a store.
-
-    Args:
-        document: the trace.
-        awaits: the parts that are added to it later.
-        completes: whether it is a later version of a record that awaited something.
-    """
+    """Return a finished document in the form of a store."""
     metadata = document["metadata"]
     texts = [document["task"]["objective"], document["outcome"]["result_summary"]]
     texts += [step["content"] for step in document["steps"] if "content" in step]
@@ -455,10 +437,6 @@ def with_outcomes(trace: ReasoningTrace, tables: Tables | None) -> ReasoningTrac
     """Return a run that states under `now` of each `approval` what has become of the request since the run ended.
 
     These are the approvals of its decisions, and of `pending`: the gate that ended the run, perhaps one of a nested run.
-
-    Args:
-        trace: the run.
-        tables: the approvals of its store; None for a store without.
     """
     grace = trace.grace or {}
     asked = {name: grace[name] for name in ("decisions", "pending") if name in grace}

@@ -74,16 +74,6 @@ class ProfileInUse:
     __slots__ = ("calculator", "digest", "gaps", "is_formula", "learned", "name")
 
     def __init__(self, profile: str | Profile, thresholds: Thresholds, gaps: tuple[str, ...] = ()) -> None:
-        """Apply a profile.
-
-        Args:
-            profile: its name, or the profile.
-            thresholds: those that it is used with.
-            gaps: why gates cannot rely on these thresholds.
-
-        Raises:
-            ValueError: there is no profile of that name, or the object is no profile.
-        """
         self.calculator = ConfidenceCalculator(profile, thresholds)
         self.gaps = gaps
         self.name = storable(self.calculator.profile)[:MAX_REASON]
@@ -108,13 +98,7 @@ class ProfileInUse:
     def measure(
         self, document: Mapping[str, Any] | None, factors: ConfidenceFactors, moment: Literal["end", "action"]
     ) -> Measured:
-        """Return the confidence of a run. If the profile fails, it is that of the formula `grace`, with the problem.
-
-        Args:
-            document: the run; None if nothing is recorded of it. A learned profile gets a copy.
-            factors: the factors of the run.
-            moment: `end` for a run that has ended, `action` for an open run before an action.
-        """
+        """Return the confidence of a run. If the profile fails, it is that of the formula `grace`, with the problem."""
         if self.is_formula:
             return Measured(self.calculator.calculate(factors), self.name)
         learned = self.learned
@@ -133,12 +117,7 @@ class ProfileInUse:
             return self._fallback(factors, f"the profile {self.name} failed ({_named(error)})")
 
     def before_action(self, document: Mapping[str, Any] | None, known: Known) -> tuple[Measured, Basis]:
-        """Return the confidence of an open run before an action, and what the level of the action follows from beside it.
-
-        Args:
-            document: the run; None if nothing is recorded of it.
-            known: what is known of the run.
-        """
+        """Return the confidence of an open run before an action, and what the level of the action follows from beside it."""
         from grace_kp.gating import Basis
 
         measured = self.measure(document, known.factors, "action")
@@ -147,12 +126,7 @@ class ProfileInUse:
         return measured, Basis.of(measured.score.score, known.factors, known.evidence, calculator)
 
     def mismatches(self, document: Mapping[str, Any] | None, action: str | None = None) -> tuple[str, ...]:
-        """Return how a run differs from those that the profile was fitted on; empty if it does not, or if the profile compares no runs.
-
-        Args:
-            document: the run; None if nothing is recorded of it, which is a difference.
-            action: the name of the gated action that the run is about to take.
-        """
+        """Return how a run differs from those that the profile was fitted on; empty if it does not, or if the profile compares no runs."""
         compare: Callable[[Any], Any] | None = getattr(self.learned, "mismatches", None)
         if compare is None:
             is_unstated = getattr(self.learned, "fitted_on", None) == {}
@@ -182,11 +156,7 @@ def _named(error: BaseException) -> str:
 
 
 def _checked(score: object, factors: ConfidenceFactors) -> ConfidenceScore:
-    """Return a confidence of a profile in the form that traces hold, with the five sub-scores of the factors if it states none.
-
-    Raises:
-        ValueError: it is not a confidence.
-    """
+    """Return a confidence of a profile in the form that traces hold, with the five sub-scores of the factors if it states none."""
     if not isinstance(score, ConfidenceScore) or not is_unit(score.score):
         raise ValueError(f"a profile returns a ConfidenceScore, not {brief(score)}")
     parts = score if score.breakdown else FALLBACK.calculate(factors)
@@ -228,15 +198,7 @@ def copy_json(value: Any) -> Any:
 
 
 def open_profile(profile: object, source: str) -> str | Profile:
-    """Return the profile that a setting or an argument names: a name, an object, or the content of a profile's file.
-
-    Args:
-        profile: a name, the path of a `.json` file, or an object.
-        source: the setting or argument, for messages.
-
-    Raises:
-        SettingsError: it is no profile, or its file cannot be used.
-    """
+    """Return the profile that a setting or an argument names: a name, an object, or the content of a profile's file."""
     if isinstance(profile, os.PathLike):
         profile = os.fspath(profile)
     if isinstance(profile, str) and is_profile_path(profile):
@@ -264,11 +226,7 @@ def thresholds_of(profile: object) -> Thresholds | None:
 
 
 def _loaded(path: str, source: str) -> Profile:
-    """Return the learned profile in a file.
-
-    Raises:
-        SettingsError: the file cannot be read, or is no profile.
-    """
+    """Return the learned profile in a file."""
     from grace_kp.calibrate import CalibratedProfile
 
     try:
@@ -311,13 +269,7 @@ class Trust:
     def gaps(
         self, action: str, mismatches: Sequence[str], level: InterventionLevel = InterventionLevel.SILENT
     ) -> tuple[str, ...]:
-        """Return why the profile cannot be relied on before an action.
-
-        Args:
-            action: the name of the action.
-            mismatches: how the run differs from those that the profile was fitted on.
-            level: the level of the action, if nothing is known against the profile.
-        """
+        """Return why the profile cannot be relied on before an action."""
         if not (mismatches or self.checks):
             return ()
         gaps = [f"the profile was not fitted on runs like this: {item}" for item in mismatches if self.tightens]
@@ -361,30 +313,14 @@ class ProfileSet:
 
     @classmethod
     def of(cls, profile: str, thresholds: Thresholds = _DEFAULT) -> ProfileSet:
-        """Return a profile without a shadow, by its name or the path of its file.
-
-        Raises:
-            SettingsError: there is no such profile, or its file cannot be used.
-        """
+        """Return a profile without a shadow, by its name or the path of its file."""
         return cls(ProfileInUse(open_profile(profile, "profile"), thresholds))
 
     @classmethod
     def of_runtime(
         cls, settings: Settings, profile: object = None, shadow: object = None, thresholds: Thresholds | None = None
     ) -> ProfileSet:
-        """Return the profiles of a runtime.
-
-        Args:
-            settings: name the profile, and the thresholds, where the other arguments do not.
-            profile: a profile, in place of the name in the settings.
-            shadow: a profile, a name or a path; or a pair of such a thing and its thresholds.
-            thresholds: those of the gates; else those of the settings, else those of the profile.
-
-        Raises:
-            SettingsError: a profile or its file cannot be used, the profile does not have the digest of the settings, or their thresholds
-                contradict those of the profile.
-            TypeError: the thresholds of the shadow are not a `Thresholds`.
-        """
+        """Return the profiles of a runtime."""
         opened = open_profile(settings.profile if profile is None else profile, _source(settings, profile))
         _check_digest(settings, opened)
         if thresholds is None:
@@ -420,10 +356,6 @@ class ProfileSet:
         """Return the thresholds of a gate, raised to those that an argument or a setting states for the whole runtime.
 
         Defaults, and the thresholds of a learned profile, are no statement about a gate that has its own.
-
-        Args:
-            thresholds: those of the gate.
-            in_code: whether arguments of the runtime count, too. They do not for its own policies, which may be an exception from them.
         """
         silent = ("default", "profile ") if in_code else ("default", "profile ", "argument ", "keyword ")
         raised, lowest = {}, 0.0
@@ -445,14 +377,7 @@ class ProfileSet:
         document: Callable[[], dict[str, Any] | None],
         rules: Rules,
     ) -> Assessment:
-        """Return the confidence of an open run before an action.
-
-        Args:
-            action: the name of the action.
-            known: what is known of the run so far.
-            document: returns the run so far; None if nothing is recorded of it.
-            rules: the rules of the action, with the gaps in the evidence of the run. Thresholds of its policy count in place of a profile's.
-        """
+        """Return the confidence of an open run before an action."""
         from grace_kp.gating import Assessment
 
         found = attempt("the run before an action", document) if self.reads_documents else None
@@ -499,13 +424,7 @@ class ProfileSet:
     def milder(
         self, settings: Settings, policies: Mapping[str, object] = MappingProxyType({}), *, is_watched: bool = False
     ) -> list[dict[str, Any]]:
-        """Return what makes gates milder than the defaults do: `setting`, `value`, and `from`, its source.
-
-        Args:
-            settings: the settings of the runtime.
-            policies: those that were passed to it as an argument.
-            is_watched: whether it watches a promise.
-        """
+        """Return what makes gates milder than the defaults do: `setting`, `value`, and `from`, its source."""
         source = settings.source
         found: list[tuple[str, Any, str]] = []
         for level in _LEVELS:
@@ -603,7 +522,6 @@ def _thresholds(settings: Settings, profile: object) -> Thresholds:
 
 
 def _gaps(profile: object) -> tuple[str, ...]:
-    """Return why gates cannot rely on the thresholds that a profile carries."""
     return () if thresholds_of(profile) is None else promise_gaps(profile)
 
 

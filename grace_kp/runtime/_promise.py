@@ -57,10 +57,6 @@ class PromiseWatch(Resident):
         """Watch a promise. Nothing is read or written yet.
 
         Args:
-            monitor: the test, with what it has counted so far.
-            profile: the profile that makes the promise, or the name of a formula.
-            store: returns the store.
-            asks: whether actions that an alarm concerns need a person.
             clock: monotonic seconds.
         """
         self._monitor, self._store, self._clock = monitor, store, clock
@@ -90,11 +86,7 @@ class PromiseWatch(Resident):
         self._reading, self._lock = threading.RLock(), threading.Lock()  # a callback may run a gated action
 
     def states(self) -> Any:
-        """Return the store, or, where it is a store of the user's that keeps no state, one in memory.
-
-        Raises:
-            StoreError: the store cannot be opened or used.
-        """
+        """Return the store, or, where it is a store of the user's that keeps no state, one in memory."""
         store: Any = self._store()
         if not callable(getattr(store, "change_states", None)):
             if self._memory is None:
@@ -113,22 +105,14 @@ class PromiseWatch(Resident):
         return self._read_at is None or self._clock() - self._read_at >= REFRESH_SECONDS
 
     def count_label(self, entry: FeedbackEntry) -> None:
-        """Report new alarms at once after a label was stored, and count it first where the store keeps no counts.
-
-        Raises:
-            StoreError: the store cannot be used.
-        """
+        """Report new alarms at once after a label was stored, and count it first where the store keeps no counts."""
         states = self.states()
         if states is self._memory:
             count_labels(self._store(), [entry], states)
         self.refresh()
 
     def reasons_against(self, action: str, level: InterventionLevel) -> Sequence[str]:
-        """Return why the promise cannot be relied on for an action that was decided at a level; nothing where alarms are only reported.
-
-        Raises:
-            StoreError: an alarm would make the gate ask, and whether there is an alarm cannot be read.
-        """
+        """Return why the promise cannot be relied on for an action that was decided at a level; nothing where alarms are only reported."""
         with self._reading:
             if self.is_due and attempt("reading the alarms of a promise", self.refresh) is None:
                 # It is not tried again before every action, because each attempt may wait for a locked store.
@@ -140,11 +124,7 @@ class PromiseWatch(Resident):
         return [f"a promise was refuted: {alarm}" for alarm in self._alarms if alarm.concerns(level, action)]
 
     def refresh(self) -> tuple[Alarm, ...]:
-        """Read the alarms that stand, report new ones, and return all.
-
-        Raises:
-            StoreError: the store cannot be read, or holds a state that cannot.
-        """
+        """Read the alarms that stand, report new ones, and return all."""
         states = self.states().states(self._prefix)
         if self._name not in states:
             # The file was replaced. Counts and alarms that are known here go into the new one.
@@ -168,11 +148,7 @@ class PromiseWatch(Resident):
         return self._alarms
 
     def reset(self) -> None:
-        """Forget the labels and alarms of this profile, in all processes. Runs that were counted are not counted again.
-
-        Raises:
-            StoreError: the store cannot be used.
-        """
+        """Forget the labels and alarms of this profile, in all processes. Runs that were counted are not counted again."""
         store = self.states()
         for name in store.states(self._prefix):
             store.change_states(partial(_reset, name))
@@ -216,17 +192,7 @@ def watched_by(profile: object) -> dict[str, Any]:
 
 
 def monitor_of(monitor: Monitor | bool, profile: object, audit_rate: float = 0.0) -> Monitor:
-    """Return the monitor of a runtime: the one passed in, or for True that of the profile's promise.
-
-    Args:
-        monitor: a monitor, or True.
-        profile: the profile in use.
-        audit_rate: the share of silent actions that are put up for an audit; labels of audits weigh up to its inverse.
-
-    Raises:
-        SettingsError: True, and the profile promises nothing.
-        TypeError: it is no monitor.
-    """
+    """Return the monitor of a runtime: the one passed in, or for True that of the profile's promise."""
     from grace_kp.calibrate import Monitor
 
     if isinstance(monitor, Monitor):
@@ -253,14 +219,6 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
     an equal changes the trace and not the counts, because a test that is valid at each look must not choose its labels afterwards. A label of
     higher precedence replaces the one that was counted, whatever both state, and the monitor is computed again from the labels in order.
     The label of a program counts only where it states an error: it can raise an alarm and never delay one.
-
-    Args:
-        store: holds the runs.
-        entries: labels that are stored.
-        states: holds the state of monitors; the store itself when None.
-
-    Raises:
-        StoreError: the store cannot be used.
     """
     states = store if states is None else states
     usable = [entry for entry in entries if entry.source != APPROVAL]
@@ -299,11 +257,6 @@ def levels_of(
 
     Nothing is returned for a run that this profile did not decide, and for one that an audit passed over: who labels it anyway did not
     choose it at random.
-
-    Args:
-        grace: the part `grace` of the trace.
-        label: the entry of the feedback.
-        watched: see `watched_by`.
     """
     recorded = grace.get("decisions")
     decisions = [entry for entry in recorded if isinstance(entry, dict)] if isinstance(recorded, list) else []
@@ -335,9 +288,6 @@ def levels_of(
 def promises_in(store: Any) -> list[dict[str, Any]]:
     """Return what is known of each promise that is watched in a store: its profile, the number of labels, the alarms that stand, and the figures
     of each level and action class, as `Monitor.report` returns them.
-
-    Raises:
-        StoreError: the store cannot be read.
     """
     found = []
     for name, value in store.states(PREFIX).items() if callable(getattr(store, "states", None)) else ():
@@ -356,11 +306,7 @@ def promises_in(store: Any) -> list[dict[str, Any]]:
 
 
 def monitor_in(name: str, value: str | None) -> Monitor:
-    """Return the monitor that a state holds.
-
-    Raises:
-        StoreError: it holds none.
-    """
+    """Return the monitor that a state holds."""
     from grace_kp.calibrate import Monitor
 
     try:

@@ -61,11 +61,7 @@ def _entry(name: str, score: Any) -> dict[str, Any]:
 
 
 def trace_scorers(scorers: object) -> list[TraceScorer]:
-    """Return the scorers in `Grace(scorers=…)`: one or several scorers, suites, trace scorers, and callables from a trace to a score.
-
-    Raises:
-        SettingsError: an item is none of these.
-    """
+    """Return the scorers in `Grace(scorers=…)`: one or several scorers, suites, trace scorers, and callables from a trace to a score."""
     listed = list(scorers) if isinstance(scorers, Sequence) and not isinstance(scorers, str) else [scorers]
     return [_trace_scorer(scorer) for scorer in listed]
 
@@ -119,9 +115,7 @@ class TraceScorers(Resident):
         """Start no thread yet.
 
         Args:
-            scorers: the scorers.
             seconds: how long each may take for a run.
-            on_scored: called when a run is scored.
         """
         self._scorers = list(scorers)
         self._seconds = seconds
@@ -155,12 +149,7 @@ class TraceScorers(Resident):
         return True
 
     def begin(self, trace: ReasoningTrace, clean: Callable[[str], str]) -> Scoring:
-        """Start scoring a run.
-
-        Args:
-            trace: the run.
-            clean: cleans a text as the trace's texts were cleaned.
-        """
+        """Start scoring a run."""
         scoring = Scoring(trace, clean)
         with self._lock:
             self._queue.append(scoring)

@@ -91,15 +91,7 @@ class Writer(Resident):
         getattr(self._store, "after_fork", lambda: None)()
 
     def submit(self, item: object, *, can_await: bool = False) -> Awaitable[None] | None:
-        """Take a run that has ended. With the durability "fast" this costs an append.
-
-        Args:
-            item: the run.
-            can_await: whether the caller awaits what is returned, instead of being blocked until the run is stored.
-
-        Returns:
-            What to await until the run is stored; None for nothing.
-        """
+        """Take a run that has ended. With the durability "fast" this costs an append."""
         queue = self._queue
         if len(queue) >= self._backlog.most and not (
             self._backlog.has_room()
@@ -150,7 +142,6 @@ class Writer(Resident):
 
     @property
     def _is_full(self) -> bool:
-        """Whether no more records may wait for the store."""
         return self._pending.bytes >= self._limits.max_pending_bytes
 
     def start_journal(self) -> None:
@@ -205,11 +196,6 @@ class Writer(Resident):
 
         An interrupt such as Ctrl-C may end this anywhere, because a thread that flushes settles runs itself. So a run leaves the queue when
         nothing is left to do for it, and an interrupted run is settled again.
-
-        Args:
-            most: how many runs and marks.
-            until: the mark to stop at.
-            deadline: the time of `time.monotonic` to stop at, after some runs.
         """
         if self._settling.is_mine:
             return
@@ -279,11 +265,7 @@ class Writer(Resident):
         return True
 
     def store(self) -> Store:
-        """The store, opened when it is not open yet.
-
-        Raises:
-            StoreError: it cannot be opened.
-        """
+        """The store, opened when it is not open yet."""
         with self._writing:
             if self._store is None:
                 store = self._opener()
@@ -381,11 +363,7 @@ class Writer(Resident):
             self.pipeline.completer.add(follows)
 
     def flush(self, timeout: float | None = 30.0) -> bool:
-        """Settle, write and complete all that was submitted, in this thread.
-
-        Returns:
-            True if another process can read every run that was submitted so far from the store's place. After any loss it is False.
-        """
+        """Settle, write and complete all that was submitted, in this thread."""
         if self._settling.is_mine or self._writing.is_mine:
             return False
         timeout = timeout if may_wait() else 0.0
@@ -464,11 +442,7 @@ class Writer(Resident):
         self._backlog.report_total(self.waiting, self._outage.last_error)
 
     def _rescue_pending(self, keep: Callable[..., Path]) -> bool:
-        """Keep the records that wait, and take them off the list; return whether there were any and it worked.
-
-        Args:
-            keep: the method `rescue` of a store.
-        """
+        """Keep the records that wait, and take them off the list; return whether there were any and it worked."""
         backlog, outage = self._backlog, self._outage
         records, entries = self._pending.batch(None)
         ended = list(self._ended)

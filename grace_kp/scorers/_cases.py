@@ -57,11 +57,7 @@ def read_cases(path: Path) -> Iterator[Case]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield number and content of each line that is not blank.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    """Yield number and content of each line that is not blank."""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if line.strip():
@@ -69,11 +65,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def parse_case(line: bytes, number: int, path: Path) -> Case:
-    """Return the case in a line; number and path are for its messages.
-
-    Raises:
-        CaseError: the line cannot be read.
-    """
+    """Return the case in a line; number and path are for its messages."""
     try:
         text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         document = json.loads(text, object_pairs_hook=object_without_duplicates)

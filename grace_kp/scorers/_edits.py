@@ -167,11 +167,7 @@ class EditExpectation:
 
 
 def checked_object(value: object, place: str, known: frozenset[str]) -> Mapping[str, Any]:
-    """Return a JSON object that has none but the known fields.
-
-    Raises:
-        ValueError: it is no object, or has another field.
-    """
+    """Return a JSON object that has none but the known fields."""
     if not isinstance(value, dict):
         raise ValueError(f"{place} must be an object, not {brief(value)}")
     if not value.keys() <= known:
@@ -206,11 +202,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def check_positive(name: str, value: object) -> float:
-    """Return a number above 0.
-
-    Raises:
-        ValueError: the value is none; the message contains the name.
-    """
+    """Return a number above 0."""
     if not is_number(value) or value <= 0:
         raise ValueError(f"{name} must be a number above 0, not {brief(value)}")
     return value

@@ -135,7 +135,6 @@ def _compare_blocks(before: Sequence[Block], after: Sequence[Block], expected: E
 
 
 def _order(names: Iterable[str], others: Mapping[str, str], moved: set[str]) -> list[str]:
-    """Return the blocks that are on both sides, without those that were to be moved."""
     return [name for name in names if name in others and name not in moved]
 
 
@@ -206,7 +205,6 @@ def _unified(old: Sequence[str], new: Sequence[str], left: str, right: str) -> l
 
 
 def _visible(line: str) -> str:
-    """Write control characters as escapes, because a change of them alone would be invisible."""
     return printable(
         line, keep="\t\u3000", replace=lambda character: character.encode("unicode_escape").decode("ascii")
     )

@@ -181,10 +181,6 @@ def match_pairs(left: Sequence[Sequence[Hashable]], right: Sequence[Sequence[Has
 
     Augmenting paths run through keys, so a search visits each key once, however many pairs share it. Earlier items on the left are matched
     first, and the result is the same for the same order.
-
-    Args:
-        left: the keys of each item on the left; an item without keys matches nothing.
-        right: the same for the right.
     """
     having: dict[Hashable, list[int]] = {}
     for item, keys in enumerate(right):

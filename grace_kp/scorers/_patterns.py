@@ -37,11 +37,7 @@ class PatternError(GraceError, ValueError):
 
 
 def patterns_by_page(patterns: object, place: str = "") -> dict[str, tuple[str, ...]]:
-    """Return patterns by page title, if they are a mapping of titles to lists.
-
-    Raises:
-        PatternError: they have another shape. The message names the page.
-    """
+    """Return patterns by page title, if they are a mapping of titles to lists."""
     head = f"{place}, " if place else ""
     if patterns is None:
         return {}
@@ -61,12 +57,7 @@ def patterns_by_page(patterns: object, place: str = "") -> dict[str, tuple[str, 
 def compiled_by_page(
     patterns: Mapping[str, tuple[str, ...]], *, ignore_case: bool, place: str = ""
 ) -> tuple[tuple[str, str, Any], ...]:
-    """Return title, text and compiled form of each pattern.
-
-    Raises:
-        PatternError: a pattern is malformed.
-        MissingExtra: the package `regex` is not installed.
-    """
+    """Return title, text and compiled form of each pattern."""
     head = f"{place}, " if place else ""
     compiled = []
     for title, texts in patterns.items():
@@ -79,12 +70,7 @@ def compiled_by_page(
 
 
 def compile_pattern(text: object, *, ignore_case: bool) -> Any:
-    """Compile a pattern. `$` matches at the end of the text only, or with `(?m)` at the end of each line.
-
-    Raises:
-        PatternError: the pattern is malformed or too large.
-        MissingExtra: the package `regex` is not installed.
-    """
+    """Compile a pattern. `$` matches at the end of the text only, or with `(?m)` at the end of each line."""
     if not isinstance(text, str):
         raise PatternError(f"a pattern must be a text, not {type(text).__name__}")
     if len(text) > MAX_LENGTH:
@@ -116,10 +102,7 @@ def is_found(
     """Return whether a pattern is found; None if the search took longer than `timeout` seconds.
 
     Args:
-        pattern: the compiled pattern.
-        content: the text to search.
         timeout: seconds.
-        memory: results of earlier searches, which are not repeated.
     """
     search = (pattern, content, timeout)
     if memory is not None and search in memory:
@@ -198,11 +181,6 @@ def with_strict_ends(text: str, *, verbose: bool, nested_sets: bool) -> str:
 
     `\\$`, a `$` in a character class and a `$` in a comment stay. Inline flags such as `(?m)` keep working: in multi-line mode
     an anchor still matches at the end of each line.
-
-    Args:
-        text: a pattern that `regex` compiles.
-        verbose: whether the whole pattern is in verbose mode, so that `#` begins a comment.
-        nested_sets: whether a character class may contain other classes (regex's version 1).
     """
     if "$" not in text:
         return text

@@ -133,5 +133,4 @@ def junit_report(rows: Sequence[Row], title: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text without control characters, some of which XML cannot hold."""
     return printable(text, keep="\n\t")

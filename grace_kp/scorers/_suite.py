@@ -217,9 +217,6 @@ def suite_html(overall: float, *, passed: bool, results: Sequence[Result], diagn
 
     Args:
         overall: the weighted average, 0 to 1.
-        passed: whether every score reaches its threshold.
-        results: the results of the scorers.
-        diagnosis: for every score that is too low, where to look.
     """
     word = badge("passes", "good") if passed else badge("fails", "bad")
     rows = [

@@ -33,13 +33,7 @@ class _SuiteFields(SourceFields):
 
 
 def read_suite_file(path: str | Path) -> tuple[SourceFile, list[Entry]]:
-    """Return a suite file and its entries.
-
-    Raises:
-        SuiteError: the file is no suite; the message names file, line and entry.
-        OSError: the file cannot be read.
-        MissingExtra: PyYAML is not installed.
-    """
+    """Return a suite file and its entries."""
     source = SourceFile.read(path, _FEATURE, SuiteError)
     scorers = source.parse(_SuiteFields).scorers
     return source, [_entry(source, number, fields) for number, fields in enumerate(scorers)]
@@ -69,12 +63,7 @@ def _entry(source: SourceFile, number: int, fields: _EntryFields) -> Entry:
 
 
 def suite_text(entries: Sequence[Entry]) -> str:
-    """Return entries as YAML that reads back as the same entries.
-
-    Raises:
-        SuiteError: the type of a scorer is not registered, or an option is no plain data.
-        MissingExtra: PyYAML is not installed.
-    """
+    """Return entries as YAML that reads back as the same entries."""
     yaml = yaml_package(_FEATURE)
     scorers = [_fields(number, entry) for number, entry in enumerate(entries)]
     for number, fields in enumerate(scorers):

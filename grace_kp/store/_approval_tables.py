@@ -72,11 +72,7 @@ class ApprovalFile:
             self._seen = head
 
     def check(self, connection: Connection | None = None) -> None:
-        """Compare the file at the path, and what a connection reads, with what was opened.
-
-        Raises:
-            StoreError: it is another file, another store, or an earlier state of the same.
-        """
+        """Compare the file at the path, and what a connection reads, with what was opened."""
         if self._files.are_displaced:
             raise self._error("is no longer the file that was opened: it was deleted, moved or replaced")
         if connection is None:
@@ -229,11 +225,7 @@ class SqliteTables(ApprovalReads, Resident):
             raise StoreError(f"store {self._path}: its approvals cannot be {act}: {problem}") from error
 
     def _opened(self, connection: Connection | None) -> Connection:
-        """Return the connection, or a new one to the file that was opened first.
-
-        Raises:
-            StoreError: the path names another file now.
-        """
+        """Return the connection, or a new one to the file that was opened first."""
         if self._place is not None:
             self._place.check()
         if connection is not None:
@@ -279,10 +271,6 @@ class SqliteTables(ApprovalReads, Resident):
 
         Contents that it deletes with `forget` are overwritten after it, unless another process reads meanwhile: then the next deletion
         from this store does so.
-
-        Raises:
-            StoreError: the file cannot be written in time, is not the one that was opened, or this thread is in a transaction already. If the
-                disk fails at the end, the message says that what was written is uncertain: read it again.
         """
         with self._held("_writing"), self._explain_errors("written"):
             connection = self._writer = self._opened(self._writer)
@@ -328,7 +316,6 @@ class SqliteTables(ApprovalReads, Resident):
                 self._drop(None, connection)  # closing it takes back what is open
 
     def _overwrite(self, connection: Connection) -> None:
-        """Remove the bytes of deleted contents from the files. A failure stays noted in the file until the next deletion."""
         with self._held("_reading"):
             overwrite(connection, self._path)
 
@@ -348,11 +335,7 @@ class SqliteTables(ApprovalReads, Resident):
             return self._changes
 
     def hold(self) -> str:
-        """Take the lease of this process, or renew it when ten seconds have passed, and return its id.
-
-        Raises:
-            StoreError: the file cannot be written.
-        """
+        """Take the lease of this process, or renew it when ten seconds have passed, and return its id."""
         if self._pid == os.getpid() and self._leases.id is not None and not self._leases.is_due:
             return self._leases.id
         with self._held("_writing"):
@@ -393,11 +376,7 @@ class MemoryTables(ApprovalReads):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Writes]:
-        """Return a block in which all is written or, after an exception, nothing; see `Tables.transaction`.
-
-        Raises:
-            StoreError: this thread is in a transaction already.
-        """
+        """Return a block in which all is written or, after an exception, nothing; see `Tables.transaction`."""
         with self._use() as connection:
             if connection.in_transaction:
                 raise StoreError("a transaction on approvals is open in this thread; end it before the next begins")

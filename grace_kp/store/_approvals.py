@@ -54,7 +54,6 @@ class ApprovalReads:
     """Reads of the tables. Each sees one state of them."""
 
     def _snapshot(self) -> AbstractContextManager[Connection]:
-        """Lend a connection on which all reads see the same state."""
         raise NotImplementedError
 
     def row(self, approval: str) -> Row | None:
@@ -153,11 +152,7 @@ class ApprovalWrites(ApprovalReads):
         return nullcontext(self._connection)
 
     def put(self, row: Row) -> bool:
-        """Insert a row of revision 1, or replace the row of the revision before; return False, and put nothing, if there is another.
-
-        Raises:
-            StoreError: a value cannot be stored, such as half a surrogate pair or a number that is none; or there is no room for a new row.
-        """
+        """Insert a row of revision 1, or replace the row of the revision before; return False, and put nothing, if there is another."""
         if row.revision == 1 and self._max_rows is not None:
             self._check_room(row, self._max_rows)
         values = values_of(row)
@@ -181,11 +176,7 @@ class ApprovalWrites(ApprovalReads):
             )
 
     def append(self, link: Link) -> None:
-        """Append an entry to the chain.
-
-        Raises:
-            StoreError: its number is not that after the head.
-        """
+        """Append an entry to the chain."""
         newest, _ = self.head()
         if link.seq != newest + 1:
             raise StoreError(f"entry {link.seq} cannot follow entry {newest} of the chain; append entry {newest + 1}")
@@ -255,17 +246,11 @@ def link_of(values: Sequence[Any]) -> Link:
 
 
 def _bytes_of(value: object) -> bytes:
-    """Return the bytes of a column. A foreign hand may have put a value of another kind, which a verification is to report."""
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "backslashreplace")
 
 
 def listing(query: RowQuery, actions: Sequence[str] | None) -> Branch:
-    """Return the statement that lists the rows of a query in its order, with its values.
-
-    Args:
-        query: the query.
-        actions: the names that its `action` stands for; None for all.
-    """
+    """Return the statement that lists the rows of a query in its order, with its values."""
     found = branches(query, actions)
     parts = " UNION ALL ".join(f"SELECT {COLUMNS}, number FROM {part}" for part, _ in found)  # noqa: S608
     limit = -1 if query.limit is None else query.limit

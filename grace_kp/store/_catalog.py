@@ -221,14 +221,7 @@ class Follower(Resident):
         self._connection: sqlite3.Connection | None = None
 
     def progress(self, *, counted_now: bool = False) -> Progress:
-        """Return how much of the store is indexed.
-
-        Args:
-            counted_now: count the runs of the store even if they were counted a moment ago.
-
-        Raises:
-            StoreError: the index cannot be read.
-        """
+        """Return how much of the store is indexed."""
         with self._place.reading() as connection:
             facts = dict(connection.execute("SELECT name, value FROM facts"))
         done = facts["runs"]
@@ -242,14 +235,7 @@ class Follower(Resident):
         return Progress(done=done, total=max(self._counted[1], done), unreadable=facts["unreadable"])
 
     def check(self, *, now: bool = False) -> bool:
-        """Drop what the store no longer holds, and an index of another store. It looks from time to time, or `now`.
-
-        Returns:
-            Whether the index is as it was; False if something was dropped, or if another process writes to the index.
-
-        Raises:
-            sqlite3.Error, OSError, StoreError: the store or the index cannot be used.
-        """
+        """Drop what the store no longer holds, and an index of another store. It looks from time to time, or `now`."""
         with self._lock:
             at = time.monotonic()
             if not now and self._checked_at is not None and at - self._checked_at < CHECK_SECONDS:
@@ -293,14 +279,7 @@ class Follower(Resident):
         return False
 
     def advance(self, *, is_short: bool = False) -> bool:
-        """Index the next runs or labels, in one transaction. Return whether nothing is left.
-
-        Args:
-            is_short: whether the transaction should be short, because others are busy.
-
-        Raises:
-            sqlite3.Error, OSError: the store or the index cannot be used.
-        """
+        """Index the next runs or labels, in one transaction. Return whether nothing is left."""
         with self._lock:
             try:
                 with self._place.writer.use() as connection:

@@ -284,13 +284,7 @@ class Contributions:
         self._lessened: set[tuple[int, int]] = set()
 
     def add(self, shown: Sequence[Any], agent: int, times: int = 1) -> None:
-        """Add a run, or with `times` -1 take it away.
-
-        Args:
-            shown: what the index keeps of it, as `RunFacts.shown`.
-            agent: the number of its agent.
-            times: 1 or -1.
-        """
+        """Add a run, or with `times` -1 take it away."""
         run = dict(zip(SHOWN, shown, strict=False))
         calls, tokens, levels, models = shown[len(SHOWN) :]
         day = milliseconds(run["created_at"]) // DAY_MS
@@ -341,13 +335,8 @@ def read_figures(connection: sqlite3.Connection, since: str, until: str, agent: 
     """Return the figures of the runs that began on these days.
 
     Args:
-        connection: the index.
         since: the first day, such as `2026-11-01`.
         until: the last day.
-        agent: only runs of this agent.
-
-    Raises:
-        ValueError: a day is not a date.
     """
     first, last = _day(since, "since"), _day(until, "until")
     if agent is None:

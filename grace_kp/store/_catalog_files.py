@@ -54,11 +54,7 @@ def index_of(store: Path) -> Path:
 
 
 def remove_index(store: Path) -> str:
-    """Remove the index of a store.
-
-    Returns:
-        Why it could not be removed and what to do; an empty text if it is gone.
-    """
+    """Remove the index of a store."""
     path = index_of(store)
     try:
         if any(Path(f"{path}{end}").exists() for end in ENDS):
@@ -122,11 +118,7 @@ class Connections(Resident):
 
     @contextlib.contextmanager
     def use(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection to the current thread.
-
-        Raises:
-            sqlite3.Error, OSError: the file cannot be opened.
-        """
+        """Lend a connection to the current thread."""
         with self._room:
             connection, files = self._take()
             try:
@@ -222,11 +214,7 @@ class Place:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection on which everything is read from one state of the index.
-
-        Raises:
-            StoreError: the index cannot be read.
-        """
+        """Lend a connection on which everything is read from one state of the index."""
         try:
             with self.readers.use() as connection:
                 connection.execute("BEGIN")
@@ -239,20 +227,12 @@ class Place:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection that writes, in a transaction that keeps other processes from writing.
-
-        Raises:
-            sqlite3.OperationalError: another process writes.
-        """
+        """Lend the connection that writes, in a transaction that keeps other processes from writing."""
         with self.writer.use() as connection, transaction(connection):
             yield connection
 
     def rebuild(self) -> None:
-        """Remove the index; it is begun anew when it is used next.
-
-        Raises:
-            StoreError: the file cannot be removed.
-        """
+        """Remove the index; it is begun anew when it is used next."""
         problem = "" if self.store is None else remove_index(self.store)
         if problem:
             raise StoreError(problem)
@@ -265,11 +245,7 @@ class Place:
 
 
 def place_of(store: Any) -> Place:
-    """Return where the index of a store is.
-
-    Raises:
-        StoreError: the store offers nothing that a catalog can follow.
-    """
+    """Return where the index of a store is."""
     offered = getattr(store, "changes", None)
     if not callable(offered):
         raise StoreError(f"{type(store).__name__} cannot be followed by a catalog; use memory: or sqlite:///path.db")
@@ -343,13 +319,7 @@ class HeldIndex:
         self._newest = self._label = 0
 
     def expect(self, store: sqlite3.Connection, runs: Sequence[str], mark: str) -> None:
-        """Note, in the transaction that deletes these runs, what is to be erased and what the newest numbers are.
-
-        Args:
-            store: the connection to the store.
-            runs: the ids of the runs.
-            mark: the mark of the deletion.
-        """
+        """Note, in the transaction that deletes these runs, what is to be erased and what the newest numbers are."""
         self._runs, self.mark = runs, mark
         (self._newest,) = store.execute("SELECT COALESCE(MAX(changed), 0) FROM traces").fetchone()
         (self._label,) = store.execute("SELECT COALESCE(MAX(number), 0) FROM feedback").fetchone()
@@ -395,15 +365,7 @@ def _empty_log(connection: sqlite3.Connection) -> bool:
 
 
 def hold_index(store: Path, source: Source) -> HeldIndex | None:
-    """Keep other processes from writing to the index of a store, and return it.
-
-    Args:
-        store: the file of the store.
-        source: the store.
-
-    Returns:
-        The index; None if there is none, if it is that of another store or version, or if others do not let go of it.
-    """
+    """Keep other processes from writing to the index of a store, and return it."""
     path = index_of(store)
     try:
         with lock_folder(path.parent):

@@ -70,13 +70,7 @@ WORDS = (
 
 
 def create_tables(connection: sqlite3.Connection, *, identity: str, with_words: bool) -> None:
-    """Create the tables in an empty database, in the caller's transaction.
-
-    Args:
-        connection: the database.
-        identity: distinguishes the store.
-        with_words: whether texts are indexed, where SQLite has the means.
-    """
+    """Create the tables in an empty database, in the caller's transaction."""
     for statement in TABLES:
         connection.execute(statement)
     if with_words and has_trigrams(connection):
@@ -145,12 +139,7 @@ class IndexWriter:
         self._names.clear()
 
     def add(self, runs: Iterable[StoredRun], labelled: Collection[str]) -> None:
-        """Add runs, in place of those with the same id.
-
-        Args:
-            runs: the runs.
-            labelled: the ids of those with feedback.
-        """
+        """Add runs, in place of those with the same id."""
         newest = {run.id: run for run in runs}
         pairs = [(run, facts_of(run, self._parse)) for run in newest.values()]
         pairs.sort(key=lambda pair: (pair[1].at, pair[0].number))  # FTS5 wants ascending positions
@@ -189,12 +178,7 @@ class IndexWriter:
             self._connection.execute("UPDATE facts SET value = MAX(value, ?) WHERE name = 'latest'", (latest,))
 
     def add_words(self, read: Callable[[Sequence[int]], Sequence[str | None]], limit: int) -> bool:
-        """Index the words of the next runs that lack them, from the newest back. Return whether there was anything to do.
-
-        Args:
-            read: returns the texts of runs with these numbers, None for those that are gone, and no more than fit the memory.
-            limit: how many runs.
-        """
+        """Index the words of the next runs that lack them, from the newest back. Return whether there was anything to do."""
         first = words_from(self._connection)
         if first is None:
             return False

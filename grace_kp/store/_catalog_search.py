@@ -158,11 +158,7 @@ class Plan:
 
 
 def plan_of(query: CatalogQuery, connection: sqlite3.Connection) -> Plan | None:
-    """Return how to answer a query from an index; None if no run can match.
-
-    Raises:
-        ValueError: a time cannot be read.
-    """
+    """Return how to answer a query from an index; None if no run can match."""
     facts = dict(connection.execute("SELECT name, value FROM facts WHERE name IN ('runs', 'latest')"))
     plan = Plan(driver=None, driver_runs=facts["runs"], text=searchable(query.text) if query.text else None)
     names: list[tuple[int, int, int]] = []
@@ -488,15 +484,7 @@ def _most(bound: int | None, other: int) -> int:
 
 
 def expression_of(connection: sqlite3.Connection, text: str) -> str | None:
-    """Return an expression that matches every run that contains a text, and others.
-
-    Args:
-        connection: the index.
-        text: case-folded, at least one character.
-
-    Returns:
-        The expression. None if the text is too short and too frequent for one, "" if no run contains it.
-    """
+    """Return an expression that matches every run that contains a text, and others."""
     if len(text) >= TRIGRAM_LENGTH:
         return " AND ".join(map(_quote, _trigrams(text)))
     beginning = connection.execute(

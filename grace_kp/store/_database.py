@@ -33,13 +33,7 @@ Identity = tuple[int, int] | None
 
 
 def connect(path: Path | str, *, busy_seconds: float, is_uri: bool = False) -> Connection:
-    """Return a connection to a file for several threads, without implicit transactions.
-
-    Args:
-        path: the file, or with `is_uri` its URI.
-        busy_seconds: how long a statement waits for other processes.
-        is_uri: whether the path is a URI.
-    """
+    """Return a connection to a file for several threads, without implicit transactions."""
     return sqlite3.connect(path, uri=is_uri, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
 
 
@@ -94,11 +88,7 @@ def is_read_only(error: BaseException) -> bool:
 
 
 def rewrite(connection: Connection) -> bool:
-    """Rewrite the file without its free space and empty the write-ahead log; return False where a reader keeps the log from being emptied.
-
-    Raises:
-        sqlite3.Error: the file cannot be rewritten.
-    """
+    """Rewrite the file without its free space and empty the write-ahead log; return False where a reader keeps the log from being emptied."""
     connection.execute("VACUUM")
     return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
 
@@ -130,7 +120,6 @@ class SharedConnection:
         self._pid = os.getpid()
 
     def _open(self) -> Connection:
-        """Open the connection and keep it as `_connection`."""
         raise NotImplementedError
 
     def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
@@ -140,7 +129,6 @@ class SharedConnection:
 
     @property
     def _is_mine(self) -> bool:
-        """Whether the connection was not inherited from a parent."""
         return self._pid == os.getpid()
 
     def after_fork(self) -> None:
@@ -238,10 +226,6 @@ def leave_to_parent(connection: Connection, lock: object) -> bool:
     SQLite keeps a list of the locks of its process, and a child inherits the list without the locks. While a connection of the parent is
     open in the child, any other there relies on that list: another process could take the file for unused and remove the log, with what the
     child is about to write. Closing a connection that is idle in WAL mode changes nothing for the parent.
-
-    Args:
-        connection: the connection.
-        lock: the reentrant lock under which it is used. The current thread holds it if no other did during the fork.
     """
     if not is_mine(lock) or connection.in_transaction:
         return False

@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 
 
 def mark_index(connection: Connection) -> str:
-    """Note, in the transaction that deletes runs, that an index beside the file holds contents of them until `forget_index` has succeeded.
-
-    Returns:
-        The mark; empty if an earlier deletion has left its own, so that the index holds contents of runs that nobody knows any more.
-    """
+    """Note, in the transaction that deletes runs, that an index beside the file holds contents of them until `forget_index` has succeeded."""
     earlier = connection.execute("SELECT 1 FROM state WHERE name = 'unclean_index'").fetchone()
     mark = secrets.token_hex(8)
     connection.execute(PUT_STATE, ("unclean_index", mark))
@@ -40,16 +36,7 @@ def mark_index(connection: Connection) -> str:
 
 
 def forget_index(connection: Connection, path: Path, index: HeldIndex | None = None) -> str:
-    """Erase deleted runs from the index of the file, or remove it where that fails; whoever serves it builds it again.
-
-    Args:
-        connection: the connection to the file.
-        path: the file.
-        index: the index, held since before the deletion. None to remove it.
-
-    Returns:
-        Why it could not be removed and what to do; an empty text if no deleted contents remain.
-    """
+    """Erase deleted runs from the index of the file, or remove it where that fails; whoever serves it builds it again."""
     mark = connection.execute("SELECT value FROM state WHERE name = 'unclean_index'").fetchone()
     if index is not None:
         is_erased = bool(index.mark) and index.erase()
@@ -72,9 +59,6 @@ def overwrite(connection: Connection, path: Path) -> str:
     """Rewrite an unclean file without its free space and empty the write-ahead log.
 
     Zeroing deleted rows (`secure_delete`) is not enough: pages that were rebuilt keep copies of rows that have moved.
-
-    Returns:
-        Why the file could not be cleaned and what to do; an empty text if no deleted contents remain.
     """
     mark = connection.execute("SELECT value FROM state WHERE name = 'unclean'").fetchone()
     if mark is None:
@@ -105,7 +89,6 @@ class Deleted(int):
     """Why a file of the store may still hold deleted contents, and what to do; empty if none does."""
 
     def __new__(cls, runs: int, *, actions: int = 0, open: Iterable[str] = (), remains: str = "") -> Self:  # noqa: A002
-        """Report `runs` deleted runs."""
         report = super().__new__(cls, runs)
         report.actions, report.open, report.remains = actions, tuple(open), remains
         return report
@@ -232,17 +215,7 @@ TABLES = (
 def delete_rows(
     connection: Connection, selection: Selection, dead: Container[str] = (), index: HeldIndex | None = None
 ) -> Deleted:
-    """Delete the selected runs and the runs nested in them, inside the caller's transaction.
-
-    Args:
-        connection: the connection to the store.
-        selection: which runs.
-        dead: the owners whose open runs count as interrupted; those of any other owner are not deleted.
-        index: the index of the store; it records which runs it must erase.
-
-    Raises:
-        StoreError: the run named by the selection is still open.
-    """
+    """Delete the selected runs and the runs nested in them, inside the caller's transaction."""
     still_open, lost = _journaled(connection, selection, dead)
     if selection.id is not None and selection.id in still_open:
         raise StoreError(f"the run {selection.id} is still open; delete it when it has ended")
@@ -350,7 +323,6 @@ def _empty_approvals(connection: Connection, runs: Iterable[str]) -> int:
 
 
 def _empty_reports(connection: Connection) -> None:
-    """Remove the messages from the reports of processes: a message may quote a deleted run."""
     for process, data in connection.execute("SELECT process, data FROM reports").fetchall():
         report = {**json.loads(data), "last_trouble": None}
         connection.execute("UPDATE reports SET data = ? WHERE process = ?", (json.dumps(report).encode(), process))

@@ -147,7 +147,6 @@ def by_precedence(entries: Iterable[Mapping[str, Any]], user: object) -> list[Ma
 
 
 def _name(value: object) -> str:
-    """Return a name in the form in which people are compared. Removed names are not comparable."""
     return person(value) if isinstance(value, str) and not value.startswith("[REDACTED") else ""
 
 

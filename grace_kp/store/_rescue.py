@@ -202,10 +202,7 @@ def _is_better(record: Record, status: str, size: int, awaits: str | None) -> bo
     """Return whether a record replaces the stored version of its run.
 
     Args:
-        record: the record.
-        status: the status of the stored version.
         size: its size in bytes.
-        awaits: what it awaits; None if it is complete.
     """
     if record.completes:
         return awaits is not None
@@ -217,17 +214,7 @@ def _is_better(record: Record, status: str, size: int, awaits: str | None) -> bo
 
 
 def write(path: Path, facts: dict[str, Any], records: Sequence[Record], mode: int) -> None:
-    """Write a file completely, or not at all.
-
-    Args:
-        path: the file, which does not exist.
-        facts: further fields of the header.
-        records: the records, in the order in which they would have been stored.
-        mode: permissions of the file.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a file completely, or not at all."""
     runs = len({record.id for record in records})
     header = {"format": FORMAT, "version": VERSION, "records": len(records), "runs": runs, **facts}
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
@@ -283,11 +270,7 @@ def _from_line(line: bytes) -> dict[str, Any]:
 
 
 def checked(file: IO[bytes]) -> dict[str, Any]:
-    """Read a whole file and return its header.
-
-    Raises:
-        Damaged: it cannot be taken in.
-    """
+    """Read a whole file and return its header."""
     header = read_header(file)
     for _ in read_records(file, header):
         pass
@@ -295,11 +278,7 @@ def checked(file: IO[bytes]) -> dict[str, Any]:
 
 
 def read_header(file: IO[bytes]) -> dict[str, Any]:
-    """Return the header at the beginning of a file.
-
-    Raises:
-        Damaged: the file cannot be used.
-    """
+    """Return the header at the beginning of a file."""
     line = file.readline()
     header = _from_line(line)
     if header.get("format") != FORMAT:
@@ -312,11 +291,7 @@ def read_header(file: IO[bytes]) -> dict[str, Any]:
 
 
 def read_records(file: IO[bytes], header: dict[str, Any]) -> Iterator[Record]:
-    """Yield the records after the header.
-
-    Raises:
-        Damaged: the file ends early, or was changed. What was yielded before is of no use.
-    """
+    """Yield the records after the header."""
     digest = header["digest"]
     try:
         for _ in range(header["records"]):
@@ -330,12 +305,7 @@ def read_records(file: IO[bytes], header: dict[str, Any]) -> Iterator[Record]:
 
 
 def open_file(path: Path) -> IO[bytes]:
-    """Open a rescue file for reading.
-
-    Raises:
-        Damaged: it is no regular file, or another user has put it into a shared folder.
-        OSError: it cannot be opened.
-    """
+    """Open a rescue file for reading."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     file = os.fdopen(handle, "rb")
     found, folder = os.fstat(handle), path.parent.stat()

@@ -111,11 +111,7 @@ READABLE = 4
 
 
 def migrate(connection: Connection, path: Path | str) -> None:
-    """Bring a file to this version of the schema.
-
-    Raises:
-        StoreError: a newer version wrote the file.
-    """
+    """Bring a file to this version of the schema."""
     with transaction(connection):
         connection.execute(
             "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL)"

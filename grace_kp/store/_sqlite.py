@@ -199,9 +199,6 @@ class SqliteStore(RunTables):
         """Keep in a private file beside the database what this process cannot store before it ends, and return its path.
 
         Whoever opens the store for writing next stores the records, deletes the journals of the runs in `ended` and adds the `report`.
-
-        Raises:
-            OSError: the file cannot be written.
         """
         self.path.parent.mkdir(
             parents=True, exist_ok=True, mode=0o700
@@ -229,9 +226,6 @@ class SqliteStore(RunTables):
         """Renew the lease on the unfinished runs of this process: those with a journal here, and stored ones that await something.
 
         While there are any, call it at least every few seconds. It uses the file only every ten seconds, and after a jump of the clock.
-
-        Raises:
-            sqlite3.Error: the file cannot be written; call it again.
         """
         if self._owners.is_due:
             with self._use(write=True) as connection:
@@ -249,10 +243,6 @@ class SqliteStore(RunTables):
         """Return documents of stored runs whose process died and which await at least one of these parts (`Record.awaits`).
 
         Each document is returned to one caller only, which stores it again with `Record.completes`.
-
-        Args:
-            parts: the parts that this process can add.
-            limit: how many to return at most; call it again for the rest.
         """
 
         def take(connection: Connection, dead: set[str]) -> list[bytes]:
@@ -366,7 +356,6 @@ class SqliteReader(SqliteStore):
     """
 
     def _make_folder(self) -> None:
-        """Create nothing; close a file to others that may not open it."""
         if self.path.exists():
             keep_private(self.path, self.file_mode)
 
@@ -404,11 +393,7 @@ class SqliteReader(SqliteStore):
 
 
 def open_url(url: str, *, create: bool = True, file_mode: int | None = None) -> SqliteStore | None:
-    """Return the store in the file that a URL names, only to be read without `create`; None if the URL names no file.
-
-    Raises:
-        StoreError: the file cannot be opened.
-    """
+    """Return the store in the file that a URL names, only to be read without `create`; None if the URL names no file."""
     file = file_of(url)
     if file is None:
         return None

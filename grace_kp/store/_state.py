@@ -127,7 +127,6 @@ class StateTable(SharedConnection):
 
 
 def _is_marked(connection: Connection, mark: str) -> bool:
-    """Set a mark, and return whether it was there."""
     return connection.execute("INSERT INTO state VALUES (?, '') ON CONFLICT DO NOTHING", (mark,)).rowcount == 0
 
 

@@ -22,11 +22,7 @@ _log = logging.getLogger("grace_kp.store")
 
 
 def default_mode() -> int:
-    """Return the setting `file_mode` as a number.
-
-    Raises:
-        SettingsError: the settings cannot be used.
-    """
+    """Return the setting `file_mode` as a number."""
     from grace_kp.settings import Settings
 
     return Settings.load().permissions
@@ -37,13 +33,6 @@ def whole_file(path: str | os.PathLike[str], mode: int | None = None) -> Iterato
     """Open a file that replaces `path` when the block succeeds; after an exception `path` is unchanged.
 
     A link stays a link; its target is replaced. A link of another user in a shared folder is refused.
-
-    Args:
-        path: the file to write; errors name it.
-        mode: permissions of a new file; the setting `file_mode` when None.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     asked = Path(path)
     wanted = default_mode() if mode is None else mode
@@ -75,21 +64,13 @@ def whole_file(path: str | os.PathLike[str], mode: int | None = None) -> Iterato
 
 
 def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text as UTF-8, as `whole_file` does.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write a text as UTF-8, as `whole_file` does."""
     with whole_file(path) as file:
         file.write(text.encode())
 
 
 def refuse_planted_link(path: Path) -> None:
-    """Check a path before writing to it.
-
-    Raises:
-        PermissionError: the path is a link in a world-writable folder, and belongs to neither this user nor the owner of the folder.
-    """
+    """Check a path before writing to it."""
     try:
         link = path.lstat()
         folder = path.parent.stat()
@@ -104,9 +85,6 @@ def keep_private(path: Path, mode: int) -> None:
     """Create a database with this mode, or remove further permissions from an existing one and the files beside it.
 
     Files of other users are left alone, with a warning in the log.
-
-    Raises:
-        OSError: the file cannot be created, or is neither empty nor a database.
     """
     from grace_kp.settings import check_database
 

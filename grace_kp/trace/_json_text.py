@@ -57,11 +57,6 @@ def read_text(text: str, line: int, is_part: Callable[[object], bool]) -> Iterat
     """Yield the values of a text, each over any number of lines; the items of a list separately.
 
     After a broken value, reading continues at the next line with the same indentation that opens an object or a list.
-
-    Args:
-        text: the whole text.
-        line: the number of its first line.
-        is_part: whether a list with this first item is one value instead of a list of values.
     """
     return _Text(text, line, is_part).values()
 
@@ -180,11 +175,7 @@ def _other_problem(error: Exception) -> str:
 
 
 def object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; for the `object_pairs_hook` of `json.loads`.
-
-    Raises:
-        ValueError: a key occurs twice.
-    """
+    """Return a JSON object; for the `object_pairs_hook` of `json.loads`."""
     result = dict(pairs)
     if len(result) != len(pairs):
         keys = [key for key, _ in pairs]

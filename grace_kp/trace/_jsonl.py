@@ -87,17 +87,7 @@ def read_runs(
     use_labels: bool = True,
     spans_only: bool = False,
 ) -> Iterator[FileRun | InvalidRecord]:
-    """Yield the runs of a file as `read_traces` does, each with the document that it was read from.
-
-    Args:
-        source: as in `read_traces`, and the next three, too.
-        name: see there.
-        domain: see there.
-        max_document_mb: see there.
-        use_labels: whether a foreign run that is labelled as solved counts as successful, with a recovery from its last error. With False
-            no part of the trace outside of `grace.source` depends on a label.
-        spans_only: yield problems alone, without building traces: a `SpanFormat` for each document in a format of spans.
-    """
+    """Yield the runs of a file as `read_traces` does, each with the document that it was read from."""
     label = name if name is not None else _label(source)
     if isinstance(source, str | os.PathLike) and source != STANDARD:
         _check_readable(Path(source), label)

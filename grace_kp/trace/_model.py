@@ -467,11 +467,7 @@ def invalid(error: ValidationError, what: str) -> InvalidTrace:
 
 
 def refuse_what_json_cannot_hold(document: object) -> None:
-    """Check every value of a document, also where the schema allows any.
-
-    Raises:
-        InvalidTrace: a value or key has no form in JSON, or the nesting exceeds MAX_DEPTH; the message names the place.
-    """
+    """Check every value of a document, also where the schema allows any."""
     waiting: list[tuple[Any, tuple[int | str, ...]]] = [(document, ())]
     while waiting:
         value, place = waiting.pop()

@@ -29,11 +29,7 @@ _DECIMAL = re.compile(r"[-+]?(0|[1-9]\d{0,17})")
 
 
 def yaml_package(feature: str) -> Any:
-    """Return PyYAML.
-
-    Raises:
-        MissingExtra: PyYAML is not installed; the message names the feature that needs it.
-    """
+    """Return PyYAML."""
     try:
         import yaml
     except ImportError:
@@ -59,12 +55,7 @@ class SourceFields(BaseModel):
 
 
 def problem_at(problem: str, *detail: int | str) -> PydanticCustomError:
-    """Return the error for a validator to raise when a value below the validated object is wrong.
-
-    Args:
-        problem: the message.
-        detail: the keys and indices from the object to the value, for the line.
-    """
+    """Return the error for a validator to raise when a value below the validated object is wrong."""
     return PydanticCustomError("problem_at", "{problem}", {"problem": problem, "detail": detail})
 
 
@@ -83,20 +74,7 @@ class SourceFile:
     def read(
         cls, path: str | Path, feature: str, error_type: type[GraceError], *, names_as_written: bool = False
     ) -> Self:
-        """Read a file: JSON if its name ends in `.json`, otherwise YAML.
-
-        Args:
-            path: the file.
-            feature: what needs the file, for the message when PyYAML is missing.
-            error_type: the class of the errors about this file; it takes a message.
-            names_as_written: whether keys and whole numbers with leading zeros, underscores or colons stay the text that is written,
-                so that an id `010` is not 8.
-
-        Raises:
-            GraceError: the file cannot be parsed, or a key occurs twice in one object; of the class `error_type`.
-            OSError: the file cannot be read.
-            MissingExtra: PyYAML is not installed, and the file is no JSON.
-        """
+        """Read a file: JSON if its name ends in `.json`, otherwise YAML."""
         path = Path(path)
         data = path.read_bytes()
 
@@ -118,27 +96,13 @@ class SourceFile:
             raise fault("nested too deeply" if isinstance(error, RecursionError) else str(error)) from None
 
     def error(self, problem: str, location: Location = (), detail: Location = ()) -> GraceError:
-        """Return an error of `error_type` about the value at a location.
-
-        Args:
-            problem: the message.
-            location: the keys and indices that lead to the value; the message names it.
-            detail: further keys and indices for the line alone. Where nothing stands there, the line is that of the closest object or list around it.
-        """
+        """Return an error of `error_type` about the value at a location."""
         line = "" if self.root is None else f":{_line_at(self.root, (*location, *detail))}"
         place = location_text(location)
         return self.error_type(f"{self.path}{line}: {f'{place}: ' if place else ''}{' '.join(problem.split())}")
 
     def parse(self, fields: type[Fields], **context: object) -> Fields:
-        """Return the content as a model.
-
-        Args:
-            fields: the model.
-            context: what its validators need besides.
-
-        Raises:
-            GraceError: the content does not fit the model; of the class `error_type`.
-        """
+        """Return the content as a model."""
         try:
             return fields.model_validate(self.content, context={"folder": self.path.parent, **context})
         except ValidationError as error:

@@ -21,15 +21,6 @@ class Failure:
     def __init__(
         self, name: str, error: tuple[str, str], entry: Entry | None, outer: object = None, place: str | None = None
     ) -> None:
-        """Describe the error.
-
-        Args:
-            name: the tool or model that failed.
-            error: type and message.
-            entry: the record of the call, which gets the number of the recovery step.
-            outer: identifies the call that this one was made in.
-            place: where in a framework's program the call was made.
-        """
         self.name = name
         self.error = error
         self.entry = entry
@@ -58,11 +49,7 @@ class Failures:
         self.pending.append(failure)
 
     def recover(self, add_step: Callable[[Failure], Entry]) -> None:
-        """Add a recovery step for each error and forget the errors; call it when the run goes on.
-
-        Args:
-            add_step: adds an `error_recovery` step with the text `recovery` and returns it.
-        """
+        """Add a recovery step for each error and forget the errors; call it when the run goes on."""
         for failure in self.pending:
             step = add_step(failure)
             if failure.entry is not None:

@@ -98,14 +98,7 @@ def route(
     *,
     methods: Sequence[str] = ("GET",),
 ) -> PageRoute:
-    """Return a route whose handler is called only for people with a right.
-
-    Args:
-        path: with parameters as in `/runs/{id}`.
-        handler: a plain function, which runs in a thread and may block; or a coroutine function, which must not.
-        right: what the person must have.
-        methods: HTTP methods; GET includes HEAD.
-    """
+    """Return a route whose handler is called only for people with a right."""
     stated = PageRoute(path, handler, methods=list(methods), name=f"{methods[0]} {path}")
     stated.right = right
     return stated

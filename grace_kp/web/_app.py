@@ -58,13 +58,7 @@ def app(grace: Grace, *, auth: Callable[[Request], Any] | None = None, public_ur
 
 
 def application(grace: Grace, identity_provider: IdentityProvider, addresses: Addresses) -> Starlette:
-    """Return the application for a way of logging in.
-
-    Args:
-        grace: the runtime.
-        identity_provider: establishes who sends a request.
-        addresses: the names under which browsers reach the application.
-    """
+    """Return the application for a way of logging in."""
     site = Site(grace=grace, inbox=grace.approvals.inbox, catalog=open_catalog(grace.store))
     site.look.globals["words"] = inbox.WORDS
     following = Following(site.catalog)
@@ -111,11 +105,7 @@ class Following:
         self._own_thread = CapacityLimiter(1)
 
     def begin(self) -> None:
-        """Follow the store, once; after an error, the next request tries again.
-
-        Raises:
-            StoreError: the store or the index cannot be used.
-        """
+        """Follow the store, once; after an error, the next request tries again."""
         with self._lock:
             if not self._follows:
                 self._catalog.follow()

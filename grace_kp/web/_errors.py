@@ -122,12 +122,7 @@ def problem_of(
 
 
 def explain_error(error: Exception, task: str) -> str:
-    """Return what people may read of an error. What a store says may name its file, so it goes to the log instead.
-
-    Args:
-        error: an error of this library, or a `ValueError`.
-        task: what failed, for the log.
-    """
+    """Return what people may read of an error. What a store says may name its file, so it goes to the log instead."""
     if not isinstance(error, StoreError):
         return str(error)
     _log.error("%s failed: %s", printable(task), printable(str(error))[:LONGEST])

@@ -67,8 +67,6 @@ class Kept(Generic[K, V]):
 
         Args:
             patience: seconds to wait for a first value.
-            limit: values that are kept at most.
-            waiting: values that may wait to be computed.
         """
         self._patience, self._limit, self._most_waiting = patience, limit, waiting
         self._lock = threading.Lock()
@@ -82,10 +80,7 @@ class Kept(Generic[K, V]):
         """Return a value of the last minute, else the one before while another is computed; None while there is none.
 
         Args:
-            key: what the value is of.
             now: seconds since the epoch.
-            compute: called in the background, one call at a time. An exception in it becomes the problem of the result, and so does a queue
-                that is full.
             patience: seconds to wait for a first value; None for those of all readers.
         """
         with self._lock:

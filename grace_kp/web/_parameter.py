@@ -81,11 +81,7 @@ class Parameters(BaseModel):
 
     @classmethod
     def read(cls, items: Sequence[tuple[str, str]]) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return the values by name, and by name what is wrong with the others: a sentence without a subject, such as `must not be empty`.
-
-        Args:
-            items: names and values, as an address states them.
-        """
+        """Return the values by name, and by name what is wrong with the others: a sentence without a subject, such as `must not be empty`."""
         stated: dict[str, Any] = {}
         problems: dict[str, str] = {}
         for name, value in items:
@@ -178,11 +174,7 @@ class RunConditions(Parameters):
 
 
 def query_from(params: QueryParams) -> tuple[CatalogQuery, dict[str, str]]:
-    """Return the conditions that an address states, without unusable ones, and the problems by field. Empty fields, as a form sends them, mean any.
-
-    Args:
-        params: `request.query_params`. Other names, such as `before` or `limit`, are left to the caller.
-    """
+    """Return the conditions that an address states, without unusable ones, and the problems by field. Empty fields, as a form sends them, mean any."""
     items = [(name, value) for name, value in params.multi_items() if value and name in RunConditions.model_fields]
     values, problems = RunConditions.read(items)
     return CatalogQuery(**values), problems

@@ -55,7 +55,6 @@ def when(seconds: float | None, otherwise: str = "never") -> Markup:
 
     Args:
         seconds: seconds since the epoch; None or infinite for never.
-        otherwise: plain text for never.
     """
     if seconds is None or not math.isfinite(seconds):
         return Markup.escape(otherwise)
@@ -122,9 +121,6 @@ class Site:
         """Render a template as a page.
 
         Args:
-            request: the request that is answered.
-            template: file name below `templates/`, such as `inbox/list.html`.
-            status: HTTP status.
             values: what the template shows. Texts are escaped, and invisible characters in them are made visible; HTML from `grace_kp.pages`
                 must be passed as `markupsafe.Markup`.
         """
@@ -177,11 +173,7 @@ def root_of(request: Request) -> str:
 
 
 def recording_lines(url: str | None) -> str:
-    """Return lines that record a run.
-
-    Args:
-        url: the store of this server; None for the default store, which needs no name.
-    """
+    """Return lines that record a run."""
     return f"""{_runtime(url)}
 
 @grace.agent
@@ -191,11 +183,7 @@ answer("When do I get my money back?")"""
 
 
 def asking_lines(url: str | None) -> str:
-    """Return lines that ask for an approval, and wait for the decision.
-
-    Args:
-        url: the store of this server; None for the default store, which needs no name.
-    """
+    """Return lines that ask for an approval, and wait for the decision."""
     return f"""{_runtime(url, "reviewer=gk.InboxReviewer()")}
 
 @grace.gate(floor="confirm")
@@ -224,20 +212,7 @@ def perform(
     digest: str | None = None,
     changes: Mapping[str, Any] | None = None,
 ) -> Approval:
-    """Carry out a verb and return the approval as it is then.
-
-    Args:
-        desk: the desk.
-        verb: one of `VERBS`.
-        approval_id: the approval.
-        actor: who decides.
-        words: the note, the reason, or the answer to the agent.
-        digest: digest of the arguments that the person was shown; not used by `withdraw`.
-        changes: for `edit`: new values by parameter name, encoded as in `Approval.encoded`.
-
-    Raises:
-        ApprovalError: as the verbs of `RequestStore` raise it; or there is no such verb.
-    """
+    """Carry out a verb and return the approval as it is then."""
     if verb == "edit":
         return desk.edit(approval_id, changes or {}, by=actor, note=words, digest=digest, is_encoded=True)
     outcome = desk.decide_all(
@@ -254,12 +229,6 @@ def perform_several(
     """Carry out a verb on several approvals for the person who sent a request, and return what came of each, by id.
 
     Refused ones are recorded in the audit trail, as the gatekeeper records a single one.
-
-    Args:
-        request: the request that is answered.
-        verb: `approve`, `reject`, `respond`, `skip`, `retry` or `withdraw`.
-        digests: by id of each approval, the digest of the arguments that the person was shown.
-        words: the note, the reason, or the answer to the agent.
     """
     person = person_of(request)
     outcomes = site_of(request).desk.decide_all(list(digests), verb, by=person.actor, note=words, digests=digests)

@@ -63,17 +63,6 @@ class PausedInquiry(Inquiry):
         questions: Questions,
         identity: str,
     ) -> None:
-        """Ask about a call.
-
-        Args:
-            case: the call.
-            terms: how it is kept.
-            reviewer: the inbox.
-            program: the program around.
-            entry: its entry in the ledger.
-            questions: what was asked about it before.
-            identity: what identifies the call where its gate declares no key: the same each time the program runs.
-        """
         super().__init__(case, terms, reviewer)
         self.waits = INTERRUPT
         self.questions = questions
@@ -137,14 +126,7 @@ class PausedInquiry(Inquiry):
         answer: ProgramAnswer,
         check: Callable[[Mapping[str, Any]], str],
     ) -> str:
-        """Apply an answer to the question; return why it has to be asked again, empty where there is nothing to say about that.
-
-        Args:
-            question: what was asked.
-            digest: digest of the arguments that it showed.
-            answer: the answer, which may be to look into the inbox.
-            check: returns what is wrong with changed arguments.
-        """
+        """Apply an answer to the question; return why it has to be asked again, empty where there is nothing to say about that."""
         if self.read().state is not ApprovalState.PENDING:
             self._state_ignored(answer)
             return ""
@@ -281,12 +263,7 @@ class Questions:
         return asked[number] if number < len(asked) else None
 
     def ask(self, number: int, digests: list[str]) -> list[str]:
-        """Keep that a question is being asked, and return the digests that were kept first.
-
-        Args:
-            number: the number of the question, from 0.
-            digests: digests of what it shows; none where its answer is void.
-        """
+        """Keep that a question is being asked, and return the digests that were kept first."""
 
         def append(kept: dict[str, Any]) -> dict[str, Any]:
             return kept if number < len(kept["shown"]) else {**kept, "shown": [*kept["shown"], digests]}
@@ -315,11 +292,7 @@ class Questions:
 def pause_and_ask(
     case: Case, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
 ) -> Generator[Step, Any, PausedInquiry]:
-    """File the request, and pause the program until it is decided. The approval of the result is pending no more.
-
-    Raises:
-        ActionNotApproved: the request could not be filed, read or decided.
-    """
+    """File the request, and pause the program until it is decided. The approval of the result is pending no more."""
     program = case.program
     assert program is not None  # noqa: S101
     again = 0
@@ -336,15 +309,7 @@ def pause_and_ask(
 
 
 def inquiry_of(case: Case, terms: Terms, reviewer: InboxReviewer, program: Resumable, turn: str) -> PausedInquiry:
-    """Return the request of one question about a call in a program.
-
-    Args:
-        case: the call.
-        terms: how it is kept.
-        reviewer: the inbox.
-        program: the program around.
-        turn: number of the question, and how often it was asked again, such as `1.0`.
-    """
+    """Return the request of one question about a call in a program."""
     call_key = program.ledger_key(case.action)
     entry_key = call_key if turn.endswith(".0") else f"{call_key}|{turn}"
     return PausedInquiry(

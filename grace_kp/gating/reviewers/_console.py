@@ -71,22 +71,11 @@ class LineSource(Protocol):
     """Where lines come from: a POSIX terminal, or the console of Windows."""
 
     def drop(self) -> None:
-        """Drop everything that has arrived so far, and wait until nothing more arrives.
-
-        Raises:
-            TimeIsUp: input kept arriving until the deadline.
-        """
+        """Drop everything that has arrived so far, and wait until nothing more arrives."""
         ...
 
     def line(self) -> str:
-        """Return the next line.
-
-        Raises:
-            LineRefused: it came in a burst, or is too long.
-            TimeIsUp: the deadline passed.
-            QuestionEnded: the question was settled elsewhere.
-            NoTerminal: the input has ended.
-        """
+        """Return the next line."""
         ...
 
 
@@ -100,12 +89,7 @@ class Limit:
     """Returns how the question was settled elsewhere; empty while it was not."""
 
     def seconds(self) -> float | None:
-        """Seconds to wait before asking again; None where nothing but an answer ends the question.
-
-        Raises:
-            TimeIsUp: the deadline has passed.
-            QuestionEnded: the question was settled elsewhere.
-        """
+        """Seconds to wait before asking again; None where nothing but an answer ends the question."""
         if self.ended is not None and (how := self.ended()):
             raise QuestionEnded(how)
         left = None if self.deadline is None else self.deadline - time.monotonic()
@@ -181,13 +165,7 @@ class Terminal:
         self._out.flush()
 
     def ask(self, prompt: str, *, within: float | None = None) -> str:
-        """Show the prompt and return the line that is typed in reply, without blanks around it; `within` limits the seconds.
-
-        Raises:
-            TimeIsUp: nobody answered in time.
-            QuestionEnded: the question was settled elsewhere.
-            NoTerminal: the input has ended.
-        """
+        """Show the prompt and return the line that is typed in reply, without blanks around it; `within` limits the seconds."""
         source = self._source if within is None else _source(self._in, self._limit.within(within))
         while True:
             source.drop()
@@ -424,11 +402,7 @@ class ConsoleReviewer:
 
 
 def _screen() -> TextIO:
-    """The stream that a person sees.
-
-    Raises:
-        NoTerminal: no stream is a terminal, so nobody would see the question.
-    """
+    """The stream that a person sees."""
     for stream in (sys.stderr, sys.stdout):
         try:
             if stream is not None and stream.isatty():

@@ -80,10 +80,7 @@ def units(text: str, page: Page, quote: str = "", *, ascii_only: bool = False) -
     """Yield the text character by character as it is shown.
 
     Args:
-        text: any text.
         page: characters that its encoding lacks are escaped.
-        quote: the quotation mark around the text, which is escaped in it.
-        ascii_only: escape every character beyond ASCII.
     """
     marks, after_letter = 0, False
     for character in text:
@@ -115,13 +112,7 @@ def quoted(text: str, page: Page, *, ascii_only: bool = False) -> Iterator[Unit]
 
 
 def wrap(shown: Iterable[Unit], width: int, hanging: int = 0) -> list[str]:
-    """Break units into lines; see the module for where and how.
-
-    Args:
-        shown: what stands on the lines.
-        width: columns of the first line, 8 or more.
-        hanging: columns by which the other lines are shorter, because they will be indented.
-    """
+    """Break units into lines; see the module for where and how."""
     limit = max(width, 8) - 1  # the last column is for the backslash of a broken word
     later = max(width - hanging, 8) - 1
     lines: list[str] = []
@@ -220,7 +211,6 @@ def _plain_units(text: str) -> list[Unit]:
 
 
 def _is_right_to_left(text: str) -> bool:
-    """Whether a terminal may show the characters in another order than they have."""
     return not text.isascii() and any(unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in text)
 
 

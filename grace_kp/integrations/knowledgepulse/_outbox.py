@@ -205,11 +205,6 @@ def post(client: httpx.Client, url: str, headers: Mapping[str, str], body: bytes
     """Post, and return status and text of the answer.
 
     Where the status settles it, as with 401, what is wrong with the rest of the answer does not matter.
-
-    Raises:
-        Passing: the answer asks for another attempt.
-        BrokenResponse: it took too long, or is too large.
-        httpx.HTTPError: no answer was had.
     """
     try:
         # The client bounds each read, not the whole of an answer; this bounds everything.
@@ -253,11 +248,7 @@ def _posted(client: httpx.Client, url: str, headers: Mapping[str, str], body: by
 
 
 def _unpacked(data: bytearray, encoding: str) -> bytearray:
-    """Return the data of an answer that is compressed although the request asked for none.
-
-    Raises:
-        BrokenResponse: it is too long, or cannot be unpacked.
-    """
+    """Return the data of an answer that is compressed although the request asked for none."""
     if encoding.strip().lower() in {"", "identity"} or not data:
         return data
     if encoding.strip().lower() not in {"gzip", "x-gzip", "deflate"}:

@@ -143,26 +143,14 @@ class ToolDecision:
 
 
 def call_key(call: Mapping[str, Any], before: Sequence[Mapping[str, Any]] = ()) -> str:
-    """Return the name of a call among the decisions of its turn: its id, the start of its digest, and its number among equal calls from the second on.
-
-    Args:
-        call: the call.
-        before: the calls before it in the turn.
-    """
+    """Return the name of a call among the decisions of its turn: its id, the start of its digest, and its number among equal calls from the second on."""
     name = f"{call.get('id') or ''}:{call_digest(call['name'], call['args'], ordered=False)[:16]}"
     equal = sum(call_key(each) == name for each in before if each.get("id") == call.get("id"))
     return f"{name}#{equal + 1}" if equal else name
 
 
 def kept_values(base: Mapping[str, Any], values: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return validated arguments as a checkpoint keeps them: the names in their order, and the values that are not those of `base`, with type tags.
-
-    Returns:
-        None where nothing differs.
-
-    Raises:
-        ValueError: a value cannot be kept, or could not be read back.
-    """
+    """Return validated arguments as a checkpoint keeps them: the names in their order, and the values that are not those of `base`, with type tags."""
     changed = {name: value for name, value in values.items() if name not in base or not _is_equal(value, base[name])}
     if not changed and list(base) == list(values):
         return None
@@ -183,11 +171,7 @@ def kept_values(base: Mapping[str, Any], values: Mapping[str, Any], types: Mappi
 def restored_values(
     base: Mapping[str, Any], kept: Mapping[str, Any] | None, types: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments that `kept_values` kept. No validator runs.
-
-    Raises:
-        ValueError: a value cannot be read back.
-    """
+    """Return the arguments that `kept_values` kept. No validator runs."""
     if kept is None:
         return dict(base)
     if "live" in kept:
@@ -198,12 +182,10 @@ def restored_values(
 
 
 def _secret_in(value: Any) -> Any:
-    """Return the text of a secret as a call or a question has it."""
     return value.get("_secret_value") if isinstance(value, dict) else value
 
 
 def _print(values: Mapping[str, Any]) -> None:
-    """Print values before their digest is computed: a `repr` may fill in attributes, and LangChain prints the arguments of each call."""
     for value in values.values():
         brief(value)
 
@@ -280,11 +262,7 @@ class ToolCase:
         self._edit: tuple[str, ToolEdit] | None = None
 
     def validate(self, *, keeps: bool) -> ToolDecision:
-        """Let the tool validate the arguments, once, and return the decision so far.
-
-        Args:
-            keeps: whether a checkpoint keeps the decision.
-        """
+        """Let the tool validate the arguments, once, and return the decision so far."""
         base, self._keeps = self.decision, keeps
         if self._is_unknown:
             return replace(base, consent=INVALID, problem="there is no such tool")
@@ -305,11 +283,7 @@ class ToolCase:
             return replace(base, problem=str(error.__cause__ or error))
 
     def take_up(self, decision: ToolDecision) -> None:
-        """Go on from a decision that a checkpoint kept.
-
-        Raises:
-            ValueError: the arguments that it is about cannot be read back.
-        """
+        """Go on from a decision that a checkpoint kept."""
         self.decision = decision
         self.arguments = restored_values(self.call["args"], decision.validated, argument_types(self.tool))
 
@@ -380,13 +354,7 @@ class ToolCase:
         knows_tool: bool = True,
         arguments: Mapping[str, Any] | None = None,
     ) -> Case:
-        """Return the call as the engine takes it.
-
-        Args:
-            at_least: a level that this call requires, whatever the confidence.
-            knows_tool: whether the tool's schema counts. Without it the call is the same in a process that does not know the tool yet.
-            arguments: arguments in place of the call's own.
-        """
+        """Return the call as the engine takes it."""
         signature, arguments = self._signature(self.tool if knows_tool else None, arguments or self.arguments)
         return Case(
             action=self.name,
@@ -409,11 +377,7 @@ class ToolCase:
         return hashlib.sha256(f"{message}|{self.state_key}".encode()).hexdigest()[:32]
 
     def decide(self, *, is_changed: bool = False) -> ToolDecision:
-        """Decide on the call as things are now.
-
-        Args:
-            is_changed: whether it was changed after it was proposed; a person is asked about such a call.
-        """
+        """Decide on the call as things are now."""
         self.decision = so_far = self.validate(keeps=True)
         if so_far.consent == INVALID:
             return so_far
@@ -475,11 +439,7 @@ class _NotHeld(Coverage):
         self._problem = problem
 
     def digest(self, arguments: Mapping[str, object], *, lasting: bool = False, ordered: bool | None = None) -> str:  # noqa: ARG002
-        """Refuse.
-
-        Raises:
-            NotCheckable: always.
-        """
+        """Refuse."""
         raise NotCheckable(self._problem)
 
 

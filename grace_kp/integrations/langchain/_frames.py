@@ -280,11 +280,7 @@ class Specs:
         return spec
 
     def declare(self, scores: Scores | Mapping[str, Scores] | None) -> None:
-        """Declare the scores, as for `Grace.retriever`: for all searches, or by the name of a retriever, tool, chain or vector store.
-
-        Raises:
-            ValueError: a declaration is not one that `Grace.retriever` takes.
-        """
+        """Declare the scores, as for `Grace.retriever`: for all searches, or by the name of a retriever, tool, chain or vector store."""
         if scores is None:
             return
         declared = dict(scores) if isinstance(scores, Mapping) else {EVERY: scores}

@@ -59,14 +59,6 @@ class InboxCall(PausedInquiry):
     """
 
     def __init__(self, case: ToolCase, program: RunningNode, *, entry: GateEntry, ledger_key: str) -> None:
-        """Ask about a call.
-
-        Args:
-            case: the call.
-            program: the node that runs here.
-            entry: its entry in the trace.
-            ledger_key: the key of its entry in the ledger.
-        """
         self.tool_case, self.entry = case, entry
         self.values: Mapping[str, Any] | None = None
         """What the tool runs with, where a reviewer changed the arguments."""
@@ -125,11 +117,7 @@ class InboxCall(PausedInquiry):
             self._version = _version(argument_names(tool))
 
     def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:
-        """Take the right to run the tool once.
-
-        Raises:
-            ActionCancelled: nobody was asked about the call.
-        """
+        """Take the right to run the tool once."""
         if not self.find():
             raise ActionCancelled(f"nothing was decided about this call of `{self.tool_case.name}`")
         if self.values is not None:
@@ -181,12 +169,7 @@ def _refusal(name: str, approval: Approval, words: str) -> Refusal:
 def inbox_answers(
     calls: list[InboxCall], problem_with: Problem
 ) -> Generator[Step, Any, list[tuple[InboxCall, Answer]]]:
-    """Ask about the calls by one interrupt, until each is decided; return what was decided.
-
-    Args:
-        calls: the calls, in the order of the message.
-        problem_with: returns what is wrong with edits in an answer.
-    """
+    """Ask about the calls by one interrupt, until each is decided; return what was decided."""
     filed: list[InboxCall] = []
     answers: list[tuple[InboxCall, Answer]] = []
     for call in calls:
@@ -302,15 +285,7 @@ def _usable(call: InboxCall, found: Any) -> Answer:
 def inbox_call_of(
     case: ToolCase, program: RunningNode, entry: GateEntry, *, ledger_key: str, values: Mapping[str, Any] | None
 ) -> InboxCall | None:
-    """Return the request under which a decided call runs; None for a call that nobody was asked about in the inbox.
-
-    Args:
-        case: the call, with what was decided about it.
-        program: the node that runs here.
-        entry: its entry in the trace.
-        ledger_key: the key of its entry in the ledger.
-        values: what the tool runs with, where a reviewer changed the arguments.
-    """
+    """Return the request under which a decided call runs; None for a call that nobody was asked about in the inbox."""
     if not case.decision.filed or case.decision.consent != CONSENTED:
         return None
     call = InboxCall(case, program, entry=entry, ledger_key=ledger_key)

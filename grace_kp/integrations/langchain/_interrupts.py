@@ -40,12 +40,7 @@ def action_request(
     """Return one action, with the reasons for the question: `level`, `score` (0 to 1), `breakdown`, `penalties` and `reason`.
 
     Args:
-        name: the action.
-        arguments: the arguments of the call, as JSON values.
-        reasons: the other fields.
         hidden: number of characters that `arguments` does not show, by argument. The action cannot be approved as it is.
-        unseen: arguments that JSON cannot show in full. Approving needs their names.
-        approval: the id of its request in the inbox.
     """
     action = {
         "name": name,
@@ -198,11 +193,6 @@ class Interrupting:
     name = "interrupt"
 
     def __init__(self, checkpointed: Callable[[], Iterator[str]] = lambda: iter(())) -> None:
-        """Ask in a node.
-
-        Args:
-            checkpointed: returns the texts of the state that the checkpoint holds.
-        """
         self._checkpointed = checkpointed
 
     def stores(self, text: str) -> bool:
@@ -210,11 +200,7 @@ class Interrupting:
         return any(text in held for held in self._checkpointed())
 
     def review(self, request: InterventionRequest) -> InterventionResponse:
-        """Ask, and return when the graph is resumed.
-
-        Raises:
-            GraphInterrupt: the graph stops here and waits.
-        """
+        """Ask, and return when the graph is resumed."""
         from langgraph.types import interrupt
 
         action, shown, unseen = action_of(request)
@@ -292,11 +278,7 @@ def _name_problem(request: InterventionRequest, answer: Any, response: Intervent
 
 
 def performed(step: Work) -> Generator[Step, Any, Any]:
-    """Return what a step gave.
-
-    Raises:
-        Exception: it failed, or the graph pauses here. The node is run again.
-    """
+    """Return what a step gave."""
     answer = yield step
     if isinstance(answer, Failed):
         raise answer.error
@@ -307,21 +289,11 @@ class InboxQuestion(Interrupting):
     """A reviewer that raises LangGraph's interrupt once. Whoever asks decides whether the answer counts, and asks again."""
 
     def __init__(self, approval: str, checkpointed: Callable[[], Iterator[str]]) -> None:
-        """Ask about a request.
-
-        Args:
-            approval: its id.
-            checkpointed: returns the texts of the state that the checkpoint holds.
-        """
         super().__init__(checkpointed)
         self._approval = approval
 
     def review(self, request: InterventionRequest) -> ProgramAnswer:
-        """Ask, and return when the graph is resumed.
-
-        Raises:
-            GraphInterrupt: the graph stops here and waits.
-        """
+        """Ask, and return when the graph is resumed."""
         from langgraph.types import interrupt
 
         action, shown, unseen = action_of(request, self._approval)

@@ -67,7 +67,6 @@ def answer_of(outputs: object) -> Any:
 
 
 def _fields(state: object) -> dict[str, Any]:
-    """Return the attributes of a state that is an object, such as a dataclass."""
     return dict(vars(state)) if hasattr(state, "__dict__") and not callable(state) else {}
 
 

@@ -144,11 +144,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         return self._offered or set()
 
     def _check_names(self, tools: set[str]) -> None:
-        """Look for policies that match no tool, when the model is offered a tool for the first time.
-
-        Raises:
-            GateError: one is spelt nearly like a tool.
-        """
+        """Look for policies that match no tool, when the model is offered a tool for the first time."""
         if self._offered is not None and tools <= self._offered:
             return
         names = tools | self._known()
@@ -289,11 +285,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         return run.message(await drive_async(execution(run), start))
 
     def _run(self, request: Any) -> ToolRun | ToolConsent | ToolMessage | None:
-        """Return the execution of a gated call, or the message in its place.
-
-        Returns:
-            None for a call that is not gated; a consent that nothing runs under for one that its tool refuses.
-        """
+        """Return the execution of a gated call, or the message in its place."""
         call = effective_call(request.tool_call, request.state)
         policy = self.policy_for(call["name"])
         if policy is None:
@@ -384,5 +376,4 @@ def _has_to_look() -> bool:
 
 
 async def _off_loop(blocks: object, call: Callable[..., Any], *args: object) -> Any:
-    """Return the result of a call, in a thread where it blocks."""
     return await asyncio.to_thread(call, *args) if blocks else call(*args)

@@ -150,11 +150,7 @@ class RunningNode:
         self._number = self._order.begin()
 
     def wait(self) -> None:
-        """Wait until the calls before this one have been decided on.
-
-        Raises:
-            ActionCancelled: that took too long.
-        """
+        """Wait until the calls before this one have been decided on."""
         self._order.wait(self._number)
 
     async def wait_async(self) -> None:
@@ -233,11 +229,7 @@ class CallOrder:
         return self._turn == number
 
     def wait(self, number: int) -> None:
-        """Wait until they have.
-
-        Raises:
-            ActionCancelled: that took too long.
-        """
+        """Wait until they have."""
         with self._condition:
             if not self._condition.wait_for(lambda: self.is_next(number), LONGEST_WAIT):
                 raise ActionCancelled(TOO_LONG)

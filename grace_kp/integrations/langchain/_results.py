@@ -78,13 +78,7 @@ def left_in(root: Frame, frames: Mapping[int, Frame]) -> tuple[Frame, ...]:
 
 
 def streamed_so_far(frame: Frame, left: Sequence[Frame], outputs: object) -> Any:
-    """Return the part of a result that a run had streamed when its reader left, and record the models that were still streaming.
-
-    Args:
-        frame: the run's frame.
-        left: the events inside it that have not ended.
-        outputs: the output of the root so far, without its last piece; None if unknown.
-    """
+    """Return the part of a result that a run had streamed when its reader left, and record the models that were still streaming."""
     text = ""
     for part in left:
         if part.tokens:
@@ -301,7 +295,6 @@ def _has_nested_run(frame: Frame) -> bool:
 
 
 def _is_gated(frame: Frame, name: str) -> bool:
-    """Return whether a gate of this run has decided on an action of this name; then its entry states the outcome of the call."""
     return any(entry.get("action") == name for entry in frame.run.decisions)
 
 

@@ -121,11 +121,7 @@ def end_carrying(
     """Record that nobody carries a thread on.
 
     Args:
-        tables: the tables.
-        thread: the thread.
         token: what `begin_carrying` returned.
-        over: nodes that wait for nothing any more.
-        refused: requests whose refusal the graph has raised.
     """
     with tables.transaction() as writes:
         data = writes.document(CARRIED, thread.id)

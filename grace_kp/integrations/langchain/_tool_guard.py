@@ -176,11 +176,7 @@ class ToolGuard(InlineHandler):
         inputs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Check a tool that is about to start.
-
-        Raises:
-            NotStarted: nothing was decided about this call.
-        """
+        """Check a tool that is about to start."""
         name = (serialized or {}).get("name") or kwargs.get("name") or ""
         arguments = {"input": input_str} if inputs is None else inputs
         innermost = _GUARD.get() or self  # LangChain keeps the first guard among the handlers of everything below
@@ -283,16 +279,7 @@ def record_undecided(tool: str, inputs: Mapping[str, Any], run: Run | None, *, o
 
 
 def call_digest(name: str, arguments: Mapping[str, Any], *, ordered: bool = True) -> str:
-    """Return the SHA-256 of a tool's name and arguments.
-
-    Args:
-        name: the tool.
-        arguments: its arguments.
-        ordered: whether the order of keys counts. It does not where a call is identified, as in checkpoints of earlier versions.
-
-    Raises:
-        ActionCancelled: a change of an argument would go unnoticed.
-    """
+    """Return the SHA-256 of a tool's name and arguments."""
     try:
         return digest_of({"name": name, "args": dict(arguments)}, lasting=True, ordered=ordered)
     except NotCheckable as error:

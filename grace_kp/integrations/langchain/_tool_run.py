@@ -106,13 +106,7 @@ class ToolRun(Execution):
             self._decided_in_inbox(program)
 
     def _run_values(self, case: ToolCase) -> tuple[Mapping[str, Any], str]:
-        """Return the arguments that the tool runs with, and their digest.
-
-        Raises:
-            ValueError: they cannot be read back.
-            InvalidCall: the tool refuses them.
-            NotHeld: the tool cannot be held to them.
-        """
+        """Return the arguments that the tool runs with, and their digest."""
         decision, types = case.decision, argument_types(case.tool)
         values: Mapping[str, Any]
         if decision.proposed is not None:
@@ -233,11 +227,7 @@ class ToolRun(Execution):
         return dataclasses.replace(result, update={**update, "messages": prefixed})
 
     def message(self, outcome: Outcome) -> Any:
-        """Return what the model gets for an outcome.
-
-        Raises:
-            BaseException: the tool raised.
-        """
+        """Return what the model gets for an outcome."""
         if isinstance(outcome, Returned):
             return outcome.value
         if isinstance(outcome, Raised) and not isinstance(outcome.error, NotStarted):

@@ -91,13 +91,7 @@ def _is_usable(schema: Any, definitions: Mapping[str, Any]) -> bool:
 
 
 def schema_problem(tool: object, arguments: Mapping[str, Any], names: Mapping[str, bool] | None = None) -> str:
-    """Return what is wrong with arguments for a tool; an empty text where nothing is.
-
-    Args:
-        tool: the tool; None in a process that has not seen it yet.
-        arguments: the arguments.
-        names: its arguments, and whether each is required, for a tool that is None.
-    """
+    """Return what is wrong with arguments for a tool; an empty text where nothing is."""
     names = argument_names(tool) or names
     if names:
         unknown = [name for name in arguments if name not in names]
@@ -181,12 +175,7 @@ class NotHeld(Exception):
 
 
 def validated(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a tool makes of the arguments of a call before it runs, without the parameters that LangChain fills in.
-
-    Raises:
-        InvalidCall: the tool refuses the arguments.
-        NotHeld: what the tool runs with cannot be known before it runs, or cannot be held to it.
-    """
+    """Return what a tool makes of the arguments of a call before it runs, without the parameters that LangChain fills in."""
     schema, injected = tool.args_schema, injected_names(tool)
     own = {name: value for name, value in arguments.items() if name not in injected}
     for name in ("invoke", "ainvoke", "run", "arun", "_to_args_and_kwargs"):
@@ -257,11 +246,7 @@ def as_input(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_typed(tool: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values in the declared types of a tool's arguments. No validator of the schema runs; those of a declared type do.
-
-    Raises:
-        InvalidCall: a value does not fit its type.
-    """
+    """Return values in the declared types of a tool's arguments. No validator of the schema runs; those of a declared type do."""
     types = argument_types(tool)
     try:
         return {name: TypeAdapter(types.get(name, Any)).validate_python(value) for name, value in values.items()}
@@ -358,16 +343,7 @@ def injected_values(tool: Any, tool_input: Mapping[str, Any], tool_call_id: str 
 
 
 def with_parser(tool: Any, parse: Parse, starts: Callable[[], None]) -> Any:
-    """Return a stand-in of a tool, of the same class, whose arguments are parsed by `parse`. What runs is the tool itself.
-
-    Args:
-        tool: the tool.
-        parse: gets the tool's own parser, the input, and the id of the call; returns the arguments by name.
-        starts: is called right before handlers are told that the tool starts.
-
-    Raises:
-        NotHeld: the class of the tool does not allow it.
-    """
+    """Return a stand-in of a tool, of the same class, whose arguments are parsed by `parse`. What runs is the tool itself."""
 
     def _filter_injected_args(tool_input: dict[str, Any]) -> Any:
         starts()

@@ -117,16 +117,7 @@ def from_openai_messages(
 
 
 def build_trace(messages: object, facts: RunFacts, place: str = "messages") -> ReasoningTrace:
-    """Build the trace of a chat.
-
-    Args:
-        messages: the chat.
-        facts: facts about the run.
-        place: the path of the chat in its document, for errors.
-
-    Raises:
-        InvalidTrace: as in `from_openai_messages`.
-    """
+    """Build the trace of a chat."""
     if not isinstance(messages, list | tuple):
         raise InvalidTrace(f"must be a list of messages (got {brief(messages)})", path=place)
     chat = _Chat(facts.max_text)

@@ -90,13 +90,7 @@ def read_run(
     `grace.source`.
 
     Args:
-        document: the parsed JSON.
-        fallback_domain: the domain for a document that names none.
         fallback_created_at: when the run began, as ISO 8601 in UTC, for a document that names no time; for example its file's time.
-        use_label: whether a label or reward of the document states the success.
-
-    Raises:
-        InvalidTrace: the document holds no chat, or one that cannot be read; the error names the place.
     """
     chat, place = _chat_of(document)
     about = document if isinstance(document, dict) else {}
@@ -340,7 +334,6 @@ def _is_nested_chat(value: list[Any]) -> bool:
 
 
 def _decode(value: object) -> Any:
-    """Decode JSON text, in which tables keep chats; other values stay unchanged."""
     return decode(value, value) if isinstance(value, str) and value.lstrip()[:1] in {"[", "{"} else value
 
 

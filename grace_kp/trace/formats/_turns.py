@@ -60,15 +60,7 @@ class ChatTurn:
 
 
 def read_turn(message: object, place: str) -> ChatTurn:
-    """Read one message.
-
-    Args:
-        message: any value; only objects can be messages.
-        place: the path of the message, for the error.
-
-    Raises:
-        InvalidTrace: the message is not an object, or has no role.
-    """
+    """Read one message."""
     message = plain(message)
     if not isinstance(message, dict):
         raise InvalidTrace(f"must be an object (got {brief(message)})", path=place)

@@ -179,12 +179,7 @@ ALONE = Links()
 
 
 def anchor(address: str | None, content: str) -> str:
-    """Return HTML as a link; unchanged without an address.
-
-    Args:
-        address: local, or of http or https; nothing else becomes a link.
-        content: HTML.
-    """
+    """Return HTML as a link; unchanged without an address."""
     if address is None or not _ALLOWED.match(address):
         return content
     return f'<a href="{safe(address)}">{content}</a>'

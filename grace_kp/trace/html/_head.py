@@ -255,12 +255,7 @@ def agent_name(document: Mapping[str, Any]) -> str:
 
 
 def run_head(run: HasDocument | Mapping[str, Any], *, links: Links = ALONE) -> str:
-    """Return the head of a run as HTML, without its objective, which `run_title` has for the heading.
-
-    Args:
-        run: a trace, or its document, which another program may have written.
-        links: addresses of other runs.
-    """
+    """Return the head of a run as HTML, without its objective, which `run_title` has for the heading."""
     return run_summary(run) + run_details(run, links=links)
 
 
@@ -272,13 +267,7 @@ def run_summary(run: HasDocument | Mapping[str, Any]) -> str:
 
 
 def run_details(run: HasDocument | Mapping[str, Any], *, links: Links = ALONE, labels: bool = True) -> str:
-    """Return the facts about a run and the parts of its scores as HTML.
-
-    Args:
-        run: a trace, or its document, which another program may have written.
-        links: addresses of other runs.
-        labels: whether to list the labels, too.
-    """
+    """Return the facts about a run and the parts of its scores as HTML."""
     document = document_of(run)
     grace = mapping(document.get("grace"))
     parts = [

@@ -22,11 +22,7 @@ MAX_JSON = 2_000_000
 
 
 def run_page(run: HasDocument | Mapping[str, Any]) -> str:
-    """Return a run as a whole page: its figures, its steps, its durations, its tree and its JSON.
-
-    Args:
-        run: a trace, or its document, which another program may have written.
-    """
+    """Return a run as a whole page: its figures, its steps, its durations, its tree and its JSON."""
     document = document_of(run)
     steps = len(items(document.get("steps")))
     body = (
@@ -63,11 +59,7 @@ WHOLE = "`trace.to_html(path)` writes the whole run."
 
 
 def run_excerpt(run: HasDocument | Mapping[str, Any]) -> str:
-    """Return a run for a notebook as HTML of at most 500,000 characters.
-
-    Args:
-        run: a trace, or its document, which another program may have written.
-    """
+    """Return a run for a notebook as HTML of at most 500,000 characters."""
     document = document_of(run)
     count = len(items(document.get("steps")))
     # No headings: a notebook puts those of its outputs into its table of contents.
@@ -80,12 +72,7 @@ def run_excerpt(run: HasDocument | Mapping[str, Any]) -> str:
 
 
 def steps_excerpt(document: Mapping[str, Any], *, whole: str = WHOLE) -> str:
-    """Return so many steps of a run that a notebook stays small.
-
-    Args:
-        document: the document of a trace, which another program may have written.
-        whole: a sentence that says where all steps are.
-    """
+    """Return so many steps of a run that a notebook stays small."""
     count = len(items(document.get("steps")))
     for limit in _LIMITS:
         found = run_timeline(document, limit=limit)

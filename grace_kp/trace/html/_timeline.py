@@ -218,14 +218,7 @@ def run_timeline(
     places: Iterable[int] | None = None,
     links: Links = ALONE,
 ) -> str:
-    """Return the steps of a run as an ordered list of HTML, each with the id `step-N`.
-
-    Args:
-        run: a trace, or its document, which another program may have written.
-        limit: steps that are shown: three quarters from the beginning and the rest from the end.
-        places: the numbers of the steps that are shown, in order, instead.
-        links: addresses of nested runs and of requests for approval.
-    """
+    """Return the steps of a run as an ordered list of HTML, each with the id `step-N`."""
     document = document_of(run)
     grace = mapping(document.get("grace"))
     recorded = RecordedSteps(document)

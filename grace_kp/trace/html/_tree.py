@@ -62,13 +62,7 @@ def run_tree(
     links: Links = ALONE,
     nested: Callable[[str], HasDocument | Mapping[str, Any] | None] | None = None,
 ) -> str:
-    """Return a run as nested lists of HTML.
-
-    Args:
-        run: a trace, or its document, which another program may have written.
-        links: addresses of steps, nested runs and requests for approval; without them steps are those of `run_timeline` on the same page.
-        nested: returns a nested run by its id, or None. At most 40 are read.
-    """
+    """Return a run as nested lists of HTML."""
     document = document_of(run)
     return f'<ul class="tree">{_Tree(links, nested).of_run(document, 0)}</ul>'
 

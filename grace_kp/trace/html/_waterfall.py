@@ -42,12 +42,7 @@ class _Bar:
 
 
 def run_waterfall(run: HasDocument | Mapping[str, Any], *, links: Links = ALONE) -> str:
-    """Return the durations of a run as HTML.
-
-    Args:
-        run: a trace, or its document, which another program may have written.
-        links: addresses of steps; without them they are those of `run_timeline` on the same page.
-    """
+    """Return the durations of a run as HTML."""
     document = document_of(run)
     grace = mapping(document.get("grace"))
     parts = bool(number(grace.get("resumed")))

@@ -213,7 +213,6 @@ def _setting(match: re.Match[str]) -> str | None:
 
 
 def _of_pair(match: re.Match[str]) -> str | None:
-    """The password of `auth=("user", "password")`."""
     return None if is_harmless("password", match["value"], "quoted") else match["key"] + MARK.format("password")
 
 

@@ -228,8 +228,6 @@ def is_harmless(name: str, value: str, style: str) -> bool:
 
     Args:
         name: the name, with the characters up to the value.
-        value: the value with its quotes.
-        style: `quoted`; `tight` (no blank before the value); `spaced`; `compare` (after `==`); `key` (of a JSON object).
     """
     bare = value.strip("\"'\\“”「」` \t\r\n")
     core = bare.rstrip(_ENDING)

@@ -43,7 +43,6 @@ def _bearer(match: re.Match[str]) -> str | None:
 
 
 def _userinfo(match: re.Match[str]) -> str | None:
-    """An address with a user and a password; placeholders in their place are none."""
     return None if PLACEHOLDER.fullmatch(match["password"]) else MARK.format("connection_string")
 
 

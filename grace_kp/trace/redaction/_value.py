@@ -222,7 +222,6 @@ def _names(columns: Any) -> list[str] | None:
 
 
 def _only(item: Any) -> Any:
-    """Return the only value of an object, or the value itself."""
     return next(iter(item.values())) if type(item) is dict and len(item) == 1 else item
 
 
@@ -352,20 +351,11 @@ def _mark_arguments(items: list[Any]) -> dict[int, str]:
 
 
 def _is_name(text: str) -> bool:
-    """Return whether a text is the name of a field, as in ["password", "email"], and not a value."""
     return (re.fullmatch(r"[a-z]+(?:_[a-z]+)*", text) is not None and len(text) <= 12) or is_secret_name(text)
 
 
 def redacted_arguments(arguments: Mapping[str, Any], *, identifiers: bool) -> tuple[dict[str, Any], dict[str, int]]:
-    """Redact arguments, and count what was removed, so that a record says how much it does not show.
-
-    Args:
-        arguments: JSON values by parameter name. A name such as `password` makes its value a secret.
-        identifiers: remove e-mail addresses and the like, too.
-
-    Returns:
-        The redacted arguments in the same order, and the number of removed characters by name, without those that lost none.
-    """
+    """Redact arguments, and count what was removed, so that a record says how much it does not show."""
     before = dict(arguments)
     after: dict[str, Any] = redact_value(before, identifiers=identifiers)
     counts = {name: _count_removed(old, new) for (name, new), old in zip(after.items(), before.values(), strict=True)}

@@ -249,7 +249,6 @@ _REST = r"[A-Za-z0-9_]*+"
 
 
 def _key(match: re.Match[str]) -> str | None:
-    """A key; one that ends in a row of equal characters is an example in a text of documentation."""
     return None if len(set(match[0][-8:].lower())) == 1 else MARK.format("api_key")
 
 

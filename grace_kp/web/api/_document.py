@@ -170,11 +170,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def component_schemas(kinds: Sequence[type]) -> dict[str, dict[str, Any]]:
-    """Return the JSON schemas of types and of the types within them, by name.
-
-    Args:
-        kinds: dataclasses and pydantic models that responses hold.
-    """
+    """Return the JSON schemas of types and of the types within them, by name."""
     adapters: list[tuple[type, Literal["serialization"], TypeAdapter[Any]]]
     adapters = [(kind, "serialization", _adapter(kind)) for kind in kinds]
     _, found = TypeAdapter.json_schemas(adapters, ref_template=PLACE + "{model}", schema_generator=_Generator)
@@ -241,13 +237,7 @@ them and makes control characters visible. Unknown parameters and fields are ref
 
 
 def document(operations: Sequence[ApiOperation], *, root: str = "", cookie: str = "") -> dict[str, Any]:
-    """Return the OpenAPI 3.1 description of operations.
-
-    Args:
-        operations: the operations.
-        root: the path that the application is mounted under.
-        cookie: name of the cookie of a session; empty where the application that this one is mounted into establishes who calls.
-    """
+    """Return the OpenAPI 3.1 description of operations."""
     bodies = [operation.body for operation in operations if operation.body is not None]
     kinds = list(dict.fromkeys([*(operation.result for operation in operations), *bodies, ProblemDocument]))
     paths: dict[str, dict[str, Any]] = {}

@@ -206,12 +206,7 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 
 
 def refuse_other_methods(address: str, operations: Sequence[ApiOperation]) -> PageRoute:
-    """Return the route of an address for the methods that none of its operations has.
-
-    Args:
-        address: the path.
-        operations: its operations. The gatekeeper checks the right of the first one.
-    """
+    """Return the route of an address for the methods that none of its operations has."""
     own = {operation.method for operation in operations}
     allowed = [method for method in METHODS if method in own or (method == "HEAD" and "GET" in own)]
 

@@ -104,13 +104,7 @@ def run_bars(days: Sequence[Group]) -> str:
 
 
 def agent_rows(agents: Sequence[Group], period: Mapping[str, str], root: str) -> list[dict[str, Any]]:
-    """Return the agents as rows of a table, each with the address of its runs; the rest has none.
-
-    Args:
-        agents: their sums.
-        period: `since` and `until` as parameters of the list of runs.
-        root: path of the application.
-    """
+    """Return the agents as rows of a table, each with the address of its runs; the rest has none."""
     return [
         {
             "name": group.name,
@@ -193,7 +187,6 @@ def decisions_of(
     """Return the figures of a period, computed once a minute at most, for all readers; None while they are computed for the first time.
 
     Args:
-        site: the site.
         span: begin and end of the period, in seconds since the epoch.
         patience: seconds to wait for the first computation.
     """
@@ -213,12 +206,7 @@ def waits_of(figures: ApprovalFigures) -> dict[str, float] | None:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Return the smallest of some numbers that at least this share of them does not exceed.
-
-    Args:
-        ordered: the numbers from small to large; at least one.
-        share: above 0, up to 1.
-    """
+    """Return the smallest of some numbers that at least this share of them does not exceed."""
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
 
 
@@ -283,7 +271,6 @@ def spending(
 
     Args:
         models: calls, tokens and fallbacks by model.
-        prices: the setting `prices`: by model name or glob.
     """
     found = [
         ModelSpending(model=model, calls=calls, tokens=tokens, fallbacks=fallbacks, price=price_of(model, prices))

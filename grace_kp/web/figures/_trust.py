@@ -107,12 +107,7 @@ def wrong_at_thresholds(grace: Grace, verdict: Verdict) -> dict[str, str]:
 
 
 def threshold_rows(grace: Grace, labelled: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the thresholds in force with their origin, and how many labelled runs reach each and are wrong.
-
-    Args:
-        grace: the runtime.
-        labelled: what labels say about the runs that reach the threshold of a level, if they say anything.
-    """
+    """Return the thresholds in force with their origin, and how many labelled runs reach each and are wrong."""
     thresholds = grace.thresholds
     origins: Mapping[str, str] = (grace.status()["profile"] or {}).get("thresholds_from", {})
     return [
@@ -158,11 +153,7 @@ def watched_promises(store: Any) -> tuple[list[dict[str, Any]], str]:
 
 
 def wealth_words(wealth: float) -> str:
-    """Return what the wealth of the bettor against a promise says, in words.
-
-    Args:
-        wealth: the wealth of the bet, which begins at 1.
-    """
+    """Return what the wealth of the bettor against a promise says, in words."""
     if wealth < 1:
         return "the labels speak for the promise"
     if wealth < 3:
@@ -238,11 +229,7 @@ class Verdict:
 
 
 def verdict_of(site: Site, query: CatalogQuery) -> Verdict:
-    """Read the newest labelled runs that meet a query, and assess their confidence.
-
-    Raises:
-        GraceError: the store cannot be read.
-    """
+    """Read the newest labelled runs that meet a query, and assess their confidence."""
     from grace_kp.calibrate import assess, labels
 
     samples: list[Sample] = []
@@ -283,7 +270,6 @@ def verdict_of(site: Site, query: CatalogQuery) -> Verdict:
 
 
 def _is_grouped(samples: Sequence[Sample]) -> bool:
-    """Return whether the runs have tasks that tell them apart; if all have the same, each counts as a task of its own, as in calibration."""
     return len({sample.group for sample in samples}) > 1
 
 

@@ -147,13 +147,7 @@ class CountedTables:
 
 
 def entries_before(tables: Tables, before: int, approval: str | None) -> tuple[list[dict[str, Any]], int]:
-    """Return a page of entries, newest first, and the number before which the next page begins; 0 where there is none.
-
-    Args:
-        tables: the tables.
-        before: only entries with a smaller number; 0 for the newest.
-        approval: only those of this approval.
-    """
+    """Return a page of entries, newest first, and the number before which the next page begins; 0 where there is none."""
     links = tables.links_before(before or None, limit=PAGE + 1, approval=approval)
     shown = links[:PAGE]
     return [show_entry(link) for link in shown], shown[-1].seq if len(links) > PAGE else 0

@@ -90,17 +90,7 @@ def fields_of(approval: Approval) -> list[ArgumentField]:
 
 
 def changed_value(approval: Approval, field: ArgumentField, submitted: str | None, *, is_null: bool) -> Any:
-    """Return the new value of an argument, encoded and checked; the present one where nothing was changed.
-
-    Args:
-        approval: the request that was shown.
-        field: the field as it was rendered.
-        submitted: the text that came back; None where the field was not submitted.
-        is_null: whether the box for "no value" was checked.
-
-    Raises:
-        ValueError: the text is no value for the parameter.
-    """
+    """Return the new value of an argument, encoded and checked; the present one where nothing was changed."""
     now = approval.encoded[field.name]
     if submitted is None or field.kind == "fixed":
         return now
@@ -216,11 +206,7 @@ def _label(encoded: Any) -> str:
 
 
 def _read(field: ArgumentField, text: str, now: Any) -> Any:
-    """Return the value that a text stands for.
-
-    Raises:
-        Misread: it stands for none.
-    """
+    """Return the value that a text stands for."""
     if field.kind == "choice":
         if not text.isdecimal() or int(text) >= len(field.choices):
             raise Misread("choose one of the values")
@@ -262,11 +248,7 @@ def _line(field: ArgumentField, text: str, now: Any) -> Any:
 
 
 def parsed_json(text: str) -> Any:
-    """Return the JSON value of a text.
-
-    Raises:
-        Misread: it is no JSON, holds NaN or an infinity, or an object that has a name twice.
-    """
+    """Return the JSON value of a text."""
     try:
         return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
     except Misread:
@@ -348,5 +330,4 @@ def _resolve_reference(schema: Any, whole: Mapping[str, Any]) -> Mapping[str, An
 
 
 def _object(part: Any) -> Mapping[str, Any]:
-    """Return a part of a schema that must be an object; an empty one for anything else, because a schema may come from a foreign server of tools."""
     return part if isinstance(part, dict) else {}

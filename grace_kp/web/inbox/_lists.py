@@ -52,14 +52,7 @@ class RequestPage:
 
 
 def find(read: Callable[[int, int], list[Approval]], text: str, *, offset: int, limit: int) -> RequestPage:
-    """Return the requests of a list that contain a text.
-
-    Args:
-        read: returns a part of the list, by limit and offset.
-        text: a text, whatever its case; empty for all requests.
-        offset: requests of the list that are left out.
-        limit: requests of a page.
-    """
+    """Return the requests of a list that contain a text."""
     if not text:
         found = read(limit + 1, offset)
         return RequestPage(approvals=found[:limit], older=offset + limit if len(found) > limit else None)

@@ -59,16 +59,7 @@ def shown_request(
     fields: list[ArgumentField] | None = None,
     notes: dict[str, str] | None = None,
 ) -> Response:
-    """Render the page of a request.
-
-    Args:
-        request: the request that is answered.
-        approval_id: the approval.
-        problem: what went wrong with a verb, in a sentence.
-        status: HTTP status.
-        fields: the fields of the edit as a person has filled them in; as the arguments are when None.
-        notes: words that a person has written, by verb, so that an error does not lose them.
-    """
+    """Render the page of a request."""
     site, person = site_of(request), person_of(request)
     seq = site.tables.head()[0]
     approval = approval_for(request, approval_id)
@@ -97,11 +88,7 @@ def shown_request(
 
 
 def approval_for(request: Request, approval_id: str) -> Approval:
-    """Return a request, after recording that a person sees it; who asks for the headers alone sees nothing.
-
-    Raises:
-        HTTPException: 404, there is none.
-    """
+    """Return a request, after recording that a person sees it; who asks for the headers alone sees nothing."""
     try:
         viewer = None if request.method == "HEAD" else person_of(request).actor
         return site_of(request).desk.get(approval_id, by=viewer)

@@ -121,11 +121,7 @@ def _form(request: Request, form: Mapping[str, list[str]], problem: str, status:
 
 
 def _read_standing(request: Request, approval: Approval, form: Mapping[str, list[str]]) -> Standing:
-    """Return the standing approval that a form describes.
-
-    Raises:
-        ValueError: a field cannot be read.
-    """
+    """Return the standing approval that a form describes."""
     uses = value_of(form, "uses").strip()
     if not (uses.isascii() and uses.isdecimal() and len(uses) < 10):
         raise ValueError(f"uses must be a whole number from 1, not “{uses[:40]}”")
@@ -142,11 +138,7 @@ def _read_standing(request: Request, approval: Approval, form: Mapping[str, list
 
 
 def _until(form: Mapping[str, list[str]], now: float) -> float:
-    """Return the end in seconds since the epoch: in the second step the moment that the review has shown, whenever its button is pressed.
-
-    Raises:
-        ValueError: it cannot be read.
-    """
+    """Return the end in seconds since the epoch: in the second step the moment that the review has shown, whenever its button is pressed."""
     if value_of(form, "step") != "decide":
         return now + seconds_of("until", value_of(form, "until").strip())
     try:

@@ -70,7 +70,6 @@ def write_codes(text: str, *, keep: str = "\n\t") -> str:
     """Return a text for a field of a form: what cannot be seen is written as its code, such as ⟨U+202E⟩, and `read_codes` restores it exactly.
 
     Args:
-        text: any text.
         keep: characters that stay although they cannot be seen.
     """
     return printable(_LITERAL.sub("⟨U+27E8⟩", text), keep=f"{keep}{_SPACE}", replace=_code)
@@ -215,7 +214,6 @@ def _lines(value: object) -> Iterator[str]:
 
 
 def _escape_hidden(text: str) -> str:
-    """Return a line in which what cannot be seen is an escape of JSON."""
     return printable(text, keep=_SPACE, replace=lambda character: json.dumps(character)[1:-1])
 
 
@@ -236,8 +234,6 @@ def moment(at: float | None, now: float, otherwise: str = "no deadline") -> Mark
 
     Args:
         at: seconds since the epoch; None for never.
-        now: the present time.
-        otherwise: words for never.
     """
     if at is None or not math.isfinite(at):
         return Markup('<span class="soft">{}</span>').format(otherwise)

@@ -114,15 +114,7 @@ BEFORE = 100
 def block_of(
     block: StepBlock, documents: Sequence[Mapping[str, Any]], links: Links, *, left: int, is_first: bool
 ) -> tuple[str, int]:
-    """Return a block as HTML, and the number of fields that it shows, those of the longer side; a pair without any counts as one.
-
-    Args:
-        block: steps that are equal, or that differ.
-        documents: both runs.
-        links: addresses of steps.
-        left: fields that may still be shown; the last pair may exceed it.
-        is_first: whether it begins with the first difference, which gets the id `difference`.
-    """
+    """Return a block as HTML, and the number of fields that it shows, those of the longer side; a pair without any counts as one."""
     if block.equal:
         return _equal(block, documents), 0
     parts, used, shown = [], 0, 0

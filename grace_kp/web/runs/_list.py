@@ -82,13 +82,7 @@ def chips(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
 
 
 def fields(catalog: Catalog, pairs: Sequence[tuple[str, str]], problems: Mapping[str, str]) -> list[FilterField]:
-    """Return the fields of the form with what the address states.
-
-    Args:
-        catalog: knows the names that occur.
-        pairs: the conditions in the address.
-        problems: what is wrong with some of them, by name.
-    """
+    """Return the fields of the form with what the address states."""
     form = []
     for name in NAMES:
         is_many = RunConditions.is_list(name)

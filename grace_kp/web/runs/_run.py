@@ -45,12 +45,7 @@ MAX_ID = 500
 
 
 def run_address(root: str, name: str) -> str:
-    """Return the address of a run.
-
-    Args:
-        root: the path that the application is mounted under.
-        name: the id of the run.
-    """
+    """Return the address of a run."""
     return f"{root}/runs/{quote(name, safe=':', errors='replace')}"
 
 
@@ -94,22 +89,12 @@ def matching_steps(document: Mapping[str, Any], query: str) -> list[int]:
 
 
 def with_context(places: Sequence[int], count: int) -> list[int]:
-    """Return the steps in order, each with the one before and the one after it.
-
-    Args:
-        places: their numbers, in order.
-        count: number of steps of the run.
-    """
+    """Return the steps in order, each with the one before and the one after it."""
     return sorted({near for place in places for near in (place - 1, place, place + 1) if 0 <= near < count})
 
 
 def mark_matches(page: str, query: str) -> str:
-    """Return HTML in which each occurrence of a text within one element is marked.
-
-    Args:
-        page: HTML in which every text is escaped, so that no `<` or `>` stands in a text or an attribute.
-        query: plain text, found whatever its case.
-    """
+    """Return HTML in which each occurrence of a text within one element is marked."""
     sought = re.compile(re.escape(visible(query, lines=True)), re.IGNORECASE)
     left = MAX_MARKS
     parts = _TAG.split(page)

@@ -85,12 +85,7 @@ class Addresses:
         return _origin(scheme, host.lower())
 
     def client(self, peer: str, headers: Headers) -> str:
-        """Return the address of the client: the last one that a trusted proxy states, else that of the connection.
-
-        Args:
-            peer: address of the other end of the connection.
-            headers: headers of the request.
-        """
+        """Return the address of the client: the last one that a trusted proxy states, else that of the connection."""
         trusted = set(map(_plain, self.trusted_proxies))
         if _plain(peer) not in trusted:
             return peer

@@ -51,12 +51,8 @@ async def read_body(receive: Receive, limit: int, seconds: float = READ_SECONDS)
     """Return a body.
 
     Args:
-        receive: the channel of the request.
         limit: size at most, in bytes, whatever length the request states.
         seconds: time at most.
-
-    Raises:
-        HTTPException: 413 for a larger one, 408 for a slower one, 400 if the client has gone.
     """
     chunks, size = [], 0
     with anyio.move_on_after(seconds):
@@ -75,11 +71,7 @@ async def read_body(receive: Receive, limit: int, seconds: float = READ_SECONDS)
 
 
 def parse_form(body: bytes) -> dict[str, list[str]]:
-    """Return the fields of a form.
-
-    Raises:
-        HTTPException: 400 if it is not UTF-8, or has too many fields.
-    """
+    """Return the fields of a form."""
     try:
         return parse_qs(
             body.decode("ascii"), keep_blank_values=True, encoding="utf-8", errors="strict", max_num_fields=FIELDS
@@ -91,11 +83,7 @@ def parse_form(body: bytes) -> dict[str, list[str]]:
 
 
 def parse_json(body: bytes) -> Any:
-    """Return JSON; None without a body.
-
-    Raises:
-        HTTPException: 400 if it is no JSON, or has a name twice, which readers understand differently.
-    """
+    """Return JSON; None without a body."""
     if not body:
         return None
     try:
@@ -132,15 +120,7 @@ HEADERS = {
 
 
 def protect_response(message: Message, *, may_keep: bool) -> Message:
-    """Return the start of a response with these headers, whatever its handler has set.
-
-    Args:
-        message: the start of a response.
-        may_keep: whether its handler decides about caches, as for the style sheet.
-
-    Raises:
-        ValueError: a header holds a line break.
-    """
+    """Return the start of a response with these headers, whatever its handler has set."""
     headers = [(name.lower(), value) for name, value in message.get("headers", ()) if name.lower() not in HEADERS]
     if any(b"\r" in part or b"\n" in part or b"\0" in part for header in headers for part in header):
         raise ValueError("a header of a response holds a line break")
@@ -253,11 +233,7 @@ class _Visit:
         await self._send(message)
 
     async def _admit(self) -> None:
-        """Check the request, and put what handlers need into its state.
-
-        Raises:
-            HTTPException: the request may not pass.
-        """
+        """Check the request, and put what handlers need into its state."""
         request, state = self._request, self._request.state
         state.person, state.csrf, state.form, state.body, state.session = None, "", {}, None, False
         self._check_target()
@@ -431,10 +407,6 @@ async def still_may(request: Request, right: Right) -> bool:
     """Return whether who sent a request may still do something: logged in, with an account, and with a role that has the right.
 
     Event streams call it before each event. It does not count as a use of the session.
-
-    Args:
-        request: the request that is being answered.
-        right: the right.
     """
     identity_provider: IdentityProvider = request.app.state.identity_provider
     visitor = await identity_provider.visitor(request, touch=False)

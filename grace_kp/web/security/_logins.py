@@ -86,12 +86,7 @@ class Sessions:
         return secret
 
     def find(self, secret: str, *, touch: bool = True) -> Session | None:
-        """Return the session with this secret; None if there is none, or it has expired.
-
-        Args:
-            secret: what the cookie holds.
-            touch: whether this counts as a use. Open event streams do not.
-        """
+        """Return the session with this secret; None if there is none, or it has expired."""
         key, now = hash_of(secret), self._clock()
         with self._lock:
             session = self._sessions.get(key)
@@ -279,7 +274,6 @@ def os_user() -> str:
 
 
 def _fingerprint(account: Account) -> str:
-    """Return what a login holds for: another role, a new token or a new account of this name end it."""
     return hash_of(f"{account.role} {account.token_sha256} {account.created!r}")
 
 

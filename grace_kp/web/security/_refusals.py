@@ -64,14 +64,7 @@ class Refusals:
             return dict(self._counts)
 
     def record(self, who: Person, *, path: str, reason: str, approval: str | None = None) -> bool:
-        """Record a refused attempt, and return whether it is in the audit trail; otherwise it is only counted.
-
-        Args:
-            who: the person.
-            path: what was asked for.
-            reason: why it was refused: `right`, `origin`, `csrf`, `body`, or the name of an error.
-            approval: id of the approval that it concerned, as the person stated it.
-        """
+        """Record a refused attempt, and return whether it is in the audit trail; otherwise it is only counted."""
         left_out = self._may_write(person(who.name))
         if left_out is None:
             return False
@@ -172,10 +165,6 @@ class Attempts:
         """Count a failed login, and return for how many seconds its client has to wait; 0 for not at all.
 
         The wait doubles with each failure after the fifth, up to five minutes, and is forgotten an hour after the last one.
-
-        Args:
-            kind: as in `count`.
-            address: of the client.
         """
         now, network = self._clock(), network_of(address)
         with self._lock:

@@ -81,12 +81,7 @@ class IdentityProvider(Protocol):
     """Counts what is refused."""
 
     async def visitor(self, request: Request, *, touch: bool = True) -> Visitor | None:
-        """Return who has sent a request; None for nobody who is known.
-
-        Args:
-            request: the request.
-            touch: whether this counts as a use of the session. Open event streams do not.
-        """
+        """Return who has sent a request; None for nobody who is known."""
         ...
 
 
