@@ -22,7 +22,9 @@ from tests.interpreters.find import Interpreters, NotTried, run
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("3.11", "3.12", "3.13", "3.14", "3.15", "3.13t", "3.14t")
-TESTS = ("background", "confidence", "parity", "record", "runtime", "store", "trace", "value")
+# What differs between interpreters: wrapping and tracing of calls, threads, forks, exits. Without the GIL also what threads share.
+TESTS = ("background", "parity", "record")
+FREE_THREADED_TESTS = ("runtime", "store")
 NEEDED = ("pytest>=8.4", "pytest-asyncio>=1.1", "pytest-xdist>=3.6", "hypothesis>=6.130", "respx>=0.22", "httpx>=0.27")
 WANTED = (
     "pyyaml>=6",
@@ -99,7 +101,7 @@ def main() -> int:
     parser.add_argument(
         "--folder", type=Path, default=ROOT / ".venv-interpreters", help="folder for what is downloaded"
     )
-    parser.add_argument("--tests", nargs="+", default=[f"tests/{room}" for room in TESTS], help="what pytest runs")
+    parser.add_argument("--tests", nargs="+", help="paths that pytest runs, instead of those of its table")
     options = parser.parse_args()
     if unknown := sorted(set(options.names) - set(NAMES)):
         parser.error(f"unknown interpreter {unknown[0]!r}; known are {', '.join(NAMES)}")
@@ -122,7 +124,9 @@ def main() -> int:
                 for line in (kind, *(f"without {package}, which has no wheel" for package in lacking)):
                     print(f"   {line}", flush=True)
                 began = time.monotonic()
-                passed, counts = tests(inside, options.tests, folder / f"{name}.log")
+                rooms = TESTS + FREE_THREADED_TESTS * name.endswith("t")
+                chosen = options.tests or [f"tests/{room}" for room in rooms]
+                passed, counts = tests(inside, chosen, folder / f"{name}.log")
                 if not passed:
                     failed.append(name)
                 seconds = round(time.monotonic() - began)
