@@ -42,7 +42,6 @@ class Basis:
     pessimistic: float | None = None
     """The confidence in the pessimistic reading of the evidence; None where a learned profile gave the score."""
     has_failed: bool = False
-    """Whether the last call of a tool failed."""
 
     @classmethod
     def of(
@@ -113,7 +112,6 @@ class Rules:
     gaps: tuple[str, ...] = ()
     """Why evidence is missing or cannot be used; with any, the level is at least CONFIRM."""
     at_least: InterventionLevel | None = None
-    """A level that this very call requires."""
     unmeasured: str | None = None
     """The level of the runtime for calls about which nothing was measured."""
 
@@ -186,7 +184,6 @@ class ShadowAssessment:
     gaps: tuple[str, ...] = ()
     """Why evidence is missing or cannot be used, from the point of view of this profile."""
     error: str = ""
-    """Why there is no score."""
     basis: Basis | None = None
     """What the score rests on."""
 
@@ -199,7 +196,7 @@ class ShadowAssessment:
 
 
 @dataclass(frozen=True, slots=True)
-class Assessment:
+class RunConfidence:
     """The confidence of a run at the time of a call."""
 
     score: ConfidenceScore
@@ -225,7 +222,6 @@ class Decision:
     """What the decision rests on; None where it could not be computed."""
     gaps: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """`FACTS` by name."""
 
     @property
     def level(self) -> InterventionLevel:
@@ -238,7 +234,7 @@ class Decision:
         return Basis.kept(self.facts, {} if self.confidence is None else self.confidence.evaluated)
 
     @classmethod
-    def of(cls, assessment: Assessment, rules: Rules) -> Decision:
+    def of(cls, assessment: RunConfidence, rules: Rules) -> Decision:
         """Decide on a call."""
         shadow, rate, facts = assessment.shadow, assessment.audit_rate, {**assessment.facts}
         if shadow is not None:

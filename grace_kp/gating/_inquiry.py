@@ -42,11 +42,11 @@ from grace_kp.errors import (
     StoreError,
 )
 from grace_kp.gating._decision import Basis
-from grace_kp.gating._hidden import unseen_problem
+from grace_kp.gating._digest import digest_of
+from grace_kp.gating._drivers import AskBeside, Await, Failed, Work
 from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun, can_be_kept, running_operations
 from grace_kp.gating._outcome import CANCELLED, WAITING
-from grace_kp.gating._request import InterventionResponse
-from grace_kp.gating._steps import AskBeside, Await, Failed, Work
+from grace_kp.gating._request import InterventionResponse, unseen_problem
 from grace_kp.gating.reviewers._console import ConsoleReviewer
 from grace_kp.levels import InterventionAction
 from grace_kp.trace import redacted_error
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from grace_kp.approvals import Approval, Inbox
-    from grace_kp.gating._case import Case, Terms
+    from grace_kp.gating._case import GatedCall, Terms
     from grace_kp.gating._decision import Decision
+    from grace_kp.gating._drivers import Step
     from grace_kp.gating._policy import Policy
     from grace_kp.gating._request import InterventionRequest
-    from grace_kp.gating._steps import Step
     from grace_kp.gating.reviewers._inbox import InboxReviewer
 
 
@@ -68,25 +68,26 @@ UNIDENTIFIED = "is the object whose method is called; name what identifies it wi
 
 
 def encode_call(
-    case: Case, terms: Terms, bound: inspect.BoundArguments | None
+    case: GatedCall, terms: Terms, bound: inspect.BoundArguments | None
 ) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
     """Return the arguments of a call as approvals keep them, by parameter name."""
     shown = terms.covered(case.shown(bound))
     arguments, problems = encode(shown)
     lasting = case.program is not None  # it makes the objects anew each time it runs
     digests = {name: case.coverage.digest({name: shown[name]}, lasting=lasting) for name in problems}
-    if (owner := case.coverage.owner((bound or case.bound).arguments)) is not None:
+    if (found := case.coverage.owner((bound or case.bound).arguments)) is not None:
         # With the same arguments, the method of another object is another action.
-        kept, unkept = encode({} if owner.identity is None else {owner.name: owner.identity})
+        name, owner = found
+        kept, unkept = encode({name: owner.identity} if owner.identity else {})
         arguments = {**arguments, **kept}
         if not kept:
-            problems = {**problems, owner.name: unkept.get(owner.name, UNIDENTIFIED)}
-            digests[owner.name] = owner.digest(lasting=lasting)
+            problems = {**problems, name: unkept.get(name, UNIDENTIFIED)}
+            digests[name] = digest_of({name: owner}, lasting=lasting)
     return arguments, problems, {**arguments, **{name: {"$unencoded": local} for name, local in digests.items()}}
 
 
 def new_request(
-    case: Case,
+    case: GatedCall,
     terms: Terms,
     reviewer: InboxReviewer,
     inbox: Inbox,
@@ -165,7 +166,7 @@ def policy_now(policy: Policy, reviewer: InboxReviewer) -> PolicyNow:
     )
 
 
-def _policy_facts(case: Case, now: PolicyNow) -> dict[str, Any]:
+def _policy_facts(case: GatedCall, now: PolicyNow) -> dict[str, Any]:
     thresholds = case.policy.thresholds or case.scope.thresholds
     facts = {
         "version": now.version,
@@ -193,7 +194,9 @@ STATES = {ApprovalState.DONE: DONE, ApprovalState.FAILED: FAILED}
 class Inquiry:
     """The request of one call, and the entry under which it runs."""
 
-    def __init__(self, case: Case, terms: Terms, reviewer: InboxReviewer, approval: Approval | None = None) -> None:
+    def __init__(
+        self, case: GatedCall, terms: Terms, reviewer: InboxReviewer, approval: Approval | None = None
+    ) -> None:
         self._case, self._terms, self._reviewer = case, terms, reviewer
         self.waits = reviewer.waits
         self.joined = False
@@ -303,16 +306,13 @@ class Inquiry:
         channel = "console" if isinstance(self._reviewer.ask, ConsoleReviewer) else "callback"
         try:
             actor = Actor.here(str(response.reviewer)[:200], channel=channel)
-            if response.action is InterventionAction.PROCEED:
-                requests.approve(self.id, by=actor, note=words, digest=digest)
+            plain = {"proceed": requests.approve, "skip": requests.skip, "retry": requests.retry}
+            if (decide := plain.get(str(response.action))) is not None:
+                decide(self.id, by=actor, note=words, digest=digest)
             elif response.action is InterventionAction.MODIFY:
                 requests.edit(self.id, response.modified or {}, by=actor, note=words, digest=digest)
             elif response.action is InterventionAction.INPUT:
                 requests.respond(self.id, words, by=actor, digest=digest)
-            elif response.action is InterventionAction.SKIP:
-                requests.skip(self.id, by=actor, note=words, digest=digest)
-            elif response.action is InterventionAction.RETRY:
-                requests.retry(self.id, by=actor, note=words, digest=digest)
             else:
                 requests.reject(self.id, by=actor, reason=words, digest=digest)
         except (ApprovalError, StoreError, ValueError) as error:
@@ -382,7 +382,7 @@ class Inquiry:
         if score is None or policy.denies:
             return now
         basis = Basis.kept({}, self.approval.breakdown)
-        floor = replace(case.rules, policy=policy).raised(self.approval.level, score, basis)
+        floor = replace(case.rules(), policy=policy).raised(self.approval.level, score, basis)
         return replace(now, floor=str(floor))
 
     # The entry under which the action runs
@@ -475,7 +475,7 @@ class Inquiry:
 
 
 def file_and_wait(
-    case: Case, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
+    case: GatedCall, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
 ) -> Generator[Step, Any, Inquiry]:
     """File the request and wait as the reviewer says. The approval of the result is pending no more."""
     while True:
@@ -497,7 +497,7 @@ def file_and_wait(
 
 
 def _wait_for_decision(
-    case: Case, request: InterventionRequest, reviewer: InboxReviewer, inquiry: Inquiry
+    case: GatedCall, request: InterventionRequest, reviewer: InboxReviewer, inquiry: Inquiry
 ) -> Generator[Step, Any, None]:
     is_pending = inquiry.approval.state is ApprovalState.PENDING
     if reviewer.wait is not True:
@@ -520,7 +520,7 @@ def _wait_for_decision(
         case.entry.waited((time.perf_counter() - started) * 1e3)
 
 
-def check_performed(case: Case, request: InterventionRequest, answer: object) -> None:
+def check_performed(case: GatedCall, request: InterventionRequest, answer: object) -> None:
     """End the call where a step failed: then there is no consent."""
     if not isinstance(answer, Failed):
         return
@@ -535,7 +535,7 @@ def check_performed(case: Case, request: InterventionRequest, answer: object) ->
 
 
 def response_from(
-    case: Case, request: InterventionRequest, inquiry: Inquiry
+    case: GatedCall, request: InterventionRequest, inquiry: Inquiry
 ) -> Generator[Step, Any, InterventionResponse]:
     """Return the decision as the response of a reviewer."""
     approval, decision = inquiry.approval, inquiry.approval.decision
@@ -570,7 +570,7 @@ def decided_response(approval: Approval, changes: Mapping[str, object]) -> Inter
     )
 
 
-def state_approval(case: Case, approval: Approval, waits: str) -> None:
+def state_approval(case: GatedCall, approval: Approval, waits: str) -> None:
     """State the approval in the entry of its call: its id, how the caller waits, and who decided."""
     stated: dict[str, Any] = {"id": approval.id, "state": str(approval.state), "waits": waits}
     if approval.key is not None:

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.gating._contents import closure_of
-from grace_kp.gating._digest import NotCheckable, digest_of
+from grace_kp.gating._digest import NotCheckable, closure_of, digest_of
 from grace_kp.gating._ledger import is_same
 from grace_kp.trace import render
 

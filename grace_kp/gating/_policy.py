@@ -299,7 +299,7 @@ class Policy:
             timeout=(max if proceeds else min)(timeouts, default=None),
             reviewer=_reviewer_of_both(self.reviewer, other.reviewer),
             auto_proceed_on_timeout=False if proceeds is None and False in asking else proceeds,
-            thresholds=stricter_thresholds(self.thresholds, other.thresholds),
+            thresholds=_stricter_thresholds(self.thresholds, other.thresholds),
             group=common_groups(self.groups, other.groups) or None,
             quorum=max(self.quorum or 0, other.quorum or 0) or None,
             unmeasured=stricter_unmeasured(self.unmeasured, other.unmeasured),
@@ -317,13 +317,11 @@ def stricter_unmeasured(*stated: str | None) -> str | None:
     return max((level for level in stated if level is not None), key=UNMEASURED.index, default=None)
 
 
-def stricter_thresholds(*stated: Thresholds | None) -> Thresholds | None:
-    """Return the highest threshold of each level among those that are stated; None where none are."""
-    thresholds = [each for each in stated if each is not None]
-    if len(thresholds) < 2:
-        return thresholds[0] if thresholds else None
-    levels = ("silent", "notify", "confirm")
-    return replace(thresholds[0], **{level: max(getattr(each, level) for each in thresholds) for level in levels})
+def _stricter_thresholds(first: Thresholds | None, second: Thresholds | None) -> Thresholds | None:
+    if first is None or second is None:
+        return first or second
+    highest = {level: max(getattr(first, level), getattr(second, level)) for level in ("silent", "notify", "confirm")}
+    return replace(first, **highest)
 
 
 def strictest_level(

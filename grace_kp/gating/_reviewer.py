@@ -36,7 +36,6 @@ class Reviews(Protocol):
 
     def review(self, request: InterventionRequest, /) -> InterventionResponse | Awaitable[InterventionResponse]:
         """Return the answer."""
-        ...
 
 
 Reviewer: TypeAlias = Reviews | Callable[["InterventionRequest"], Any]
@@ -182,24 +181,17 @@ class ConfirmationFlow(ForwardingReviewer):
             left = None if ends is None else ends - time.monotonic()
             if left is not None and left <= 0:
                 return InterventionResponse(InterventionAction.CANCEL, timeout_reached=True, reviewer=self.name)
-            shown = _with_changes(request, changes, attempt=shown.attempt + 1, timeout=left)
+            shown = replace(
+                request,
+                arguments=frozen({**request.arguments, **changes}),
+                digest=digest_of({"request": request.digest, "changes": changes}),
+                attempt=shown.attempt + 1,
+                timeout=None if left is None else round(left, 1),
+                hidden={name: count for name, count in request.hidden.items() if name not in changes},
+            )
         return InterventionResponse(
             InterventionAction.CANCEL, user_input=f"changed more than {self._max_rounds} times", reviewer=self.name
         )
-
-
-def _with_changes(
-    request: InterventionRequest, changes: Mapping[str, object], *, attempt: int, timeout: float | None
-) -> InterventionRequest:
-    """Return the request with a reviewer's changes."""
-    return replace(
-        request,
-        arguments=frozen({**request.arguments, **changes}),
-        digest=digest_of({"request": request.digest, "changes": changes}),
-        attempt=attempt,
-        timeout=None if timeout is None else round(timeout, 1),
-        hidden={name: count for name, count in request.hidden.items() if name not in changes},
-    )
 
 
 def deliver(request: InterventionRequest) -> str:

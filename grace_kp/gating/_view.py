@@ -17,11 +17,13 @@ from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleTyp
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import Sealed
-from grace_kp.gating._contents import is_transparent
+from grace_kp.gating._digest import is_transparent
 from grace_kp.trace import SCALARS, dictionary_getter, slots_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from grace_kp.approvals import Approval
 
 
 MAX_PLAIN_DEPTH = 60
@@ -368,13 +370,7 @@ class _Attribute(str):
     __slots__ = ()
 
 
-_type_name: Any = type.__dict__["__name__"].__get__
-
-
-def _name(kind: type) -> str:
-    """Name of a class, past its metaclass."""
-    name: str = _type_name(kind)
-    return name
+_name: Callable[[type], str] = type.__dict__["__name__"].__get__  # past the metaclass of the class
 
 
 def _fields(value: object, kind: type) -> dict[Any, Any]:
@@ -411,3 +407,22 @@ def _importable(value: object) -> str:
     for name in path.split("."):
         target = vars(target).get(name) if hasattr(target, "__dict__") else None
     return f"{module}.{path}" if target is value else ""
+
+
+def changed_arguments(approval: Approval) -> list[str]:
+    """Return the parameters that an edit has changed, by comparing the values with those that were asked about."""
+    asked = approval.asked
+    if asked is None:
+        return []
+    names = dict.fromkeys([*approval.arguments, *asked])
+    return [name for name in names if _flat(approval.arguments, name) != _flat(asked, name)]
+
+
+def unshown_arguments(approval: Approval, max_characters: int) -> list[str]:
+    """Return the arguments that cannot be shown in full, so that a plain consent to them does not count."""
+    seen = {name: view(value, max_characters=max_characters) for name, value in approval.arguments.items()}
+    return [*(name for name, found in seen.items() if found.opaque), *approval.unencoded]
+
+
+def _flat(arguments: Mapping[str, object], name: str) -> str:
+    return flat(view(arguments[name]).root) if name in arguments else ""

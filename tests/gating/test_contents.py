@@ -30,7 +30,7 @@ import pydantic
 import pytest
 
 from grace_kp.gating import NotCheckable, digest_of
-from grace_kp.gating._contents import classes_above, closure_of, is_transparent, qualified_name
+from grace_kp.gating._digest import classes_above, closure_of, is_transparent, qualified_name
 from grace_kp.trace import dictionary_getter, slots_of
 
 

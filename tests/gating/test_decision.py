@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.confidence import ConfidenceFactors, ConfidenceScore
-from grace_kp.gating import FACTS, Assessment, Basis, Decision, Rules, ShadowAssessment, audit_probability
+from grace_kp.gating import FACTS, Basis, Decision, Rules, RunConfidence, ShadowAssessment, audit_probability
 
 THRESHOLDS = gk.Thresholds(0.9, 0.7, 0.4)
 LEVELS = ["silent", "notify", "confirm", "escalate"]
@@ -73,7 +73,7 @@ def score_of(**factors):
 
 def test_a_decision_that_was_kept_comes_back():
     """Level, score, reasons and gaps; parts that nothing was evaluated for stay that way."""
-    assessment = Assessment(score_of(tool_success_rate=0.9), ("2 scores cannot be used",))
+    assessment = RunConfidence(score_of(tool_success_rate=0.9), ("2 scores cannot be used",))
     decision = Decision.of(assessment, rules("notify"))
     kept = decision.to_dict("d1")
     assert {"digest", "level", "score", "breakdown", "penalties", "reason", "evidence_gaps"} == kept.keys()
@@ -87,7 +87,7 @@ def test_a_decision_that_was_kept_comes_back():
 def test_a_kept_decision_names_the_fallbacks_that_count():
     """So that a resumed question reads like the first one."""
     decision = Decision.of(
-        Assessment(score_of(source_count=2, source_agreement=0.5, agreement_evaluated=False)), rules("confirm")
+        RunConfidence(score_of(source_count=2, source_agreement=0.5, agreement_evaluated=False)), rules("confirm")
     )
     assert {"source_agreement": 0.5} == decision.confidence.fallbacks
     assert decision.confidence.fallbacks == Decision.from_dict(decision.to_dict("d1")).confidence.fallbacks
@@ -114,7 +114,7 @@ NEVER = gk.Thresholds(math.inf, math.inf, math.inf)
 
 
 def assessed(score=0.95, **more):
-    return Assessment(ConfidenceScore(score, ConfidenceFactors()), **more)
+    return RunConfidence(ConfidenceScore(score, ConfidenceFactors()), **more)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.gating import NotCheckable, _digest, digest_of, plain, view
-from grace_kp.gating._contents import Identified, OwnObject
+from grace_kp.gating._digest import Identified, OwnObject
 
 
 class Colour(enum.Enum):

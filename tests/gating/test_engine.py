@@ -12,8 +12,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.gating import _engine, attempt, drive, drive_async
-from grace_kp.gating._drivers import ask, ask_async
-from grace_kp.gating._steps import Ask, Failed, NoAnswer, RunAction, WaitTurn, Work
+from grace_kp.gating._drivers import Ask, Failed, NoAnswer, RunAction, WaitTurn, Work
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
 
 R = gk.InterventionResponse
@@ -200,9 +199,8 @@ def run(world, engine):
 
 
 def asked(world, reviewer, timeout=None):
-    call = ask if world == "sync" else ask_async
-    found = call(reviewer, request(timeout))
-    return found if world == "sync" else asyncio.run(found)
+    step = Ask(request(timeout), reviewer)
+    return step.perform() if world == "sync" else asyncio.run(step.perform_async())
 
 
 worlds = pytest.mark.parametrize("world", ["sync", "async"])

@@ -10,7 +10,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.gating import recorded_arguments
-from grace_kp.gating._hidden import without_secrets
+from grace_kp.gating._request import without_secrets
 from grace_kp.testing import ScriptedReviewer, make_grace
 
 R = gk.InterventionResponse

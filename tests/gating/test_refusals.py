@@ -343,7 +343,7 @@ def test_an_interrupt_right_after_the_claim(error):
     with pytest.raises(gk.ActionPending) as pending:
         act(1)
     grace.approvals.approve(name := pending.value.approval.id, by="ana")
-    perform = _drivers._perform
+    perform = _drivers.Work.perform
 
     def interrupted(step):
         done = perform(step)
@@ -353,7 +353,7 @@ def test_an_interrupt_right_after_the_claim(error):
         return done
 
     patched = pytest.MonkeyPatch()
-    patched.setattr(_drivers, "_perform", interrupted)
+    patched.setattr(_drivers.Work, "perform", interrupted)
     with pytest.raises(error):
         act(1)
     assert ("approved", []) == (str(grace.approvals.get(name).state), ran)

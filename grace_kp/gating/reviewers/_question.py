@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.confidence import part_text, penalties_text
-from grace_kp.gating._hidden import sizes_text
+from grace_kp.gating._request import sizes_text
 from grace_kp.gating._view import Node, pieces, view
 from grace_kp.pages import hides, with_fallbacks
 
