@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
+from typing import Annotated
 
+import pydantic
 import pytest
 
 import grace_kp as gk
+from grace_kp.gating import _inquiry
 from tests.gating.inboxes import approving, deciding, runtime
 
 INBOX = gk.InboxReviewer(deadline="1h")
@@ -235,15 +237,28 @@ def test_a_second_reviewer_is_asked_beside():
     assert ([("A1", 7)], "bo", "callback") == (ran, decision.actor.name, decision.actor.channel)
 
 
-def test_a_second_reviewer_does_not_consent_to_an_edit_that_it_was_not_shown():
-    """Somebody edits the request while it stands at the console. The answer there was about other arguments."""
-    grace, edited = runtime(), threading.Event()
+def test_a_second_reviewer_does_not_consent_to_an_edit_that_it_was_not_shown(monkeypatch):
+    """A person edits the request while it is shown at the console. The answer there was about other arguments."""
+    grace, is_read, is_answered = runtime(), threading.Event(), threading.Event()
+    is_waiting, answer = _inquiry.Inquiry.is_waiting, _inquiry.Inquiry.answer
+
+    def look(inquiry):
+        waits = is_waiting(inquiry)
+        if inquiry.approval.digest != inquiry.approval.asked_digest:
+            is_read.set()
+        return waits
+
+    def take(inquiry, shown, response):
+        answer(inquiry, shown, response)
+        is_answered.set()
+
+    monkeypatch.setattr(_inquiry.Inquiry, "is_waiting", look)
+    monkeypatch.setattr(_inquiry.Inquiry, "answer", take)
 
     def ask(request):
         (pending,) = grace.approvals.pending()
         grace.approvals.edit(pending.id, {"euros": 5000}, by="mallory")
-        time.sleep(0.3)  # the gate has read the request again
-        edited.set()
+        assert is_read.wait(60)  # by the gate
         return gk.InterventionResponse("proceed", reviewer="bo")
 
     inbox = gk.InboxReviewer(ask=ask, quorum=2, identity="stated")
@@ -255,12 +270,34 @@ def test_a_second_reviewer_does_not_consent_to_an_edit_that_it_was_not_shown():
 
     caller = threading.Thread(target=call, daemon=True)
     caller.start()
-    assert edited.wait(60)
-    caller.join(0.5)
+    assert is_answered.wait(60)
     (pending,) = grace.approvals.pending()
     assert ([], ["mallory"]) == (ran, [vote.actor.name for vote in pending.votes])
     grace.approvals.withdraw(pending.id, by="ana")
     caller.join(60)
+
+
+def odd(value):
+    if value % 2 == 0:
+        raise ValueError("must be odd")
+    return value
+
+
+def test_an_edit_that_cannot_run_closes_its_request():
+    """The schema of the inbox knows no validators. Another call asks again."""
+    grace = runtime()
+    ran = []
+
+    @grace.gate(floor="confirm", reviewer=INBOX)
+    def refund(euros: Annotated[int, pydantic.AfterValidator(odd)]) -> None:
+        ran.append(euros)
+
+    person = deciding(grace, lambda approvals, name: approvals.edit(name, {"euros": 20}, by="ana"))
+    with pytest.raises(gk.ActionCancelled, match=r"could not be used: .*must be odd"):
+        refund(51)
+    closed = grace.approvals.get(person.leaves()[0].id)
+    assert ("cancelled", []) == (closed.state, ran)
+    assert "must be odd" in closed.decision.note
 
 
 def test_arguments_without_an_encoding_stay_in_the_process():

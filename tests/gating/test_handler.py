@@ -125,9 +125,3 @@ def test_a_request_is_passed_on_unchanged():
     handler = gk.InterventionHandler(on_escalate=lambda request: requests.append(request) or "proceed", timeout=0)
     assert "proceed" == handler.handle(request).action
     assert requests[0] is request
-
-
-def test_the_settings_can_be_read():
-    """With their defaults: five minutes, and no approval without an answer."""
-    handler = gk.InterventionHandler()
-    assert (300.0, False) == (handler.timeout, handler.auto_proceed_on_timeout)

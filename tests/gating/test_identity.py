@@ -50,6 +50,8 @@ both = pytest.mark.parametrize("is_async", [False, True])
         (lambda: io.BytesIO(b"ab"), lambda value: value.read()),
         (lambda: io.BytesIO(b"ab"), lambda value: value.close()),
         (lambda: [["a"]], lambda value: value[0].append("b")),
+        (lambda: {"a": 1, "b": 2}, lambda value: value.update(a=value.pop("a"))),
+        (lambda: {"a": 1}, lambda value: value.update(a=iter(()))),
     ],
 )
 def test_what_a_reviewer_changes_is_not_run(is_async, create, change):

@@ -388,7 +388,8 @@ async def test_a_coroutine_that_is_closed_while_it_waits_withdraws_its_request()
     grace = runtime()
     coroutine = gated(grace, [])(1)
     waited_for = coroutine.send(None)
-    while not grace.approvals.pending() or waited_for is None:
+    watcher = grace.approvals._inbox().watcher
+    while not any(watcher.count_waiting(each.id) for each in grace.approvals.pending()):
         await asyncio.wait([waited_for])
         waited_for = coroutine.send(None)
     coroutine.close()

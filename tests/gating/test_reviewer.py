@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
 import io
 import logging
 import os
@@ -127,11 +126,6 @@ class Reviewer:
         return self(request)
 
 
-class AsyncReviewer(Reviewer):
-    async def review(self, request):
-        return await self.ask(request)
-
-
 FORMS = {
     "sync": lambda inner: inner,
     "coroutine function": lambda inner: inner.ask,
@@ -172,13 +166,6 @@ def test_a_refusal_ends_it(form, is_async):
     inner = Reviewer(CHANGE, "cancel")
     with pytest.raises(gk.ActionCancelled):
         call(gk.ConfirmationFlow(FORMS[form](inner)), is_async)
-
-
-@both
-def test_an_object_with_review(is_async):
-    """Async, too."""
-    inner = AsyncReviewer(CHANGE, "proceed")
-    assert "ana 1" == call(gk.ConfirmationFlow(inner), is_async)
 
 
 @pytest.mark.parametrize("wrap", [gk.ConfirmationFlow, CallbackReviewer])
@@ -292,15 +279,6 @@ def reviewer_recorded(callback, **settings):
 def test_the_record_shows_the_name(callback, settings, expected):
     """That of the reviewer; else the callable's own, or the name of its class."""
     assert expected == reviewer_recorded(callback, **settings)
-
-
-@pytest.mark.parametrize(("callback", "is_async"), [(approve, False), (approve_async, True), (Approver(), False)])
-def test_it_is_sync_or_async_like_the_callable(callback, is_async):
-    """A gate decides by this how it asks."""
-    review = CallbackReviewer(callback).review
-    assert is_async is inspect.iscoroutinefunction(review)
-    answer = review(None)
-    assert "proceed" == (asyncio.run(answer) if is_async else answer)
 
 
 def test_abilities_are_passed_on():

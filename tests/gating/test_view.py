@@ -248,12 +248,6 @@ class Record(pydantic.BaseModel):
     _private: int = pydantic.PrivateAttr(default=5)
 
 
-class Nested:
-    class Inner: ...
-
-    def method(self): ...
-
-
 def local():
     def inner(): ...
 

@@ -88,22 +88,6 @@ def test_yes_runs_it_and_the_question_shows_what_and_why():
 
 
 @pytest.mark.parametrize(
-    ("typed", "expected"), [("n", "NOT ActionCancelled"), ("s", "RESULT None"), ("no", "NOT ActionCancelled")]
-)
-def test_no_and_skip(typed, expected):
-    """Neither runs the action."""
-    child = terminal()
-    child.expect(r"\[i\]nput > ")
-    child.sendline(typed)
-    if typed != "s":
-        child.expect(r"Why\?")
-        child.sendline("")
-    out = ended(child)
-    assert expected in out
-    assert "RAN" not in out
-
-
-@pytest.mark.parametrize(
     ("typed", "expected"),
     [
         ("the bill is paid\r", "console refused pay: the bill is paid\r\n"),
@@ -149,37 +133,6 @@ def test_the_reason_of_a_refusal_is_recorded_with_it(asked):
         assert ("cancel", "wrong customer") == (person.answered().action.value, person.response.user_input)
 
 
-def test_enter_alone_and_nonsense_ask_again():
-    """Only a letter that is offered answers."""
-    child = terminal()
-    for typed in ("", "", "what", "yy"):
-        child.expect(r"\[i\]nput > ")
-        child.sendline(typed)
-    child.expect(r"\[i\]nput > ")
-    child.sendline("n")
-    child.expect(r"Why\?")
-    child.sendline("")
-    out = ended(child)
-    assert "RAN" not in out
-    assert "NOT ActionCancelled" in out
-
-
-def test_edit_shows_the_result_and_asks_again():
-    """Each argument may be replaced; Enter keeps; the result is confirmed."""
-    child = terminal()
-    child.expect(r"\[i\]nput > ")
-    child.sendline("e")
-    for typed in ("Bob", "7", "", ""):
-        child.expect(r"keeps > ")
-        child.sendline(typed)
-        if typed == "":
-            break
-    while child.expect([r"keeps > ", r"\[y\]es  \[n\]o > "]) == 0:
-        child.sendline("")
-    child.sendline("y")
-    assert "RAN Bob 7" in ended(child)
-
-
 def test_input_and_retry():
     """Words go to the agent; a retry asks again."""
     child = terminal()
@@ -192,17 +145,6 @@ def test_input_and_retry():
     out = ended(child)
     assert "NOT ActionRedirected" in out
     assert "ask Bob first" in out
-
-
-def test_what_was_typed_before_the_question_is_no_answer():
-    """A stray y in the buffer does not approve."""
-    child = terminal()
-    child.sendline("y")
-    child.expect(r"\[i\]nput > ")
-    child.sendline("n")
-    child.expect(r"Why\?")
-    child.sendline("")
-    assert "RAN" not in ended(child)
 
 
 def test_nobody_answers_at_the_terminal():

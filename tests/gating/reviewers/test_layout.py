@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.gating._view import view
-from grace_kp.gating.reviewers._question import Page, Question, fold, prose, quoted, units, value_lines, wrap
+from grace_kp.gating.reviewers._question import Page, Question, fold, prose, units, value_lines, wrap
 from tests.exhaustive import examples
 
 FORGED = "   euros = 5"
@@ -107,18 +107,6 @@ def test_escapes_have_the_digits_that_the_character_needs():
     assert expected == shown("\xff\u0100\uffff\U00010000~", ascii_only=True)[0]
 
 
-def test_quotes():
-    """Double ones, single ones where the text has only double ones; the same quote inside is escaped."""
-
-    def text_of(text):
-        return "".join(unit for unit, _ in quoted(text, Page(80)))
-
-    assert ['"a"', "'\"'", '"\'"', '"\\"\'"'] == [text_of(text) for text in ("a", '"', "'", "\"'")]
-    assert '"\xe9"' == text_of("\xe9")
-    assert '"\\xe9"' == "".join(unit for unit, _ in quoted("\xe9", Page(80), ascii_only=True))
-    assert [1] * 3 == [size for _, size in quoted("a", Page(80))]
-
-
 @pytest.mark.parametrize(
     ("encoding", "expected"), [("utf-8", True), ("latin-1", True), ("ascii", False), ("cp932", False)]
 )
@@ -188,11 +176,6 @@ def test_values_are_laid_out(value, width, expected):
     assert width >= max(map(len, lines))
 
 
-def test_names_that_are_no_identifiers_are_quoted():
-    """So that no name can look like something else."""
-    assert ['   "odd name" = 1'] == value_lines("odd name", view(1).root, Page(40), 3)
-
-
 @pytest.mark.parametrize(
     ("count", "width", "expected"),
     [
@@ -236,23 +219,6 @@ def test_marks_stand_on_letters(text, expected):
     assert expected == shown(text)[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a\nbbbbbbb", ["a\\n", "bbbbbbb"]),
-        ("a\nbbbbbbbbb", ["a\\n", "bbbbbbb\\", "bb"]),
-        ("a\n bbbbbbbb", ["a\\n", " bbbbbb\\", "bb"]),
-        ("a  b    ccccccc", ["a  b   \\", " cccccc\\", "c"]),
-        ("a bbbbbbb", ["a ", "bbbbbbb"]),
-        ("aaaaaaa  bbbbbbbbb", ["aaaaaaa\\", "  bbbbb\\", "bbbb"]),
-    ],
-)
-def test_each_line_is_broken_by_itself(text, expected):
-    """What stood on the lines before has no influence, and all lines have the same width unless others are asked for."""
-    assert expected == wrap(units(text, Page(80)), 8)
-    assert ["aaaaaaaaa\\", "aaaaaaaaa"] == wrap(units("a" * 18, Page(80)), 10)
-
-
 @pytest.mark.parametrize("text", ["\u05d0", "\u0627", "\u0661"])
 def test_scripts_that_terminals_reorder(text):
     """Hebrew, Arabic, and Arabic numbers; other scripts are shown once."""
@@ -260,21 +226,6 @@ def test_scripts_that_terminals_reorder(text):
     assert [f'   name = "{text}"', f'   | in this order: "\\u{ord(text):04x}"'] == lines
     assert ['   name = "\u65e5\xe9"'] == value_lines("name", view("\u65e5\xe9").root, Page(60), 3)
     assert [" to: \u65e5\xe9"] == prose(" to: ", "\u65e5\xe9", Page(60), 3)
-
-
-@pytest.mark.parametrize(
-    ("value", "width", "first"),
-    [
-        (1234567890, 20, "   name = 1234567890"),
-        (datetime.date(2026, 1, 2), 28, '   name = date("2026-01-02")'),
-        (types.SimpleNamespace(a="x" * 20), 27, "   name = SimpleNamespace("),
-        (types.SimpleNamespace(a="x" * 20), 26, "   name = "),
-        ("\xe9", 14, '   name = "\xe9"'),
-    ],
-)
-def test_the_whole_width_is_used(value, width, first):
-    """A column less, and the value needs another line."""
-    assert first == value_lines("name", view(value).root, Page(width), 3)[0]
 
 
 @pytest.mark.parametrize("width", range(20, 60))
