@@ -31,13 +31,8 @@ if TYPE_CHECKING:
 class GatedAction:
     """An action behind a gate, and its calls as the engine takes them.
 
-    Args:
-        action: a function, coroutine function or method; or a partial of one, whose arguments count like those of the call.
-        name: the name that policies match; the function's own when None.
-        policy_for: returns the policy of an action by its name, each time the action is called.
-        scope: returns the run around the call.
-        identity: what identifies the method's own object, or arguments by name, where their contents are not to be checked.
-        stated: `key`, `ignore`, `sealed` and `version`, for requests in an inbox.
+    The action may be a partial, whose arguments count like those of the call. `identity` names what identifies the method's own object, or
+    arguments whose contents are not to be checked. `stated` has `key`, `ignore`, `sealed` and `version`, for requests in an inbox.
 
     Raises:
         GateError: a generator function or a class, with the reason why it cannot be gated; or a parameter is named that does not exist.

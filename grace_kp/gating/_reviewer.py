@@ -137,26 +137,22 @@ class ConfirmationFlow(ForwardingReviewer):
 
     def _review(self, request: InterventionRequest) -> InterventionResponse | Awaitable[InterventionResponse]:
         rounds = self._rounds(request)
-        shown = next(rounds)
+        answer: object = None
         try:
-            while True:
-                answer = self._ask(shown)
-                if hasattr(answer, "__await__"):  # a plain function that returns a coroutine
-                    return self._continue(rounds, answer)
-                shown = rounds.send(answer)
+            while not hasattr(answer, "__await__"):
+                answer = self._ask(rounds.send(answer))
         except StopIteration as end:
             response: InterventionResponse = end.value
             return response
+        return self._continue(rounds, answer)  # the reviewer is async, or a plain function that returned a coroutine
 
     async def _review_async(self, request: InterventionRequest) -> InterventionResponse:
-        rounds = self._rounds(request)
-        return await self._continue(rounds, self._ask(next(rounds)))
+        return await self._review(request)  # type: ignore[misc]
 
     async def _continue(self, rounds: Rounds, answer: object) -> InterventionResponse:
         try:
             while True:
-                shown = rounds.send(await answer if hasattr(answer, "__await__") else answer)
-                answer = self._ask(shown)
+                answer = self._ask(rounds.send(await answer if hasattr(answer, "__await__") else answer))
         except StopIteration as end:
             response: InterventionResponse = end.value
             return response

@@ -139,11 +139,7 @@ class View:
 
 
 def view(value: object, max_values: int = MAX_VALUES, max_characters: int = MAX_CHARACTERS) -> View:
-    """Return the complete content of `value`.
-
-    Args:
-        max_characters: number of characters of text to read; the rest is not shown.
-    """
+    """Return the complete content of `value`. What exceeds the number of values or of characters of text is not shown."""
     return _Viewing(max_values, max_characters).of(value)
 
 

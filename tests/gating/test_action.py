@@ -133,7 +133,6 @@ def test_positional_parameters_and_keywords_of_their_names(changes, args, kwargs
 
 @pytest.mark.parametrize("default", [{}, (), [], np.zeros(3), None, ""])
 def test_every_default_value_is_shown(default):
-    """The empty ones and those that cannot be compared, too."""
     reviewer = ScriptedReviewer("proceed")
 
     @make_grace(reviewer=reviewer).gate(floor="confirm")
@@ -186,7 +185,6 @@ def finished(result):
 
 @PARTIALS
 def test_the_arguments_of_a_partial_are_shown_and_can_be_changed(action):
-    """They are a part of what will run."""
     reviewer = ScriptedReviewer("proceed", R("modify", modified={"account": "ben"}))
     gated = make_grace(reviewer=reviewer).gate(floor="confirm")(action)
     assert "50 to ana" == finished(gated(50))
@@ -196,14 +194,12 @@ def test_the_arguments_of_a_partial_are_shown_and_can_be_changed(action):
 
 @PARTIALS
 def test_a_policy_knows_a_partial_by_the_name_of_its_function(action):
-    """Otherwise a partial would evade it."""
     gated = make_grace(reviewer=None, policies={"transfer*": "deny"}).gate(action)
     with pytest.raises(gk.ActionDenied):
         finished(gated(50))
 
 
 def test_a_change_within_an_argument_of_a_partial_is_found():
-    """Between consent and call."""
     items, ran = [1], []
 
     def change(request):
@@ -254,7 +250,6 @@ def test_an_approval_of_one_account_is_not_claimed_by_another(tmp_path):
 
 
 def test_classes_that_share_a_method_are_told_apart(tmp_path):
-    """A savings account A is not a current account A."""
     grace = runtime(tmp_path, reviewer=gk.InboxReviewer(wait="raise"))
     base = account_class(grace, identity="name")
     savings, current = type("Savings", (base,), {})("A"), type("Current", (base,), {})("A")
@@ -267,7 +262,6 @@ def test_classes_that_share_a_method_are_told_apart(tmp_path):
 
 @pytest.mark.parametrize("wait", ["raise", "hand_over"])
 def test_an_object_that_nothing_identifies_needs_a_process_that_waits(wait, tmp_path):
-    """No other process could tell it from another object."""
     grace = runtime(tmp_path, reviewer=gk.InboxReviewer(wait=wait))
     with pytest.raises(gk.ActionCancelled, match=r"self: is the object whose method is called; .*identity="):
         account_class(grace)("A").pay("r-1")
@@ -275,7 +269,6 @@ def test_an_object_that_nothing_identifies_needs_a_process_that_waits(wait, tmp_
 
 
 def test_while_its_process_waits_it_needs_no_identity():
-    """It is the very object."""
     grace = runtime(reviewer=gk.InboxReviewer())
     ana = approving(grace)
     assert "A" == account_class(grace)("A").pay("r-1")
@@ -284,7 +277,6 @@ def test_while_its_process_waits_it_needs_no_identity():
 
 
 def test_what_identifies_it_cannot_be_edited():
-    """An edit never makes it another action."""
     grace = runtime(reviewer=gk.InboxReviewer())
     problems = []
 
@@ -302,7 +294,6 @@ def test_what_identifies_it_cannot_be_edited():
 
 
 def test_an_account_that_became_another_while_it_waited_does_not_pay():
-    """What identifies it is read again for the claim."""
     grace = runtime(reviewer=gk.InboxReviewer())
     account = account_class(grace, identity="name")("A")
 
@@ -318,7 +309,6 @@ def test_an_account_that_became_another_while_it_waited_does_not_pay():
 
 
 def test_a_class_is_identified_by_its_name(tmp_path):
-    """The method of a class needs nothing else."""
     grace = runtime(tmp_path, reviewer=gk.InboxReviewer(wait="raise"))
 
     class Bank:
@@ -359,7 +349,6 @@ def test_the_bound_methods_of_two_objects_are_told_apart(tmp_path):
 
 
 def test_a_callable_object_is_carried_out_by_its_own_gate(tmp_path):
-    """What identifies it is the same in every process."""
     grace = runtime(tmp_path, reviewer=gk.InboxReviewer(wait="hand_over"))
 
     class Pay:
@@ -487,7 +476,6 @@ def test_gates_under_tools_of_langchain_run(grace, asked_requests):
 
 
 def test_an_inbox_keeps_none_of_it(asked_requests):
-    """Whoever carries the request out fills it in anew."""
     with gk.Grace(
         store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(deadline="1h", wait="raise")
     ) as grace:

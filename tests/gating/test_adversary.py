@@ -284,7 +284,6 @@ def test_a_planted_file_is_refused_or_makes_no_gate_milder(folder, steps, profil
 @given(st.lists(HOSTILE.filter(lambda step: "search" not in str(step)), max_size=6), PROFILES, st.booleans())
 @settings(derandomize=True)
 def test_without_a_measurement_nothing_runs_unasked(steps, profile, always_silent):
-    """Thresholds of 0 change nothing about that."""
     thresholds = {"thresholds": gk.Thresholds(0, 0, 0)} if always_silent else {}
     assert min(Attacked(profile=profile, **thresholds).levels_of(steps)) >= SEVERITY["confirm"]
 

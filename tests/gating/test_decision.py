@@ -46,7 +46,6 @@ def test_the_strictest_rule_holds(floor, at_least, gaps):
 
 
 def test_a_policy_s_own_thresholds_count():
-    """They replace those of the runtime."""
     policy = gk.Policy(thresholds=gk.Thresholds(0.2, 0.1, 0.05))
     assert "silent" == Rules(policy, THRESHOLDS).decide(0.3).level
 
@@ -85,7 +84,6 @@ def test_a_decision_that_was_kept_comes_back():
 
 
 def test_a_kept_decision_names_the_fallbacks_that_count():
-    """So that a resumed question reads like the first one."""
     decision = Decision.of(
         RunConfidence(score_of(source_count=2, source_agreement=0.5, agreement_evaluated=False)), rules("confirm")
     )
@@ -94,7 +92,6 @@ def test_a_kept_decision_names_the_fallbacks_that_count():
 
 
 def test_decisions_of_earlier_versions_are_read():
-    """The form in which ledgers and checkpoints hold them."""
     kept = {
         "digest": "d", "level": "confirm", "score": 0.7, "breakdown": {"tool_success": None, "search_quality": 0.5},
         "penalties": ["no_sources"], "reason": "because",
@@ -236,6 +233,5 @@ def test_of_single_decisions(decisions, expected):
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
 def test_of_several_actions(rates):
-    """One minus the probability that none of them is drawn."""
     expected = 1 - math.prod(1 - rate for rate in rates)
     assert (expected or None) == audit_probability([silent(rate) for rate in rates])

@@ -132,7 +132,6 @@ def test_digests_in_ledgers_stay_valid(name):
 
 
 def test_identity_counts_unless_the_digest_is_to_last():
-    """Two objects that only look alike are two in this process."""
     first, second = object(), object()
     assert digest_of({"it": first}) != digest_of({"it": second})
     assert digest_of({"it": first}, lasting=True) == digest_of({"it": second}, lasting=True)
@@ -207,7 +206,6 @@ def test_what_cannot_be_looked_into_is_refused(create, problem):
 
 
 def test_built_in_types_are_named_without_their_module():
-    """The message is the whole problem, with the argument."""
     with pytest.raises(NotCheckable) as refused:
         digest_of({"it": (item for item in [1])})
     assert "the argument 'it' holds a generator, which changes when it is read" == str(refused.value)
@@ -215,7 +213,6 @@ def test_built_in_types_are_named_without_their_module():
 
 
 def test_files_sockets_and_connections_are_refused(tmp_path):
-    """They are not data."""
     with (
         (tmp_path / "file").open("w") as file,
         socket.socket() as plug,
@@ -228,7 +225,6 @@ def test_files_sockets_and_connections_are_refused(tmp_path):
 
 
 def test_what_is_closed_is_refused():
-    """A buffer that was released can be read by nobody."""
     file, view = io.BytesIO(b"x"), memoryview(b"x")
     file.close()
     view.release()
@@ -298,7 +294,6 @@ def test_small_texts_and_numbers_count_as_values_only(monkeypatch):
 
 
 def test_the_bounds():
-    """Half a million values and 128 MB for all arguments of a call."""
     assert (500_000, 128_000_000) == (_digest.MAX_VALUES, _digest.MAX_BYTES)
     assert 64 == len(digest_of({"it": [0] * 500_000}))
     with pytest.raises(NotCheckable, match="holds more than 500,000 values"):
@@ -306,13 +301,11 @@ def test_the_bounds():
 
 
 def test_sets_nested_too_deeply_are_refused():
-    """Each level needs a digest of its own."""
     with pytest.raises(NotCheckable, match=r"cannot be read.*RecursionError"):
         digest_of({"it": nested(2_000)})
 
 
 def test_a_million_bytes_and_deep_lists_are_fine():
-    """Depth costs nothing, and neither does one long text."""
     deep = []
     for _ in range(50_000):
         deep = [deep]

@@ -1,17 +1,20 @@
-"""From a call to a consent: the level decides who is asked, and only a consent lets the action run."""
+"""From a call to a consent: the level decides who is asked, and only a consent lets the action run. Also decisions outside of a gate."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import grace_kp as gk
-from grace_kp.gating import _engine, attempt, drive, drive_async
+from grace_kp.gating import _engine, attempt, drive, drive_async, resumable
 from grace_kp.gating._drivers import Ask, Failed, NoAnswer, WaitTurn, Work
+from grace_kp.record import HOST, Framework
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
 
 R = gk.InterventionResponse
@@ -85,7 +88,6 @@ def test_the_decision_is_frozen_with_the_arguments_digest():
 
 
 def test_ctrl_c_while_asking_passes_and_nothing_runs():
-    """KeyboardInterrupt in a reviewer is the user's, not an answer."""
 
     def interrupted(request):
         raise KeyboardInterrupt
@@ -109,7 +111,6 @@ def test_ctrl_c_while_asking_passes_and_nothing_runs():
     ],
 )
 def test_the_record_states_the_outcome_of_each_answer(options, answer, outcome):
-    """In the words that readers of traces know."""
     act, _ = gated(make_grace(reviewer=ScriptedReviewer(answer)), **options)
     with capture() as captured, contextlib.suppress(gk.ActionNotApproved):
         act("ana")
@@ -142,7 +143,6 @@ def test_work_that_blocks_is_kept_off_the_event_loop(blocks):
 
 @pytest.mark.parametrize("blocks", [False, True])
 def test_work_that_fails_comes_back_as_a_value(blocks):
-    """The engine decides what follows."""
     error = OSError("disk full")
 
     def work():
@@ -211,7 +211,6 @@ def test_a_plain_reviewer_that_returns_a_coroutine_is_awaited(world):
 
 @worlds
 def test_a_late_answer_is_none(world):
-    """The reviewer is left to itself."""
     go_on = threading.Event()
     assert NoAnswer() == asked(world, lambda _request: go_on.wait(30) and R("proceed"), timeout=0.01)
     go_on.set()
@@ -220,7 +219,6 @@ def test_a_late_answer_is_none(world):
 @worlds
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("no turn"), gk.ActionCancelled("too long")])
 def test_what_a_step_raises_is_raised_in_the_engine(world, error):
-    """The engine states it and ends."""
     stated = []
 
     class Program:
@@ -265,3 +263,148 @@ def test_an_async_reviewer_is_cancelled_when_time_is_up():
 
     assert NoAnswer() == asked("async", reviewer, timeout=0.01)
     assert ["cancelled"] == left
+
+
+VECTORS = Path(__file__).resolve().parents[1] / "vectors" / "intervention.jsonl"
+both = pytest.mark.parametrize("is_async", [False, True])
+
+
+def decide(level):
+    return gk.ActionDecision(gk.InterventionLevel(level), 0.5, "because", "proceed")
+
+
+def test_golden_vectors():
+    """What the handler does at each level, with and without a callback."""
+    for line in VECTORS.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        callback = None if row["handler_action"] is None else (lambda request, row=row: R(row["handler_action"]))
+        handler = gk.InterventionHandler(
+            on_notify=lambda request: None, on_confirm=callback, on_escalate=callback,
+            auto_proceed_on_timeout=row["auto_proceed_on_timeout"],
+        )  # fmt: skip
+        response = handler.handle(decide(row["level"]))
+        got = {
+            "action": response.action,
+            "should_continue": response.should_continue,
+            "timeout_reached": response.timeout_reached,
+        }
+        assert row["expected"] == got, row
+        assert row["expected"]["action"] == asyncio.run(handler.ahandle(decide(row["level"]))).action
+
+
+def handled(handler, decision, is_async):
+    return asyncio.run(handler.ahandle(decision)) if is_async else handler.handle(decision)
+
+
+def outcome(response):
+    return str(response.action), response.timeout_reached
+
+
+@both
+@pytest.mark.parametrize("level", ["silent", "notify"])
+def test_levels_that_do_not_ask_proceed(level, is_async):
+    notices, asked = [], []
+    handler = gk.InterventionHandler(on_notify=notices.append, on_confirm=asked.append, on_escalate=asked.append)
+    assert ("proceed", False) == outcome(handled(handler, decide(level), is_async))
+    assert ([level] * (level == "notify"), []) == ([str(request.level) for request in notices], asked)
+
+
+@both
+def test_each_level_has_its_callback(is_async):
+    """CONFIRM asks `on_confirm`, ESCALATE asks `on_escalate`; the response is the callback's."""
+    handler = gk.InterventionHandler(on_confirm=lambda request: R("skip"), on_escalate=lambda request: "cancel")
+    assert ("skip", False) == outcome(handled(handler, decide("confirm"), is_async))
+    assert ("cancel", False) == outcome(handled(handler, decide("escalate"), is_async))
+
+
+@both
+def test_a_callback_may_be_async(is_async):
+
+    async def confirm(request):
+        await asyncio.sleep(0)
+        return R("proceed", user_input=request.reason)
+
+    response = handled(gk.InterventionHandler(on_confirm=confirm), decide("confirm"), is_async)
+    assert ("proceed", "because") == (str(response.action), response.user_input)
+
+
+def fails(request):
+    raise ConnectionError("no network")
+
+
+def waits(request):
+    threading.Event().wait()
+
+
+@both
+@pytest.mark.parametrize("callback", [None, fails, waits, lambda request: True])
+@pytest.mark.parametrize(("proceeds", "action"), [(False, "cancel"), (True, "proceed")])
+def test_without_an_answer(callback, proceeds, action, is_async):
+    """No callback, a failure, silence and nonsense all count as a timeout."""
+    handler = gk.InterventionHandler(
+        on_confirm=callback, timeout=0.01 if callback is waits else 30.0, auto_proceed_on_timeout=proceeds
+    )
+    assert (action, True) == outcome(handled(handler, decide("confirm"), is_async))
+
+
+@both
+def test_a_notice_that_fails_changes_nothing(is_async):
+    assert ("proceed", False) == outcome(handled(gk.InterventionHandler(on_notify=fails), decide("notify"), is_async))
+
+
+def test_callbacks_get_a_request():
+    """It carries the decision, its level and reason, and the handler's timeout; it has no arguments, and an id of its own."""
+    requests = []
+    handler = gk.InterventionHandler(on_confirm=lambda request: requests.append(request) or "cancel", timeout=7.5)
+    decision = decide("confirm")
+    handler.handle(decision)
+    handler.handle(decision)
+    first, second = requests
+    assert (decision, decision.level, "because", 7.5) == (first.decision, first.level, first.reason, first.timeout)
+    assert ("", {}, 64) == (first.action, dict(first.arguments), len(first.digest))
+    assert first.id != second.id
+
+
+def test_a_request_is_passed_on_unchanged():
+    requests = []
+    request = gk.InterventionRequest(
+        id="mine", action="pay", arguments={"to": "ana"}, digest="", level=gk.InterventionLevel.ESCALATE,
+        decision=decide("escalate"), timeout=30,
+    )  # fmt: skip
+    handler = gk.InterventionHandler(on_escalate=lambda request: requests.append(request) or "proceed", timeout=0)
+    assert "proceed" == handler.handle(request).action
+    assert requests[0] is request
+
+
+@pytest.fixture
+def register():
+    """Register a framework for the time of a test."""
+    names = []
+
+    def add(name, package, program):
+        names.append(name)
+        adapter = SimpleNamespace(resumable=lambda: program)
+        HOST.register(Framework(name, package=package, load=lambda: adapter, signals={}))
+
+    yield add
+    for name in names:
+        del HOST.frameworks[name]
+
+
+def test_the_program_of_a_framework_in_use_is_found(register):
+    program = object()
+    register("fake", "sys", program)
+    assert program is resumable()
+
+
+def test_a_framework_that_is_not_loaded_is_not_asked(register):
+    register("fake", "a_package_that_nobody_has_imported", object())
+    assert resumable() is None
+
+
+def test_outside_of_a_program_there_is_none(register):
+    register("first", "sys", None)
+    assert resumable() is None
+    program = object()
+    register("second", "sys", program)
+    assert program is resumable()

@@ -130,7 +130,6 @@ def test_a_result_that_cannot_be_kept_is_returned_all_the_same():
 
 
 def test_a_failure_is_kept_and_an_exit_is_not():
-    """After an exit nobody knows what came of the action."""
     for error, state in ((ConnectionError("down"), "failed"), (KeyboardInterrupt(), "running")):
         ledger = InMemory()
 
@@ -176,7 +175,6 @@ class HandedOver(Exception):
     [(OSError("down"), "failed", "failed"), (Paused(), "waiting", None), (HandedOver(), "executed", "done")],
 )
 def test_the_signals_of_frameworks_are_no_failures(monkeypatch, error, stated, state):
-    """A paused action has not run, and one that hands over has."""
     signals = {"Paused": Signal("suspended", pauses=True), "HandedOver": Signal("completed")}
     monkeypatch.setattr(HOST, "signals", {**HOST.signals, **signals})
     ledger = InMemory()
@@ -234,7 +232,6 @@ def test_an_execution_is_stated_as_it_ended(outcome, modified, expected):
 
 
 def test_an_execution_after_a_failure_replaces_its_outcome():
-    """The action ran after all, and its entry says so."""
     it = entry()
     it.running(None)
     it.ended(Raised(OSError("x")), None)
@@ -254,7 +251,6 @@ def test_a_call_that_is_left_before_a_decision_is_cancelled():
 
 
 def test_the_facts_of_a_decision_replace_those_of_the_one_before():
-    """A decision that asks was not drawn for an audit."""
     decision = gk.ActionDecision(gk.InterventionLevel("silent"), 0.95, "because")
     request = gk.InterventionRequest(
         id="1", action="pay", arguments={}, digest="d", level=decision.level, decision=decision
@@ -268,7 +264,6 @@ def test_the_facts_of_a_decision_replace_those_of_the_one_before():
 
 
 def test_it_is_a_text_with_its_approval():
-    """It can be sent to another process."""
     grace = runtime()
 
     @grace.gate(floor="confirm", reviewer=gk.InboxReviewer(wait="hand_over"))

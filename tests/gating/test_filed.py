@@ -30,7 +30,6 @@ def action(grace, **settings):
 
 @pytest.mark.parametrize("place", ["memory", "file"])
 def test_an_approval_lets_it_run_once(place, tmp_path):
-    """The approval is done afterwards, with the result."""
     grace = runtime(tmp_path if place == "file" else None)
     refund, ran = action(grace)
     person = approving(grace)
@@ -59,7 +58,6 @@ def test_an_approval_lets_it_run_once(place, tmp_path):
     ],
 )
 def test_a_refusal_has_its_error(decide, error, words):
-    """The action does not run."""
     grace = runtime()
     refund, ran = action(grace)
     person = deciding(grace, decide)
@@ -70,7 +68,6 @@ def test_a_refusal_has_its_error(decide, error, words):
 
 
 def test_a_skipped_action_returns_none():
-    """As with any other reviewer."""
     grace = runtime()
     refund, ran = action(grace)
     person = deciding(grace, lambda approvals, name: approvals.skip(name, by="ana"))
@@ -80,7 +77,6 @@ def test_a_skipped_action_returns_none():
 
 
 def test_an_edit_runs_with_its_arguments():
-    """The trace states what was asked and what ran."""
     grace = runtime()
     refund, ran = action(grace)
     person = deciding(grace, lambda approvals, name: approvals.edit(name, {"euros": 20}, by="ana"))
@@ -96,7 +92,6 @@ def test_an_edit_runs_with_its_arguments():
 
 
 def test_retry_decides_again():
-    """A new request follows, at most three times."""
     grace = runtime()
     refund, ran = action(grace)
     person = deciding(grace, lambda approvals, name: approvals.retry(name, by="ana"), 4)
@@ -181,7 +176,6 @@ def test_the_agent_goes_on():
 
 
 def test_callers_side_by_side_share_one_request():
-    """One of them runs the action; the others get its result."""
     grace = runtime()
     refund, ran = action(grace, key="refund:{invoice}")
     results = []
@@ -195,7 +189,6 @@ def test_callers_side_by_side_share_one_request():
 
 
 async def test_a_cancelled_task_withdraws_its_request():
-    """Nobody is asked about a call that nobody waits for."""
     grace = runtime()
 
     @grace.gate(floor="confirm", reviewer=INBOX)
@@ -213,7 +206,6 @@ async def test_a_cancelled_task_withdraws_its_request():
 
 
 async def test_many_coroutines_wait_on_one_loop():
-    """None of them blocks the loop, and none has a thread."""
     grace = runtime()
 
     @grace.gate(floor="confirm", reviewer=INBOX)
@@ -226,7 +218,6 @@ async def test_many_coroutines_wait_on_one_loop():
 
 
 def test_a_second_reviewer_is_asked_beside():
-    """Its answer is the decision in the inbox, with its channel."""
     grace = runtime()
     inbox = gk.InboxReviewer(
         ask=lambda request: gk.InterventionResponse("modify", modified={"euros": 7}, reviewer="bo")
@@ -393,7 +384,6 @@ def test_secrets_are_sealed_with_a_key(tmp_path, monkeypatch):
 
 
 def test_without_a_key_it_is_refused(tmp_path, monkeypatch):
-    """The message names the parameter."""
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
     pay = gate(runtime(tmp_path), sealed=("iban",))
     with pytest.raises(gk.ActionCancelled, match="'iban' is to be sealed"):

@@ -99,7 +99,6 @@ def test_where_nobody_is_asked_it_runs(is_async):
 
 
 def test_a_denied_call_says_that_it_is_denied():
-    """Whether it could be checked is no matter then."""
     act, ran = gated(make_grace(unmeasured="notify"), is_async=False, floor="deny")
     with pytest.raises(gk.ActionDenied):
         act(iter([1]))
@@ -173,7 +172,6 @@ def test_what_identifies_an_argument_must_not_change(is_async, identifier, clien
     ],
 )
 def test_what_identifies_an_argument_must_be_there_and_checkable(identifier, problem, client):
-    """Else the call is refused like one without `identity`."""
     reviewer = ScriptedReviewer()
     act, ran = gated(
         make_grace(unmeasured="notify", reviewer=reviewer), is_async=False, floor="confirm", identity={"it": identifier}
@@ -252,7 +250,6 @@ class Teller:
 @pytest.mark.parametrize("of", [lambda teller: teller.pay, lambda teller: teller])
 @pytest.mark.parametrize("identity", [None, "account", {"self": lambda teller: teller.account}])
 def test_bound_methods_and_callable_objects(of, identity):
-    """Their object can be identified, too."""
     teller = Teller()
 
     def reviewer(request):
@@ -285,7 +282,6 @@ def test_bound_methods_and_callable_objects(of, identity):
     ],
 )
 def test_an_identity_that_cannot_be_used_is_an_error_at_once(identity, problem):
-    """When the action is decorated."""
 
     def plain(it): ...
 
@@ -317,7 +313,6 @@ def test_default_values_are_checked(is_async):
 
 
 def test_a_call_with_plain_defaults_has_the_digest_of_its_arguments():
-    """What cannot be changed is not part of it."""
     reviewer = ScriptedReviewer("proceed")
 
     @make_grace(unmeasured="notify", reviewer=reviewer).gate(floor="confirm")

@@ -222,7 +222,6 @@ def test_all_arguments_may_be_returned_with_one_of_them_changed(is_async):
 
 
 def test_none_for_a_parameter_whose_default_is_none():
-    """`x: int = None` is common and means an optional number."""
     ran = []
 
     def act(it: int = None):  # noqa: RUF013
@@ -269,7 +268,6 @@ def test_any_number_of_arguments():
     ],
 )
 def test_each_of_any_number_of_arguments_must_fit(changes, problem):
-    """With its place in the message."""
     call = Collected(changes)
     with pytest.raises(gk.ActionCancelled):
         call.act(1, a=0.5)
@@ -278,7 +276,6 @@ def test_each_of_any_number_of_arguments_must_fit(changes, problem):
 
 
 def test_keywords_with_types_of_their_own():
-    """`**more: Unpack[...]` checks each by its name."""
     call = Collected({"level": 3}, {"level": "3"})
     call.act_with(fast=True)
     with pytest.raises(gk.ActionCancelled):
@@ -288,7 +285,6 @@ def test_keywords_with_types_of_their_own():
 
 
 def test_what_cannot_be_checked_cannot_be_submitted():
-    """A value whose changes would go unnoticed is asked about again."""
     reviewer = ScriptedReviewer(R("modify", modified={"it": iter([1])}), "cancel")
 
     @make_grace(reviewer=reviewer).gate(floor="confirm")
@@ -342,7 +338,6 @@ def test_a_type_from_around_the_function():
 
 
 def test_pydantic_is_only_loaded_for_a_modification():
-    """A gate that is merely asked costs no import."""
     import subprocess
     import sys
 
@@ -392,7 +387,6 @@ def test_the_first_problem_is_reported(changes, problem):
 
 
 def test_the_methods_own_object_cannot_be_changed():
-    """Neither is it listed, nor does `**more` take its name."""
 
     def act(self, it, **more): ...
 
@@ -411,7 +405,6 @@ def test_a_call_that_lacks_an_argument_stays_incomplete():
 
 
 def test_a_check_beyond_the_signature():
-    """It gets all arguments; what it says is the problem."""
     seen = []
 
     def check(arguments):
@@ -500,7 +493,6 @@ class Refusing:
 
 @pytest.mark.parametrize("kind", [Unfinished, Refusing])
 def test_a_type_that_cannot_be_checked_takes_anything(kind):
-    """The value runs as it was submitted."""
 
     def act(it): ...
 

@@ -46,7 +46,6 @@ def test_what_only_looks_like_a_boolean_is_refused(setting):
 
 
 def test_the_handler_takes_no_none_for_a_boolean():
-    """Only in a policy does None mean that it is not said there."""
     with pytest.raises(ValueError, match="not None"):
         gk.InterventionHandler(auto_proceed_on_timeout=None)
     assert gk.Policy().auto_proceed_on_timeout is None
@@ -54,7 +53,6 @@ def test_the_handler_takes_no_none_for_a_boolean():
 
 @pytest.mark.parametrize("timeout", ["5", True, -1, float("nan"), [1]])
 def test_a_timeout_is_a_number(timeout):
-    """Of 0 or more seconds, wherever it is written."""
     with pytest.raises(ValueError, match="timeout must be 0 or more seconds, or None, not"):
         gk.Policy(timeout=timeout)
     with pytest.raises(ValueError, match="timeout must be 0 or more seconds, or None, not"):
@@ -64,7 +62,6 @@ def test_a_timeout_is_a_number(timeout):
 
 
 def test_settings_take_floors_only(tmp_path, monkeypatch):
-    """A file cannot make a gate proceed without an answer by a slip."""
     file = tmp_path / "grace_kp.toml"
     file.write_text('[policies]\npay = {floor = "confirm", auto_proceed_on_timeout = "no"}\n', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -98,7 +95,6 @@ def test_no_place_makes_a_policy_of_code_milder(place, tmp_path, monkeypatch):
 
 
 def test_a_policy_may_be_a_table():
-    """With the keys that a configuration file may state."""
     assert gk.Policy(floor="notify", unmeasured="silent") == gk.Policy.of({"floor": "notify", "unmeasured": "silent"})
     for table in ({}, {"floor": "deny", "quorum": 2}, {"auto_proceed_on_timeout": True}, {3: 4}):
         with pytest.raises(ValueError, match="a table of a policy has floor, unmeasured or both, not"):
@@ -144,7 +140,6 @@ def test_time_that_runs_out_proceeds_where_that_is_wanted(is_async, reviewer):
     "reviewer", [nobody, nobody_async, says_so, lambda request: R("proceed", timeout_reached=True)]
 )
 def test_time_that_runs_out_cancels_otherwise(is_async, reviewer, setting):
-    """As an outcome of its own, which is no refusal."""
     policy = gk.Policy(floor="confirm", timeout=0.01, auto_proceed_on_timeout=setting)
     act, ran = gated(make_grace(reviewer=reviewer), is_async=is_async, policy=policy)
     with capture() as captured, pytest.raises(gk.ActionTimedOut, match=r"nobody answered within 0\.01 s") as error:
@@ -215,7 +210,6 @@ def test_floors(floor):
 
 @pytest.mark.parametrize("floor", ["strict", "", "DENY", 5])
 def test_unknown_floors_are_refused(floor):
-    """The message has the value and the values that are allowed."""
     with pytest.raises(
         ValueError, match=f"floor must be one of silent, notify, confirm, escalate, deny, not {floor!r}"
     ):
@@ -230,7 +224,6 @@ def test_a_quorum_is_a_number_of_people(quorum):
 
 
 def test_thresholds_are_checked():
-    """A policy takes `Thresholds` only."""
     assert gk.Thresholds(0.9, 0.8, 0.7) == gk.Policy(thresholds=gk.Thresholds(0.9, 0.8, 0.7)).thresholds
     with pytest.raises(TypeError):
         gk.Policy(thresholds=0.5)
@@ -260,7 +253,6 @@ VERSIONS = {
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_version_is_a_fingerprint_of_all_settings(version):
-    """It stands in traces, so it does not change between releases."""
     assert version == VERSIONS[version].version
 
 
@@ -355,14 +347,12 @@ def test_no_entry_matches():
     [("strict", "policy 'pay': floor must be one of"), (5, "policy 'pay': a policy is a Policy or a floor, not int")],
 )
 def test_an_entry_that_is_no_policy_is_named(value, problem):
-    """Before anything is gated by it."""
     with pytest.raises(ValueError, match=problem):
         PolicySet({"pay": value})
 
 
 @pytest.mark.parametrize("value", [["pay"], "pay=deny", {"pay"}, 5])
 def test_policies_are_a_mapping(value):
-    """A list of names states no floor."""
     with pytest.raises(TypeError, match="policies are a mapping of action name to policy or floor, not"):
         PolicySet(value)
 
@@ -376,7 +366,6 @@ def test_none_is_no_policy():
 
 
 def test_places_without_a_common_group_are_an_error_at_once():
-    """Nobody could decide."""
     with pytest.raises(ValueError, match="none in common"):
         PolicySet({"pay": gk.Policy(group="finance")}, {"p*": gk.Policy(group="legal")})
 

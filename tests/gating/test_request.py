@@ -15,7 +15,6 @@ R = gk.InterventionResponse
 
 @pytest.mark.parametrize("action", list(gk.InterventionAction))
 def test_an_action_is_taken_by_name_too(action):
-    """The response holds the action itself."""
     response = R(str(action))
     assert action is response.action
     assert action.should_continue == response.should_continue

@@ -57,7 +57,6 @@ def asked(reviewer, is_async, identity=None):
 
 @both
 def test_an_error_that_cannot_be_read_is_named(is_async):
-    """Its message raises when it is asked for."""
     error, entry = asked(raises(Unreadable()), is_async)
     assert "failed (Unreadable: <message cannot be read>)" in str(error)
     assert "Unreadable: <message cannot be read>" == entry["error"]
@@ -65,7 +64,6 @@ def test_an_error_that_cannot_be_read_is_named(is_async):
 
 @both
 def test_words_that_are_no_text_are_shown_as_one(is_async):
-    """A refusal stays a refusal."""
     error, entry = asked(lambda request: gk.InterventionResponse("cancel", user_input=Unreadable()), is_async)
     assert "refused" in str(error)
     assert "cancelled" == entry["outcome"]
@@ -98,7 +96,6 @@ async def async_generator(request):
     ],
 )
 def test_nonsense_is_named_by_its_type(reviewer, problem, is_async):
-    """The value itself may be a secret that the reviewer was shown."""
     error, entry = asked(reviewer, is_async)
     assert problem in str(error)
     assert "correct horse" not in str(error) + str(entry)
@@ -153,7 +150,6 @@ def call(reviewer, is_async, **policy):
 @both
 @forms
 def test_changes_are_confirmed(form, is_async):
-    """Whether the gated function and the reviewer are sync or async."""
     inner = Reviewer(CHANGE, "proceed")
     assert "ana 1" == call(gk.ConfirmationFlow(FORMS[form](inner)), is_async)
     assert [9, 1] == [request.arguments["euros"] for request in inner.requests]
@@ -162,7 +158,6 @@ def test_changes_are_confirmed(form, is_async):
 @both
 @forms
 def test_a_refusal_ends_it(form, is_async):
-    """Nothing runs."""
     inner = Reviewer(CHANGE, "cancel")
     with pytest.raises(gk.ActionCancelled):
         call(gk.ConfirmationFlow(FORMS[form](inner)), is_async)
@@ -214,7 +209,6 @@ def test_all_rounds_share_the_time():
 
 
 def test_the_number_of_changes_is_bounded(request_for):
-    """After one change more than allowed, nothing runs."""
     inner = Reviewer(CHANGE, CHANGE, CHANGE)
     request = request_for({"euros": 9})
     response = gk.ConfirmationFlow(inner, max_rounds=1).review(request)
@@ -291,7 +285,6 @@ def test_abilities_are_passed_on():
 
 @pytest.mark.parametrize("callback", [None, "approve", 5])
 def test_what_cannot_be_called_is_refused(callback):
-    """At once, with its type."""
     with pytest.raises(TypeError, match=f"callback must be a callable, not {type(callback).__name__}"):
         CallbackReviewer(callback)
 
@@ -338,7 +331,6 @@ def test_one_line_at_a_terminal(is_async, monkeypatch):
 
 @both
 def test_nothing_is_printed_elsewhere(is_async, monkeypatch, caplog):
-    """A pipe gets no line; the log does, and so does the entry."""
     pipe = Terminal(is_terminal=False)
     monkeypatch.setattr(sys, "stderr", pipe)
     with capture() as captured, caplog.at_level(logging.INFO, logger="grace_kp.gate"):
@@ -352,7 +344,6 @@ def test_nothing_is_printed_elsewhere(is_async, monkeypatch, caplog):
 
 
 def test_without_standard_error(monkeypatch):
-    """A program without a console has none; the action goes ahead."""
     monkeypatch.setattr(sys, "stderr", None)
     with capture() as captured:
         assert "paid" == act_of(make_grace(unmeasured="notify"), False)("ana")
@@ -379,7 +370,6 @@ def test_on_notify_replaces_the_default(is_async, monkeypatch):
 
 @both
 def test_a_notice_that_fails_holds_nothing_up(is_async, monkeypatch):
-    """The entry says what failed and that nobody was told."""
 
     def broken(request):
         raise ConnectionError("no network")
@@ -400,7 +390,6 @@ def test_a_notice_that_fails_holds_nothing_up(is_async, monkeypatch):
 
 @pytest.mark.parametrize("floor", ["silent", "confirm"])
 def test_other_levels_give_no_notice(floor, monkeypatch):
-    """Silent means silent, and who is asked needs no notice."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     grace = make_grace(unmeasured="silent", reviewer=lambda request: "proceed")
@@ -412,7 +401,6 @@ def test_other_levels_give_no_notice(floor, monkeypatch):
 
 @both
 def test_the_handler_gives_the_same_notice(is_async, monkeypatch):
-    """For decisions of your own there is a default, too."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     decision = gk.ActionDecision(gk.InterventionLevel.NOTIFY, 0.8, "because", "proceed_with_status")
@@ -436,13 +424,11 @@ def test_long_values_are_cut_and_say_so():
     ("length", "kept"), [(120, "y" * 120), (121, "y" * 120 + "… [cut: 120 of 121 characters kept]")]
 )
 def test_an_argument_has_120_characters(length, kept):
-    """What is longer is cut there."""
     assert f"pay(to={kept}) goes ahead with a notice: because" == notice_line("pay", {"to": "y" * length}, "because")
 
 
 @pytest.mark.parametrize(("length", "is_cut"), [(1_000, False), (1_001, True)])
 def test_a_line_has_1000_characters(length, is_cut):
-    """Whatever is too long on it."""
     start = "pay() goes ahead with a notice: "
     line = notice_line("pay", {}, "y" * (length - len(start)))
     assert is_cut is line.endswith("… [cut: 1,000 of 1,001 characters kept]")
@@ -450,7 +436,6 @@ def test_a_line_has_1000_characters(length, is_cut):
 
 
 def test_addresses_are_shown():
-    """People need to know who is meant; only secrets are removed."""
     line = notice_line("mail", {"to": "ana@example.org"}, "ben@example.org asked")
     assert "mail(to=ana@example.org) goes ahead with a notice: ben@example.org asked" == line
 
@@ -462,7 +447,6 @@ def test_structures_without_control_characters():
 
 
 def test_the_line_appears_at_once(monkeypatch):
-    """Standard error may be buffered."""
     flushed = []
 
     class Buffered(Terminal):

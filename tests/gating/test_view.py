@@ -143,19 +143,16 @@ def test_a_value_is_shown_as_what_it_holds(number, request_for):
 
 @pytest.mark.parametrize("value", [fractions.Fraction(10**5_000, 3), {"deep": fractions.Fraction(10**5_000, 3)}])
 def test_what_fails_when_it_is_read_is_not_shown_in_full(value, request_for):
-    """Python refuses to print such a number; the question says so."""
     question = Question(request_for({"x": value}))
     assert ["x"] == question.opaque
     assert "Fraction: ValueError when it was read, cannot be shown in full" in shown(value, request_for)
 
 
 def test_attributes_that_a_class_hides_are_not_shown_in_full(request_for):
-    """Its name `__dict__` leads elsewhere."""
     assert ["x"] == Question(request_for({"x": Masked()})).opaque
 
 
 def test_huge_bounds_are_shown(request_for):
-    """In hexadecimal digits, as huge integers are."""
     lines = Question(request_for({"x": range(10**5_000)})).argument("x", Page(300))
     assert ["   x = range(", "     start=0,"] == lines[:2]
     assert lines[2].startswith("     stop=0x")
@@ -331,7 +328,6 @@ def test_what_can_be_shown(number):
 
 @pytest.mark.parametrize("number", range(len(OPAQUE)))
 def test_what_cannot_be_shown(number):
-    """It is named by its class; so it is in a list."""
     value, expected = OPAQUE[number]
     assert (expected, [expected]) == text_of(value)
     assert (f"[{expected}, 1]", [expected]) == text_of([value, 1])
@@ -347,7 +343,6 @@ def test_arrays_and_numbers_have_bounds():
 
 @pytest.mark.parametrize("count", [10_000, 10_001])
 def test_large_sets_are_shown_in_any_order(count):
-    """Up to ten thousand members are sorted by their text."""
     shown = [child.text for _, child in view(set(range(count))).root.children]
     assert sorted(map(str, range(count))) == sorted(shown)
     assert (count <= 10_000) is (sorted(shown) == shown)
@@ -378,7 +373,6 @@ def test_the_number_of_characters_is_bounded(value, limit, fits, beyond):
     ],
 )
 def test_the_number_of_values_is_bounded(value, limit, beyond):
-    """What is too much is counted or named."""
     assert [] == text_of(value, max_values=limit)[1]
     shown, opaque = text_of(value, max_values=limit - 1)
     assert (beyond, 1) == (shown.replace(": <1 more", "<1 more"), len(opaque))
@@ -392,13 +386,11 @@ def test_the_number_of_values_is_bounded(value, limit, beyond):
     ],
 )  # fmt: skip
 def test_values_that_json_has(value, scalar):
-    """Numbers that other programs read wrong have none."""
     found = view(value).root.scalar
     assert (type(scalar), scalar) == (type(found), found)
 
 
 def test_keys_may_be_opaque():
-    """They are part of what runs."""
     lock = threading.Lock()
     assert ("{<lock, cannot be shown in full>: 1}", ["<lock, cannot be shown in full>"]) == text_of({lock: 1})
     assert ["(1, <lock, cannot be shown in full>)"] == [key.text for key, _ in view({(1, lock): 1}).root.children]
@@ -495,7 +487,6 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_json_values_are_themselves(value):
-    """A JSON value comes back equal, and its text is JSON."""
     root = view(value).root
     assert value == plain(root)
     assert value == json.loads(flat(root))

@@ -19,7 +19,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from grace_kp.gating._request import InterventionResponse, frozen, sizes_text
 from grace_kp.gating.reviewers._question import Page, Question, units, wrap
@@ -66,16 +66,6 @@ BURST = "Several lines arrived at once, as from a paste. None of them was taken 
 TOO_LONG = f"The terminal passes on at most {MAX_LINE:,} bytes of a line. Nothing of this line was taken."
 
 
-class LineSource(Protocol):
-    """Where lines come from: a POSIX terminal, or the console of Windows."""
-
-    def drop(self) -> None:
-        """Drop everything that has arrived so far, and wait until nothing more arrives."""
-
-    def line(self) -> str:
-        """Return the next line."""
-
-
 @dataclass(frozen=True, slots=True)
 class Limit:
     """How long a question is asked."""
@@ -105,13 +95,8 @@ class Limit:
 class Terminal:
     """One conversation at a terminal. Use it as a context manager.
 
-    Args:
-        stdin: the terminal's input.
-        stdout: where questions are shown.
-        limit: when it gives up.
-
     Raises:
-        NoTerminal: `stdin` is closed or no terminal.
+        NoTerminal: `stdin` is closed or not a terminal.
     """
 
     def __init__(self, stdin: TextIO | None, stdout: TextIO | None, limit: Limit) -> None:
@@ -173,7 +158,7 @@ class Terminal:
                 self.write("\n".join(["", *textwrap.wrap(str(refusal), self.size[0]), ""]))
 
 
-def _source(descriptor: int, limit: Limit) -> LineSource:
+def _source(descriptor: int, limit: Limit) -> PosixLines | WindowsLines:
     if os.name == "posix":
         return PosixLines(descriptor, limit)
     import msvcrt
@@ -189,7 +174,7 @@ class PosixLines:
         self._limit = limit
 
     def drop(self) -> None:
-        """Drop what has arrived; see `LineSource`."""
+        """Drop everything that has arrived so far, and wait until nothing more arrives."""
         import termios
 
         with self._by_character():
@@ -201,7 +186,7 @@ class PosixLines:
         termios.tcflush(self._fd, termios.TCIFLUSH)
 
     def line(self) -> str:
-        """Return the next line; see `LineSource`."""
+        """Return the next line."""
         data = b""
         while b"\n" not in data:
             if self._arrives(self._limit.seconds()):
@@ -255,25 +240,20 @@ class PosixLines:
 
 
 class WindowsLines:
-    """Lines of the console of Windows, read key by key.
-
-    Args:
-        keys: the module `msvcrt`.
-        limit: as for `Terminal`.
-    """
+    """Lines of the console of Windows, read key by key from the module `msvcrt`."""
 
     def __init__(self, keys: Any, limit: Limit) -> None:
         self._keys = keys
         self._limit = limit
 
     def drop(self) -> None:
-        """Drop what has arrived; see `LineSource`."""
+        """Drop everything that has arrived so far, and wait until nothing more arrives."""
         while self._arrives(QUIET / 2):
             self._keys.getwch()
             self._limit.seconds()
 
     def line(self) -> str:
-        """Return the next line; see `LineSource`."""
+        """Return the next line."""
         typed: list[str] = []
         while (key := self._key()) not in {"\r", "\n"}:
             if key == "\b":

@@ -77,11 +77,7 @@ def _cells(character: str) -> int:
 
 
 def units(text: str, page: Page, quote: str = "", *, ascii_only: bool = False) -> Iterator[Unit]:
-    """Yield the text character by character as it is shown.
-
-    Args:
-        page: characters that its encoding lacks are escaped.
-    """
+    """Yield the text character by character as it is shown. Characters that the encoding of the page lacks are escaped."""
     marks, after_letter = 0, False
     for character in text:
         if " " <= character <= "~":
@@ -286,12 +282,7 @@ _PARTS = {
 
 
 class Question:
-    """A request and how it is laid out.
-
-    Args:
-        request: the request, or what is to be shown of it.
-        changed: names of arguments that the reviewer has replaced; they are marked.
-    """
+    """A request and how it is laid out. The arguments that the reviewer has replaced, `changed`, are marked."""
 
     def __init__(self, request: InterventionRequest | Facts, changed: Collection[str] = ()) -> None:
         self._facts = facts = request if isinstance(request, Facts) else Facts.of(request)

@@ -121,7 +121,6 @@ def test_nobody_has_to_give_a_reason(timeout, asked, monkeypatch):
 
 
 def test_the_reason_of_a_refusal_is_recorded_with_it(asked):
-    """A burst of lines is no reason; the next line is."""
     with asked({}) as person:
         person.sees()
         person.types("n\n")
@@ -134,7 +133,6 @@ def test_the_reason_of_a_refusal_is_recorded_with_it(asked):
 
 
 def test_input_and_retry():
-    """Words go to the agent; a retry asks again."""
     child = terminal()
     child.expect(r"\[i\]nput > ")
     child.sendline("r")
@@ -148,14 +146,12 @@ def test_input_and_retry():
 
 
 def test_nobody_answers_at_the_terminal():
-    """The deadline passes: a timeout, not a refusal."""
     out = ended(terminal(timeout=0.5))
     assert "NOT ActionTimedOut" in out
     assert "RAN" not in out
 
 
 def test_end_of_input_is_no_approval():
-    """Ctrl-D ends the asking."""
     child = terminal()
     child.expect(r"\[i\]nput > ")
     child.sendeof()
@@ -183,7 +179,6 @@ def test_without_a_terminal_it_does_not_run(stdin):
     ],
 )  # fmt: skip
 def test_letters_and_words_answer(typed, action, asked):
-    """In any case, and without a deadline."""
     with asked({}, timeout=None) as person:
         person.sees()
         person.types(f"{typed}\n")
@@ -195,7 +190,6 @@ def test_letters_and_words_answer(typed, action, asked):
     ("typed", "prompt"), [("v", "act run"), ("view", "act run"), ("e", "keeps > "), ("edit", "keeps > "), ("i", "agent > "), ("input", "agent > ")]
 )  # fmt: skip
 def test_letters_and_words_go_on(typed, prompt, asked):
-    """What is left without a change or without words asks again."""
     with asked({"to": "Ana"}) as person:
         person.sees()
         person.types(f"{typed}\n")
@@ -217,7 +211,6 @@ def test_letters_and_words_go_on(typed, prompt, asked):
     ],
 )
 def test_choices_take_the_width_of_the_terminal(columns, choices, asked):
-    """No line of them is wider, and none is broken early."""
     with asked({}, columns=columns) as person:
         shown = person.sees() + person.screen.after
         assert choices == shown.splitlines()[-len(choices) :]
@@ -298,7 +291,6 @@ def test_a_question_that_the_inbox_decides_ends_and_takes_no_later_answer(tmp_pa
 
 
 def test_what_was_typed_before_the_question_is_dropped(asked):
-    """With and without Enter."""
     for early in ("y\n", "y"):
         with asked({}, start=False) as person:
             person.types(early)
@@ -336,7 +328,6 @@ def test_lines_that_arrive_together_are_no_answer(burst, asked):
 
 
 def test_a_marked_paste_is_one_burst_however_slow_it_is(monkeypatch, asked):
-    """Between the terminal's marks, time does not matter."""
     monkeypatch.setattr(_console, "QUIET", 0.0)
     monkeypatch.setattr(_console, "PASTE_QUIET", 20.0)
     with asked({}) as person:
@@ -353,7 +344,6 @@ def test_a_marked_paste_is_one_burst_however_slow_it_is(monkeypatch, asked):
 
 
 def test_a_paste_longer_than_the_terminal_holds_leaves_nothing_behind(monkeypatch, asked):
-    """Its tail is no answer to the next prompt."""
     monkeypatch.setattr(_console, "QUIET", 1.0)
     with asked({}) as person:
         person.sees()
@@ -390,7 +380,6 @@ def test_a_burst_is_neither_words_nor_a_value(first, prompt, asked):
 
 
 def test_a_line_that_the_terminal_cuts_is_refused(asked):
-    """Linux passes on 4,095 bytes of a line and drops the rest."""
     with asked({}) as person:
         person.sees()
         person.types("i\n")
@@ -402,7 +391,6 @@ def test_a_line_that_the_terminal_cuts_is_refused(asked):
 
 
 def test_a_limit_within_seconds_is_never_later_than_the_limit():
-    """The time to give a reason ends with the time of the question."""
     assert 5.0 == Limit(deadline=5.0).within(1e9).deadline
     soon, ended = Limit(deadline=1e12).within(1).deadline, str
     assert soon < 1e12
@@ -410,7 +398,6 @@ def test_a_limit_within_seconds_is_never_later_than_the_limit():
 
 
 def test_the_terminal_is_left_as_it_was(asked):
-    """Modes that were switched for the question are switched back."""
     with asked({}, start=False) as person:
         before = termios.tcgetattr(person.master)
         person.start()
@@ -461,7 +448,6 @@ def test_windows_ends_the_question_by_a_key_or_by_time():
 
 
 def test_a_terminal_that_is_closed_has_no_answer():
-    """The input has ended; it is not the time that is up."""
     master, slave = pty.openpty()
     os.close(master)
     with pytest.raises(NoTerminal, match="standard input ended before there was an answer"):

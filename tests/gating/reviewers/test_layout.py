@@ -61,14 +61,12 @@ def test_no_line_is_wider_than_the_terminal(text, columns, request_for):
 
 
 def test_what_continues_a_line_stands_behind_a_bar(request_for):
-    """In values and in prose."""
     shown = lines_of({"note": "a\nb", "plan": {"c": "d\ne"}}, request_for, 60, objective="f\ng")
     assert [" for:        f\\n", "           | g"] == shown[3:5]
     assert ['   note = "a\\n', '   | b"', "   plan = {", '     "c": "d\\n', '     | e"', "   }"] == shown[6:12]
 
 
 def test_remarks_name_arguments_without_control_characters(asked):
-    """A request of your own may have any names."""
     with asked({"a\x1b[2Jb": iter("ab")}) as person:
         person.sees()
         person.types("y\n")
@@ -102,7 +100,6 @@ def test_characters(text, expected, columns):
 
 
 def test_escapes_have_the_digits_that_the_character_needs():
-    """Two up to U+00FF, four up to U+FFFF, else eight."""
     expected = r"\xff\u0100\uffff\U00010000" + "~"
     assert expected == shown("\xff\u0100\uffff\U00010000~", ascii_only=True)[0]
 
@@ -111,7 +108,6 @@ def test_escapes_have_the_digits_that_the_character_needs():
     ("encoding", "expected"), [("utf-8", True), ("latin-1", True), ("ascii", False), ("cp932", False)]
 )
 def test_what_a_terminal_can_show(encoding, expected):
-    """Whatever its encoding has."""
     assert expected is Page(20, encoding).shows("\xe9")
 
 
@@ -200,7 +196,6 @@ BLANK = (
 
 @pytest.mark.parametrize("code", BLANK)
 def test_blank_characters_are_escaped(code):
-    """Python calls them printable, and nobody sees them."""
     assert chr(code).isprintable()
     assert [f"a\\u{code:04x}", f"a\\U{code:08x}"][code > 0xFFFF] == shown(f"a{chr(code)}")[0]
 
@@ -215,7 +210,6 @@ def test_blank_characters_are_escaped(code):
     ],
 )
 def test_marks_stand_on_letters(text, expected):
-    """On letters of every script, and on nothing else."""
     assert expected == shown(text)[0]
 
 
