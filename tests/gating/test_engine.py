@@ -50,27 +50,6 @@ def test_levels_follow_the_confidence_and_notices_are_told():
         assert len(ran) == 1
 
 
-def test_policies_by_name_and_glob_stricter_wins():
-    """An exact name over a glob, a longer glob over a shorter one, and the stricter of policy and decorator."""
-    policies = {"send_*": "confirm", "send_money_*": "deny", "send_mail": "silent"}
-    grace = make_grace(unmeasured="notify", policies=policies)
-
-    def named(name, **options):
-        return grace.gate(name=name, **options)(lambda: name)
-
-    assert named("send_mail")() == "send_mail"
-    with pytest.raises(gk.ActionCancelled):
-        named("send_letter")()
-    with pytest.raises(gk.ActionDenied):
-        named("send_money_now")()
-    with pytest.raises(gk.ActionCancelled):
-        named("send_mail", floor="escalate")()
-    with pytest.raises(ValueError, match="send_"):
-        make_grace(policies={"send_": "maybe"})
-    with pytest.raises(ValueError, match="floor"):
-        grace.gate(floor="maybe")(lambda: None)
-
-
 def test_the_decision_is_frozen_with_the_arguments_digest():
     """Request and record carry the same digest; the record names level, score, policy and who answered."""
     reviewer = ScriptedReviewer("proceed")

@@ -211,26 +211,6 @@ def test_the_outcome_of_an_execution_stays(ended, later):
     assert before == it.fields
 
 
-@pytest.mark.parametrize(
-    ("outcome", "modified", "expected"),
-    [
-        (Returned("paid"), None, {"outcome": "executed"}),
-        (Returned("paid"), "d2", {"outcome": "executed_modified", "executed_digest": "d2"}),
-        (Raised(OSError("x")), None, {"outcome": "failed", "error": "OSError"}),
-        (
-            Raised(KeyboardInterrupt()),
-            "d2",
-            {"outcome": "failed", "error": "KeyboardInterrupt", "executed_digest": "d2"},
-        ),
-    ],
-)
-def test_an_execution_is_stated_as_it_ended(outcome, modified, expected):
-    it = entry()
-    it.running(None)
-    it.ended(outcome, modified)
-    assert {"action": "pay", "arguments": {"euros": 5}, **expected} == it.fields
-
-
 def test_an_execution_after_a_failure_replaces_its_outcome():
     it = entry()
     it.running(None)

@@ -322,14 +322,6 @@ def test_a_call_with_plain_defaults_has_the_digest_of_its_arguments():
     assert digest_of({"it": "ana"}) == reviewer.requests[0].digest
 
 
-def test_lasting_digests_are_for_those_who_ask_for_them():
-    """Usually two objects that only look alike count as two; for a ledger that outlives the process they are the same."""
-    coverage = Coverage(None, inspect.signature(lambda it: None), None)
-    first, second = object(), object()
-    assert coverage.digest({"it": first}) != coverage.digest({"it": second})
-    assert coverage.digest({"it": first}, lasting=True) == coverage.digest({"it": second}, lasting=True)
-
-
 def test_a_default_that_is_not_known_is_left_out():
     """As for the tools of frameworks, whose defaults belong to their schema."""
     signature = inspect.Signature([inspect.Parameter("it", inspect.Parameter.KEYWORD_ONLY, default=Unknown)])

@@ -404,19 +404,6 @@ def test_a_call_that_lacks_an_argument_stays_incomplete():
     assert "first" in changed_to(call_of(two, partial=True), first=3)
 
 
-def test_a_check_beyond_the_signature():
-    seen = []
-
-    def check(arguments):
-        seen.append(dict(arguments))
-        return "" if arguments["first"] < 5 else "first is too large"
-
-    call = call_of(two, 1, check=check)
-    assert {"first": 2} == changed_to(call, first=2)
-    assert "the arguments do not fit act: first is too large" == changed_to(call, first=5)
-    assert [{"first": 2}, {"first": 5}] == seen
-
-
 @pytest.mark.parametrize(
     ("value", "declared", "problem"),
     [

@@ -240,16 +240,6 @@ def test_steps_that_a_nested_run_lost_are_a_gap_around_it():
     assert all(gaps for _, _, gaps in program.entries)
 
 
-def test_many_nested_runs_cost_what_they_record():
-    program = Program(max_steps=100_000)
-    with program.grace.run("work") as run:
-        program.search(0.95)
-        for _ in range(300):
-            assert "silent" == program.helper(program.act)[0]
-        assert len(run.events) >= run.reading._position > 300
-        assert 0 == len(run.reading._left)
-
-
 def suspended(url, *steps):
     """A run with these steps, stored as suspended; the runtime that continues it, and the run that does."""
     pause = Pause("thread", "checkpoint", None)

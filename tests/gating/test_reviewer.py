@@ -155,14 +155,6 @@ def test_changes_are_confirmed(form, is_async):
     assert [9, 1] == [request.arguments["euros"] for request in inner.requests]
 
 
-@both
-@forms
-def test_a_refusal_ends_it(form, is_async):
-    inner = Reviewer(CHANGE, "cancel")
-    with pytest.raises(gk.ActionCancelled):
-        call(gk.ConfirmationFlow(FORMS[form](inner)), is_async)
-
-
 @pytest.mark.parametrize("wrap", [gk.ConfirmationFlow, CallbackReviewer])
 def test_an_async_reviewer_runs_in_the_loop_of_the_action(wrap):
     """What belongs to that loop, such as a client or a queue, can be used."""
@@ -444,19 +436,6 @@ def test_structures_without_control_characters():
     """In names, keys and items; a blank stays where a line break was."""
     line = notice_line("pay\x07", {"plan": {"a\x1bb\nc": ["d\te", {"f\u200b": 5}]}}, "be\rcause")
     assert 'pay(plan={"ab c": ["d e", {"f": 5}]}) goes ahead with a notice: be cause' == line
-
-
-def test_the_line_appears_at_once(monkeypatch):
-    flushed = []
-
-    class Buffered(Terminal):
-        def flush(self):
-            flushed.append(self.getvalue())
-
-    monkeypatch.setattr(sys, "stderr", Buffered())
-    act_of(make_grace(unmeasured="notify"), False)("ana")
-    (line,) = flushed
-    assert line.startswith("grace-kp: pay(to=ana, euros=5)")
 
 
 PROGRAM = textwrap.dedent("""

@@ -120,18 +120,6 @@ def test_nobody_has_to_give_a_reason(timeout, asked, monkeypatch):
     assert ("cancel", None, False) == (response.action.value, response.user_input, response.timeout_reached)
 
 
-def test_the_reason_of_a_refusal_is_recorded_with_it(asked):
-    with asked({}) as person:
-        person.sees()
-        person.types("n\n")
-        person.sees("Why")
-        person.types("y\ny\n")
-        person.sees("None of them was taken")
-        person.sees("Why")
-        person.types("  wrong customer \n")
-        assert ("cancel", "wrong customer") == (person.answered().action.value, person.response.user_input)
-
-
 def test_input_and_retry():
     child = terminal()
     child.expect(r"\[i\]nput > ")
@@ -388,13 +376,6 @@ def test_a_line_that_the_terminal_cuts_is_refused(asked):
         assert "at most 4,095 bytes" in person.sees("agent > ")
         person.types("call Ana\n")
         assert "call Ana" == person.answered().user_input
-
-
-def test_a_limit_within_seconds_is_never_later_than_the_limit():
-    assert 5.0 == Limit(deadline=5.0).within(1e9).deadline
-    soon, ended = Limit(deadline=1e12).within(1).deadline, str
-    assert soon < 1e12
-    assert ended is Limit(ended=ended).within(1).ended
 
 
 def test_the_terminal_is_left_as_it_was(asked):

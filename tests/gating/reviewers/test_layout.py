@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.gating._view import view
-from grace_kp.gating.reviewers._question import Page, Question, fold, prose, units, value_lines, wrap
+from grace_kp.gating.reviewers._question import Page, Question, prose, units, value_lines, wrap
 from tests.exhaustive import examples
 
 FORGED = "   euros = 5"
@@ -104,13 +104,6 @@ def test_escapes_have_the_digits_that_the_character_needs():
     assert expected == shown("\xff\u0100\uffff\U00010000~", ascii_only=True)[0]
 
 
-@pytest.mark.parametrize(
-    ("encoding", "expected"), [("utf-8", True), ("latin-1", True), ("ascii", False), ("cp932", False)]
-)
-def test_what_a_terminal_can_show(encoding, expected):
-    assert expected is Page(20, encoding).shows("\xe9")
-
-
 def wrapped(text, width, hanging=0):
     return wrap(units(text, Page(80)), width, hanging)
 
@@ -170,56 +163,6 @@ def test_values_are_laid_out(value, width, expected):
     lines = value_lines("name", view(value).root, Page(width), 3)
     assert expected == lines
     assert width >= max(map(len, lines))
-
-
-@pytest.mark.parametrize(
-    ("count", "width", "expected"),
-    [
-        (10, 60, ["0", "1", "2", " [… 5 lines folded; v shows them]", "8", "9"]),
-        (7, 60, ["0", "1", "2", " [… 2 lines folded; v shows them]", "5", "6"]),
-        (6, 60, ["0", "1", "2", "3", "4", "5"]),
-        (8, 20, ["0", "1", "2", "3", "4", "5", "6", "7"]),
-        (9, 20, ["0", "1", "2", " [… 4 lines ", "folded; v shows ", "them]", "7", "8"]),
-        (1_010, 60, ["0", "1", "2", " [… 1,005 lines folded; v shows them]", "1008", "1009"]),
-    ],
-)
-def test_lines_are_folded(count, width, expected):
-    """The first three and the last two stay; nothing is folded that the note would not make shorter."""
-    assert expected == fold([str(number) for number in range(count)], 3, 2, Page(width))
-
-
-BLANK = (
-    *(0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0x1D159),
-    *(0x180B, 0x180F, 0xFE00, 0xFE0F, 0xE0100, 0xE01EF),
-)
-
-
-@pytest.mark.parametrize("code", BLANK)
-def test_blank_characters_are_escaped(code):
-    assert chr(code).isprintable()
-    assert [f"a\\u{code:04x}", f"a\\U{code:08x}"][code > 0xFFFF] == shown(f"a{chr(code)}")[0]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("\u65e5\u0301\u0301\u0301", "\u65e5\u0301\u0301\u0301"),
-        ("\u65e5\u0301\u0301\u0301\u0301", "\u65e5\u0301\u0301\u0301\\u0301"),
-        ("1\u0301\u0301", "1\\u0301\\u0301"),
-        ("e\u2500\u0301", "e\u2500\\u0301"),
-    ],
-)
-def test_marks_stand_on_letters(text, expected):
-    assert expected == shown(text)[0]
-
-
-@pytest.mark.parametrize("text", ["\u05d0", "\u0627", "\u0661"])
-def test_scripts_that_terminals_reorder(text):
-    """Hebrew, Arabic, and Arabic numbers; other scripts are shown once."""
-    lines = value_lines("name", view(text).root, Page(60), 3)
-    assert [f'   name = "{text}"', f'   | in this order: "\\u{ord(text):04x}"'] == lines
-    assert ['   name = "\u65e5\xe9"'] == value_lines("name", view("\u65e5\xe9").root, Page(60), 3)
-    assert [" to: \u65e5\xe9"] == prose(" to: ", "\u65e5\xe9", Page(60), 3)
 
 
 @pytest.mark.parametrize("width", range(20, 60))

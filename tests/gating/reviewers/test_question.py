@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import threading
 import unicodedata
@@ -294,16 +293,6 @@ def test_narrow_pages_indent_less(columns, expected, request_for):
     lines = Question(request_for({}, problem="word " * 9 + "word")).in_full(Page(columns))
     start = next(number for number, line in enumerate(lines) if line.startswith(" problem:"))
     assert expected == lines[start : start + 2]
-
-
-@pytest.mark.parametrize(("score", "filled"), [(0.0, 0), (0.51, 10), (1.0, 20)])
-def test_a_bar_has_twenty_columns(score, filled, request_for):
-    """They are full in proportion, and there is no bar where the line has no room for it."""
-    request = request_for({})
-    request = dataclasses.replace(request, decision=dataclasses.replace(request.decision, confidence_score=score))
-    text = f" confidence: {score:.3f}"
-    bars = [(40, text + " " + "\u2588" * filled + "\u2591" * (20 - filled)), (39, text)]
-    assert bars == [(width, Question(request).in_full(Page(width))[-2]) for width, _ in bars]
 
 
 def test_facts_of_a_question_are_those_of_its_request():
