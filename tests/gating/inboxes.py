@@ -1,7 +1,8 @@
-"""People who decide requests in an inbox while a gate waits in another thread."""
+"""Gated actions, and people who decide requests in an inbox while a gate waits in another thread."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 from grace_kp.testing import make_grace
@@ -46,3 +47,18 @@ def deciding(grace, decide, count=1):
 def approving(grace, count=1):
     """Let a person approve the next requests."""
     return deciding(grace, lambda approvals, name: approvals.approve(name, by="ana"), count)
+
+
+def gated(grace, *, is_async=False, **options):
+    """An action on one value, sync or async, as a plain function; and the values with which it ran."""
+    ran = []
+
+    def act(it):
+        ran.append(it)
+        return "done"
+
+    async def act_async(it):
+        return act(it)
+
+    gate = grace.gate(**{"name": "act", **options})
+    return (lambda it: asyncio.run(gate(act_async)(it))) if is_async else gate(act), ran

@@ -15,25 +15,11 @@ import grace_kp as gk
 from grace_kp.gating import PolicySet, strictest_level
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
 from tests.exhaustive import examples
+from tests.gating.inboxes import gated
 
 R = gk.InterventionResponse
 both = pytest.mark.parametrize("is_async", [False, True])
 NO_BOOLEAN = ["no", "false", "yes", "", 0, 1, 0.0, [], object()]
-
-
-def gated(grace, *, is_async, **options):
-    ran = []
-
-    def body(to):
-        ran.append(to)
-        return "done"
-
-    async def abody(to):
-        ran.append(to)
-        return "done"
-
-    act = grace.gate(**options)(abody if is_async else body)
-    return (lambda to: asyncio.run(act(to))) if is_async else act, ran
 
 
 @pytest.mark.parametrize("setting", NO_BOOLEAN)
@@ -115,40 +101,26 @@ def says_so(request):
     return R("cancel", timeout_reached=True)
 
 
-PROCEEDS = gk.Policy(floor="confirm", timeout=0.01, auto_proceed_on_timeout=True)
-
-
 @both
+@pytest.mark.parametrize("setting", [None, False, True])
 @pytest.mark.parametrize(
     "reviewer", [nobody, nobody_async, says_so, lambda request: R("proceed", timeout_reached=True)]
 )
-def test_time_that_runs_out_proceeds_where_that_is_wanted(is_async, reviewer):
-    """Whether the gate keeps the time or the reviewer does; the record says that nobody answered."""
-    act, ran = gated(make_grace(reviewer=reviewer), is_async=is_async, policy=PROCEEDS)
-    with capture() as captured:
-        assert "done" == act("ana")
-    assert ["ana"] == ran
-    entry = captured.only.grace["decisions"][0]
-    assert ("executed", "proceed", True) == (
-        entry["outcome"], entry["response"]["action"], entry["response"]["timeout_reached"],
-    )  # fmt: skip
-
-
-@both
-@pytest.mark.parametrize("setting", [None, False])
-@pytest.mark.parametrize(
-    "reviewer", [nobody, nobody_async, says_so, lambda request: R("proceed", timeout_reached=True)]
-)
-def test_time_that_runs_out_cancels_otherwise(is_async, reviewer, setting):
+def test_time_that_runs_out_proceeds_only_where_that_is_wanted(is_async, reviewer, setting):
+    """Whether the gate keeps the time or the reviewer does; otherwise it is an outcome of its own, which is no refusal."""
     policy = gk.Policy(floor="confirm", timeout=0.01, auto_proceed_on_timeout=setting)
     act, ran = gated(make_grace(reviewer=reviewer), is_async=is_async, policy=policy)
-    with capture() as captured, pytest.raises(gk.ActionTimedOut, match=r"nobody answered within 0\.01 s") as error:
-        act("ana")
-    assert ([], True) == (ran, error.value.response.timeout_reached)
-    entry = captured.only.grace["decisions"][0]
-    assert ("timed_out", "cancel", True) == (
-        entry["outcome"], entry["response"]["action"], entry["response"]["timeout_reached"],
-    )  # fmt: skip
+    with capture() as captured:
+        if setting:
+            assert "done" == act("ana")
+        else:
+            with pytest.raises(gk.ActionTimedOut, match=r"nobody answered within 0\.01 s") as error:
+                act("ana")
+            assert error.value.response.timeout_reached
+    (entry,) = captured.only.grace["decisions"]
+    expected = ("executed", "proceed", ["ana"]) if setting else ("timed_out", "cancel", [])
+    assert expected == (entry["outcome"], entry["response"]["action"], ran)
+    assert entry["response"]["timeout_reached"]
 
 
 def fails(request):

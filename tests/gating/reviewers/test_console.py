@@ -59,6 +59,15 @@ def terminal(timeout=30):
     )
 
 
+def refuses(person):
+    """Answer no without a reason; whether that is the response."""
+    person.sees()
+    person.types("n\n")
+    person.sees("Why")
+    person.types("\n")
+    return person.answered().action is gk.InterventionAction.CANCEL
+
+
 def ended(child):
     child.expect(pexpect.EOF)
     child.close()
@@ -184,11 +193,7 @@ def test_letters_and_words_go_on(typed, prompt, asked):
         person.sees(prompt)
         if prompt != "act run":
             person.types("\n")
-        person.sees()
-        person.types("n\n")
-        person.sees("Why")
-        person.types("\n")
-        assert person.answered().action is gk.InterventionAction.CANCEL
+        assert refuses(person)
 
 
 @pytest.mark.parametrize(
@@ -275,9 +280,6 @@ def test_a_question_that_the_inbox_decides_ends_and_takes_no_later_answer(tmp_pa
     grace.close()
 
 
-# What was typed before the question, or together with something else
-
-
 def test_what_was_typed_before_the_question_is_dropped(asked):
     for early in ("y\n", "y"):
         with asked({}, start=False) as person:
@@ -308,11 +310,7 @@ def test_lines_that_arrive_together_are_no_answer(burst, asked):
         person.sees()
         person.types(burst)
         person.sees("None of them was taken")
-        person.sees()
-        person.types("n\n")
-        person.sees("Why")
-        person.types("\n")
-        assert person.answered().action is gk.InterventionAction.CANCEL
+        assert refuses(person)
 
 
 def test_a_marked_paste_is_one_burst_however_slow_it_is(monkeypatch, asked):
@@ -324,11 +322,7 @@ def test_a_marked_paste_is_one_burst_however_slow_it_is(monkeypatch, asked):
         person.sees("zzz")
         person.types("y\n\x1b[201~")
         person.sees("None of them was taken")
-        person.sees()
-        person.types("n\n")
-        person.sees("Why")
-        person.types("\n")
-        assert person.answered().action is gk.InterventionAction.CANCEL
+        assert refuses(person)
 
 
 def test_a_paste_longer_than_the_terminal_holds_leaves_nothing_behind(monkeypatch, asked):
@@ -339,11 +333,7 @@ def test_a_paste_longer_than_the_terminal_holds_leaves_nothing_behind(monkeypatc
         writing.start()
         person.sees("None of them was taken")
         writing.join()
-        person.sees()
-        person.types("n\n")
-        person.sees("Why")
-        person.types("\n")
-        assert person.answered().action is gk.InterventionAction.CANCEL
+        assert refuses(person)
 
 
 @pytest.mark.parametrize(("first", "prompt"), [("i\n", "agent > "), ("e\n", "keeps > ")])
