@@ -1,4 +1,4 @@
-"""One gated call: its arguments, the run and the program around it, the consent under which it runs, and the terms of its requests.
+"""One gated call: its arguments and what their digest covers, the run and the program around it, its consent, and the terms of its requests.
 
 A framework whose programs may run again from an earlier point (as graphs do) registers with `grace_kp.record.HOST` and offers
 `resumable()`. A gate inside such a program asks by pausing it, and recognises its calls when they come again.

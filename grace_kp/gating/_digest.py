@@ -1,8 +1,8 @@
 """A digest over everything inside a call's arguments, so that a change after a decision does not go unnoticed.
 
-It reads stored data and runs as little code of the values as possible. It does not guess: for a value whose contents it cannot see,
-`NotCheckable` names the argument and its type. `Coverage` says what the digest of an action covers: its arguments, or what identifies them
-according to the user.
+It reads stored data and runs as little code of the values as possible: types that are known by name as the tables state it, all others where
+Python stores their attributes. It does not guess: for a value whose contents it cannot see, `NotCheckable` names the argument and its type.
+Types of packages are looked up only where the package has been imported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Slot = tuple[str, Getter]
 
-_HEAP_TYPE = 1 << 9
+_HEAP_TYPE = 1 << 9  # a class that is written in Python
 _POINTER = 8
 
 
@@ -83,8 +83,8 @@ class Contents(NamedTuple):
     data: bytes
     """The value's own data as bytes; empty where it counts by identity."""
     parts: Sequence[object] = ()
-    unordered: bool = False
-    """The parts have no order, as in a set."""
+    order: str = "own"
+    """`own`; `none` of a set; or `keys`, where earlier versions sorted keys and values by keys that are texts."""
 
 
 class Buffer(NamedTuple):
@@ -157,12 +157,9 @@ def is_complete(base: type, kind: type) -> bool:
     return base is tuple and "n_sequence_fields" in kind.__dict__
 
 
-def dict_contents(value: dict[Any, Any], *, ordered: bool = True) -> Contents:
-    """Read a dict: its keys and values in turn; sorted by key where that is wanted and all keys are texts."""
+def _dict(value: dict[Any, Any]) -> Contents:
     items = list(dict.items(value))
-    if not ordered and all(type(key) is str for key, _ in items):
-        items.sort(key=lambda item: item[0])
-    return Contents(b"d%d;" % len(items), [part for item in items for part in item])
+    return Contents(b"d%d;" % len(items), [part for item in items for part in item], "keys")
 
 
 def _by_identity(_: object) -> Contents:
@@ -183,12 +180,12 @@ def _by_parts(*names: str) -> Reader:
     return lambda value: Contents(b"t%d;" % len(names), [getattr(value, name) for name in names])
 
 
-def _by_items(kind: type, letter: bytes, *, unordered: bool = False) -> Reader:
+def _by_items(kind: type, letter: bytes, order: str = "own") -> Callable[[Any], Contents]:
     """For containers, read past what subclasses make of iteration."""
 
     def read(value: object) -> Contents:
         parts = list(kind.__iter__(value))  # type: ignore[attr-defined]
-        return Contents(b"%b%d;" % (letter, len(parts)), parts, unordered)
+        return Contents(b"%b%d;" % (letter, len(parts)), parts, order)
 
     return read
 
@@ -209,10 +206,9 @@ def _ordered_dict(value: OrderedDict[Any, Any]) -> Contents:
     return Contents(b"D%d;" % len(keys), [part for key in keys for part in (key, dict.__getitem__(value, key))])
 
 
-def default_dict_contents(value: defaultdict[Any, Any], *, ordered: bool = True) -> Contents:
-    """Read a defaultdict: its factory, and then as a dict."""
-    data, parts, _ = dict_contents(value, ordered=ordered)
-    return Contents(b"f" + data, [value.default_factory, *parts])
+def _default_dict(value: defaultdict[Any, Any]) -> Contents:
+    data, parts, order = _dict(value)
+    return Contents(b"f" + data, [value.default_factory, *parts], order)
 
 
 def _deque(value: deque[Any]) -> Contents:
@@ -267,12 +263,15 @@ _DATA: frozenset[type] = frozenset({list, dict, set, bytearray})
 
 _NBYTES = operator.attrgetter("nbytes")
 
-_BUILT_IN: dict[type, Reader] = {
-    dict: dict_contents,
+_PLAIN: dict[type, Callable[[Any], Contents]] = {
+    dict: _dict,
     list: _by_items(list, b"l"),
     tuple: _by_items(tuple, b"l"),
-    set: _by_items(set, b"e", unordered=True),
-    frozenset: _by_items(frozenset, b"e", unordered=True),
+}
+_BUILT_IN: dict[type, Reader] = {
+    **_PLAIN,
+    set: _by_items(set, b"e", "none"),
+    frozenset: _by_items(frozenset, b"e", "none"),
     str: _by_text(str.__str__),
     int: _by_text(lambda value: int.__format__(value, "x")),
     float: _by_text(float.__repr__),
@@ -301,7 +300,7 @@ _BUILT_IN: dict[type, Reader] = {
     types.UnionType: _by_parts("__args__"),
     deque: _deque,
     OrderedDict: _ordered_dict,
-    defaultdict: default_dict_contents,
+    defaultdict: _default_dict,
     io.BytesIO: Buffer(lambda value: io.BytesIO.getbuffer(value).nbytes, _buffer_file),
     io.StringIO: lambda value: Contents(b"m%d;" % io.StringIO.tell(value), [io.StringIO.getvalue(value)]),
     functools.partial: _by_parts("func", "args", "keywords"),
@@ -351,9 +350,6 @@ _IMPORTED: dict[tuple[str, str], Reader] = {
 MAX_VALUES = 500_000
 MAX_BYTES = 128_000_000
 _SHORT = 200  # characters; shorter texts count as values only
-_BY_KEY: dict[Any, Callable[[Any], Contents]] = {
-    read: functools.partial(read, ordered=False) for read in (dict_contents, default_dict_contents)
-}
 # As ledgers and approvals hold them, whatever module the classes are in.
 _HEADS: dict[type, bytes] = {
     kind: f"<grace_kp.gating._contents.{kind.__name__}".encode() for kind in (OwnObject, Identified)
@@ -473,16 +469,10 @@ class _Digest:
 
     def _open(self, value: Any, kind: type) -> Sequence[object]:
         """Write the value's own data, and return the values inside of it."""
-        if kind is dict:
-            self._budget.take(2 * len(value))
-            contents = dict_contents(value, ordered=self._ordered)
+        if (read := _PLAIN.get(kind)) is not None:
+            contents = read(value)
             self._put(contents.data)
-            return contents.parts
-        if kind is list or kind is tuple:
-            parts = list(value)
-            self._budget.take(len(parts))
-            self._put(b"l%d;" % len(parts))
-            return parts
+            return self._parts(contents)
         if issubclass(kind, enum.Enum):
             self._of_enums.add(id(kind))
             return self._attributes(value, _dictionary(dictionary_getter(kind), value), [], b"o%d;")
@@ -525,8 +515,7 @@ class _Digest:
         if isinstance(reader, Buffer):
             self._budget.take(reader.size(value), "bytes")
             return reader.read(value)
-        by_key = None if self._ordered else _BY_KEY.get(reader)
-        contents = reader(value) if by_key is None else by_key(value)
+        contents = reader(value)
         self._budget.take(len(contents.data), "bytes")
         return contents
 
@@ -554,8 +543,14 @@ class _Digest:
 
     def _parts(self, contents: Contents) -> Sequence[object]:
         parts = contents.parts
-        self._budget.take(len(parts) * (4 if contents.unordered else 1))
-        if not contents.unordered:
+        self._budget.take(len(parts) * (4 if contents.order == "none" else 1))
+        if contents.order == "keys" and not self._ordered:
+            first = len(parts) % 2  # of a defaultdict, its factory
+            items = list(zip(parts[first::2], parts[first + 1 :: 2], strict=True))
+            if all(type(key) is str for key, _ in items):
+                items.sort(key=lambda item: str(item[0]))
+            return [*parts[:first], *(part for item in items for part in item)]
+        if contents.order != "none":
             return parts
         digests = sorted(_Digest(self._lasting, self._budget, self._ordered).of({"": part}) for part in parts)
         self._put("".join(digests).encode())

@@ -1,4 +1,4 @@
-"""The outcome of one gated call, and the entry in its trace that states it at each moment."""
+"""The outcome of one gated call, and the entry in its trace that states it at each moment, with bounded arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What a reviewer is asked and what it answers, as frozen values."""
+"""What a reviewer is asked and what it answers, as frozen values; and which requests and answers count where something is hidden.
+
+Some reviewers use a channel that is stored where secrets must not be. They have a method `stores(text) -> bool`: whether the text is stored
+there already. They get redacted arguments, except where everything that redaction would remove is stored already.
+"""
 
 from __future__ import annotations
 
