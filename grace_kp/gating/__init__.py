@@ -36,7 +36,7 @@ from grace_kp.gating._outcome import (
     recorded_arguments,
 )
 from grace_kp.gating._policy import Policy, PolicySet, strictest_level
-from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen
+from grace_kp.gating._request import InterventionRequest, InterventionResponse
 from grace_kp.gating._reviewer import ConfirmationFlow, Reviewer
 from grace_kp.gating._view import changed_arguments, flat, plain, unshown_arguments, view
 from grace_kp.gating.reviewers import CallbackReviewer, ConsoleReviewer, InboxReviewer
@@ -99,7 +99,6 @@ __all__ = [
     "drive_async",
     "execution",
     "flat",
-    "frozen",
     "gate",
     "idempotency_key",
     "plain",

@@ -19,7 +19,6 @@ from grace_kp.gating._request import (
     InterventionRequest,
     InterventionResponse,
     for_reviewer,
-    frozen,
     new_request_id,
     without_secrets,
 )
@@ -416,7 +415,7 @@ class InterventionHandler:
         return InterventionRequest(
             id=new_request_id(),
             action="",
-            arguments=frozen({}),
+            arguments={},
             digest=digest_of({}),
             level=decision.level,
             decision=decision,

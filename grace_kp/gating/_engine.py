@@ -42,7 +42,6 @@ from grace_kp.gating._request import (
     InterventionRequest,
     InterventionResponse,
     for_reviewer,
-    frozen,
     new_request_id,
     unseen_problem,
 )
@@ -121,7 +120,7 @@ def _consent(case: GatedCall) -> Consenting:
             if request.level is InterventionLevel.NOTIFY:
                 sealed = () if case.terms is None else case.terms.sealed
                 shown = {name: SEALED if name in sealed else value for name, value in request.arguments.items()}
-                notice = replace(request, arguments=frozen(shown))  # it may be kept in a log
+                notice = replace(request, arguments=shown)  # it may be kept in a log
                 record_notice(case.entry.fields, notice, (yield Notify(notice, case.scope.on_notify)))
             return Consent(case.bound, request.digest)
         consent = yield from _answer(case, request, decision)
@@ -223,7 +222,7 @@ def _request(case: GatedCall, decision: Decision, attempt: int) -> InterventionR
     request = InterventionRequest(
         id=new_request_id(),
         action=case.action,
-        arguments=frozen(case.shown()),
+        arguments=case.shown(),
         digest=digest,
         level=decision.level,
         decision=decision.action,

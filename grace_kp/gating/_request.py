@@ -57,12 +57,16 @@ class InterventionRequest:
     """Seconds since the epoch."""
     problem: str = ""
     """What was wrong with the answer before, when this is asked again for that."""
-    hidden: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    hidden: Mapping[str, int] = field(default_factory=dict)
     """Arguments that this request does not show in full, by name, with the number of characters that were removed.
 
     Empty for a console, a callback and a gated tool call. A reviewer whose channel must not carry secrets gets redacted arguments; a
     plain PROCEED is then refused.
     """
+
+    def __post_init__(self) -> None:
+        for name in ("arguments", "hidden"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def __reduce__(self) -> tuple[Any, ...]:
         stated = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -77,8 +81,7 @@ class InterventionRequest:
 
 
 def _from_pickle(stated: dict[str, Any]) -> InterventionRequest:
-    frozen_fields = {name: frozen(stated[name]) for name in ("arguments", "hidden")}
-    return InterventionRequest(**{**stated, **frozen_fields})
+    return InterventionRequest(**stated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +129,6 @@ def new_request_id() -> str:
     return f"gate-{_PREFIX}-{os.getpid():x}-{next(_numbers)}"
 
 
-def frozen(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A view of the arguments that cannot be changed by name; the values are the caller's."""
-    return MappingProxyType(dict(arguments))
-
-
 def without_secrets(request: InterventionRequest, stores: Callable[[str], bool] | None = None) -> InterventionRequest:
     """Return the request for a channel that must not carry secrets."""
     shown = {name: plain(view(value).root) for name, value in request.arguments.items()}
@@ -143,8 +141,8 @@ def without_secrets(request: InterventionRequest, stores: Callable[[str], bool] 
             counts[name] = hidden[clean_name]
     return replace(
         request,
-        arguments=frozen(arguments),
-        hidden=MappingProxyType(counts),
+        arguments=arguments,
+        hidden=counts,
         objective=None if request.objective is None else redact_text(request.objective, identifiers=False),
         problem=redact_text(request.problem, identifiers=False),
     )

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from grace_kp.gating._digest import digest_of
-from grace_kp.gating._request import InterventionResponse, frozen
+from grace_kp.gating._request import InterventionResponse
 from grace_kp.levels import InterventionAction
 from grace_kp.pages import printable
 from grace_kp.trace import cut, redact_text, redact_value, render, to_text
@@ -179,7 +179,7 @@ class ConfirmationFlow(ForwardingReviewer):
                 return InterventionResponse(InterventionAction.CANCEL, timeout_reached=True, reviewer=self.name)
             shown = replace(
                 request,
-                arguments=frozen({**request.arguments, **changes}),
+                arguments={**request.arguments, **changes},
                 digest=digest_of({"request": request.digest, "changes": changes}),
                 attempt=shown.attempt + 1,
                 timeout=None if left is None else round(left, 1),

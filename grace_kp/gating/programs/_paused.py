@@ -18,7 +18,7 @@ from grace_kp.gating._drivers import Ask, Work
 from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, check_performed, encode_call, policy_now, state_approval
 from grace_kp.gating._ledger import DONE, FAILED, EarlierRun, LedgerEntry
 from grace_kp.gating._modification import modified
-from grace_kp.gating._request import for_reviewer, frozen, unseen_problem
+from grace_kp.gating._request import for_reviewer, unseen_problem
 from grace_kp.gating._view import plain, view
 from grace_kp.levels import InterventionAction
 from grace_kp.record import HOST
@@ -116,7 +116,7 @@ class PausedInquiry(Inquiry):
     def shown(self, request: InterventionRequest, problem: str = "") -> InterventionRequest:
         """Return the question with the arguments that are decided on now."""
         changes = self.changes() if self.approval.asked is not None else {}
-        return replace(request, id=self.id, problem=problem, arguments=frozen({**request.arguments, **changes}))
+        return replace(request, id=self.id, problem=problem, arguments={**request.arguments, **changes})
 
     def take(
         self,

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from grace_kp.gating._request import InterventionResponse, frozen, sizes_text
+from grace_kp.gating._request import InterventionResponse, sizes_text
 from grace_kp.gating.reviewers._question import Page, Question, units, wrap
 from grace_kp.levels import InterventionAction
 from grace_kp.pages import printable
@@ -463,7 +463,7 @@ class _Dialogue:
             self._remark("Nothing was changed.")
             return None
         hidden = {name: count for name, count in self._request.hidden.items() if name not in changes}
-        result = replace(self._request, arguments=frozen({**self._request.arguments, **changes}), hidden=hidden)
+        result = replace(self._request, arguments={**self._request.arguments, **changes}, hidden=hidden)
         question = Question(result, changed=changes)
         self._write(["", "It would run with (* is new):"])
         if not self._show(question.in_full(self._page())):
