@@ -86,74 +86,6 @@ def encode_call(
     return arguments, problems, {**arguments, **{name: {"$unencoded": local} for name, local in digests.items()}}
 
 
-def new_request(
-    case: GatedCall,
-    terms: Terms,
-    reviewer: InboxReviewer,
-    inbox: Inbox,
-    *,
-    request: InterventionRequest,
-    decision: Decision,
-) -> tuple[ApprovalRequest, dict[str, Any]]:
-    """Return the request about a call, and its encoded arguments before sealing."""
-    arguments, problems, covered = encode_call(case, terms, case.bound)
-    unkept = problems
-    if case.program is not None:  # it makes its objects anew, but a key is found by other programs, too
-        unkept = {name: why for name, why in unkept.items() if why == UNIDENTIFIED and terms.key is not None}
-    if unkept and (reviewer.wait is not True or case.program is not None):
-        named = "; ".join(f"{name}: {why}" for name, why in unkept.items())
-        raise ActionCancelled(
-            f"{case.action} was not run, because its request cannot be kept: these arguments have no encoding: {named}. Pass plain data, name "
-            "parameters that carry no meaning with @grace.gate(ignore=...), or use an InboxReviewer with wait=True"
-        )
-    version, approval_id = terms.version, new_approval_id()
-    bound_digest = digest(case.action, version, covered, secret=inbox.secret)
-    try:
-        kept, sealed = sealed_arguments(
-            arguments, terms.sealed, inbox.secret, approval_id=approval_id, digest=bound_digest
-        )
-    except SealNeeded as error:
-        raise ActionCancelled(f"{case.action} was not run, because its request cannot be kept: {error}") from error
-    scope, confidence, now = case.scope, decision.confidence, policy_now(case.policy, reviewer)
-    own = case.policy.timeout if case.policy.timeout is not None else scope.own_timeout
-    # The inbox removes secrets, and the texts of sealed arguments, from everything else.
-    new = ApprovalRequest(
-        id=approval_id,
-        action=case.action,
-        version=version,
-        domain=inbox.domain,
-        digest=bound_digest,
-        encoded=kept,
-        sealed=sealed,
-        schema=case.schema(),
-        not_covered=terms.ignore,
-        unencoded=tuple(problems),
-        key=None if terms.key is None else terms.key.key(inbox.domain, case.action, case.shown()),
-        key_fields=() if terms.key is None else terms.key.fields,
-        level=str(request.level),
-        score=None if confidence is None else confidence.score,
-        breakdown={} if confidence is None else dict(confidence.evaluated),
-        penalties=() if confidence is None else tuple(confidence.penalties_applied),
-        reason=request.reason,
-        gaps=tuple(decision.gaps),
-        facts=dict(decision.facts),
-        policy=_policy_facts(case, now),
-        run_id=scope.run_id,
-        objective=scope.objective,
-        user=scope.user,
-        run=scope.document(),
-        deadline_seconds=reviewer.deadline if own is None else own,
-        use_within_seconds=reviewer.use_within,
-        on_deadline=reviewer.on_deadline,
-        groups=now.groups,
-        quorum=now.quorum,
-        identity=reviewer.identity,
-        waits=reviewer.waits,
-        note={"function": terms.place},
-    )
-    return new, arguments
-
-
 def policy_now(policy: Policy, reviewer: InboxReviewer) -> PolicyNow:
     """Return what a policy requires, completed by its reviewer."""
     return PolicyNow(
@@ -164,19 +96,6 @@ def policy_now(policy: Policy, reviewer: InboxReviewer) -> PolicyNow:
         identity=reviewer.identity,
         version=policy.version,
     )
-
-
-def _policy_facts(case: GatedCall, now: PolicyNow) -> dict[str, Any]:
-    thresholds = case.policy.thresholds or case.scope.thresholds
-    facts = {
-        "version": now.version,
-        "floor": now.floor,
-        "groups": list(now.groups),
-        "quorum": now.quorum,
-        # As texts: a threshold may be infinite, which JSON cannot hold.
-        "thresholds": {field.name: str(getattr(thresholds, field.name)) for field in dataclasses.fields(thresholds)},
-    }
-    return {name: value for name, value in facts.items() if value not in (None, [])}
 
 
 OUTAGE_SECONDS = 60.0
@@ -240,13 +159,84 @@ class Inquiry:
     def file(self, request: InterventionRequest, decision: Decision) -> None:
         """File the request, or join the one that stands for the call."""
         case = self._case
-        new, unsealed = new_request(case, self._terms, self._reviewer, self._inbox, request=request, decision=decision)
+        new, unsealed = self._new(request, decision)
         if case.is_changed(case.bound, request.digest):
             raise ActionCancelled(f"the arguments of {case.action} were changed while they were read; it was not run")
         self._inbox.notifier.add(self._reviewer.notify)
         self._asked = unsealed
         self._approval = self._inbox.requests.file(self._complete(new), unsealed)
         self.joined = self._approval.id != new.id
+
+    def _new(self, request: InterventionRequest, decision: Decision) -> tuple[ApprovalRequest, dict[str, Any]]:
+        """Return the request about the call, and its encoded arguments before sealing."""
+        case, terms = self._case, self._terms
+        arguments, problems, covered = encode_call(case, terms, case.bound)
+        unkept = problems
+        if case.program is not None:  # it makes its objects anew, but a key is found by other programs, too
+            unkept = {name: why for name, why in unkept.items() if why == UNIDENTIFIED and terms.key is not None}
+        if unkept and (self._reviewer.wait is not True or case.program is not None):
+            named = "; ".join(f"{name}: {why}" for name, why in unkept.items())
+            raise ActionCancelled(
+                f"{case.action} was not run, because its request cannot be kept: these arguments have no encoding: {named}. Pass plain data, name "
+                "parameters that carry no meaning with @grace.gate(ignore=...), or use an InboxReviewer with wait=True"
+            )
+        version, approval_id = terms.version, new_approval_id()
+        bound_digest = digest(case.action, version, covered, secret=self._inbox.secret)
+        try:
+            kept, sealed = sealed_arguments(
+                arguments, terms.sealed, self._inbox.secret, approval_id=approval_id, digest=bound_digest
+            )
+        except SealNeeded as error:
+            raise ActionCancelled(f"{case.action} was not run, because its request cannot be kept: {error}") from error
+        scope, confidence, now = case.scope, decision.confidence, policy_now(case.policy, self._reviewer)
+        thresholds = case.policy.thresholds or scope.thresholds
+        policy = {
+            "version": now.version,
+            "floor": now.floor,
+            "groups": list(now.groups),
+            "quorum": now.quorum,
+            # As texts: a threshold may be infinite, which JSON cannot hold.
+            "thresholds": {
+                field.name: str(getattr(thresholds, field.name)) for field in dataclasses.fields(thresholds)
+            },
+        }
+        own = case.policy.timeout if case.policy.timeout is not None else scope.own_timeout
+        # The inbox removes secrets, and the texts of sealed arguments, from everything else.
+        new = ApprovalRequest(
+            id=approval_id,
+            action=case.action,
+            version=version,
+            domain=self._inbox.domain,
+            digest=bound_digest,
+            encoded=kept,
+            sealed=sealed,
+            schema=case.schema(),
+            not_covered=terms.ignore,
+            unencoded=tuple(problems),
+            key=None if terms.key is None else terms.key.key(self._inbox.domain, case.action, case.shown()),
+            key_fields=() if terms.key is None else terms.key.fields,
+            level=str(request.level),
+            score=None if confidence is None else confidence.score,
+            breakdown={} if confidence is None else dict(confidence.evaluated),
+            penalties=() if confidence is None else tuple(confidence.penalties_applied),
+            reason=request.reason,
+            gaps=tuple(decision.gaps),
+            facts=dict(decision.facts),
+            policy={name: value for name, value in policy.items() if value not in (None, [])},
+            run_id=scope.run_id,
+            objective=scope.objective,
+            user=scope.user,
+            run=scope.document(),
+            deadline_seconds=self._reviewer.deadline if own is None else own,
+            use_within_seconds=self._reviewer.use_within,
+            on_deadline=self._reviewer.on_deadline,
+            groups=now.groups,
+            quorum=now.quorum,
+            identity=self._reviewer.identity,
+            waits=self._reviewer.waits,
+            note={"function": terms.place},
+        )
+        return new, arguments
 
     def _complete(self, new: ApprovalRequest) -> ApprovalRequest:
         return new

@@ -5,7 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 
+import grace_kp as gk
 from grace_kp.testing import make_grace
+
+
+def request_for(arguments, level="confirm", **fields):
+    """A request with these arguments."""
+    decision = gk.ActionDecision(gk.InterventionLevel(level), 0.5, "because")
+    stated = {"id": "1", "action": "act", "digest": "", "level": decision.level, "decision": decision}
+    return gk.InterventionRequest(arguments=arguments, **{**stated, **fields})
 
 
 def runtime(tmp_path=None, **settings):

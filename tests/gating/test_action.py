@@ -233,16 +233,22 @@ def asked(grace):
     return approval
 
 
+def is_another_action(grace, first, second):
+    """Approve a call of the first method; whether the same call of the second is another one."""
+    with pytest.raises(gk.ActionPending):
+        first("r-1")
+    grace.approvals.approve(asked(grace).id, by="ana")
+    with pytest.raises(gk.KeyReused, match="other arguments"):
+        second("r-1")
+    return True
+
+
 def test_an_approval_of_one_account_is_not_claimed_by_another(tmp_path):
     """Key and arguments are the same; the account is not. The reviewer sees which one it is."""
     grace = runtime(tmp_path, reviewer=gk.InboxReviewer(wait="raise"))
     first, second = map(account_class(grace, identity="name"), ("A", "B"))
-    with pytest.raises(gk.ActionPending):
-        first.pay("r-1")
-    assert "A" == asked(grace).arguments["self"]["identity"]
-    grace.approvals.approve(asked(grace).id, by="ana")
-    with pytest.raises(gk.KeyReused, match="other arguments"):
-        second.pay("r-1")
+    assert is_another_action(grace, first.pay, second.pay)
+    assert "A" == grace.approvals.history()[0].arguments["self"]["identity"]
     assert [] == second.paid
     assert "A" == account_class(runtime(tmp_path, reviewer=gk.InboxReviewer(wait="raise")), identity="name")("A").pay(
         "r-1"
@@ -253,11 +259,7 @@ def test_classes_that_share_a_method_are_told_apart(tmp_path):
     grace = runtime(tmp_path, reviewer=gk.InboxReviewer(wait="raise"))
     base = account_class(grace, identity="name")
     savings, current = type("Savings", (base,), {})("A"), type("Current", (base,), {})("A")
-    with pytest.raises(gk.ActionPending):
-        savings.pay("r-1")
-    grace.approvals.approve(asked(grace).id, by="ana")
-    with pytest.raises(gk.KeyReused, match="other arguments"):
-        current.pay("r-1")
+    assert is_another_action(grace, savings.pay, current.pay)
 
 
 @pytest.mark.parametrize("wait", ["raise", "hand_over"])
@@ -320,12 +322,8 @@ def test_a_class_is_identified_by_its_name(tmp_path):
     class Other(Bank):
         pass
 
-    with pytest.raises(gk.ActionPending):
-        Bank.close("b-1")
-    grace.approvals.approve(asked(grace).id, by="ana")
-    with pytest.raises(gk.KeyReused, match="other arguments"):
-        Other.close("b-1")
-    assert "Bank" == Bank.close("b-1")
+    assert is_another_action(grace, Bank.close, Other.close)
+    assert "Bank" == Bank.close("r-1")
 
 
 def test_the_bound_methods_of_two_objects_are_told_apart(tmp_path):
@@ -428,17 +426,12 @@ def test_a_name_alone_hides_nothing(grace, asked_requests, declared):
     assert [{"x": 1, "config": {"to": "eve"}}] == asked_requests
 
 
-def test_an_edit_cannot_fill_it_in(asked_requests):
-    with gk.Grace(
-        store="memory:",
-        evaluator=None,
-        embedder=None,
-        reviewer=lambda _: gk.InterventionResponse("modify", modified={"config": {"forged": 1}}),
-    ) as grace:
-        ran = []
-        with pytest.raises(gk.ActionCancelled, match="no parameter 'config'"):
-            grace.gate(action_with(RunnableConfig, ran), floor="confirm")(1, {})
-        assert [] == ran
+def test_an_edit_cannot_fill_it_in():
+    ran = []
+    grace = make_grace(reviewer=lambda _: R("modify", modified={"config": {"forged": 1}}))
+    with pytest.raises(gk.ActionCancelled, match="no parameter 'config'"):
+        grace.gate(action_with(RunnableConfig, ran), floor="confirm")(1, {})
+    assert [] == ran
 
 
 @pytest.mark.parametrize("declared", FILLED_IN.values(), ids=FILLED_IN)
@@ -475,17 +468,13 @@ def test_gates_under_tools_of_langchain_run(grace, asked_requests):
     assert ([{"x": 1}], [(1, "c", "c", 2, True, True)]) == (asked_requests, ran)
 
 
-def test_an_inbox_keeps_none_of_it(asked_requests):
-    with gk.Grace(
-        store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(deadline="1h", wait="raise")
-    ) as grace:
-        ran = []
-        gated = grace.gate(action_with(RunnableConfig, ran), floor="confirm", key="act:{x}")
-        with pytest.raises(gk.ActionPending):
-            gated(1, {"first": object()})
-        (waiting,) = grace.approvals.pending()
-        assert {"x"} == set(waiting.arguments)
-        grace.approvals.approve(waiting.id, by="ana")
-        other = {"second": object()}
-        gated(1, other)
-        assert [(1, other)] == ran
+def test_an_inbox_keeps_none_of_it():
+    """Whoever carries the request out fills it in anew."""
+    grace, ran, other = runtime(reviewer=gk.InboxReviewer(wait="raise")), [], {"second": object()}
+    gated = grace.gate(action_with(RunnableConfig, ran), floor="confirm", key="act:{x}")
+    with pytest.raises(gk.ActionPending):
+        gated(1, {"first": object()})
+    assert {"x"} == set(asked(grace).arguments)
+    grace.approvals.approve(asked(grace).id, by="ana")
+    gated(1, other)
+    assert [(1, other)] == ran

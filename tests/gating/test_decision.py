@@ -91,12 +91,14 @@ def test_a_kept_decision_names_the_fallbacks_that_count():
     assert decision.confidence.fallbacks == Decision.from_dict(decision.to_dict("d1")).confidence.fallbacks
 
 
+def kept(level, score, breakdown=(), penalties=(), **more):
+    """A decision that was kept, as it is read again."""
+    stated = {"digest": "d", "level": level, "score": score, "breakdown": dict(breakdown), "penalties": penalties}
+    return Decision.from_dict({**stated, "reason": "because", **more})
+
+
 def test_decisions_of_earlier_versions_are_read():
-    kept = {
-        "digest": "d", "level": "confirm", "score": 0.7, "breakdown": {"tool_success": None, "search_quality": 0.5},
-        "penalties": ["no_sources"], "reason": "because",
-    }  # fmt: skip
-    decision = Decision.from_dict(kept)
+    decision = kept("confirm", 0.7, {"tool_success": None, "search_quality": 0.5}, penalties=["no_sources"])
     assert ("confirm", 0.7, "because", ()) == (
         decision.level,
         decision.action.confidence_score,
@@ -187,23 +189,14 @@ def test_what_a_call_requires_is_a_fact():
 )  # fmt: skip
 def test_a_kept_decision_follows_what_is_stated_now(facts, breakdown, stated, level):
     """Also one that an earlier version kept, as far as its sub-scores show that nothing was measured."""
-    kept = {
-        "digest": "d",
-        "level": "silent",
-        "score": 0.95,
-        "breakdown": breakdown,
-        "penalties": [],
-        "reason": "because",
-    }
-    decision = Decision.from_dict({**kept, "facts": facts})
+    decision = kept("silent", 0.95, breakdown, facts=facts)
     again = Rules(gk.Policy(unmeasured=stated), THRESHOLDS).apply_again(decision)
     assert level == again.level
     assert 0.95 == again.action.confidence_score
 
 
 def test_a_kept_decision_is_never_made_milder():
-    kept = {"digest": "d", "level": "escalate", "score": 0.2, "breakdown": {}, "penalties": [], "reason": "because"}
-    decision = Decision.from_dict({**kept, "facts": {"measured": []}})
+    decision = kept("escalate", 0.2, facts={"measured": []})
     assert "escalate" == Rules(gk.Policy(unmeasured="silent"), THRESHOLDS).apply_again(decision).level
 
 

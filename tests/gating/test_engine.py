@@ -16,6 +16,7 @@ from grace_kp.gating import _engine, attempt, drive, drive_async, resumable
 from grace_kp.gating._drivers import Ask, Failed, NoAnswer, WaitTurn, Work
 from grace_kp.record import HOST, Framework
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
+from tests.gating.inboxes import request_for
 
 R = gk.InterventionResponse
 
@@ -133,21 +134,12 @@ def test_work_that_fails_comes_back_as_a_value(blocks):
     assert Failed(error) == drive(engine()) == asyncio.run(drive_async(engine()))
 
 
-DECISION = gk.ActionDecision(gk.InterventionLevel("confirm"), 0.5, "because")
-
-
-def request(timeout=None):
-    return gk.InterventionRequest(
-        id="1", action="act", arguments={}, digest="d", level=DECISION.level, decision=DECISION, timeout=timeout
-    )
-
-
 def run(world, engine):
     return drive(engine) if world == "sync" else asyncio.run(drive_async(engine))
 
 
 def asked(world, reviewer, timeout=None):
-    step = Ask(request(timeout), reviewer)
+    step = Ask(request_for({}, timeout=timeout), reviewer)
     return step.perform() if world == "sync" else asyncio.run(step.perform_async())
 
 
@@ -157,7 +149,7 @@ worlds = pytest.mark.parametrize("world", ["sync", "async"])
 @worlds
 def test_a_reviewer_s_answer_comes_back_with_its_time(world):
     def engine():
-        return (yield Ask(request(), lambda _request: "proceed"))
+        return (yield Ask(request_for({}), lambda _request: "proceed"))
 
     response = run(world, engine())
     assert "proceed" == response.action
@@ -346,10 +338,7 @@ def test_callbacks_get_a_request():
 
 def test_a_request_is_passed_on_unchanged():
     requests = []
-    request = gk.InterventionRequest(
-        id="mine", action="pay", arguments={"to": "ana"}, digest="", level=gk.InterventionLevel.ESCALATE,
-        decision=decide("escalate"), timeout=30,
-    )  # fmt: skip
+    request = request_for({"to": "ana"}, "escalate", timeout=30)
     handler = gk.InterventionHandler(on_escalate=lambda request: requests.append(request) or "proceed", timeout=0)
     assert "proceed" == handler.handle(request).action
     assert requests[0] is request

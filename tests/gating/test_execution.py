@@ -26,7 +26,7 @@ from grace_kp.gating import (
     execution,
 )
 from grace_kp.record import HOST, Signal
-from tests.gating.inboxes import runtime
+from tests.gating.inboxes import request_for, runtime
 
 
 class Payment(Execution):
@@ -232,9 +232,7 @@ def test_a_call_that_is_left_before_a_decision_is_cancelled():
 
 def test_the_facts_of_a_decision_replace_those_of_the_one_before():
     decision = gk.ActionDecision(gk.InterventionLevel("silent"), 0.95, "because")
-    request = gk.InterventionRequest(
-        id="1", action="pay", arguments={}, digest="d", level=decision.level, decision=decision
-    )
+    request = request_for({}, "silent", decision=decision)
     it = entry()
     it.decided(request, Decision(decision, None, (), {"fallback": True, "step": 1, "audit": {"rate": 1.0}}))
     assert (True, 1, {"rate": 1.0}) == tuple(it.fields[name] for name in ("fallback", "step", "audit"))

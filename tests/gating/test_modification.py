@@ -222,66 +222,39 @@ def test_all_arguments_may_be_returned_with_one_of_them_changed(is_async):
 
 
 def test_none_for_a_parameter_whose_default_is_none():
-    ran = []
+    def act(it: int = None): ...  # noqa: RUF013
 
-    def act(it: int = None):  # noqa: RUF013
-        ran.append(it)
-
-    make_grace(reviewer=ScriptedReviewer(R("modify", modified={"it": None}))).gate(floor="confirm")(act)(5)
-    assert [None] == ran
+    assert {"it": None} == changed_to(call_of(act, 5), it=None)
 
 
-class Collected:
-    def __init__(self, *answers):
-        self.ran = []
-        self.reviewer = ScriptedReviewer(*[R("modify", modified=answer) for answer in answers], "cancel", "cancel")
-        grace = make_grace(reviewer=self.reviewer)
-
-        @grace.gate(floor="confirm")
-        def act(*numbers: int, **more: float):
-            self.ran.append((numbers, more))
-
-        @grace.gate(floor="confirm")
-        def act_with(**more: Unpack[Options]):
-            self.ran.append(more)
-
-        self.act, self.act_with = act, act_with
-
-
-def test_any_number_of_arguments():
-    """`*args` are submitted as a list and `**kwargs` by name or as one object, each item checked."""
-    call = Collected({"numbers": [3, 4], "b": 1.5}, {"more": {"c": 2}})
-    call.act(1, a=0.5)
-    call.act(1, a=0.5)
-    assert [((3, 4), {"a": 0.5, "b": 1.5}), ((1,), {"c": 2})] == call.ran
+def many(*numbers: int, **more: float): ...
 
 
 @pytest.mark.parametrize(
-    ("changes", "problem"),
+    ("changes", "expected"),
     [
+        ({"numbers": [3, 4], "b": 1.5}, {"numbers": (3, 4), "more": {"a": 0.5, "b": 1.5}}),
+        ({"more": {"c": 2}}, {"numbers": (1,), "more": {"c": 2}}),
         ({"numbers": "34"}, "numbers: must be a list, not str"),
         ({"numbers": [3, "4"]}, "numbers[1]: Input should be a valid integer"),
         ({"b": "x"}, "b: Input should be a valid number"),
         ({"more": [1]}, "more: must be an object, not list"),
         ({"more": {"c": "x"}}, "c: Input should be a valid number"),
-        ({"more": {5: 1.0}}, "more: must be an object"),
+        ({"more": {5: 1.0}}, "more: must be an object, not dict"),
     ],
 )
-def test_each_of_any_number_of_arguments_must_fit(changes, problem):
-    call = Collected(changes)
-    with pytest.raises(gk.ActionCancelled):
-        call.act(1, a=0.5)
-    assert problem in call.reviewer.requests[1].problem
-    assert [] == call.ran
+def test_any_number_of_arguments(changes, expected):
+    """`*args` are submitted as a list and `**kwargs` by name or as one object, each item checked."""
+    if isinstance(expected, str):
+        expected = f"the arguments do not fit act: {expected}"
+    assert expected == changed_to(call_of(many, 1, a=0.5), **changes)
 
 
 def test_keywords_with_types_of_their_own():
-    call = Collected({"level": 3}, {"level": "3"})
-    call.act_with(fast=True)
-    with pytest.raises(gk.ActionCancelled):
-        call.act_with(fast=True)
-    assert [{"fast": True, "level": 3}] == call.ran
-    assert "level: Input should be a valid integer" in call.reviewer.requests[2].problem
+    def act(**more: Unpack[Options]): ...
+
+    assert {"more": {"fast": True, "level": 3}} == changed_to(call_of(act, fast=True), level=3)
+    assert "level: Input should be a valid integer" in changed_to(call_of(act, fast=True), level="3")
 
 
 def test_what_cannot_be_checked_cannot_be_submitted():
@@ -327,14 +300,10 @@ def test_a_type_from_around_the_function():
     class Order(pydantic.BaseModel):
         euros: int
 
-    ran = []
-
-    @make_grace(reviewer=ScriptedReviewer(R("modify", modified={"order": {"euros": 5}}))).gate(floor="confirm")
     def act(order: Order):
-        ran.append(order == Order(euros=5))
+        return Order
 
-    act(Order(euros=1))
-    assert [True] == ran
+    assert {"order": Order(euros=5)} == changed_to(call_of(act, Order(euros=1)), order={"euros": 5})
 
 
 def test_pydantic_is_only_loaded_for_a_modification():
@@ -407,13 +376,8 @@ def test_a_call_that_lacks_an_argument_stays_incomplete():
 @pytest.mark.parametrize(
     ("value", "declared", "problem"),
     [
-        (5, int, ""),
-        ("5", int, "Input should be a valid integer"),
-        ([1, "2"], list[int], ".1: Input should be a valid integer"),
         ({"a": 1}, Full, ".b: Field required"),
-        ({}, Full, ".a: Field required"),
         ("x", "Nothing", ""),
-        ("x", Client, "Input should be an instance of Client"),
         (object(), int, "Input should be a valid integer"),
         ({1: Colour.RED}, dict[str, Colour], ".1.[key]: Input should be a valid string"),
     ],

@@ -382,21 +382,6 @@ def test_words_that_nobody_can_see_begin_no_new_question(text):
     assert any("user_message" in trouble for trouble in program.grace.status()["troubles"])
 
 
-def test_words_in_a_nested_run_reset_nothing_around_it():
-    program = Program()
-    with program.grace.run("work") as run:
-        program.search(0.1)
-        with program.grace.run("sub") as inner:
-            inner.user_message("the other one")
-            program.search(0.95)
-            assert "confirm" == program.act()[0]
-        program.search(0.95)
-        assert "confirm" == program.act()[0]
-        run.user_message("the other one")
-        program.search(0.95)
-        assert "silent" == program.act()[0]
-
-
 @pytest.mark.parametrize("error", [SystemExit, SystemExit(0), KeyboardInterrupt, StopIteration])
 @pytest.mark.parametrize("nested", [False, True])
 def test_an_exit_that_the_agent_caught_is_a_failure(error, nested):

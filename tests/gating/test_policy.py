@@ -80,15 +80,6 @@ def test_no_place_makes_a_policy_of_code_milder(place, tmp_path, monkeypatch):
         milder.gate(name="read")(lambda: None)()
 
 
-def test_a_policy_may_be_a_table():
-    assert gk.Policy(floor="notify", unmeasured="silent") == gk.Policy.of({"floor": "notify", "unmeasured": "silent"})
-    for table in ({}, {"floor": "deny", "quorum": 2}, {"auto_proceed_on_timeout": True}, {3: 4}):
-        with pytest.raises(ValueError, match="a table of a policy has floor, unmeasured or both, not"):
-            gk.Policy.of(table)
-    with pytest.raises(ValueError, match="unmeasured must be one of"):
-        gk.Policy.of({"unmeasured": "deny"})
-
-
 def nobody(request):
     threading.Event().wait()
 
@@ -207,6 +198,7 @@ def test_a_policy_of_a_floor():
     assert policy is gk.Policy.of(policy)
     assert gk.Policy(floor="confirm") == gk.Policy.of("confirm")
     assert gk.Policy() == gk.Policy.of(None)
+    assert gk.Policy(floor="notify", unmeasured="silent") == gk.Policy.of({"floor": "notify", "unmeasured": "silent"})
     with pytest.raises(TypeError, match="a policy is a Policy or a floor, not int"):
         gk.Policy.of(5)
     with pytest.raises(ValueError, match="floor must be one of"):
@@ -316,10 +308,19 @@ def test_no_entry_matches():
 
 @pytest.mark.parametrize(
     ("value", "problem"),
-    [("strict", "policy 'pay': floor must be one of"), (5, "policy 'pay': a policy is a Policy or a floor, not int")],
-)
+    [
+        ("strict", "floor must be one of"),
+        (5, "a policy is a Policy or a floor, not int"),
+        (None, "None states no policy; write a floor .* or leave it out"),
+        ({"unmeasured": "deny"}, "unmeasured must be one of"),
+        *((table, "a table of a policy has floor, unmeasured or both, not") for table in (
+            {}, {"floor": None}, {"floor": "deny", "quorum": 2}, {"auto_proceed_on_timeout": True}, {3: 4},
+        )),
+    ],
+)  # fmt: skip
 def test_an_entry_that_is_no_policy_is_named(value, problem):
-    with pytest.raises(ValueError, match=problem):
+    """Before anything is gated by it."""
+    with pytest.raises(ValueError, match=f"policy 'pay': {problem}"):
         PolicySet({"pay": value})
 
 
@@ -327,14 +328,6 @@ def test_an_entry_that_is_no_policy_is_named(value, problem):
 def test_policies_are_a_mapping(value):
     with pytest.raises(TypeError, match="policies are a mapping of action name to policy or floor, not"):
         PolicySet(value)
-
-
-def test_none_is_no_policy():
-    """It would gate an action without stating how; the message states what to write."""
-    with pytest.raises(ValueError, match=r"policy 'pay': None states no policy; write a floor .* or leave it out"):
-        PolicySet({"pay": None})
-    with pytest.raises(ValueError, match=r"policy 'pay': a table of a policy has floor, unmeasured or both"):
-        PolicySet({"pay": {"floor": None}})
 
 
 def test_places_without_a_common_group_are_an_error_at_once():

@@ -6,13 +6,9 @@ import asyncio
 import functools
 import io
 import logging
-import os
 import sys
-import textwrap
-from pathlib import Path
 from types import SimpleNamespace
 
-import pexpect
 import pytest
 
 import grace_kp as gk
@@ -281,7 +277,6 @@ def test_what_cannot_be_called_is_refused(callback):
         CallbackReviewer(callback)
 
 
-ROOT = Path(__file__).resolve().parents[2]
 KEY = "sk-proj-" + "a1B2c3D4" * 6
 
 
@@ -436,29 +431,3 @@ def test_structures_without_control_characters():
     """In names, keys and items; a blank stays where a line break was."""
     line = notice_line("pay\x07", {"plan": {"a\x1bb\nc": ["d\te", {"f\u200b": 5}]}}, "be\rcause")
     assert 'pay(plan={"ab c": ["d e", {"f": 5}]}) goes ahead with a notice: be cause' == line
-
-
-PROGRAM = textwrap.dedent("""
-    import grace_kp as gk
-    grace = gk.Grace(store="memory:")
-    @grace.gate(unmeasured="notify")
-    def pay(to, password="hunter2secret"):
-        print("RAN")
-    with grace.run("settle the bill"):
-        pay("Ana\\x1b[2J\\nRAN twice")
-""")
-
-
-def test_a_real_terminal():
-    """The line appears before the action runs, and no secret and no escape with it."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "PYTHONUNBUFFERED": "1"}
-    child = pexpect.spawn(
-        sys.executable, ["-c", PROGRAM], env=environment, encoding="utf-8", timeout=300, dimensions=(40, 200)
-    )
-    child.expect(pexpect.EOF)
-    child.close()
-    first, second = child.before.strip().splitlines()
-    assert first.startswith(
-        "grace-kp: pay(to=Ana[2J RAN twice, password=[REDACTED:password]) goes ahead with a notice: "
-    )
-    assert "RAN" == second

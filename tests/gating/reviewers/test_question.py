@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.confidence import ActionDecision
 from grace_kp.gating.reviewers import Facts, Page, Question
 from tests.exhaustive import examples
 
@@ -295,13 +294,8 @@ def test_narrow_pages_indent_less(columns, expected, request_for):
     assert expected == lines[start : start + 2]
 
 
-def test_facts_of_a_question_are_those_of_its_request():
-    decision = ActionDecision(level=gk.InterventionLevel.CONFIRM, confidence_score=0.5, reason="why")
-    request = gk.InterventionRequest(
-        id="1", action="pay", arguments={"euros": 5}, digest="", level=gk.InterventionLevel.CONFIRM, decision=decision, timeout=30.0,
-        hidden={"token": 12},
-    )  # fmt: skip
-    facts = Facts.of(request)
+def test_facts_of_a_question_are_those_of_its_request(request_for):
+    facts = Facts.of(request_for({"euros": 5}, action="pay", timeout=30.0, hidden={"token": 12}))
     assert ("pay", "confirm", {"euros": 5}, 0.5) == (facts.action, facts.level, facts.arguments, facts.score)
     assert ("token (12 characters)", "30 s, then it does not run") == (facts.hidden, facts.time)
 
