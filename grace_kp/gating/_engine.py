@@ -26,7 +26,7 @@ from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Await, Failed, NoAnswer, Notify, RunAction, Step, WaitTurn, Work
 from grace_kp.gating._ledger import EarlierRun, LedgerEntry
-from grace_kp.gating._modification import modified
+from grace_kp.gating._modification import apply_changes
 from grace_kp.gating._outcome import (
     CANCELLED,
     DENIED,
@@ -280,9 +280,7 @@ def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -
             problem = changed
         case.entry.fields["problem"] = problem
         request = replace(request, id=new_request_id(), problem=problem, attempt=request.attempt + 1)
-    problem = redact_text(str(case.entry.fields.get("problem")), identifiers=False)
-    message = f"{case.action} was not run: the reviewer's arguments could not be used: {problem}"
-    raise case.entry.refusal(CANCELLED, ActionCancelled, message, request)
+    raise _unusable(case, str(case.entry.fields.get("problem")), request)
 
 
 def _filed_answer(
@@ -313,11 +311,17 @@ def _filed_answer(
         consent = _changed(case, request, response.modified or {})
     if isinstance(consent, str):
         yield Work(lambda: inquiry.withdraw(f"the edited arguments cannot be used: {consent}"))
-        problem = redact_text(consent, identifiers=False)
-        message = f"{case.action} was not run: the reviewer's arguments could not be used: {problem}"
-        raise case.entry.refusal(CANCELLED, ActionCancelled, message, request, response)
+        raise _unusable(case, consent, request, response)
     inquiry.bound, case.ledger_entry = consent.bound, inquiry
     return consent
+
+
+def _unusable(
+    case: GatedCall, problem: str, request: InterventionRequest, response: InterventionResponse | None = None
+) -> Exception:
+    problem = redact_text(problem, identifiers=False)
+    message = f"{case.action} was not run: the reviewer's arguments could not be used: {problem}"
+    return case.entry.refusal(CANCELLED, ActionCancelled, message, request, response)
 
 
 def _response(
@@ -399,7 +403,7 @@ def _held(case: GatedCall, refusal: HeldRefusal | None) -> Exception | None:
 
 def _changed(case: GatedCall, request: InterventionRequest, changes: Mapping[str, Any]) -> Consent | str:
     """Return the consent to the call with the reviewer's arguments; or what is wrong with them."""
-    bound, problem = modified(case, changes)
+    bound, problem = apply_changes(case, changes)
     if bound is None:
         return problem
     try:

@@ -35,7 +35,7 @@ class _EditMisfit(Exception):
         return _EditMisfit(f"{name}{problem}" if problem.startswith(".") else f"{name}: {problem}")
 
 
-def modified(call: BoundCall, changes: Mapping[str, Any]) -> tuple[inspect.BoundArguments | None, str]:
+def apply_changes(call: BoundCall, changes: Mapping[str, Any]) -> tuple[inspect.BoundArguments | None, str]:
     """Return the call with the reviewer's arguments; or None, and what is wrong with them."""
     parameters = call.signature.parameters
     rest = next((parameter.name for parameter in parameters.values() if parameter.kind is _KEYWORDS), None)

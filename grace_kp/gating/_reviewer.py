@@ -147,7 +147,7 @@ class ConfirmationFlow(ForwardingReviewer):
         return self._continue(rounds, answer)  # the reviewer is async, or a plain function that returned a coroutine
 
     async def _review_async(self, request: InterventionRequest) -> InterventionResponse:
-        return await self._review(request)  # type: ignore[misc]
+        return await self._review(request)  # type: ignore[misc, no-any-return]
 
     async def _continue(self, rounds: Rounds, answer: object) -> InterventionResponse:
         try:

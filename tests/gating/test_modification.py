@@ -20,7 +20,7 @@ import pytest
 import grace_kp as gk
 from grace_kp.gating import problem_with
 from grace_kp.gating._case import BoundCall
-from grace_kp.gating._modification import declared_types, modified
+from grace_kp.gating._modification import apply_changes, declared_types
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
 from grace_kp.trace import render
 
@@ -334,7 +334,7 @@ def call_of(action, *args, check=None, hidden=None, partial=False, **kwargs):
 
 def changed_to(call, **changes):
     """The arguments that the call has after these changes; or the problem."""
-    bound, problem = modified(call, changes)
+    bound, problem = apply_changes(call, changes)
     assert (bound is None) is bool(problem)
     return problem if bound is None else dict(bound.arguments)
 

@@ -17,7 +17,7 @@ from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Work
 from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, check_performed, encode_call, policy_now, state_approval
 from grace_kp.gating._ledger import DONE, FAILED, EarlierRun, LedgerEntry
-from grace_kp.gating._modification import modified
+from grace_kp.gating._modification import apply_changes
 from grace_kp.gating._request import for_reviewer, unseen_problem
 from grace_kp.gating._view import plain, view
 from grace_kp.levels import InterventionAction
@@ -360,7 +360,7 @@ def _perform(case: GatedCall, request: InterventionRequest, step: Work) -> Gener
 
 
 def _problem_with(case: GatedCall, changes: Mapping[str, Any]) -> str:
-    bound, problem = modified(case, changes)
+    bound, problem = apply_changes(case, changes)
     if bound is None:
         return problem
     try:

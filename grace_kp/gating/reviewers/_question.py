@@ -59,7 +59,7 @@ class Page:
             return False
 
 
-def escaped(character: str) -> str:
+def escape(character: str) -> str:
     """A character as an escape."""
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
@@ -95,7 +95,7 @@ def units(text: str, page: Page, quote: str = "", *, ascii_only: bool = False) -
             and page.shows(character)
         )
         after_letter = character.isalpha() or (is_mark and after_letter)
-        shown = character if is_visible else _SHORT.get(character) or escaped(character)
+        shown = character if is_visible else _SHORT.get(character) or escape(character)
         yield shown, _cells(character) if is_visible else len(shown)
 
 
