@@ -263,22 +263,13 @@ def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -
                 answer = yield Ask(replace(asked, problem=OTHER_CALL), reviewer)
             case.entry.waited((time.perf_counter() - started) * 1e3)
         response = _response(case, request, answer, reviewer)
-        if response.action is InterventionAction.RETRY:
-            return None
         if response.action is InterventionAction.MODIFY and not response.modified:
             message = f"{response.reviewer} modified {case.action} without giving arguments; it was not run"
             raise case.entry.refusal(CANCELLED, ActionCancelled, message, request, response)
-        problem = unseen_problem(asked, response)
-        if not problem and response.action is not InterventionAction.MODIFY:
-            return _consented(case, request, response)
-        if not problem:
-            if case.is_changed(case.bound, request.digest):  # what the reviewer left as it was
-                raise case.entry.refusal(CANCELLED, ActionCancelled, changed_message(case.action), None)
-            changed = _changed(case, request, response.modified or {})
-            if isinstance(changed, Consent):
-                return changed
-            problem = changed
-        case.entry.fields["problem"] = problem
+        consent = unseen_problem(asked, response) or _consent_from(case, request, response)
+        if not isinstance(consent, str):
+            return consent
+        case.entry.fields["problem"] = problem = consent
         request = replace(request, id=new_request_id(), problem=problem, attempt=request.attempt + 1)
     raise _unusable(case, str(case.entry.fields.get("problem")), request)
 
@@ -300,19 +291,12 @@ def _filed_answer(
         return Consent(case.bound, request.digest)  # its claim gives the execution that there has been
     response = yield from response_from(case, request, inquiry)
     case.entry.answered(response)
-    if response.action is InterventionAction.RETRY:
-        return None
-    if response.action not in {InterventionAction.PROCEED, InterventionAction.MODIFY}:
-        return _consented(case, request, response)
-    if case.is_changed(case.bound, request.digest):
-        raise case.entry.refusal(CANCELLED, ActionCancelled, changed_message(case.action), request, response)
-    consent: Consent | str = Consent(case.bound, request.digest)
-    if response.action is InterventionAction.MODIFY:
-        consent = _changed(case, request, response.modified or {})
+    consent = _consent_from(case, request, response)
     if isinstance(consent, str):
         yield Work(lambda: inquiry.withdraw(f"the edited arguments cannot be used: {consent}"))
         raise _unusable(case, consent, request, response)
-    inquiry.bound, case.ledger_entry = consent.bound, inquiry
+    if consent is not None and consent.bound is not None:
+        inquiry.bound, case.ledger_entry = consent.bound, inquiry
     return consent
 
 
@@ -357,14 +341,17 @@ def _response(
     raise case.entry.refusal(CANCELLED, ActionCancelled, message, request, response)
 
 
-def _consented(case: GatedCall, request: InterventionRequest, response: InterventionResponse) -> Consent:
-    who = response.reviewer or "the reviewer"
-    if response.action is InterventionAction.PROCEED:
-        return Consent(case.bound, request.digest)
-    if response.action is InterventionAction.SKIP:
+def _consent_from(
+    case: GatedCall, request: InterventionRequest, response: InterventionResponse
+) -> Consent | str | None:
+    """Return the consent in a response, or why its arguments cannot be used; None where the reviewer wants a new decision."""
+    action, who = response.action, response.reviewer or "the reviewer"
+    if action is InterventionAction.RETRY:
+        return None
+    if action is InterventionAction.SKIP:
         case.entry.state(SKIPPED)
         return Consent(None, request.digest)
-    if response.action is InterventionAction.INPUT:
+    if action is InterventionAction.INPUT:
         words = response.user_input or ""
         case.entry.state("redirected")
         message = f"{who} answered instead of running {case.action}: {words}"
@@ -372,9 +359,24 @@ def _consented(case: GatedCall, request: InterventionRequest, response: Interven
             message, user_input=words, decision=request.decision, request=request, response=response
         )
         raise _refused(case, error)
-    why = f": {response.user_input}" if response.user_input else ""
-    message = f"{who} refused {case.action}{why}"
-    raise _refused(case, case.entry.refusal(CANCELLED, ActionCancelled, message, request, response))
+    if action not in {InterventionAction.PROCEED, InterventionAction.MODIFY}:
+        why = f": {response.user_input}" if response.user_input else ""
+        message = f"{who} refused {case.action}{why}"
+        raise _refused(case, case.entry.refusal(CANCELLED, ActionCancelled, message, request, response))
+    is_edit = action is InterventionAction.MODIFY
+    # Of an edit, what the reviewer left as it was.
+    if (is_edit or case.inquiry is not None) and case.is_changed(case.bound, request.digest):
+        raise case.entry.refusal(CANCELLED, ActionCancelled, changed_message(case.action), request, response)
+    if not is_edit:
+        return Consent(case.bound, request.digest)
+    bound, problem = apply_changes(case, response.modified or {})
+    if bound is None:
+        return problem
+    try:
+        digest = case.digest(bound)
+    except NotCheckable as error:
+        return str(error)
+    return Consent(bound, digest, modified=digest != request.digest)
 
 
 def _refused(case: GatedCall, error: Exception) -> Exception:
@@ -399,18 +401,6 @@ def _held(case: GatedCall, refusal: HeldRefusal | None) -> Exception | None:
     case.entry.state(refusal.entry["outcome"])
     case.scope.keep(refusal)
     return copy(refusal.error)
-
-
-def _changed(case: GatedCall, request: InterventionRequest, changes: Mapping[str, Any]) -> Consent | str:
-    """Return the consent to the call with the reviewer's arguments; or what is wrong with them."""
-    bound, problem = apply_changes(case, changes)
-    if bound is None:
-        return problem
-    try:
-        digest = case.digest(bound)
-    except NotCheckable as error:
-        return str(error)
-    return Consent(bound, digest, modified=digest != request.digest)
 
 
 class Execution:
