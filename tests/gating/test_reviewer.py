@@ -13,7 +13,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.gating import CallbackReviewer, _reviewer, digest_of
-from grace_kp.gating._reviewer import MAX_LINE, notice_line
+from grace_kp.gating._reviewer import notice_line
 from grace_kp.testing import capture, make_grace
 
 both = pytest.mark.parametrize("is_async", [False, True])
@@ -317,24 +317,17 @@ def test_one_line_at_a_terminal(is_async, monkeypatch):
 
 
 @both
-def test_nothing_is_printed_elsewhere(is_async, monkeypatch, caplog):
-    pipe = Terminal(is_terminal=False)
-    monkeypatch.setattr(sys, "stderr", pipe)
+@pytest.mark.parametrize("stream", [Terminal(is_terminal=False), None], ids=["pipe", "no console"])
+def test_nothing_is_printed_elsewhere(stream, is_async, monkeypatch, caplog):
+    """The line is in the log and in the entry."""
+    monkeypatch.setattr(sys, "stderr", stream)
     with capture() as captured, caplog.at_level(logging.INFO, logger="grace_kp.gate"):
-        act_of(make_grace(unmeasured="notify"), is_async)("ana")
-    assert "" == pipe.getvalue()
+        assert "paid" == act_of(make_grace(unmeasured="notify"), is_async)("ana")
+    assert stream is None or "" == stream.getvalue()
     (record,) = [record for record in caplog.records if record.name == "grace_kp.gate"]
-    notice = captured.only.grace["decisions"][0]["notice"]
-    assert {"to": "log", "text": record.getMessage()} == notice
+    assert {"to": "log", "text": record.getMessage()} == captured.only.grace["decisions"][0]["notice"]
     assert record.levelno == logging.INFO
     assert record.getMessage().startswith("pay(to=ana, euros=5) goes ahead with a notice: ")
-
-
-def test_without_standard_error(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", None)
-    with capture() as captured:
-        assert "paid" == act_of(make_grace(unmeasured="notify"), False)("ana")
-    assert "log" == captured.only.grace["decisions"][0]["notice"]["to"]
 
 
 @both
@@ -397,21 +390,29 @@ def test_the_handler_gives_the_same_notice(is_async, monkeypatch):
     assert "grace-kp: an action() goes ahead with a notice: because\n" == terminal.getvalue()
 
 
-def test_long_values_are_cut_and_say_so():
-    """A notice is one line of bounded length; a secret is removed before anything is cut."""
-    line = notice_line("pay", {f"name_{number}": "word " * 100 for number in range(50)} | {"key": KEY}, "because")
-    assert len(line) <= MAX_LINE + 60
-    assert "characters kept]" in line
-    assert "word word" in line
-    split = KEY[:20] + "\u200b" + KEY[20:]
-    assert KEY[:12] not in notice_line("pay", {"x" * 5: "y" * 100 + " " + KEY, "split": split, "in": [split]}, KEY)
+WIDE = "y" * 120
 
 
 @pytest.mark.parametrize(
-    ("length", "kept"), [(120, "y" * 120), (121, "y" * 120 + "… [cut: 120 of 121 characters kept]")]
-)
-def test_an_argument_has_120_characters(length, kept):
-    assert f"pay(to={kept}) goes ahead with a notice: because" == notice_line("pay", {"to": "y" * length}, "because")
+    ("action", "arguments", "reason", "line"),
+    [
+        ("pay", {"to": WIDE}, "because", f"pay(to={WIDE}) goes ahead with a notice: because"),
+        ("pay", {"to": WIDE + "y"}, "so", f"pay(to={WIDE}… [cut: 120 of 121 characters kept]) goes ahead with a notice: so"),
+        ("mail", {"to": "a@b.org"}, "c@b.org asked", "mail(to=a@b.org) goes ahead with a notice: c@b.org asked"),
+        (
+            "pay\x07", {"plan": {"a\x1bb\nc": ["d\te", {"f\u200b": 5}]}}, "be\rcause",
+            'pay(plan={"ab c": ["d e", {"f": 5}]}) goes ahead with a notice: be cause',
+        ),
+    ],
+)  # fmt: skip
+def test_the_line_of_a_notice(action, arguments, reason, line):
+    """An argument has 120 characters, addresses are shown, and nothing has control characters."""
+    assert line == notice_line(action, arguments, reason)
+
+
+def test_secrets_are_removed_before_anything_is_cut():
+    split = KEY[:20] + "\u200b" + KEY[20:]
+    assert KEY[:12] not in notice_line("pay", {"x" * 5: "y" * 100 + " " + KEY, "split": split, "in": [split]}, KEY)
 
 
 @pytest.mark.parametrize(("length", "is_cut"), [(1_000, False), (1_001, True)])
@@ -420,14 +421,3 @@ def test_a_line_has_1000_characters(length, is_cut):
     line = notice_line("pay", {}, "y" * (length - len(start)))
     assert is_cut is line.endswith("… [cut: 1,000 of 1,001 characters kept]")
     assert start + "y" * (1_000 - len(start)) == line[:1_000]
-
-
-def test_addresses_are_shown():
-    line = notice_line("mail", {"to": "ana@example.org"}, "ben@example.org asked")
-    assert "mail(to=ana@example.org) goes ahead with a notice: ben@example.org asked" == line
-
-
-def test_structures_without_control_characters():
-    """In names, keys and items; a blank stays where a line break was."""
-    line = notice_line("pay\x07", {"plan": {"a\x1bb\nc": ["d\te", {"f\u200b": 5}]}}, "be\rcause")
-    assert 'pay(plan={"ab c": ["d e", {"f": 5}]}) goes ahead with a notice: be cause' == line
