@@ -87,7 +87,7 @@ class GatedAction:
         if program is not None:
             program.begin()
         try:
-            # A call that does not fit fails here, before anybody is asked.
+            # A call that does not fit fails here, before a person is asked.
             return self.case(self.bind(args, kwargs), program)
         except BaseException:
             if program is not None:
@@ -268,7 +268,7 @@ def _kept_call(
             raise refuse(f"{', '.join(sealed)} is sealed with a key that is not here; set GRACE_KP_KEY")
         kept = decode(opened, types)
         if OWN not in terms.signature.parameters:
-            kept.pop(OWN, None)  # the object of a bound method is no argument; the claim compares what identifies it
+            kept.pop(OWN, None)  # the object of a bound method; the claim compares its identity
     except ValueError as error:
         raise refuse(str(error)) from error
     for name, value in kept.items():

@@ -52,7 +52,7 @@ _UNCHANGEABLE = SCALARS | {complex, bytes}
 
 
 class Unknown:
-    """Stands for the default of an optional parameter where it is not known. It is neither shown nor checked."""
+    """In place of the default of an optional parameter that is not known. It is neither shown nor checked."""
 
 
 class Coverage:
@@ -155,7 +155,7 @@ class BoundCall:
     check: Callable[[Mapping[str, object]], str] | None = None
     """Returns what is wrong with arguments beyond the signature; empty where nothing is."""
     injected: frozenset[str] = frozenset()
-    """Parameters that a framework fills in. They are no arguments of the call, and are not shown."""
+    """Parameters that a framework fills in. They are not arguments of the call, and are not shown."""
 
     def whole(self, bound: inspect.BoundArguments | None = None) -> inspect.BoundArguments:
         """Return the arguments with defaults; of the call, or of other arguments in their place."""
@@ -289,7 +289,7 @@ class GatedCall(BoundCall):
         return self.coverage.digest((bound or self.bound).arguments, lasting=lasting, ordered=ordered)
 
     def is_changed(self, bound: inspect.BoundArguments | None, digest: str) -> bool:
-        """Return whether arguments are no longer those with this digest; False where they could not be checked then, either."""
+        """Return whether arguments are no longer those with this digest; False where they could not be checked before."""
         if bound is None or not digest:
             return False
         try:
@@ -304,7 +304,7 @@ class Consent:
 
     bound: inspect.BoundArguments | None
     digest: str
-    """Empty where the arguments cannot be checked, which is only so where nobody was asked."""
+    """Empty where the arguments cannot be checked, which is allowed only where no person was asked."""
     modified: bool = False
 
 
@@ -313,7 +313,7 @@ class ProgramAnswer(InterventionResponse):
     """An answer to a program about a request that also waits in an inbox."""
 
     looks: bool = False
-    """It is no decision, but asks to look into the inbox."""
+    """Whether it asks to look into the inbox, and is not a decision."""
     problem: str = ""
 
 

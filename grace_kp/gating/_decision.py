@@ -25,7 +25,7 @@ FACTS = (
     "profile", "fallback", "fitted_at", "profile_digest", "mismatches", "profile_gaps", "at_least", "shadow", "audit", "step",
     "measured", "unmeasured", "pessimistic", "has_failed", "evidence", "fallbacks",
 )  # fmt: skip
-"""Fields of a gate's entry that state what the decision rests on, beside the score and the gaps."""
+"""Fields of a gate's entry that state the basis of the decision, besides the score and the gaps."""
 _MEASURABLE = ("search_quality", "llm_self_eval", "query_coverage")
 """Sub-scores by which something is measured; see `ConfidenceScore.evaluated`."""
 NOTHING_MEASURED = "Nothing was measured: no search scores, no judgement, no learned probability."
@@ -105,7 +105,7 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the level of one call follows from, beside its confidence."""
+    """Everything that determines the level of one call, except its confidence."""
 
     policy: Policy
     thresholds: Thresholds
@@ -205,7 +205,7 @@ class RunConfidence:
     evaluation: Mapping[str, Any] | None = None
     """How a model judged the run; None where none was to."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What the entry states beside the score: `FACTS` by name, as JSON values."""
+    """Facts for the entry, besides the score: `FACTS` by name, as JSON values."""
     shadow: ShadowAssessment | None = None
     audit_rate: float = 0.0
     """The share of calls that run without asking and are selected for a check by a person."""

@@ -38,7 +38,7 @@ _POINTER = 8
 
 
 def classes_above(base: type, kind: type) -> list[type]:
-    """Return the classes of `kind` that are none of `base`."""
+    """Return the classes of `kind` that are not classes of `base`."""
     return [owner for owner in kind.__mro__ if owner not in base.__mro__]
 
 
@@ -102,7 +102,7 @@ IDENTITY = b""
 
 
 class OwnObject:
-    """Stands for the object whose method is called: it is no argument, and counts by identity."""
+    """In place of the object whose method is called: it is not an argument, and counts by identity."""
 
     __slots__ = ("value",)
 
@@ -116,7 +116,7 @@ class OwnObject:
 
 
 class Identified:
-    """Stands for an argument that counts by what the user named with `identity=`."""
+    """In place of an argument that counts by the identity that the user named with `identity=`."""
 
     __slots__ = ("kind", "value")
 

@@ -65,7 +65,7 @@ OTHER_CALL = "the earlier answer belongs to another call; decide about this one"
 MAX_RETRIES = 3
 MAX_MODIFICATIONS = 3
 DECIDED = ("level", "score", "reason", "policy_version", "floor", "digest", "attempt", "evidence_gaps", "evaluation")
-"""What an entry states of a decision, beside its facts."""
+"""Fields of an entry that state its decision, besides the facts."""
 MAX_WORDS = 1_000_000
 """Characters of a reviewer's words that reach the agent."""
 
@@ -277,7 +277,7 @@ def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -
 def _filed_answer(
     case: GatedCall, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
 ) -> Generator[Step, Any, Consent | None]:
-    """Ask in the inbox. Its request then stands in the place of an entry in the ledger, so that only its claim lets the action run."""
+    """Ask in the inbox. Its request then replaces the entry in the ledger, so that only its claim lets the action run."""
     from grace_kp.gating._inquiry import file_and_wait, response_from
 
     if case.program is None:
@@ -364,7 +364,7 @@ def _consent_from(
         message = f"{who} refused {case.action}{why}"
         raise _refused(case, case.entry.refusal(CANCELLED, ActionCancelled, message, request, response))
     is_edit = action is InterventionAction.MODIFY
-    # Of an edit, what the reviewer left as it was.
+    # An edit leaves some arguments as they were; the inbox has asked about all of them.
     if (is_edit or case.inquiry is not None) and case.is_changed(case.bound, request.digest):
         raise case.entry.refusal(CANCELLED, ActionCancelled, changed_message(case.action), request, response)
     if not is_edit:
@@ -414,7 +414,7 @@ class Execution:
     inquiry: Awaited | None = None
     operation: str = ""
     again_after_failure: bool
-    """Whether the consent allows another attempt after a failure: nobody was asked."""
+    """Whether the consent allows another attempt after a failure, because no person was asked."""
     notice: InterventionRequest | None = None
     """The notice to give, where none has been given yet."""
     on_notify: Callable[[InterventionRequest], object] | None = None
@@ -554,7 +554,7 @@ def _settle(entry: AtMostOnce, outcome: Returned | Raised, kept: tuple[object, b
         entry.done()
     elif isinstance(outcome.error, Exception):
         entry.failed(outcome.error)
-    else:  # after a cancellation or an exit nobody knows what came of the action
+    else:  # after a cancellation or an exit the outcome of the action is unknown
         entry.unknown(outcome.error)
 
 

@@ -73,7 +73,7 @@ def encode_call(
     """Return the arguments of a call as approvals keep them, by parameter name."""
     shown = terms.covered(case.shown(bound))
     arguments, problems = encode(shown)
-    lasting = case.program is not None  # it makes the objects anew each time it runs
+    lasting = case.program is not None  # it makes the objects again each time it runs
     digests = {name: case.coverage.digest({name: shown[name]}, lasting=lasting) for name in problems}
     if (found := case.coverage.owner((bound or case.bound).arguments)) is not None:
         # With the same arguments, the method of another object is another action.
@@ -102,7 +102,7 @@ OUTAGE_SECONDS = 60.0
 """How long a store may fail before a gate that waits gives up, or an outcome is left unrecorded."""
 PAUSE_SECONDS = 0.2
 LOOK_AT_CLAIM_SECONDS = 1.0
-"""How often somebody who waits for another's execution asks whether its process still runs."""
+"""Seconds between two checks whether the process of an execution that is waited for still runs."""
 LONGEST_EXECUTION = 3_600.0
 """Seconds for which an execution elsewhere is waited for."""
 FORBIDDEN = "the policy forbids the action now"
@@ -119,7 +119,7 @@ class Inquiry:
         self._case, self._terms, self._reviewer = case, terms, reviewer
         self.waits = reviewer.waits
         self.joined = False
-        """Whether an earlier request stands for this call."""
+        """Whether the call has joined an earlier request."""
         self._approval = approval
         self._asked: Mapping[str, Any] = {}
         self._token: str | None = None
@@ -157,7 +157,7 @@ class Inquiry:
     # Filing
 
     def file(self, request: InterventionRequest, decision: Decision) -> None:
-        """File the request, or join the one that stands for the call."""
+        """File the request, or join an earlier one for the call."""
         case = self._case
         new, unsealed = self._new(request, decision)
         if case.is_changed(case.bound, request.digest):
@@ -172,7 +172,7 @@ class Inquiry:
         case, terms = self._case, self._terms
         arguments, problems, covered = encode_call(case, terms, case.bound)
         unkept = problems
-        if case.program is not None:  # it makes its objects anew, but a key is found by other programs, too
+        if case.program is not None:  # it makes its objects again, but a key is found by other programs, too
             unkept = {name: why for name, why in unkept.items() if why == UNIDENTIFIED and terms.key is not None}
         if unkept and (self._reviewer.wait is not True or case.program is not None):
             named = "; ".join(f"{name}: {why}" for name, why in unkept.items())
@@ -309,7 +309,7 @@ class Inquiry:
             _log.warning("the answer of %s about %s did not count: %s", response.reviewer, self.id, error)
 
     def ended(self) -> str:
-        """Return how the request was settled, in words; empty while nobody has and its gate waits. It reads nothing."""
+        """Return how the request was settled, in words; empty while it is open and its gate waits. It reads nothing."""
         approval = self.approval
         if approval.state is ApprovalState.PENDING:
             return "its caller gave up" if self._given_up else ""
@@ -329,7 +329,7 @@ class Inquiry:
                 return
             self._inbox.requests.withdraw(self.id, by=self._inbox.process, reason="its caller gave up")
         except (ApprovalError, StoreError):
-            return  # decided meanwhile; a decision that nobody claims expires
+            return  # decided meanwhile; a decision without a claim expires
 
     def must_file_again(self) -> bool:
         """Return whether the request was withdrawn by the caller that had asked first, while this caller waits on."""
@@ -440,7 +440,7 @@ class Inquiry:
         self._settle("failed", error=type(error).__name__)
 
     def unknown(self, error: BaseException) -> None:
-        """Record that the action was interrupted, so that nobody knows what it did."""
+        """Record that the action was interrupted, so that its outcome is unknown."""
         self._settle("unknown", error=type(error).__name__)
 
     def _settle(self, state: str, **outcome: Any) -> None:

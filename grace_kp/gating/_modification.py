@@ -1,7 +1,7 @@
 """A reviewer's arguments in place of the call's own: they must fit the signature and its declared types, and nothing is guessed.
 
 A value that has its declared type runs as it was submitted. A JSON value that the type has a JSON form for (a date as text, a model as an
-object) is read as that type. Everything else is a problem to report to the reviewer: the text "20" is no int.
+object) is read as that type. Everything else is a problem to report to the reviewer: the string "20" is not an int.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _read(value: object, declared: object) -> object:
     except ValidationError as error:
         problem = _first_problem(error)
     else:
-        # A number stays a number and an object becomes the model that it describes; what the type would make of a text is not wanted.
+        # A number stays a number and an object becomes the model that it describes; conversions of a string by the type are not wanted.
         return value if type(read) is type(value) and isinstance(value, str | bytes | int | float) else read
     text = _as_json(value)
     if text is not None:

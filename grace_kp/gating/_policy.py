@@ -92,7 +92,7 @@ def is_misspelt(stated: str, name: str) -> bool:
     """Return whether a name that matches nothing is meant for this action.
 
     They differ in case or separators alone; or, from five letters on, in up to two letters. A short glob is near to many names, so that one
-    with fewer than eight may differ in one. Letters of other alphabets that look alike are no mistake: see `looks_like`.
+    with fewer than eight may differ in one. Letters of other alphabets that look alike are not a mistake: see `looks_like`.
     """
     if is_equal_loosely(stated, name):
         return True
@@ -111,7 +111,7 @@ def nearest(stated: str, names: Iterable[str]) -> str | None:
 def distance(stated: str, name: str) -> int:
     """Return the edit distance between two names, ignoring case. Exchanging two neighbouring letters counts as one edit.
 
-    In a glob, `*` stands for any letters, and `?` and a set for any single letter.
+    In a glob, `*` matches any letters, and `?` and a set match any single letter.
     """
     wild = is_glob(stated)
     pattern, text = (GLOB_SET.sub("?", stated) if wild else stated).casefold(), name.casefold()
@@ -187,7 +187,7 @@ class Policy:
     Raises:
         ValueError: an unknown floor, a timeout that is not a number of 0 or more, `auto_proceed_on_timeout` that is neither True nor False,
             or a group or quorum that cannot be used.
-        TypeError: `thresholds` is no `Thresholds`.
+        TypeError: `thresholds` is not a `Thresholds`.
     """
 
     floor: InterventionLevel | str | None = None

@@ -50,7 +50,7 @@ class InterventionRequest:
     attempt: int = 1
     """1 for the first question about a call; more after a retry or a modification that could not be used."""
     timeout: float | None = None
-    """Seconds the reviewer has; None is for ever."""
+    """Seconds the reviewer has; None is without limit."""
     run_id: str | None = None
     objective: str | None = None
     created_at: float = 0.0
@@ -89,7 +89,7 @@ class InterventionResponse:
     """A reviewer's answer.
 
     Raises:
-        ValueError: an unknown action, or `modified` that is no mapping from parameter name to value.
+        ValueError: an unknown action, or `modified` that is not a mapping from parameter name to value.
     """
 
     action: InterventionAction | str
@@ -99,7 +99,7 @@ class InterventionResponse:
     """Arguments that replace those of the request, with MODIFY."""
     selected_option: str | None = None
     timeout_reached: bool = False
-    """Nobody answered; the action stands for what happens then."""
+    """Whether time ran out without an answer; `action` is then the consequence."""
     response_time_ms: float | None = None
     reviewer: str | None = None
 

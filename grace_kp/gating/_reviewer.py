@@ -1,6 +1,6 @@
-"""Reviewers: any callable from request to response, sync or async, or an object with `review`; and notices, which ask nobody.
+"""Reviewers: any callable from request to response, sync or async, or an object with `review`; and notices, which ask for nothing.
 
-A notice is no question and no consent. An action does not wait for its notice, nor fail with it.
+A notice is neither a question nor a consent. An action does not wait for its notice, nor fail with it.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Node:
 
     text: str = ""
     quoted: bool = False
-    """The leaf is a text, and stands in quotes."""
+    """Whether the leaf is a string, which is shown in quotes."""
     label: str = ""
     """Name of the class, where JSON has no such kind of value."""
     brackets: str = ""
@@ -54,7 +54,7 @@ class Node:
 
     @property
     def separator(self) -> str:
-        """What stands between a key and its value: `: ` in a mapping, `=` in an object."""
+        """The separator between a key and its value: `: ` in a mapping, `=` in an object."""
         return "=" if self.brackets == "()" else ": "
 
 
@@ -165,7 +165,7 @@ class _Viewing:
                 continue
             try:
                 parts = self._fill(node, item)
-            except Exception as error:  # noqa: BLE001 — the values are anybody's
+            except Exception as error:  # noqa: BLE001 — the values run code of any class
                 node.brackets, node.label, node.children = "", "", []
                 parts = self._close(node, f"{_name(type(item))}: {type(error).__name__} when it was read")
             if not node.brackets:
@@ -324,7 +324,7 @@ def _is_complete_in_text(kind: type, module: str, package: str) -> bool:
 
 
 def _parts(node: Node, value: Any, kind: type) -> list[tuple[Any, Any]] | None:
-    """The parts of a container, whose brackets and label are filled in; None where `value` is no known container."""
+    """The parts of a container, whose brackets and label are filled in; None where `value` is not a known container."""
     parts: list[tuple[Any, Any]]
     if issubclass(kind, dict):
         node.brackets, node.label = "{}", "" if kind is dict else _name(kind)

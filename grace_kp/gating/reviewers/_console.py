@@ -47,7 +47,7 @@ _MARK_PASTES, _MARK_NO_PASTES = "\x1b[?2004h", "\x1b[?2004l"
 
 
 class NoTerminal(Exception):
-    """No terminal at which somebody could answer."""
+    """No terminal at which a person could answer."""
 
 
 class TimeIsUp(Exception):
@@ -59,7 +59,7 @@ class QuestionEnded(Exception):
 
 
 class LineRefused(Exception):
-    """The input is no answer; the message says why."""
+    """The input is not an answer; the message says why."""
 
 
 BURST = "Several lines arrived at once, as from a paste. None of them was taken as an answer."
@@ -71,7 +71,7 @@ class Limit:
     """How long a question is asked."""
 
     deadline: float | None = None
-    """Value of `time.monotonic` after which nobody is asked any more; None is never."""
+    """Value of `time.monotonic` after which the question ends; None is never."""
     ended: Callable[[], str] | None = None
     """Returns how the question was settled elsewhere; empty while it was not."""
 
@@ -139,7 +139,7 @@ class Terminal:
         return max(columns, MIN_WIDTH), rows
 
     def write(self, text: str) -> None:
-        """Show a text."""
+        """Show a string."""
         try:
             self._out.write(text)
         except UnicodeEncodeError:
@@ -272,7 +272,7 @@ class WindowsLines:
         return "".join(typed)
 
     def _key(self) -> str:
-        """Return the next key that stands for a character."""
+        """Return the next key that is a character."""
         while True:
             while not self._arrives(_POLL):
                 self._limit.seconds()

@@ -52,7 +52,7 @@ class Page:
     encoding: str = "utf-8"
 
     def shows(self, text: str) -> bool:
-        """Whether the terminal can show all characters of a text."""
+        """Whether the terminal can show all characters of a string."""
         try:
             return text.encode(self.encoding).decode(self.encoding) == text
         except UnicodeError:
@@ -149,7 +149,7 @@ def value_lines(name: str, root: Node, page: Page, indent: int) -> list[str]:
     """Lay out a named value on as many lines as it takes; nothing of it is left out."""
     out: list[str] = []
     start = [*(units(name, page) if name.isidentifier() else quoted(name, page)), *_plain_units(" = ")]
-    # What is still to be laid out, last first: its column, what stands before it, the value, and what follows it.
+    # What is still to be laid out, last first: its column, the units before it, the value, and the text after it.
     stack: list[tuple[int, list[Unit], Node | None, str]] = [(indent, start, root, "")]
     while stack:
         column, before, node, after = stack.pop()
@@ -368,7 +368,7 @@ class Question:
 
 
 def labelled(label: str, text: str, page: Page) -> list[str]:
-    """A text beside its label, indented less where the page is narrow; nothing for an empty text."""
+    """A string after its label, indented less where the page is narrow; nothing for an empty string."""
     if not text:
         return []
     if page.width >= 4 * LABEL:
