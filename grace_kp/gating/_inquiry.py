@@ -140,11 +140,6 @@ class Inquiry:
         return self._approval
 
     @property
-    def is_filed(self) -> bool:
-        """Whether there is an approval."""
-        return self._approval is not None
-
-    @property
     def id(self) -> str:
         """Id of the approval."""
         return self.approval.id
@@ -320,6 +315,8 @@ class Inquiry:
 
     def give_up(self) -> None:
         """Withdraw the request, because its caller no longer waits; not where others wait for it, too, or may come to."""
+        if self._approval is None:
+            return
         self._given_up = True
         others = self._inbox.watcher.count_waiting(self.id)
         try:
@@ -474,7 +471,7 @@ def file_and_wait(
             filing = Work(lambda inquiry=inquiry: inquiry.file(request, decision), writes=True)  # type: ignore[misc]
             check_performed(case, request, (yield filing))
         except BaseException:
-            if inquiry.is_filed and reviewer.wait is True:
+            if reviewer.wait is True:
                 yield Work(inquiry.give_up, writes=True)
             raise
         case.inquiry = inquiry
