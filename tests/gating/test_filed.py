@@ -153,17 +153,6 @@ def test_a_job_runs_again_later():
     assert [("A1", 50)] == ran
 
 
-def test_a_key_stands_for_one_operation():
-    """The same key with other arguments is an error that names the request."""
-    grace = runtime()
-    refund, _ = action(grace, key="refund:{invoice}", reviewer=gk.InboxReviewer(wait="raise"))
-    with pytest.raises(gk.ActionPending) as pending:
-        refund("A1", 50)
-    with pytest.raises(gk.KeyReused) as reused:
-        refund("A1", 51)
-    assert pending.value.approval.id == reused.value.approval_id
-
-
 def test_the_agent_goes_on():
     """`hand_over` returns a text for the model, and the entry in the trace waits."""
     grace = runtime()

@@ -23,6 +23,7 @@ from grace_kp.gating._case import BoundCall
 from grace_kp.gating._modification import apply_changes, declared_types
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
 from grace_kp.trace import render
+from tests.gating.inboxes import gated
 
 R = gk.InterventionResponse
 both = pytest.mark.parametrize("is_async", [False, True])
@@ -163,24 +164,14 @@ def case(is_async, *answers, **options):
 def test_a_modification_without_arguments_runs_nothing(is_async, modified, wrap):
     """Nothing says what to run instead, and the original is not what was agreed to."""
     reviewer = ScriptedReviewer(R("modify", modified=modified, reviewer="ana"))
-    grace = make_grace(reviewer=wrap(reviewer))
-    ran = []
-
-    def body(to):
-        ran.append(to)
-
-    async def abody(to):
-        ran.append(to)
-
-    act = grace.gate(floor="confirm")(abody if is_async else body)
+    act, ran = gated(make_grace(reviewer=wrap(reviewer)), is_async=is_async, floor="confirm")
     with capture() as captured, pytest.raises(gk.ActionCancelled, match="without") as refused:
-        asyncio.run(act("eve")) if is_async else act("eve")
+        act("eve")
     assert ([], 1) == (ran, reviewer.asked)
     assert not isinstance(refused.value, gk.ActionTimedOut)
-    entry = captured.only.grace["decisions"][0]
-    assert ("cancelled", "ana", False) == (
-        entry["outcome"], entry["response"]["reviewer"], entry["response"]["timeout_reached"],
-    )  # fmt: skip
+    (entry,) = captured.only.grace["decisions"]
+    assert ("cancelled", "ana") == (entry["outcome"], entry["response"]["reviewer"])
+    assert not entry["response"]["timeout_reached"]
     assert "executed_digest" not in entry
 
 

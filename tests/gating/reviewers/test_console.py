@@ -129,19 +129,6 @@ def test_nobody_has_to_give_a_reason(timeout, asked, monkeypatch):
     assert ("cancel", None, False) == (response.action.value, response.user_input, response.timeout_reached)
 
 
-def test_input_and_retry():
-    child = terminal()
-    child.expect(r"\[i\]nput > ")
-    child.sendline("r")
-    child.expect(r"\[i\]nput > ")
-    child.sendline("i")
-    child.expect("agent > ")
-    child.sendline("ask Bob first")
-    out = ended(child)
-    assert "NOT ActionRedirected" in out
-    assert "ask Bob first" in out
-
-
 def test_nobody_answers_at_the_terminal():
     out = ended(terminal(timeout=0.5))
     assert "NOT ActionTimedOut" in out

@@ -127,14 +127,6 @@ def test_lines_are_broken(text, width, hanging, expected):
     assert expected == wrapped(text, width, hanging)
 
 
-def test_prose():
-    """The label stands before the first line; what goes from right to left is repeated in escapes."""
-    assert [" for: some words ", " | that are long ", " | enough"] == prose(
-        " for: ", "some words that are long enough", Page(20), 3
-    )
-    assert [" for: \u05d0 x", r"   | in this order: \u05d0 x"] == prose(" for: ", "\u05d0 x", Page(40), 5)
-
-
 STRUCTURE = {"a": 1, "b": [1, 2, {"c": "d"}]}
 
 

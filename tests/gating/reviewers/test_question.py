@@ -280,20 +280,6 @@ def test_a_screen_too_small_for_every_part_shows_both_ends(rows, head, request_f
     assert ([*whole[:head], folded, *whole[-4:]], False) == question.on_screen(page, rows)
 
 
-@pytest.mark.parametrize(
-    ("columns", "expected"),
-    [
-        (52, [" problem:    " + "word " * 7, "           | word word word"]),
-        (51, [" problem: " + "word " * 8, " | word word"]),
-    ],
-)
-def test_narrow_pages_indent_less(columns, expected, request_for):
-    """A text stands beside its label where the page is four labels wide."""
-    lines = Question(request_for({}, problem="word " * 9 + "word")).in_full(Page(columns))
-    start = next(number for number, line in enumerate(lines) if line.startswith(" problem:"))
-    assert expected == lines[start : start + 2]
-
-
 def test_facts_of_a_question_are_those_of_its_request(request_for):
     facts = Facts.of(request_for({"euros": 5}, action="pay", timeout=30.0, hidden={"token": 12}))
     assert ("pay", "confirm", {"euros": 5}, 0.5) == (facts.action, facts.level, facts.arguments, facts.score)
