@@ -1,14 +1,21 @@
 """Decisions become actions: requests, policies, the consent flow, the gated call, reviewers. It fails closed."""
 
 from grace_kp.gating._action import GatedAction, check_key, gate
-from grace_kp.gating._case import Case, Consent, GateScope, HeldRefusal, ProgramAnswer, Resumable, Terms, resumable
-from grace_kp.gating._decision import FACTS, Assessment, Basis, Decision, Rules, ShadowAssessment, audit_probability
-from grace_kp.gating._digest import Coverage, Identifier, NotCheckable, Unknown, digest_of
-from grace_kp.gating._drivers import attempt, drive, drive_async
-from grace_kp.gating._engine import consent_to
-from grace_kp.gating._execution import Execution, execution
-from grace_kp.gating._handler import InterventionHandler
-from grace_kp.gating._hidden import changed_arguments, recorded_arguments, unshown_arguments
+from grace_kp.gating._case import (
+    Consent,
+    Coverage,
+    GatedCall,
+    HeldRefusal,
+    Identifier,
+    ProgramAnswer,
+    Terms,
+    Unknown,
+    resumable,
+)
+from grace_kp.gating._decision import FACTS, Basis, Decision, Rules, RunConfidence, ShadowAssessment, audit_probability
+from grace_kp.gating._digest import NotCheckable, digest_of
+from grace_kp.gating._drivers import Failed, InterventionHandler, Step, Work, attempt, drive, drive_async
+from grace_kp.gating._engine import Execution, consent_to, execution
 from grace_kp.gating._ledger import EarlierRun, InMemory, Ledger, LedgerEntry, idempotency_key
 from grace_kp.gating._modification import problem_with
 from grace_kp.gating._outcome import (
@@ -24,12 +31,12 @@ from grace_kp.gating._outcome import (
     RanBefore,
     Returned,
     raise_or_return,
+    recorded_arguments,
 )
 from grace_kp.gating._policy import Policy, PolicySet, strictest_level
-from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen
+from grace_kp.gating._request import InterventionRequest, InterventionResponse
 from grace_kp.gating._reviewer import ConfirmationFlow, Reviewer
-from grace_kp.gating._steps import Failed, Step, Work
-from grace_kp.gating._view import flat, plain, view
+from grace_kp.gating._view import changed_arguments, flat, plain, unshown_arguments, view
 from grace_kp.gating.reviewers import CallbackReviewer, ConsoleReviewer, InboxReviewer
 
 __all__ = [
@@ -37,10 +44,8 @@ __all__ = [
     "CANCELLED",
     "FACTS",
     "WAITING",
-    "Assessment",
     "Basis",
     "CallbackReviewer",
-    "Case",
     "ConfirmationFlow",
     "Consent",
     "ConsoleReviewer",
@@ -50,8 +55,8 @@ __all__ = [
     "Execution",
     "Failed",
     "GateEntry",
-    "GateScope",
     "GatedAction",
+    "GatedCall",
     "HeldRefusal",
     "Identifier",
     "InMemory",
@@ -71,10 +76,10 @@ __all__ = [
     "ProgramAnswer",
     "Raised",
     "RanBefore",
-    "Resumable",
     "Returned",
     "Reviewer",
     "Rules",
+    "RunConfidence",
     "ShadowAssessment",
     "Step",
     "Terms",
@@ -90,7 +95,6 @@ __all__ = [
     "drive_async",
     "execution",
     "flat",
-    "frozen",
     "gate",
     "idempotency_key",
     "plain",

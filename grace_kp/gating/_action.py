@@ -1,4 +1,7 @@
-"""A gate around a function: which functions can be gated, and their calls as the engine takes them."""
+"""A gate around a function: which functions can be gated, and their calls as the engine takes them.
+
+An approved action can also be carried out where no caller waits for it, with the arguments that were kept with its approval.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import GateError
-from grace_kp.gating._case import Case, Terms, resumable
-from grace_kp.gating._digest import Coverage
+from grace_kp.errors import ActionPending, AlreadyDecided, ApprovalError, GateError
+from grace_kp.gating._case import OWN, Consent, Coverage, GatedCall, Terms, resumable
+from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import drive, drive_async
-from grace_kp.gating._engine import gated_call
+from grace_kp.gating._engine import FunctionCall, execution, gated_call
 from grace_kp.gating._outcome import GateEntry, raise_or_return
 from grace_kp.gating.reviewers._inbox import InboxReviewer
 from grace_kp.record import HOST, argument_check, fitting, reseal
@@ -18,24 +21,18 @@ from grace_kp.record import HOST, argument_check, fitting, reseal
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
-    from grace_kp.approvals import Approval, Inbox
-    from grace_kp.gating._case import Consent, GateScope, Resumable
-    from grace_kp.gating._digest import Identifier
+    from grace_kp.approvals import Approval, Inbox, Secret
+    from grace_kp.gating._case import GateScope, Identifier, Resumable
+    from grace_kp.gating._drivers import Step
     from grace_kp.gating._outcome import Outcome
     from grace_kp.gating._policy import Policy
-    from grace_kp.gating._steps import Step
 
 
 class GatedAction:
     """An action behind a gate, and its calls as the engine takes them.
 
-    Args:
-        action: a function, coroutine function or method; or a partial of one, whose arguments count like those of the call.
-        name: the name that policies match; the function's own when None.
-        policy_for: returns the policy of an action by its name, each time the action is called.
-        scope: returns the run around the call.
-        identity: what identifies the method's own object, or arguments by name, where their contents are not to be checked.
-        stated: `key`, `ignore`, `sealed` and `version`, for requests in an inbox.
+    The action may be a partial, whose arguments count like those of the call. `identity` names what identifies the method's own object, or
+    arguments whose contents are not to be checked. `stated` has `key`, `ignore`, `sealed` and `version`, for requests in an inbox.
 
     Raises:
         GateError: a generator function or a class, with the reason why it cannot be gated; or a parameter is named that does not exist.
@@ -83,23 +80,23 @@ class GatedAction:
         """Return the arguments of a call."""
         return self.signature.bind(*_filled(self._preset, args), **{**self._preset_by_name, **kwargs})
 
-    def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Case:
+    def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> GatedCall:
         """Return a call as the engine takes it."""
         # First of all: calls side by side are known again by the order in which they begin.
         program = resumable()
         if program is not None:
             program.begin()
         try:
-            # A call that does not fit fails here, before anybody is asked.
+            # A call that does not fit fails here, before a person is asked.
             return self.case(self.bind(args, kwargs), program)
         except BaseException:
             if program is not None:
                 program.end()
             raise
 
-    def case(self, bound: inspect.BoundArguments, program: Resumable | None = None) -> Case:
+    def case(self, bound: inspect.BoundArguments, program: Resumable | None = None) -> GatedCall:
         """Return the call with these arguments."""
-        case = Case(
+        case = GatedCall(
             action=self.name,
             signature=self.signature,
             bound=bound,
@@ -122,16 +119,27 @@ class GatedAction:
 
     def kept(self, approval: Approval, inbox: Inbox, arguments: Mapping[str, object]) -> inspect.BoundArguments:
         """Return the arguments with which an approved action is carried out."""
-        from grace_kp.gating._carrying import check_executable, kept_call
-
-        check_executable(approval)
-        return kept_call(self.terms, self.types(), approval, inbox.secret, arguments)
+        _check_executable(approval)
+        return _kept_call(self.terms, self.types(), approval, inbox.secret, arguments)
 
     def carry_out(self, approval: Approval, bound: inspect.BoundArguments) -> Generator[Step, Any, Outcome]:
-        """Return the engine that runs an approved action under its claim, at most once."""
-        from grace_kp.gating._carrying import carry_out
+        """Run an approved action under its claim, at most once."""
+        from grace_kp.approvals import ENTITLING
+        from grace_kp.gating._inquiry import Inquiry, decided_response, state_approval
 
-        return carry_out(self.case(bound), self.terms, approval)
+        case = self.case(bound)
+        reviewer = case.reviewer if isinstance(case.reviewer, InboxReviewer) else InboxReviewer()
+        case.inquiry = case.ledger_entry = Inquiry(case, self.terms, reviewer, approval)
+        case.scope.record(case.entry.fields)
+        case.entry.fields.update(level=approval.level, score=approval.score, reason=approval.reason)
+        state_approval(case, approval, approval.waits)
+        if approval.decision is not None and approval.state in ENTITLING:
+            case.entry.answered(decided_response(approval, {}))
+        try:
+            digest = case.digest()
+        except NotCheckable:
+            digest = ""  # a default that cannot be checked; the claim compares the arguments by their own digest
+        return (yield from execution(FunctionCall(case, Consent(case.bound, digest))))
 
     def run(self, consent: Consent) -> Any:
         """Run the action with the arguments of a consent."""
@@ -208,3 +216,74 @@ def _own_object(action: Any, signature: inspect.Signature) -> str | None:
     first = next(iter(signature.parameters), None)
     is_method = bool(owner) and not owner.endswith("<locals>")
     return first if is_method and first in {"self", "cls", "mcs"} else None
+
+
+def _check_executable(approval: Approval) -> None:
+    """Refuse an approval that only its own process can carry out, or that entitles to nothing."""
+    from grace_kp.approvals import ENTITLING, ApprovalState
+
+    if approval.state is ApprovalState.PENDING:
+        raise ActionPending(
+            f"{approval.action} has not run: it waits for the approval {approval.id}", approval=approval
+        )
+    if approval.state not in ENTITLING and not approval.state.may_have_run:
+        decision = approval.decision
+        by, at = ("", 0.0) if decision is None else (decision.actor.name, decision.at)
+        message = f"{approval.id} was {approval.state}{f' by {by}' if by else ''}, so that {approval.action} cannot be carried out"
+        raise AlreadyDecided(message, approval_id=approval.id, state=str(approval.state), by=by, at=at)
+    problem = ""
+    if approval.origin != "gate":
+        problem = f"it is an interrupt of {approval.origin}; resume the program that was interrupted"
+    elif approval.unencoded:
+        problem = f"only the process that asked holds {', '.join(approval.unencoded)}"
+    elif approval.deleted:
+        problem = "its contents were deleted by retention"
+    elif approval.waits == "wait" and approval.is_awaited and approval.state in ENTITLING:
+        problem = "a live process waits for it and carries it out itself"
+    if problem:
+        raise ApprovalError(f"{approval.id} cannot be carried out here: {problem}", approval_id=approval.id)
+
+
+def _kept_call(
+    terms: Terms, types: Mapping[str, Any], approval: Approval, secret: Secret | None, arguments: Mapping[str, object]
+) -> inspect.BoundArguments:
+    """Return the arguments that were approved, with those of parameters that the gate ignores."""
+    from grace_kp.approvals import decode, opened_arguments, unopened
+    from grace_kp.gating._modification import problem_with
+
+    def refuse(problem: str) -> ApprovalError:
+        return ApprovalError(f"{approval.id} cannot be carried out here: {problem}", approval_id=approval.id)
+
+    if terms.hidden is not None:
+        raise refuse(
+            f"{approval.action} is a method, and its object exists only in the program that called it; call it again there"
+        )
+    if unknown := sorted({*arguments} - {*terms.ignore}):
+        raise refuse(
+            f"{unknown[0]!r} is not among the ignored parameters ({', '.join(terms.ignore) or 'none'}); the others are those that were approved"
+        )
+    try:
+        opened = opened_arguments(approval.encoded, secret, approval_id=approval.id, digest=approval.digest)
+        if sealed := unopened(opened):
+            raise refuse(f"{', '.join(sealed)} is sealed with a key that is not here; set GRACE_KP_KEY")
+        kept = decode(opened, types)
+        if OWN not in terms.signature.parameters:
+            kept.pop(OWN, None)  # the object of a bound method; the claim compares its identity
+    except ValueError as error:
+        raise refuse(str(error)) from error
+    for name, value in kept.items():
+        parameter = terms.signature.parameters.get(name)
+        single = parameter is not None and parameter.kind not in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}
+        is_default = parameter is not None and value is None and parameter.default is None
+        if single and not is_default and name in types and (problem := problem_with(value, types[name])):
+            raise refuse(f"{name} does not fit {approval.action}: {problem}")
+    values = {**kept, **arguments}
+    ordered = {name: values[name] for name in terms.signature.parameters if name in values}
+    if sorted(ordered) != sorted(values):
+        raise refuse(f"{approval.action} has no parameter {min({*values} - {*ordered})!r}")
+    whole = inspect.BoundArguments(terms.signature, ordered)
+    try:
+        return terms.signature.bind(*whole.args, **whole.kwargs)
+    except TypeError as error:
+        hint = f"; pass ignored parameters with arguments={{...}}: {', '.join(terms.ignore)}" if terms.ignore else ""
+        raise refuse(f"{error}{hint}") from error

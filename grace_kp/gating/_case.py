@@ -1,4 +1,4 @@
-"""One gated call: its arguments, the run and the program around it, the consent under which it runs, and the terms of its requests.
+"""One gated call: its arguments and what their digest covers, the run and the program around it, its consent, and the terms of its requests.
 
 A framework whose programs may run again from an earlier point (as graphs do) registers with `grace_kp.record.HOST` and offers
 `resumable()`. A gate inside such a program asks by pausing it, and recognises its calls when they come again.
@@ -8,33 +8,137 @@ A framework whose programs may run again from an earlier point (as graphs do) re
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Iterable, Mapping
+import operator
+import types
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from grace_kp.errors import GateError
 from grace_kp.gating._decision import Rules
-from grace_kp.gating._digest import NotCheckable, Unknown
+from grace_kp.gating._digest import Identified, NotCheckable, OwnObject, digest_of
 from grace_kp.gating._request import InterventionResponse
 from grace_kp.record import HOST
+from grace_kp.trace import SCALARS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Collection
 
     from grace_kp.approvals import Approval, Inbox, KeyTemplate
     from grace_kp.confidence import Thresholds
-    from grace_kp.gating._decision import Assessment
-    from grace_kp.gating._digest import Coverage
+    from grace_kp.gating._decision import RunConfidence
     from grace_kp.gating._ledger import AtMostOnce, Awaited, Ledger
     from grace_kp.gating._outcome import GateEntry
     from grace_kp.gating._policy import Policy
     from grace_kp.gating._request import InterventionRequest
     from grace_kp.gating._reviewer import Reviewer, Reviews
     from grace_kp.levels import InterventionLevel
+    from grace_kp.trace import Getter
+
+    Slot = tuple[str, Getter]
 
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+Identifier: TypeAlias = str | Callable[[Any], object]
+"""The name of an attribute (dots lead further in), or a callable from the value to what identifies it."""
+
+OWN = "self"
+"""Name of the object of a bound method, or of a callable object."""
+_UNCHANGEABLE = SCALARS | {complex, bytes}
+
+
+class Unknown:
+    """In place of the default of an optional parameter that is not known. It is neither shown nor checked."""
+
+
+class Coverage:
+    """The arguments, defaults and identities that the digests of an action cover.
+
+    The object whose method is called is not an argument: it counts by class and identity, or by what `identity` names. Its parameter is
+    `own`. Default values that could be changed count like arguments.
+
+    Raises:
+        GateError: `identity` names no parameter of the action, or is neither a name nor a callable.
+    """
+
+    def __init__(
+        self,
+        action: Callable[..., object] | None,
+        signature: inspect.Signature,
+        own: str | None,
+        identity: Identifier | Mapping[str, Identifier] | None = None,
+        leave_out: Collection[str] = (),
+    ) -> None:
+        self._own = own
+        self._leave_out = leave_out
+        self._owner = None if own is not None else _owner(action)
+        self._defaults = {
+            name: parameter.default
+            for name, parameter in signature.parameters.items()
+            if parameter.default is not parameter.empty
+            and parameter.default is not Unknown
+            and type(parameter.default) not in _UNCHANGEABLE
+        }
+        called = getattr(action, "__qualname__", type(action).__name__)
+        if identity is not None and not isinstance(identity, Mapping):
+            if own is None and self._owner is None:
+                raise GateError(
+                    f"identity={identity!r:.60} names what identifies a method's own object, and {called} has none; "
+                    "use a mapping from parameter name to attribute or callable"
+                )
+            identity = {own or OWN: identity}
+        known = [*signature.parameters, *([] if self._owner is None else [OWN])]
+        self._identifiers: dict[str, Callable[[Any], object]] = {}
+        for name, identifier in (identity or {}).items():
+            if name not in known:
+                raise GateError(
+                    f"identity names {name!r:.60}, and {called} has no such parameter; it has {', '.join(known) or 'none'}"
+                )
+            self._identifiers[name] = _reader_of(name, identifier)
+
+    def owner(self, arguments: Mapping[str, object]) -> tuple[str, Identified | OwnObject] | None:
+        """Return the object whose method a call with these arguments is of, with its name among them; None for functions."""
+        if self._own is not None and self._own in arguments:
+            name, own = self._own, arguments[self._own]
+        elif self._owner is not None:
+            name, own = OWN, self._owner
+        else:
+            return None
+        identify = self._identifiers.get(name)
+        return name, OwnObject(own) if identify is None else Identified.by(identify, own, name)
+
+    def digest(self, arguments: Mapping[str, object], *, lasting: bool = False, ordered: bool | None = None) -> str:
+        """Return the SHA-256 of what a call with these arguments, by parameter name, would run with."""
+        covered = {**self._defaults, **arguments}
+        if self._owner is not None and OWN in self._identifiers:
+            covered[OWN] = self._owner
+        elif self._own is not None and self._own in covered and self._own not in self._identifiers:
+            covered[self._own] = OwnObject(covered[self._own])
+        for name, identify in self._identifiers.items():
+            if name in covered:
+                covered[name] = Identified.by(identify, covered[name], name)
+        for name in self._leave_out:
+            covered.pop(name, None)
+        return digest_of(covered, lasting=lasting, ordered=ordered)
+
+
+def _owner(action: Callable[..., object] | None) -> object | None:
+    """The object behind a bound method or a callable object."""
+    if isinstance(action, types.MethodType):
+        return action.__self__
+    return None if isinstance(action, types.FunctionType | types.BuiltinFunctionType | functools.partial) else action
+
+
+def _reader_of(name: str, identifier: object) -> Callable[[Any], object]:
+    if isinstance(identifier, str) and all(part.isidentifier() for part in identifier.split(".")):
+        return operator.attrgetter(identifier)
+    if callable(identifier):
+        return identifier
+    raise GateError(f"identity of {name!r} must be the name of an attribute or a callable, not {identifier!r:.60}")
 
 
 @dataclass(slots=True)
@@ -42,7 +146,6 @@ class BoundCall:
     """One call of an action with its arguments."""
 
     action: str
-    """Name of the action."""
     signature: inspect.Signature
     bound: inspect.BoundArguments
     hidden: str | None = None
@@ -52,7 +155,7 @@ class BoundCall:
     check: Callable[[Mapping[str, object]], str] | None = None
     """Returns what is wrong with arguments beyond the signature; empty where nothing is."""
     injected: frozenset[str] = frozenset()
-    """Parameters that a framework fills in. They are no arguments of the call, and are not shown."""
+    """Parameters that a framework fills in. They are not arguments of the call, and are not shown."""
 
     def whole(self, bound: inspect.BoundArguments | None = None) -> inspect.BoundArguments:
         """Return the arguments with defaults; of the call, or of other arguments in their place."""
@@ -77,7 +180,6 @@ class HeldRefusal:
     """A reviewer's answer that keeps a call from running: a refusal, or words in place of the action."""
 
     entry: Mapping[str, Any]
-    """What the entry of the call states."""
     error: Exception
     """What the call raised, without its traceback."""
     digest: str
@@ -101,75 +203,61 @@ class GateScope(Protocol):
     @property
     def run_id(self) -> str | None:
         """The trace that the decision will stand in."""
-        ...
 
     @property
     def objective(self) -> str | None:
         """The objective of the run."""
-        ...
 
     @property
     def user(self) -> str | None:
         """The user of the run."""
-        ...
 
     @property
     def waits(self) -> bool:
         """Whether assessing may wait for a model, and so must not be done on an event loop."""
-        ...
 
     @property
     def ledger(self) -> Ledger:
         """Where it is kept that an action runs."""
-        ...
 
     @property
     def inbox(self) -> Inbox:
         """Where requests wait that outlive the process."""
-        ...
 
     def document(self) -> Mapping[str, Any] | None:
         """Return the trace of the run so far; None outside of a recorded run."""
-        ...
 
-    def assess(self, case: Case) -> Assessment:
+    def assess(self, case: GatedCall) -> RunConfidence:
         """Return the confidence of the run so far, as the gate of this call asks for it."""
-        ...
 
     def record(self, entry: dict[str, Any]) -> None:
         """Keep the gate's entry with the run. It is filled in further until the action has ended."""
-        ...
 
     def refusal(self) -> HeldRefusal | None:
         """Return the last refusal in the run; None if anything else has been recorded since."""
-        ...
 
     def keep(self, refusal: HeldRefusal) -> None:
         """Have a refusal hold until anything else is recorded in the run."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)
-class Case(BoundCall):
+class GatedCall(BoundCall):
     """One call of a gated action."""
 
     policy: Policy
     scope: GateScope
     entry: GateEntry
     coverage: Coverage
-    """What a digest of the arguments covers."""
     program: Resumable | None = None
     """The program around, where it may be run again."""
     ledger_entry: AtMostOnce | None = None
     """The entry of this call in the ledger, once the engine has looked it up for the program; or its request in an inbox."""
     inquiry: Awaited | None = None
-    """The request of this call in an inbox, once it is filed."""
     terms: Terms | None = None
     """How requests about the action are identified and kept; None where it cannot be asked about in an inbox."""
     schema: Callable[[], Mapping[str, Any]] = dict
     """Returns the JSON schema of the parameters, which edits in an inbox are checked with."""
     lookup: Callable[[], Policy] | None = None
-    """Looks up the policy that is in force now."""
     operation: str = ""
     """Id of the last question about the call."""
     is_filed: bool = False
@@ -190,12 +278,7 @@ class Case(BoundCall):
         """Who is asked, outside of a program that may be run again."""
         return self.policy.reviewer if self.policy.reviewer is not None else self.scope.reviewer
 
-    @property
-    def rules(self) -> Rules:
-        """The rules for the call's level, before gaps in the evidence are known."""
-        return self.rules_with(())
-
-    def rules_with(self, gaps: tuple[str, ...]) -> Rules:
+    def rules(self, gaps: tuple[str, ...] = ()) -> Rules:
         """Return the rules for the call's level, with the gaps in the evidence."""
         return Rules(self.policy, self.scope.thresholds, gaps, self.at_least, self.scope.unmeasured)
 
@@ -206,7 +289,7 @@ class Case(BoundCall):
         return self.coverage.digest((bound or self.bound).arguments, lasting=lasting, ordered=ordered)
 
     def is_changed(self, bound: inspect.BoundArguments | None, digest: str) -> bool:
-        """Return whether arguments are no longer those with this digest; False where they could not be checked then, either."""
+        """Return whether arguments are no longer those with this digest; False where they could not be checked before."""
         if bound is None or not digest:
             return False
         try:
@@ -221,7 +304,7 @@ class Consent:
 
     bound: inspect.BoundArguments | None
     digest: str
-    """Empty where the arguments cannot be checked, which is only so where nobody was asked."""
+    """Empty where the arguments cannot be checked, which is allowed only where no person was asked."""
     modified: bool = False
 
 
@@ -230,9 +313,8 @@ class ProgramAnswer(InterventionResponse):
     """An answer to a program about a request that also waits in an inbox."""
 
     looks: bool = False
-    """It is no decision, but asks to look into the inbox."""
+    """Whether it asks to look into the inbox, and is not a decision."""
     problem: str = ""
-    """Why it cannot be used."""
 
 
 class Resumable(Protocol):
@@ -241,46 +323,36 @@ class Resumable(Protocol):
     @property
     def reviewer(self) -> Reviews:
         """The reviewer that pauses the program to ask."""
-        ...
 
     origin: str
     """The framework, as approvals state it."""
 
     def asking(self, approval: str) -> Reviews:
         """Return the reviewer that pauses the program to ask about a request in the inbox. It returns a `ProgramAnswer`."""
-        ...
 
     def whereabouts(self) -> Mapping[str, Any]:
         """Return where the program waits, for people who look at the request."""
-        ...
 
     def remember(self, inbox: Inbox) -> None:
         """Keep how the program is found again when its requests are decided."""
-        ...
 
     def begin(self) -> None:
         """Number the call. Called in the order in which the program makes its calls."""
-        ...
 
     def wait(self) -> None:
         """Wait until the calls before this one have been decided on."""
-        ...
 
     async def wait_async(self) -> None:
         """`wait` without blocking the event loop."""
-        ...
 
     def end(self) -> None:
         """Let the next call be decided on."""
-        ...
 
     def may_have_forgotten(self, ledger: Ledger) -> bool:
         """Return whether this call may have been asked about by a process whose ledger is gone."""
-        ...
 
     def ledger_key(self, action: str) -> str:
         """Return the key of the call in the ledger: the same one each time the program is run."""
-        ...
 
 
 def resumable() -> Resumable | None:

@@ -25,7 +25,7 @@ FACTS = (
     "profile", "fallback", "fitted_at", "profile_digest", "mismatches", "profile_gaps", "at_least", "shadow", "audit", "step",
     "measured", "unmeasured", "pessimistic", "has_failed", "evidence", "fallbacks",
 )  # fmt: skip
-"""Fields of a gate's entry that state what the decision rests on, beside the score and the gaps."""
+"""Fields of a gate's entry that state the basis of the decision, besides the score and the gaps."""
 _MEASURABLE = ("search_quality", "llm_self_eval", "query_coverage")
 """Sub-scores by which something is measured; see `ConfidenceScore.evaluated`."""
 NOTHING_MEASURED = "Nothing was measured: no search scores, no judgement, no learned probability."
@@ -42,7 +42,6 @@ class Basis:
     pessimistic: float | None = None
     """The confidence in the pessimistic reading of the evidence; None where a learned profile gave the score."""
     has_failed: bool = False
-    """Whether the last call of a tool failed."""
 
     @classmethod
     def of(
@@ -106,14 +105,13 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the level of one call follows from, beside its confidence."""
+    """Everything that determines the level of one call, except its confidence."""
 
     policy: Policy
     thresholds: Thresholds
     gaps: tuple[str, ...] = ()
     """Why evidence is missing or cannot be used; with any, the level is at least CONFIRM."""
     at_least: InterventionLevel | None = None
-    """A level that this very call requires."""
     unmeasured: str | None = None
     """The level of the runtime for calls about which nothing was measured."""
 
@@ -186,7 +184,6 @@ class ShadowAssessment:
     gaps: tuple[str, ...] = ()
     """Why evidence is missing or cannot be used, from the point of view of this profile."""
     error: str = ""
-    """Why there is no score."""
     basis: Basis | None = None
     """What the score rests on."""
 
@@ -199,7 +196,7 @@ class ShadowAssessment:
 
 
 @dataclass(frozen=True, slots=True)
-class Assessment:
+class RunConfidence:
     """The confidence of a run at the time of a call."""
 
     score: ConfidenceScore
@@ -208,7 +205,7 @@ class Assessment:
     evaluation: Mapping[str, Any] | None = None
     """How a model judged the run; None where none was to."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What the entry states beside the score: `FACTS` by name, as JSON values."""
+    """Facts for the entry, besides the score: `FACTS` by name, as JSON values."""
     shadow: ShadowAssessment | None = None
     audit_rate: float = 0.0
     """The share of calls that run without asking and are selected for a check by a person."""
@@ -225,7 +222,6 @@ class Decision:
     """What the decision rests on; None where it could not be computed."""
     gaps: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """`FACTS` by name."""
 
     @property
     def level(self) -> InterventionLevel:
@@ -238,7 +234,7 @@ class Decision:
         return Basis.kept(self.facts, {} if self.confidence is None else self.confidence.evaluated)
 
     @classmethod
-    def of(cls, assessment: Assessment, rules: Rules) -> Decision:
+    def of(cls, assessment: RunConfidence, rules: Rules) -> Decision:
         """Decide on a call."""
         shadow, rate, facts = assessment.shadow, assessment.audit_rate, {**assessment.facts}
         if shadow is not None:

@@ -1,51 +1,358 @@
 """A digest over everything inside a call's arguments, so that a change after a decision does not go unnoticed.
 
-It reads stored data and runs as little code of the values as possible. It does not guess: for a value whose contents it cannot see,
-`NotCheckable` names the argument and its type. `Coverage` says what the digest of an action covers: its arguments, or what identifies them
-according to the user.
+It reads stored data and runs as little code of the values as possible: types that are known by name as the tables state it, all others where
+Python stores their attributes. It does not guess: for a value whose contents it cannot see, `NotCheckable` names the argument and its type.
+Types of packages are looked up only where the package has been imported.
 """
 
 from __future__ import annotations
 
+import builtins
 import enum
 import functools
+import gc
 import hashlib
+import io
 import operator
+import sys
 import types
-from collections.abc import Callable, Mapping
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from grace_kp.errors import GateError
-from grace_kp.gating._contents import (
-    IDENTITY,
-    Buffer,
-    Identified,
-    OwnObject,
-    classes_above,
-    default_dict_contents,
-    dict_contents,
-    is_complete,
-    is_transparent,
-    known_types,
-    qualified_name,
-)
-from grace_kp.trace import SCALARS, dictionary_getter, error_text, slots_of
+from grace_kp.trace import dictionary_getter, error_text, slots_of
 
 if TYPE_CHECKING:
-    import inspect
-    from collections.abc import Collection, Iterator, Sequence
+    import datetime
+    from collections.abc import Iterator
 
-    from grace_kp.gating._contents import Contents, Reader
+    import numpy
+
     from grace_kp.trace import Getter
 
     Slot = tuple[str, Getter]
 
+_HEAP_TYPE = 1 << 9  # a class that is written in Python
+_POINTER = 8
+
+
+def classes_above(base: type, kind: type) -> list[type]:
+    """Return the classes of `kind` that are not classes of `base`."""
+    return [owner for owner in kind.__mro__ if owner not in base.__mro__]
+
+
+def is_transparent(kind: type, base: type = object) -> bool:
+    """Whether slots and dictionary hold everything that instances of `kind` have beyond those of `base`.
+
+    That is so where the classes above the base are written in Python and nothing else makes an instance larger.
+    """
+    above = classes_above(base, kind)
+    slots = sum(len(slots_of(owner)) for owner in above)
+    weak = kind.__weakrefoffset__ > 0 and not base.__weakrefoffset__
+    # A dictionary in front of the object is not part of its size; one behind a varying number of items is.
+    dictionary = not base.__dictoffset__ and (kind.__dictoffset__ > 0 or kind.__dictoffset__ == -_POINTER)
+    return (
+        all(owner.__flags__ & _HEAP_TYPE for owner in above)
+        and kind.__basicsize__ - base.__basicsize__ == _POINTER * (slots + weak + dictionary)
+        and not (kind.__dictoffset__ and dictionary_getter(kind) is None)
+    )
+
+
+def closure_of(function: object) -> Mapping[str, object]:
+    """Return the values that a function holds in its closure, by name. Cells that are not filled yet are left out."""
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    found: dict[str, object] = {}
+    for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:
+            continue
+    return found
+
+
+def qualified_name(kind: type) -> str:
+    """Return module and name of a class, the same in every version of Python."""
+    module = "pathlib" if kind.__module__ == "pathlib._local" else kind.__module__  # as Python 3.13 names it
+    return f"{module}.{kind.__qualname__}"
+
+
+class Contents(NamedTuple):
+    """The contents of a value."""
+
+    data: bytes
+    """The value's own data as bytes; empty where it counts by identity."""
+    parts: Sequence[object] = ()
+    order: str = "own"
+    """`own`; `none` of a set; or `keys`, where earlier versions sorted keys and values by keys that are texts."""
+
+
+class Buffer(NamedTuple):
+    """How to read a value that is copied as a whole: its size in bytes is asked first."""
+
+    size: Callable[[Any], int]
+    read: Callable[[Any], Contents]
+
+
+Reader: TypeAlias = Callable[[Any], Contents] | Buffer | None
+"""How to read the values of a type; None where their attributes are all there is."""
+
+IDENTITY = b""
+"""Instead of data: the value counts by which object it is."""
+
+
+class OwnObject:
+    """In place of the object whose method is called: it is not an argument, and counts by identity."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What identifies it in every process: the class that it is itself; empty for an instance."""
+        return {"class": qualified_name(self.value)} if isinstance(self.value, type) else {}
+
+
+class Identified:
+    """In place of an argument that counts by the identity that the user named with `identity=`."""
+
+    __slots__ = ("kind", "value")
+
+    def __init__(self, kind: type, value: object) -> None:
+        self.kind = qualified_name(kind)
+        self.value = value
+
+    @classmethod
+    def by(cls, identify: Callable[[Any], object], value: object, argument: str) -> Identified:
+        """Return what identifies the value of an argument."""
+        try:
+            return cls(type(value), identify(value))
+        except Exception as error:
+            problem = f"cannot be identified: identity= failed with {error_text(error)}"
+            raise NotCheckable(problem, argument=argument) from error
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What identifies the object in every process: its class, and what `identity` names."""
+        return {"type": self.kind, "identity": self.value}
+
+
+def known_types() -> dict[type, Reader]:
+    """Return how to read each type that is known here and has been imported."""
+    known: dict[type, Reader] = dict(_BUILT_IN)
+    for (module, name), reader in _IMPORTED.items():
+        found = getattr(sys.modules.get(module), name, None)
+        if isinstance(found, type):
+            known[found] = reader
+    return known
+
+
+def is_complete(base: type, kind: type) -> bool:
+    """Whether the reader of a base reads all of a subclass that is written in C: numpy's kinds of numbers, and named tuples such as `os.stat_result`."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and base in (numpy.generic, numpy.dtype):
+        return kind.__module__.startswith("numpy")
+    return base is tuple and "n_sequence_fields" in kind.__dict__
+
+
+def _dict(value: dict[Any, Any]) -> Contents:
+    items = list(dict.items(value))
+    return Contents(b"d%d;" % len(items), [part for item in items for part in item], "keys")
+
+
+def _by_identity(_: object) -> Contents:
+    return Contents(IDENTITY)
+
+
+def _by_text(write: Callable[[Any], str]) -> Reader:
+    """For immutable values that are complete in a text."""
+
+    def read(value: object) -> Contents:
+        text = write(value).encode("utf-8", "surrogatepass")
+        return Contents(b"v%d:" % len(text) + text)
+
+    return read
+
+
+def _by_parts(*names: str) -> Reader:
+    return lambda value: Contents(b"t%d;" % len(names), [getattr(value, name) for name in names])
+
+
+def _by_items(kind: type, letter: bytes, order: str = "own") -> Callable[[Any], Contents]:
+    """For containers, read past what subclasses make of iteration."""
+
+    def read(value: object) -> Contents:
+        parts = list(kind.__iter__(value))  # type: ignore[attr-defined]
+        return Contents(b"%b%d;" % (letter, len(parts)), parts, order)
+
+    return read
+
+
+def _by_reduction(value: object) -> Contents:
+    return Contents(b"t1;", [value.__reduce__()[1:]])
+
+
+def _by_reference(value: object) -> Contents:
+    """For views: the objects that they refer to, without running code of theirs."""
+    parts = gc.get_referents(value)
+    return Contents(b"r%d;" % len(parts), parts)
+
+
+def _ordered_dict(value: OrderedDict[Any, Any]) -> Contents:
+    # In its own order, which `dict.items` does not follow.
+    keys = list(OrderedDict.__iter__(value))
+    return Contents(b"D%d;" % len(keys), [part for key in keys for part in (key, dict.__getitem__(value, key))])
+
+
+def _default_dict(value: defaultdict[Any, Any]) -> Contents:
+    data, parts, order = _dict(value)
+    return Contents(b"f" + data, [value.default_factory, *parts], order)
+
+
+def _deque(value: deque[Any]) -> Contents:
+    parts = list(deque.__iter__(value))
+    return Contents(b"q%d;" % len(parts), [deque.__dict__["maxlen"].__get__(value), *parts])
+
+
+def _bytes(value: bytes | bytearray) -> Contents:
+    data = bytes(memoryview(value))
+    return Contents(b"b%d:" % len(data) + data)
+
+
+def _buffer_file(value: io.BytesIO) -> Contents:
+    data = io.BytesIO.getvalue(value)
+    return Contents(b"m%d,%d:" % (len(data), io.BytesIO.tell(value)) + data)
+
+
+def _function(value: types.FunctionType) -> Contents:
+    """By identity, and by the data that it holds itself: containers in its closure and its default values."""
+    defaults = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+    return Contents(IDENTITY, [item for item in (*closure_of(value).values(), *defaults) if type(item) in _DATA])
+
+
+def _exception(value: BaseException) -> Contents:
+    base = next(kind for kind in type(value).__mro__ if kind.__module__ == "builtins")
+    members = [
+        (name, member.__get__(value))
+        for kind in base.__mro__
+        for name, member in kind.__dict__.items()
+        if type(member) is types.MemberDescriptorType
+    ]
+    return Contents(b"z;", [BaseException.__dict__["args"].__get__(value), value.__cause__, value.__context__, members])
+
+
+def _date_and_time(value: datetime.datetime | datetime.time) -> Contents:
+    kind: Any = next(kind for kind in type(value).__mro__ if kind.__module__ == "datetime")
+    text = f"{kind.isoformat(value)}#{value.fold}".encode()
+    return Contents(b"v%d:" % len(text) + text, [value.tzinfo])
+
+
+def _numpy_array(value: numpy.ndarray[Any, Any] | numpy.generic) -> Contents:
+    numpy = sys.modules["numpy"]
+    kind = numpy.ndarray if isinstance(value, numpy.ndarray) else numpy.generic
+    dtype = str(kind.dtype.__get__(value)).encode()
+    if value.dtype.hasobject:
+        return Contents(b"A" + repr(value.shape).encode() + dtype, [kind.tolist(value)])
+    return Contents(b"a" + repr(value.shape).encode() + kind.tobytes(value) + dtype)
+
+
+# What a function may hold itself and someone else may change.
+_DATA: frozenset[type] = frozenset({list, dict, set, bytearray})
+
+_NBYTES = operator.attrgetter("nbytes")
+
+_PLAIN: dict[type, Callable[[Any], Contents]] = {
+    dict: _dict,
+    list: _by_items(list, b"l"),
+    tuple: _by_items(tuple, b"l"),
+}
+_BUILT_IN: dict[type, Reader] = {
+    **_PLAIN,
+    set: _by_items(set, b"e", "none"),
+    frozenset: _by_items(frozenset, b"e", "none"),
+    str: _by_text(str.__str__),
+    int: _by_text(lambda value: int.__format__(value, "x")),
+    float: _by_text(float.__repr__),
+    complex: _by_text(complex.__repr__),
+    bytes: Buffer(len, _bytes),
+    bytearray: Buffer(len, _bytes),
+    memoryview: Buffer(_NBYTES, lambda value: Contents(f"m{value.format}{value.shape}:".encode() + value.tobytes())),
+    range: _by_parts("start", "stop", "step"),
+    slice: _by_parts("start", "stop", "step"),
+    type(Ellipsis): _by_identity,
+    type(NotImplemented): _by_identity,
+    types.SimpleNamespace: None,
+    types.MappingProxyType: _by_reference,
+    type({}.keys()): _by_reference,
+    type({}.values()): _by_reference,
+    type({}.items()): _by_reference,
+    types.FunctionType: _function,
+    types.MethodType: _by_parts("__func__", "__self__"),
+    types.BuiltinFunctionType: _by_parts("__qualname__", "__self__"),
+    types.MethodWrapperType: _by_parts("__qualname__", "__self__"),
+    types.MethodDescriptorType: _by_identity,
+    types.WrapperDescriptorType: _by_identity,
+    types.ModuleType: _by_identity,
+    types.CodeType: _by_identity,
+    types.GenericAlias: _by_parts("__origin__", "__args__"),
+    types.UnionType: _by_parts("__args__"),
+    deque: _deque,
+    OrderedDict: _ordered_dict,
+    defaultdict: _default_dict,
+    io.BytesIO: Buffer(lambda value: io.BytesIO.getbuffer(value).nbytes, _buffer_file),
+    io.StringIO: lambda value: Contents(b"m%d;" % io.StringIO.tell(value), [io.StringIO.getvalue(value)]),
+    functools.partial: _by_parts("func", "args", "keywords"),
+    operator.itemgetter: _by_reduction,
+    operator.attrgetter: _by_reduction,
+    operator.methodcaller: _by_reduction,
+    **{
+        kind: _exception
+        for kind in vars(builtins).values()
+        if isinstance(kind, type) and issubclass(kind, BaseException)
+    },
+}
+
+_IMPORTED: dict[tuple[str, str], Reader] = {
+    ("array", "array"): Buffer(
+        lambda value: len(value) * value.itemsize,
+        lambda value: Contents(f"m{value.typecode}{len(value)}:".encode() + memoryview(value).tobytes()),
+    ),
+    ("functools", "_lru_cache_wrapper"): _by_identity,
+    ("weakref", "ref"): lambda value: Contents(b"t1;", [sys.modules["weakref"].ref.__call__(value)]),
+    ("datetime", "date"): _by_text(lambda value: sys.modules["datetime"].date.isoformat(value)),
+    ("datetime", "datetime"): _date_and_time,
+    ("datetime", "time"): _date_and_time,
+    ("datetime", "timedelta"): _by_parts("days", "seconds", "microseconds"),
+    ("datetime", "timezone"): _by_text(repr),
+    # A zone that was read from a file has no name.
+    ("zoneinfo", "ZoneInfo"): lambda value: Contents(IDENTITY) if value.key is None else Contents(b"t1;", [value.key]),
+    ("pydantic_core", "TzInfo"): _by_text(lambda value: str(value.utcoffset(None))),
+    ("pydantic_core", "Url"): _by_text(str),
+    ("pydantic_core", "MultiHostUrl"): _by_text(str),
+    ("decimal", "Decimal"): _by_text(lambda value: sys.modules["decimal"].Decimal.__str__(value)),
+    ("pathlib", "PurePath"): _by_text(lambda value: sys.modules["pathlib"].PurePath.__str__(value)),
+    ("re", "Pattern"): _by_parts("pattern", "flags"),
+    ("re", "Match"): _by_parts("re", "string", "regs"),
+    ("xml.etree.ElementTree", "Element"): lambda value: Contents(
+        b"t5;", [value.tag, value.text, value.tail, value.attrib, list(value)]
+    ),
+    ("numpy", "ndarray"): Buffer(_NBYTES, _numpy_array),
+    ("numpy", "generic"): Buffer(_NBYTES, _numpy_array),
+    ("numpy", "dtype"): _by_text(repr),
+    ("logging", "Logger"): _by_identity,
+    ("_thread", "LockType"): _by_identity,
+    ("_thread", "RLock"): _by_identity,
+}
+
+
 MAX_VALUES = 500_000
 MAX_BYTES = 128_000_000
 _SHORT = 200  # characters; shorter texts count as values only
-_BY_KEY: dict[Any, Callable[[Any], Contents]] = {
-    read: functools.partial(read, ordered=False) for read in (dict_contents, default_dict_contents)
+# As ledgers and approvals hold them, whatever module the classes are in.
+_HEADS: dict[type, bytes] = {
+    kind: f"<grace_kp.gating._contents.{kind.__name__}".encode() for kind in (OwnObject, Identified)
 }
 _OBJECT = 3  # reading an object takes as long as reading so many values
 
@@ -77,21 +384,14 @@ def digest_of(arguments: Mapping[str, object], *, lasting: bool = False, ordered
 class _Budget:
     """How much a digest may still read, together with the digests of set elements."""
 
-    __slots__ = ("bytes", "values")
-
     def __init__(self) -> None:
-        self.values = MAX_VALUES
-        self.bytes = MAX_BYTES
+        self._limits = {"values": MAX_VALUES, "bytes": MAX_BYTES}
+        self._left = dict(self._limits)
 
-    def take_values(self, count: int) -> None:
-        self.values -= count
-        if self.values < 0:
-            raise NotCheckable(f"holds more than {MAX_VALUES:,} values, which takes too long to check")
-
-    def take_bytes(self, count: int) -> None:
-        self.bytes -= count
-        if self.bytes < 0:
-            raise NotCheckable(f"holds more than {MAX_BYTES:,} bytes, which takes too long to check")
+    def take(self, count: int, unit: str = "values") -> None:
+        self._left[unit] -= count
+        if self._left[unit] < 0:
+            raise NotCheckable(f"holds more than {self._limits[unit]:,} {unit}, which takes too long to check")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +415,7 @@ class _Digest:
         self._put = self._hash.update
         self._numbers: dict[int, int] = {}
         self._keep: list[object] = []  # so that no id is used again while this runs
-        self._heads: dict[type, bytes] = {}
+        self._heads = dict(_HEADS)
         self._storages: dict[type, _Storage] = {}
         self._known: dict[type, Reader] | None = None
         self._of_enums: set[int] = set()
@@ -145,16 +445,16 @@ class _Digest:
             kind = type(value)
             if kind is str:
                 if len(value) > _SHORT:
-                    self._budget.take_bytes(len(value))
+                    self._budget.take(len(value), "bytes")
                 put(b"s%d:" % len(value) + value.encode("utf-8", "surrogatepass"))
             elif value is None or kind is bool or kind is float or kind is complex:
                 put(b"n" + repr(value).encode() + b";")
             elif kind is int:
                 if value.bit_length() > 8_000:
-                    self._budget.take_bytes(value.bit_length() // 8)
+                    self._budget.take(value.bit_length() // 8, "bytes")
                 put(b"i%x;" % value if value >= 0 else b"j%x;" % -value)
             elif kind is bytes or kind is bytearray:
-                self._budget.take_bytes(len(value))
+                self._budget.take(len(value), "bytes")
                 put(b"b%d:" % len(value))
                 put(value)
             elif id(value) in numbers:
@@ -169,16 +469,10 @@ class _Digest:
 
     def _open(self, value: Any, kind: type) -> Sequence[object]:
         """Write the value's own data, and return the values inside of it."""
-        if kind is dict:
-            self._budget.take_values(2 * len(value))
-            contents = dict_contents(value, ordered=self._ordered)
+        if (read := _PLAIN.get(kind)) is not None:
+            contents = read(value)
             self._put(contents.data)
-            return contents.parts
-        if kind is list or kind is tuple:
-            parts = list(value)
-            self._budget.take_values(len(parts))
-            self._put(b"l%d;" % len(parts))
-            return parts
+            return self._parts(contents)
         if issubclass(kind, enum.Enum):
             self._of_enums.add(id(kind))
             return self._attributes(value, _dictionary(dictionary_getter(kind), value), [], b"o%d;")
@@ -195,7 +489,7 @@ class _Digest:
         return self._object(value, kind)
 
     def _object(self, value: object, kind: type) -> Sequence[object]:
-        self._budget.take_values(_OBJECT)
+        self._budget.take(_OBJECT)
         storage = self._storages.get(kind)
         if storage is None:
             storage = self._storages[kind] = self._storage_of(kind)
@@ -219,11 +513,10 @@ class _Digest:
         if reader is None:
             return None
         if isinstance(reader, Buffer):
-            self._budget.take_bytes(reader.size(value))
+            self._budget.take(reader.size(value), "bytes")
             return reader.read(value)
-        by_key = None if self._ordered else _BY_KEY.get(reader)
-        contents = reader(value) if by_key is None else by_key(value)
-        self._budget.take_bytes(len(contents.data))
+        contents = reader(value)
+        self._budget.take(len(contents.data), "bytes")
         return contents
 
     def _counts(self, name: str, value: object) -> bool:
@@ -235,7 +528,7 @@ class _Digest:
     def _attributes(
         self, value: object, attributes: dict[Any, object], private: list[tuple[str, object]], head: bytes
     ) -> Sequence[object]:
-        self._budget.take_values(2 * (len(attributes) + len(private)))
+        self._budget.take(2 * (len(attributes) + len(private)))
         items = list(attributes.items())
         if all(type(name) is str for name in attributes):
             items.sort(key=lambda item: item[0])
@@ -250,8 +543,14 @@ class _Digest:
 
     def _parts(self, contents: Contents) -> Sequence[object]:
         parts = contents.parts
-        self._budget.take_values(len(parts) * (4 if contents.unordered else 1))
-        if not contents.unordered:
+        self._budget.take(len(parts) * (4 if contents.order == "none" else 1))
+        if contents.order == "keys" and not self._ordered:
+            first = len(parts) % 2  # of a defaultdict, its factory
+            items = list(zip(parts[first::2], parts[first + 1 :: 2], strict=True))
+            if all(type(key) is str for key, _ in items):
+                items.sort(key=lambda item: str(item[0]))
+            return [*parts[:first], *(part for item in items for part in item)]
+        if contents.order != "none":
             return parts
         digests = sorted(_Digest(self._lasting, self._budget, self._ordered).of({"": part}) for part in parts)
         self._put("".join(digests).encode())
@@ -273,7 +572,9 @@ class _Digest:
             self._known = known_types()
         base = next(found for found in kind.__mro__ if found in self._known or found is object)
         if not is_complete(base, kind) and not is_transparent(kind, base):
-            raise NotCheckable(_unseen(kind))
+            is_iterator = any(hasattr(kind, verb) for verb in ("__next__", "__anext__", "__await__"))
+            why = "which changes when it is read" if is_iterator else "whose contents cannot be seen"
+            raise NotCheckable(f"holds a {qualified_name(kind).removeprefix('builtins.')}, {why}")
         slots: list[Slot] = []
         private: list[Slot] = []
         for owner in classes_above(base, kind):
@@ -293,145 +594,3 @@ def _filled(slots: list[Slot], value: object) -> Iterator[tuple[str, object]]:
             yield name, get(value)
         except AttributeError:
             continue
-
-
-def _unseen(kind: type) -> str:
-    name = qualified_name(kind).removeprefix("builtins.")
-    if any(hasattr(kind, verb) for verb in ("__next__", "__anext__", "__await__")):
-        return f"holds a {name}, which changes when it is read"
-    return f"holds a {name}, whose contents cannot be seen"
-
-
-Identifier: TypeAlias = str | Callable[[Any], object]
-"""The name of an attribute (dots lead further in), or a callable from the value to what identifies it."""
-
-OWN = "self"
-"""Name of the object of a bound method, or of a callable object."""
-_UNCHANGEABLE = SCALARS | {complex, bytes}
-
-
-class Unknown:
-    """Stands for the default of an optional parameter where it is not known. It is neither shown nor checked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The object whose method is called."""
-
-    name: str
-    """Its name among the arguments."""
-    stands_for: Identified | OwnObject
-    """What it counts by."""
-
-    @property
-    def identity(self) -> dict[str, object] | None:
-        """What identifies it in every process: its class and what `identity` names, or the class that it is itself; None where nothing does."""
-        if isinstance(self.stands_for, Identified):
-            return {"type": self.stands_for.kind, "identity": self.stands_for.value}
-        own = self.stands_for.value
-        return {"class": qualified_name(own)} if isinstance(own, type) else None
-
-    def digest(self, *, lasting: bool = False) -> str:
-        """Return the digest that finds out a change of it."""
-        return digest_of({self.name: self.stands_for}, lasting=lasting)
-
-
-class Coverage:
-    """The arguments, defaults and identities that the digests of an action cover.
-
-    The object whose method is called is no argument: it counts by class and identity, or by what `identity` names. Default values that
-    could be changed count like arguments.
-
-    Args:
-        action: the function, method or callable object; None where it is not known.
-        signature: its signature.
-        own: name of the parameter that is the method's own object.
-        identity: what identifies the method's own object, or arguments by name.
-        leave_out: parameters that carry no meaning, and may change.
-
-    Raises:
-        GateError: `identity` names no parameter of the action, or is neither a name nor a callable.
-    """
-
-    def __init__(
-        self,
-        action: Callable[..., object] | None,
-        signature: inspect.Signature,
-        own: str | None,
-        identity: Identifier | Mapping[str, Identifier] | None = None,
-        leave_out: Collection[str] = (),
-    ) -> None:
-        self._own = own
-        self._leave_out = leave_out
-        self._owner = None if own is not None else _owner(action)
-        self._defaults = {
-            name: parameter.default
-            for name, parameter in signature.parameters.items()
-            if parameter.default is not parameter.empty
-            and parameter.default is not Unknown
-            and type(parameter.default) not in _UNCHANGEABLE
-        }
-        called = getattr(action, "__qualname__", type(action).__name__)
-        if identity is not None and not isinstance(identity, Mapping):
-            if own is None and self._owner is None:
-                raise GateError(
-                    f"identity={identity!r:.60} names what identifies a method's own object, and {called} has none; "
-                    "use a mapping from parameter name to attribute or callable"
-                )
-            identity = {own or OWN: identity}
-        known = [*signature.parameters, *([] if self._owner is None else [OWN])]
-        self._identifiers: dict[str, Callable[[Any], object]] = {}
-        for name, identifier in (identity or {}).items():
-            if name not in known:
-                raise GateError(
-                    f"identity names {name!r:.60}, and {called} has no such parameter; it has {', '.join(known) or 'none'}"
-                )
-            self._identifiers[name] = _reader_of(name, identifier)
-
-    def owner(self, arguments: Mapping[str, object]) -> Owner | None:
-        """Return the object whose method a call with these arguments is of; None for functions."""
-        if self._own is not None and self._own in arguments:
-            name, own = self._own, arguments[self._own]
-        elif self._owner is not None:
-            name, own = OWN, self._owner
-        else:
-            return None
-        identify = self._identifiers.get(name)
-        return Owner(name, OwnObject(own) if identify is None else _identified(name, own, identify))
-
-    def digest(self, arguments: Mapping[str, object], *, lasting: bool = False, ordered: bool | None = None) -> str:
-        """Return the SHA-256 of what a call with these arguments, by parameter name, would run with."""
-        covered = {**self._defaults, **arguments}
-        if self._owner is not None and OWN in self._identifiers:
-            covered[OWN] = self._owner
-        elif self._own is not None and self._own in covered and self._own not in self._identifiers:
-            covered[self._own] = OwnObject(covered[self._own])
-        for name, identify in self._identifiers.items():
-            if name in covered:
-                covered[name] = _identified(name, covered[name], identify)
-        for name in self._leave_out:
-            covered.pop(name, None)
-        return digest_of(covered, lasting=lasting, ordered=ordered)
-
-
-def _owner(action: Callable[..., object] | None) -> object | None:
-    """The object behind a bound method or a callable object."""
-    if isinstance(action, types.MethodType):
-        return action.__self__
-    return None if isinstance(action, types.FunctionType | types.BuiltinFunctionType | functools.partial) else action
-
-
-def _reader_of(name: str, identifier: object) -> Callable[[Any], object]:
-    if isinstance(identifier, str) and all(part.isidentifier() for part in identifier.split(".")):
-        return operator.attrgetter(identifier)
-    if callable(identifier):
-        return identifier
-    raise GateError(f"identity of {name!r} must be the name of an attribute or a callable, not {identifier!r:.60}")
-
-
-def _identified(name: str, value: object, identify: Callable[[Any], object]) -> Identified:
-    try:
-        return Identified(type(value), identify(value))
-    except Exception as error:
-        problem = f"cannot be identified: identity= failed with {error_text(error)}"
-        raise NotCheckable(problem, argument=name) from error

@@ -1,34 +1,277 @@
-"""The two drivers of the engine: they do its steps in a plain call and in a coroutine. Here a gate fails closed.
+"""The steps that the engine asks for, and the two drivers that do them: in a plain call and in a coroutine. Here a gate fails closed.
 
-Whatever a step raises goes back into the engine, which then ends without a consent.
+Whatever a step raises goes back into the engine, which then ends without a consent. `InterventionHandler` does single steps for
+decisions outside of a gate.
 """
 
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.background import DeadlineExceeded, await_within, begin, call_within, finish, in_thread, running_loop
-from grace_kp.gating._hidden import for_reviewer, without_secrets
+from grace_kp.gating._digest import digest_of
 from grace_kp.gating._outcome import Raised, Returned
-from grace_kp.gating._request import InterventionResponse
+from grace_kp.gating._policy import check_auto_proceed, check_timeout
+from grace_kp.gating._request import (
+    InterventionRequest,
+    InterventionResponse,
+    for_reviewer,
+    new_request_id,
+    without_secrets,
+)
 from grace_kp.gating._reviewer import as_response, deliver, is_async, name_of, review_function
-from grace_kp.gating._steps import Ask, AskBeside, Await, Failed, NoAnswer, Notify, RunAction, WaitTurn
+from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import HOST, OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator
+    from collections.abc import Awaitable, Callable, Generator, Iterator
 
-    from grace_kp.gating._case import Consent
-    from grace_kp.gating._request import InterventionRequest
+    from grace_kp.confidence import ActionDecision
+    from grace_kp.gating._case import Consent, Resumable
+    from grace_kp.gating._ledger import Awaited
     from grace_kp.gating._reviewer import Reviewer
-    from grace_kp.gating._steps import Step, Work
 
-    Notified = Callable[[InterventionRequest], object] | None
     T = TypeVar("T")
 
 THREAD = "reviewer"
+
+
+class Step:
+    """One step of the engine. `perform_async` does not block the event loop."""
+
+    __slots__ = ()
+    blocks = False
+    """Whether it may take long, and so must not be done on an event loop."""
+
+    def perform(self) -> Any:
+        """Do the step; return what the engine gets for it."""
+        raise NotImplementedError
+
+    async def perform_async(self) -> Any:
+        """`perform` in a coroutine."""
+        return self.perform()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The step failed with this error."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """No answer arrived in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitTurn(Step):
+    """Wait until the gated calls before this one have been decided on."""
+
+    program: Resumable
+
+    def perform(self) -> None:
+        """Wait in this thread."""
+        self.program.wait()
+
+    async def perform_async(self) -> None:
+        """Wait in a coroutine."""
+        await self.program.wait_async()
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Step):
+    """Compute the confidence, or read or write the ledger."""
+
+    work: Callable[[], object]
+    blocks: bool = True
+    writes: bool = False
+    """Whether it is completed first where the caller is cancelled meanwhile, however often."""
+
+    def perform(self) -> object:
+        """Return the result, or `Failed`."""
+        try:
+            return self.work()
+        except Exception as error:  # noqa: BLE001 — the engine decides what follows
+            return Failed(error)
+
+    async def perform_async(self) -> object:
+        """`perform` in a thread. Where it writes, a cancellation is raised only after its end, so that nothing is left half done."""
+        if not self.blocks:
+            return self.perform()
+        import asyncio
+        import contextvars
+
+        if not self.writes:
+            return await asyncio.to_thread(self.perform)
+        try:
+            # A future and no task: an event loop that ends cancels all its tasks.
+            performing = asyncio.get_running_loop().run_in_executor(None, contextvars.copy_context().run, self.perform)
+        except RuntimeError:  # the loop's threads have ended
+            return self.perform()
+        cancelled: BaseException | None = None
+        while not performing.done():
+            try:
+                await asyncio.shield(performing)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+        return performing.result()
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Step):
+    """Ask a reviewer, and give up after the request's timeout."""
+
+    request: InterventionRequest
+    reviewer: Reviewer
+    blocks = True
+
+    def perform(self) -> InterventionResponse | NoAnswer | Failed:
+        """Ask from a plain call. A reviewer that does not answer in time is left to itself; its later answer has no effect."""
+        started, request = time.perf_counter(), self.request
+        try:
+            call = review_function(self.reviewer)
+            answer: Any = NoAnswer
+            is_direct = request.timeout is None or getattr(self.reviewer, "keeps_time", False)
+            if getattr(self.reviewer, "pauses", False) or (is_direct and not is_async(call)):
+                answer = call(request)
+            if answer is NoAnswer or hasattr(answer, "__await__"):
+                answer = call_within(
+                    request.timeout, lambda: finish(call(request) if answer is NoAnswer else answer), name=THREAD
+                )
+            return _timed(as_response(answer), started)
+        except Exception as error:  # noqa: BLE001 — the engine decides what follows
+            return _unanswered(error)
+
+    async def perform_async(self) -> InterventionResponse | NoAnswer | Failed:
+        """Ask from a coroutine; a reviewer that is async is cancelled when time is up."""
+        started, request = time.perf_counter(), self.request
+        try:
+            call = review_function(self.reviewer)
+            if getattr(self.reviewer, "pauses", False):
+                return _timed(as_response(call(request)), started)
+            waiting = call(request) if is_async(call) else in_thread(lambda: finish(call(request)), name=THREAD)
+            return _timed(as_response(await await_within(request.timeout, waiting)), started)
+        except Exception as error:  # noqa: BLE001 — the engine decides what follows
+            return _unanswered(error)
+
+
+def _timed(response: InterventionResponse, started: float) -> InterventionResponse:
+    if response.response_time_ms is not None:
+        return response
+    return replace(response, response_time_ms=round((time.perf_counter() - started) * 1e3, 3))
+
+
+def _unanswered(error: Exception) -> NoAnswer | Failed:
+    if isinstance(error, DeadlineExceeded):
+        return NoAnswer()
+    if HOST.pauses(error):
+        raise error
+    return Failed(error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Until:
+    """A reviewer at a terminal whose question ends when it is decided elsewhere."""
+
+    review: Callable[[InterventionRequest], InterventionResponse]
+    keeps_time: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AskBeside(Step):
+    """Ask a second reviewer about a request in the inbox, without waiting for the answer."""
+
+    request: InterventionRequest
+    reviewer: Reviewer
+    inquiry: Awaited
+
+    def perform(self) -> bool:
+        """Ask in a new thread, and decide the request by the answer; return whether a thread could begin."""
+        shown, inquiry, reviewer = for_reviewer(self.request, self.reviewer), self.inquiry, self.reviewer
+        if (review_until := getattr(reviewer, "review_until", None)) is not None:
+            # A prompt that stays open would take what is typed for another question.
+            reviewer = _Until(lambda request: review_until(request, inquiry.ended))
+
+        def answer() -> None:
+            response = Ask(shown, reviewer).perform()
+            if isinstance(response, InterventionResponse) and not response.timeout_reached:
+                inquiry.answer(shown, replace(response, reviewer=response.reviewer or name_of(self.reviewer)))
+
+        return begin(answer, name=THREAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Await(Step):
+    """Wait for a decision in the inbox, or for an execution elsewhere to end."""
+
+    inquiry: Awaited
+    blocks = True
+
+    def perform(self) -> object:
+        """Wait in this thread; return `Failed` where that fails."""
+        return Work(self.inquiry.wait).perform()
+
+    async def perform_async(self) -> object:
+        """Wait in a coroutine."""
+        try:
+            return await self.inquiry.wait_async()
+        except Exception as error:  # noqa: BLE001 — the engine decides what follows
+            return Failed(error)
+
+
+@dataclass(frozen=True, slots=True)
+class Notify(Step):
+    """Give notice that an action goes ahead, to `on_notify` or else in the log and at the terminal."""
+
+    request: InterventionRequest
+    on_notify: Callable[[InterventionRequest], object] | None
+
+    def perform(self) -> str | Exception:
+        """Return where the notice went, or why it could not be delivered."""
+        try:
+            if self.on_notify is None:
+                return deliver(self.request)
+            finish(self.on_notify(without_secrets(self.request)))
+        except Exception as error:  # noqa: BLE001 — a notice asks nothing
+            return error
+        return "on_notify"
+
+    async def perform_async(self) -> str | Exception:
+        """`perform` in a coroutine."""
+        try:
+            if self.on_notify is None:
+                return deliver(self.request)
+            answer = self.on_notify(without_secrets(self.request))
+            if hasattr(answer, "__await__"):
+                await answer
+        except Exception as error:  # noqa: BLE001 — as above
+            return error
+        return "on_notify"
+
+
+@dataclass(frozen=True, slots=True)
+class RunAction(Step):
+    """Run the action, by the function that the driver has for it."""
+
+    consent: Consent
+    operation: str = ""
+    """Source of the idempotency key: the same for each attempt under one approval or one entry in the ledger."""
+
+
+@contextmanager
+def _operation(step: RunAction) -> Iterator[None]:
+    outer = OPERATIONS.get()
+    OPERATIONS.set((*outer, step.operation))
+    try:
+        yield
+    finally:
+        OPERATIONS.set(outer)
 
 
 class CoroutineClosed(BaseException):
@@ -52,22 +295,12 @@ def drive(engine: Generator[Step, Any, T], run: Callable[[Consent], object] = _n
         advance = engine.send
         try:
             if isinstance(step, RunAction):
-                answer = _run(step, run)
-            elif isinstance(step, Ask):
-                answer = ask(step.reviewer, step.request)
-            elif isinstance(step, Notify):
-                answer = notify(step.on_notify, step.request)
-            elif isinstance(step, WaitTurn):
-                step.program.wait()
-                answer = None
-            elif isinstance(step, Await):
-                answer = _perform_waiting(step)
-            elif isinstance(step, AskBeside):
-                answer = ask_beside(step)
+                with _operation(step):
+                    answer = Returned(run(step.consent))
             else:
-                answer = _perform(step)
+                answer = step.perform()
         except BaseException as error:  # noqa: BLE001 — the engine raises it, after it has stated it in the trace
-            advance, answer = engine.throw, error
+            advance, answer = _outcome_of(step, error, engine)
 
 
 async def drive_async(engine: Generator[Step, Any, T], run: Callable[[Consent], Awaitable[object]] = _no_action) -> T:
@@ -86,33 +319,25 @@ async def drive_async(engine: Generator[Step, Any, T], run: Callable[[Consent], 
             raise GeneratorExit from None
         advance = engine.send
         try:
-            if getattr(step, "blocks", isinstance(step, Ask | Await)) and not is_closing:
-                running_loop()
             if isinstance(step, RunAction):
-                answer = await _run_async(step, run)
-            elif isinstance(step, Ask):
-                answer = await ask_async(step.reviewer, step.request)
-            elif isinstance(step, Notify):
-                answer = await notify_async(step.on_notify, step.request)
-            elif isinstance(step, WaitTurn):
-                await step.program.wait_async()
-                answer = None
-            elif isinstance(step, Await):
-                answer = await _perform_waiting_async(step)
-            elif isinstance(step, AskBeside):
-                answer = ask_beside(step)
-            elif step.blocks and not is_closing:
-                answer = await _perform_in_thread(step)
+                with _operation(step):
+                    answer = Returned(await run(step.consent))
+            elif is_closing:
+                answer = step.perform()
             else:
-                answer = _perform(step)
-        except GeneratorExit as error:
-            is_closing = True
-            if isinstance(step, RunAction):
-                answer = Raised(error)
-            else:
-                advance, answer = engine.throw, CoroutineClosed()
+                if step.blocks:
+                    running_loop()
+                answer = await step.perform_async()
         except BaseException as error:  # noqa: BLE001 — as in `drive`
-            advance, answer = engine.throw, error
+            advance, answer = _outcome_of(step, error, engine)
+            if isinstance(error, GeneratorExit):
+                is_closing = True
+                answer = answer if isinstance(step, RunAction) else CoroutineClosed()
+
+
+def _outcome_of(step: Step, error: BaseException, engine: Generator[Step, Any, Any]) -> tuple[Any, Any]:
+    """Return how the engine goes on after an error: an action that raised has an outcome, any other step ends the engine."""
+    return (engine.send, Raised(error)) if isinstance(step, RunAction) else (engine.throw, error)
 
 
 def attempt(engine: Generator[Step, Any, T]) -> Generator[Step, Any, T | Exception]:
@@ -123,161 +348,77 @@ def attempt(engine: Generator[Step, Any, T]) -> Generator[Step, Any, T | Excepti
         return error
 
 
-def _perform(step: Work) -> object:
-    try:
-        return step.perform()
-    except Exception as error:  # noqa: BLE001 — the engine decides what follows
-        return Failed(error)
+class InterventionHandler:
+    """SILENT proceeds; NOTIFY calls `on_notify` and proceeds; CONFIRM asks `on_confirm`; ESCALATE asks `on_escalate`.
 
+    Callbacks take an InterventionRequest and may be async. Without a callback, with one that fails, and without an answer in time the
+    response is CANCEL, or PROCEED with `auto_proceed_on_timeout`, and `timeout_reached` is set.
+    """
 
-async def _perform_in_thread(step: Work) -> object:
-    """Do a step in a thread. Where it writes, a cancellation is raised only after its end, so that nothing is left half done."""
-    import asyncio
-    import contextvars
+    def __init__(
+        self,
+        on_notify: Callable[[InterventionRequest], Any] | None = None,
+        on_confirm: Callable[[InterventionRequest], Any] | None = None,
+        on_escalate: Callable[[InterventionRequest], Any] | None = None,
+        timeout: float | None = 300.0,
+        auto_proceed_on_timeout: bool = False,
+    ) -> None:
+        """See the class.
 
-    if not step.writes:
-        return await asyncio.to_thread(_perform, step)
-    try:
-        # A future and no task: an event loop that ends cancels all its tasks.
-        performing = asyncio.get_running_loop().run_in_executor(None, contextvars.copy_context().run, _perform, step)
-    except RuntimeError:  # the loop's threads have ended
-        return _perform(step)
-    cancelled: BaseException | None = None
-    while not performing.done():
-        try:
-            await asyncio.shield(performing)
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled
-    return performing.result()
+        Args:
+            on_notify: called with the request that goes ahead; its errors change nothing. When None, a line in the log and, at a
+                terminal, on standard error.
+            on_confirm: asked to confirm.
+            on_escalate: asked for help.
+            timeout: seconds to wait for an answer; None waits without limit.
+            auto_proceed_on_timeout: proceed where there is no answer, for whatever reason. Gates are stricter; see `Policy`.
 
+        Raises:
+            ValueError: `timeout` is not a number of 0 or more, or `auto_proceed_on_timeout` is neither True nor False.
+        """
+        check_timeout(timeout)
+        check_auto_proceed(auto_proceed_on_timeout)
+        self._on_notify = on_notify
+        self._callbacks = {InterventionLevel.CONFIRM: on_confirm, InterventionLevel.ESCALATE: on_escalate}
+        self.timeout = timeout
+        self.auto_proceed_on_timeout = auto_proceed_on_timeout
 
-def _perform_waiting(step: Await) -> object:
-    try:
-        return step.inquiry.wait()
-    except Exception as error:  # noqa: BLE001 — the engine decides what follows
-        return Failed(error)
+    def handle(self, decision: ActionDecision | InterventionRequest) -> InterventionResponse:
+        """Notify or ask as the decision's level requires, and return the response. Errors of callbacks are not raised."""
+        request = self._request(decision)
+        step = self._step(request)
+        return self._response(request, None if step is None else step.perform())
 
+    async def ahandle(self, decision: ActionDecision | InterventionRequest) -> InterventionResponse:
+        """`handle`, without blocking the event loop."""
+        request = self._request(decision)
+        step = self._step(request)
+        return self._response(request, None if step is None else await step.perform_async())
 
-async def _perform_waiting_async(step: Await) -> object:
-    try:
-        return await step.inquiry.wait_async()
-    except Exception as error:  # noqa: BLE001 — as above
-        return Failed(error)
+    def _step(self, request: InterventionRequest) -> Step | None:
+        if request.level is InterventionLevel.NOTIFY:
+            return Notify(request, self._on_notify)
+        callback = self._callbacks.get(request.level)
+        return None if callback is None else Ask(request, callback)
 
+    def _response(self, request: InterventionRequest, answer: object) -> InterventionResponse:
+        if not request.level.asks:
+            return InterventionResponse(InterventionAction.PROCEED)
+        if isinstance(answer, InterventionResponse):
+            return answer
+        action = InterventionAction.PROCEED if self.auto_proceed_on_timeout else InterventionAction.CANCEL
+        return InterventionResponse(action, timeout_reached=True)
 
-def _run(step: RunAction, run: Callable[[Consent], object]) -> Returned | Raised:
-    outer = OPERATIONS.get()
-    OPERATIONS.set((*outer, step.operation))
-    try:
-        return Returned(run(step.consent))
-    except BaseException as error:  # noqa: BLE001 — raised again once the outcome is stated
-        return Raised(error)
-    finally:
-        OPERATIONS.set(outer)
-
-
-async def _run_async(step: RunAction, run: Callable[[Consent], Awaitable[object]]) -> Returned | Raised:
-    outer = OPERATIONS.get()
-    OPERATIONS.set((*outer, step.operation))
-    try:
-        return Returned(await run(step.consent))
-    except BaseException as error:  # noqa: BLE001 — as in `_run`
-        return Raised(error)
-    finally:
-        OPERATIONS.set(outer)
-
-
-def notify(on_notify: Notified, request: InterventionRequest) -> str | Exception:
-    """Give notice that an action goes ahead, to `on_notify` or else in the log and at the terminal."""
-    try:
-        if on_notify is None:
-            return deliver(request)
-        finish(on_notify(without_secrets(request)))
-    except Exception as error:  # noqa: BLE001
-        return error
-    return "on_notify"
-
-
-async def notify_async(on_notify: Notified, request: InterventionRequest) -> str | Exception:
-    """`notify` from a coroutine."""
-    try:
-        if on_notify is None:
-            return deliver(request)
-        answer = on_notify(without_secrets(request))
-        if hasattr(answer, "__await__"):
-            await answer
-    except Exception as error:  # noqa: BLE001
-        return error
-    return "on_notify"
-
-
-def ask(reviewer: Reviewer, request: InterventionRequest) -> InterventionResponse | NoAnswer | Failed:
-    """Ask from a plain call. A reviewer that does not answer in time is left to itself; what it says later is not heard."""
-    started = time.perf_counter()
-    try:
-        call = review_function(reviewer)
-        if getattr(reviewer, "pauses", False):
-            return _timed(as_response(call(request)), started)
-        answer: Any = NoAnswer
-        if not is_async(call) and (request.timeout is None or getattr(reviewer, "keeps_time", False)):
-            answer = call(request)
-        if answer is NoAnswer or hasattr(answer, "__await__"):
-            answer = call_within(
-                request.timeout, lambda: finish(call(request) if answer is NoAnswer else answer), name=THREAD
-            )
-        return _timed(as_response(answer), started)
-    except DeadlineExceeded:
-        return NoAnswer()
-    except Exception as error:
-        if HOST.pauses(error):
-            raise
-        return Failed(error)
-
-
-@dataclass(frozen=True, slots=True)
-class _Until:
-    """A reviewer at a terminal whose question ends when it is decided elsewhere."""
-
-    review: Callable[[InterventionRequest], InterventionResponse]
-    keeps_time: bool = True
-
-
-def ask_beside(step: AskBeside) -> bool:
-    """Ask a second reviewer in a thread of its own, and decide the request in the inbox by its answer; return whether a thread could begin."""
-    shown, inquiry = for_reviewer(step.request, step.reviewer), step.inquiry
-    reviewer: Any = step.reviewer
-    if (review_until := getattr(reviewer, "review_until", None)) is not None:
-        # A prompt that stays open would take what is typed for another question.
-        reviewer = _Until(lambda request: review_until(request, inquiry.ended))
-
-    def answer() -> None:
-        response = ask(reviewer, shown)
-        if isinstance(response, InterventionResponse) and not response.timeout_reached:
-            inquiry.answer(shown, replace(response, reviewer=response.reviewer or name_of(step.reviewer)))
-
-    return begin(answer, name=THREAD)
-
-
-def _timed(response: InterventionResponse, started: float) -> InterventionResponse:
-    if response.response_time_ms is not None:
-        return response
-    return replace(response, response_time_ms=round((time.perf_counter() - started) * 1e3, 3))
-
-
-async def ask_async(reviewer: Reviewer, request: InterventionRequest) -> InterventionResponse | NoAnswer | Failed:
-    """Ask from a coroutine, without blocking the event loop; a reviewer that is async is cancelled when time is up."""
-    started = time.perf_counter()
-    try:
-        call = review_function(reviewer)
-        if getattr(reviewer, "pauses", False):
-            return _timed(as_response(call(request)), started)
-        waiting = call(request) if is_async(call) else in_thread(lambda: finish(call(request)), name=THREAD)
-        return _timed(as_response(await await_within(request.timeout, waiting)), started)
-    except DeadlineExceeded:
-        return NoAnswer()
-    except Exception as error:
-        if HOST.pauses(error):
-            raise
-        return Failed(error)
+    def _request(self, decision: ActionDecision | InterventionRequest) -> InterventionRequest:
+        if isinstance(decision, InterventionRequest):
+            return decision
+        return InterventionRequest(
+            id=new_request_id(),
+            action="",
+            arguments={},
+            digest=digest_of({}),
+            level=decision.level,
+            decision=decision,
+            reason=decision.reason,
+            timeout=self.timeout,
+        )

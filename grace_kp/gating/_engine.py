@@ -12,41 +12,67 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from grace_kp.errors import ActionCancelled, ActionDenied, ActionPending, ActionRedirected, ActionTimedOut, brief
+from grace_kp.errors import (
+    ActionCancelled,
+    ActionDenied,
+    ActionPending,
+    ActionRedirected,
+    ActionTimedOut,
+    ApprovalError,
+    brief,
+)
 from grace_kp.gating._case import Consent, HeldRefusal
 from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
-from grace_kp.gating._execution import FunctionCall, changed_message, execution
-from grace_kp.gating._hidden import for_reviewer, unseen_problem
-from grace_kp.gating._ledger import LedgerEntry
-from grace_kp.gating._modification import modified
-from grace_kp.gating._outcome import CANCELLED, DENIED, SKIPPED, NotRun, PendingAnswer, Returned
-from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen, new_request_id
+from grace_kp.gating._drivers import Ask, Await, Failed, NoAnswer, Notify, RunAction, Step, WaitTurn, Work
+from grace_kp.gating._ledger import EarlierRun, LedgerEntry
+from grace_kp.gating._modification import apply_changes
+from grace_kp.gating._outcome import (
+    CANCELLED,
+    DENIED,
+    SKIPPED,
+    NotRun,
+    NotStarted,
+    PendingAnswer,
+    Raised,
+    RanBefore,
+    Returned,
+)
+from grace_kp.gating._request import (
+    InterventionRequest,
+    InterventionResponse,
+    for_reviewer,
+    new_request_id,
+    unseen_problem,
+)
 from grace_kp.gating._reviewer import name_of, record_notice
-from grace_kp.gating._steps import Ask, Failed, NoAnswer, Notify, Step, WaitTurn, Work
 from grace_kp.gating.reviewers._inbox import InboxReviewer
 from grace_kp.levels import InterventionAction, InterventionLevel
-from grace_kp.record import SEALED
+from grace_kp.record import HOST, SEALED
 from grace_kp.trace import error_text, redact_text, redacted_error, render_text
 
 if TYPE_CHECKING:
-    from grace_kp.gating._case import Case, Resumable, Terms
-    from grace_kp.gating._decision import Assessment, Rules
-    from grace_kp.gating._outcome import Outcome
+    from collections.abc import Callable, Mapping
+
+    from grace_kp.gating._case import GatedCall, Resumable, Terms
+    from grace_kp.gating._decision import Rules, RunConfidence
+    from grace_kp.gating._ledger import AtMostOnce, Awaited
+    from grace_kp.gating._outcome import GateEntry, Outcome
     from grace_kp.gating._reviewer import Reviewer
+
 
 OTHER_CALL = "the earlier answer belongs to another call; decide about this one"
 MAX_RETRIES = 3
 MAX_MODIFICATIONS = 3
 DECIDED = ("level", "score", "reason", "policy_version", "floor", "digest", "attempt", "evidence_gaps", "evaluation")
-"""What an entry states of a decision, beside its facts."""
+"""Fields of an entry that state its decision, besides the facts."""
 MAX_WORDS = 1_000_000
 """Characters of a reviewer's words that reach the agent."""
 
 Consenting: TypeAlias = Generator[Step, Any, Consent]
 
 
-def gated_call(case: Case) -> Generator[Step, Any, Outcome]:
+def gated_call(case: GatedCall) -> Generator[Step, Any, Outcome]:
     """Get the consent that a call needs, and run the action with it, at most once."""
     try:
         consent = yield from consent_to(case)
@@ -59,7 +85,7 @@ def gated_call(case: Case) -> Generator[Step, Any, Outcome]:
     return (yield from execution(FunctionCall(case, consent)))
 
 
-def consent_to(case: Case) -> Consenting:
+def consent_to(case: GatedCall) -> Consenting:
     """Get the consent that a call needs."""
     try:
         if case.program is not None:
@@ -73,7 +99,7 @@ def consent_to(case: Case) -> Consenting:
             case.program.end()
 
 
-def _consent(case: Case) -> Consenting:
+def _consent(case: GatedCall) -> Consenting:
     refusal = case.scope.refusal() if case.program is None else None
     case.scope.record(case.entry.fields)
     if (error := _held(case, refusal)) is not None:
@@ -92,7 +118,9 @@ def _consent(case: Case) -> Consenting:
             raise case.entry.refusal(CANCELLED, ActionCancelled, message, request)
         if not request.level.asks:
             if request.level is InterventionLevel.NOTIFY:
-                notice = _without_sealed(request, case)
+                sealed = () if case.terms is None else case.terms.sealed
+                shown = {name: SEALED if name in sealed else value for name, value in request.arguments.items()}
+                notice = replace(request, arguments=shown)  # it may be kept in a log
                 record_notice(case.entry.fields, notice, (yield Notify(notice, case.scope.on_notify)))
             return Consent(case.bound, request.digest)
         consent = yield from _answer(case, request, decision)
@@ -102,7 +130,7 @@ def _consent(case: Case) -> Consenting:
     raise case.entry.refusal(CANCELLED, ActionCancelled, message, request)
 
 
-def _forbidden(case: Case, request: InterventionRequest) -> Generator[Step, Any, None]:
+def _forbidden(case: GatedCall, request: InterventionRequest) -> Generator[Step, Any, None]:
     """Cancel what was asked about the call before its policy forbade the action."""
     from grace_kp.gating._inquiry import Inquiry
 
@@ -118,24 +146,24 @@ def _forbidden(case: Case, request: InterventionRequest) -> Generator[Step, Any,
         yield Work(inquiry_of(case, case.terms, reviewer, case.program, f"{request.attempt}.0").forbid, writes=True)
 
 
-def _decision(case: Case) -> Generator[Step, Any, Decision]:
+def _decision(case: GatedCall) -> Generator[Step, Any, Decision]:
     """Decide on the level, or look up the decision where the program around is run again."""
     if case.program is not None:
         return (yield from _kept_decision(case, case.program))
     assessed = yield Work(lambda: case.scope.assess(case), blocks=case.scope.waits)
     if isinstance(assessed, Failed):
         why = f"the confidence could not be computed: {error_text(assessed.error)}"
-        return Decision.without_confidence(why, case.rules)
-    return _assessed(case, assessed, case.rules)
+        return Decision.without_confidence(why, case.rules())
+    return _assessed(case, assessed, case.rules())
 
 
-def _assessed(case: Case, assessment: Assessment, rules: Rules) -> Decision:
+def _assessed(case: GatedCall, assessment: RunConfidence, rules: Rules) -> Decision:
     if assessment.evaluation is not None:
         case.entry.fields["evaluation"] = assessment.evaluation
     return Decision.of(assessment, rules)
 
 
-def _kept_decision(case: Case, program: Resumable) -> Generator[Step, Any, Decision]:
+def _kept_decision(case: GatedCall, program: Resumable) -> Generator[Step, Any, Decision]:
     """Return the decision that the ledger holds for this call, or decide and keep that."""
     digest = _lasting_digest(case, ordered=True)
     case.ledger_entry = entry = LedgerEntry(lambda: case.scope.ledger, program.ledger_key(case.action))
@@ -149,7 +177,7 @@ def _kept_decision(case: Case, program: Resumable) -> Generator[Step, Any, Decis
             # A person may have been asked by a process that is gone, whatever the level is now.
             was_asked = program.may_have_forgotten(case.scope.ledger)
             case.is_void = not was_asked
-            rules = replace(case.rules, at_least=InterventionLevel.CONFIRM) if was_asked else case.rules
+            rules = replace(case.rules(), at_least=InterventionLevel.CONFIRM) if was_asked else case.rules()
             # From now on the inbox decides, also where the program is run again by a process whose reviewer is another.
             filed = {"filed": True} if isinstance(case.reviewer, InboxReviewer) and case.terms is not None else {}
             return entry.decide({**_assessed(case, assessed, rules).to_dict(digest), "is_ordered": True, **filed})
@@ -161,17 +189,17 @@ def _kept_decision(case: Case, program: Resumable) -> Generator[Step, Any, Decis
         case.entry.fields["error"] = error_text(error)
         raise error
     case.is_filed = kept.get("filed") is True
-    return case.rules.apply_again(Decision.from_dict(kept))
+    return case.rules().apply_again(Decision.from_dict(kept))
 
 
-def _lasting_digest(case: Case, *, ordered: bool) -> str:
+def _lasting_digest(case: GatedCall, *, ordered: bool) -> str:
     try:
         return case.digest(lasting=True, ordered=ordered)
     except NotCheckable:
         return ""  # the call is refused where a person would have to be asked about it
 
 
-def _performed(case: Case, answer: Any) -> Any:
+def _performed(case: GatedCall, answer: Any) -> Any:
     """Return what a step of a kept decision gave."""
     if not isinstance(answer, Failed):
         return answer
@@ -180,7 +208,7 @@ def _performed(case: Case, answer: Any) -> Any:
     raise case.entry.refusal(CANCELLED, ActionCancelled, message, None)
 
 
-def _request(case: Case, decision: Decision, attempt: int) -> InterventionRequest:
+def _request(case: GatedCall, decision: Decision, attempt: int) -> InterventionRequest:
     """Return the question about the call, with its arguments as they are now."""
     if decision.level.asks:
         # A repr may fill in attributes. Later, when the question is printed, that would look like a change of the arguments.
@@ -194,7 +222,7 @@ def _request(case: Case, decision: Decision, attempt: int) -> InterventionReques
     request = InterventionRequest(
         id=new_request_id(),
         action=case.action,
-        arguments=frozen(case.shown()),
+        arguments=case.shown(),
         digest=digest,
         level=decision.level,
         decision=decision.action,
@@ -213,16 +241,7 @@ def _request(case: Case, decision: Decision, attempt: int) -> InterventionReques
     return request
 
 
-def _without_sealed(request: InterventionRequest, case: Case) -> InterventionRequest:
-    """Return a request for a notice, which may be kept in a log."""
-    sealed = () if case.terms is None else case.terms.sealed
-    if not sealed:
-        return request
-    shown = {name: SEALED if name in sealed else value for name, value in request.arguments.items()}
-    return replace(request, arguments=frozen(shown))
-
-
-def _answer(case: Case, request: InterventionRequest, decision: Decision) -> Generator[Step, Any, Consent | None]:
+def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -> Generator[Step, Any, Consent | None]:
     """Ask until there is an answer that can be used; return None where the reviewer wants a new decision."""
     reviewer = case.reviewer
     if case.program is not None:
@@ -244,32 +263,21 @@ def _answer(case: Case, request: InterventionRequest, decision: Decision) -> Gen
                 answer = yield Ask(replace(asked, problem=OTHER_CALL), reviewer)
             case.entry.waited((time.perf_counter() - started) * 1e3)
         response = _response(case, request, answer, reviewer)
-        if response.action is InterventionAction.RETRY:
-            return None
         if response.action is InterventionAction.MODIFY and not response.modified:
             message = f"{response.reviewer} modified {case.action} without giving arguments; it was not run"
             raise case.entry.refusal(CANCELLED, ActionCancelled, message, request, response)
-        problem = unseen_problem(asked, response)
-        if not problem and response.action is not InterventionAction.MODIFY:
-            return _consented(case, request, response)
-        if not problem:
-            if case.is_changed(case.bound, request.digest):  # what the reviewer left as it was
-                raise case.entry.refusal(CANCELLED, ActionCancelled, changed_message(case.action), None)
-            changed = _changed(case, request, response.modified or {})
-            if isinstance(changed, Consent):
-                return changed
-            problem = changed
-        case.entry.fields["problem"] = problem
+        consent = unseen_problem(asked, response) or _consent_from(case, request, response)
+        if not isinstance(consent, str):
+            return consent
+        case.entry.fields["problem"] = problem = consent
         request = replace(request, id=new_request_id(), problem=problem, attempt=request.attempt + 1)
-    problem = redact_text(str(case.entry.fields.get("problem")), identifiers=False)
-    message = f"{case.action} was not run: the reviewer's arguments could not be used: {problem}"
-    raise case.entry.refusal(CANCELLED, ActionCancelled, message, request)
+    raise _unusable(case, str(case.entry.fields.get("problem")), request)
 
 
 def _filed_answer(
-    case: Case, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
+    case: GatedCall, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
 ) -> Generator[Step, Any, Consent | None]:
-    """Ask in the inbox. Its request then stands in the place of an entry in the ledger, so that only its claim lets the action run."""
+    """Ask in the inbox. Its request then replaces the entry in the ledger, so that only its claim lets the action run."""
     from grace_kp.gating._inquiry import file_and_wait, response_from
 
     if case.program is None:
@@ -283,26 +291,25 @@ def _filed_answer(
         return Consent(case.bound, request.digest)  # its claim gives the execution that there has been
     response = yield from response_from(case, request, inquiry)
     case.entry.answered(response)
-    if response.action is InterventionAction.RETRY:
-        return None
-    if response.action not in {InterventionAction.PROCEED, InterventionAction.MODIFY}:
-        return _consented(case, request, response)
-    if case.is_changed(case.bound, request.digest):
-        raise case.entry.refusal(CANCELLED, ActionCancelled, changed_message(case.action), request, response)
-    consent: Consent | str = Consent(case.bound, request.digest)
-    if response.action is InterventionAction.MODIFY:
-        consent = _changed(case, request, response.modified or {})
+    consent = _consent_from(case, request, response)
     if isinstance(consent, str):
         yield Work(lambda: inquiry.withdraw(f"the edited arguments cannot be used: {consent}"))
-        problem = redact_text(consent, identifiers=False)
-        message = f"{case.action} was not run: the reviewer's arguments could not be used: {problem}"
-        raise case.entry.refusal(CANCELLED, ActionCancelled, message, request, response)
-    inquiry.bound, case.ledger_entry = consent.bound, inquiry
+        raise _unusable(case, consent, request, response)
+    if consent is not None and consent.bound is not None:
+        inquiry.bound, case.ledger_entry = consent.bound, inquiry
     return consent
 
 
+def _unusable(
+    case: GatedCall, problem: str, request: InterventionRequest, response: InterventionResponse | None = None
+) -> Exception:
+    problem = redact_text(problem, identifiers=False)
+    message = f"{case.action} was not run: the reviewer's arguments could not be used: {problem}"
+    return case.entry.refusal(CANCELLED, ActionCancelled, message, request, response)
+
+
 def _response(
-    case: Case, request: InterventionRequest, answer: object, reviewer: Reviewer | None
+    case: GatedCall, request: InterventionRequest, answer: object, reviewer: Reviewer | None
 ) -> InterventionResponse:
     """Return the reviewer's answer. Without one the action ends here, unless time ran out and its policy lets it go on."""
     if isinstance(answer, InterventionResponse) and not answer.timeout_reached:
@@ -334,14 +341,17 @@ def _response(
     raise case.entry.refusal(CANCELLED, ActionCancelled, message, request, response)
 
 
-def _consented(case: Case, request: InterventionRequest, response: InterventionResponse) -> Consent:
-    who = response.reviewer or "the reviewer"
-    if response.action is InterventionAction.PROCEED:
-        return Consent(case.bound, request.digest)
-    if response.action is InterventionAction.SKIP:
+def _consent_from(
+    case: GatedCall, request: InterventionRequest, response: InterventionResponse
+) -> Consent | str | None:
+    """Return the consent in a response, or why its arguments cannot be used; None where the reviewer wants a new decision."""
+    action, who = response.action, response.reviewer or "the reviewer"
+    if action is InterventionAction.RETRY:
+        return None
+    if action is InterventionAction.SKIP:
         case.entry.state(SKIPPED)
         return Consent(None, request.digest)
-    if response.action is InterventionAction.INPUT:
+    if action is InterventionAction.INPUT:
         words = response.user_input or ""
         case.entry.state("redirected")
         message = f"{who} answered instead of running {case.action}: {words}"
@@ -349,12 +359,27 @@ def _consented(case: Case, request: InterventionRequest, response: InterventionR
             message, user_input=words, decision=request.decision, request=request, response=response
         )
         raise _refused(case, error)
-    why = f": {response.user_input}" if response.user_input else ""
-    message = f"{who} refused {case.action}{why}"
-    raise _refused(case, case.entry.refusal(CANCELLED, ActionCancelled, message, request, response))
+    if action not in {InterventionAction.PROCEED, InterventionAction.MODIFY}:
+        why = f": {response.user_input}" if response.user_input else ""
+        message = f"{who} refused {case.action}{why}"
+        raise _refused(case, case.entry.refusal(CANCELLED, ActionCancelled, message, request, response))
+    is_edit = action is InterventionAction.MODIFY
+    # An edit leaves some arguments as they were; the inbox has asked about all of them.
+    if (is_edit or case.inquiry is not None) and case.is_changed(case.bound, request.digest):
+        raise case.entry.refusal(CANCELLED, ActionCancelled, changed_message(case.action), request, response)
+    if not is_edit:
+        return Consent(case.bound, request.digest)
+    bound, problem = apply_changes(case, response.modified or {})
+    if bound is None:
+        return problem
+    try:
+        digest = case.digest(bound)
+    except NotCheckable as error:
+        return str(error)
+    return Consent(bound, digest, modified=digest != request.digest)
 
 
-def _refused(case: Case, error: Exception) -> Exception:
+def _refused(case: GatedCall, error: Exception) -> Exception:
     """Keep a refusal, so that a retry library that repeats the call gets it again without a question. Return the error to raise."""
     # The program around keeps its decisions itself.
     if case.program is None and not case.is_changed(case.bound, case.entry.fields["digest"]):
@@ -362,7 +387,7 @@ def _refused(case: Case, error: Exception) -> Exception:
     return error
 
 
-def _held(case: Case, refusal: HeldRefusal | None) -> Exception | None:
+def _held(case: GatedCall, refusal: HeldRefusal | None) -> Exception | None:
     """Return the error of an earlier refusal of this very call, and state that it holds; None if there is none."""
     try:
         if refusal is None or (case.action, case.digest(case.whole())) != (refusal.entry["action"], refusal.digest):
@@ -378,13 +403,169 @@ def _held(case: Case, refusal: HeldRefusal | None) -> Exception | None:
     return copy(refusal.error)
 
 
-def _changed(case: Case, request: InterventionRequest, changes: Mapping[str, Any]) -> Consent | str:
-    """Return the consent to the call with the reviewer's arguments; or what is wrong with them."""
-    bound, problem = modified(case, changes)
-    if bound is None:
-        return problem
+class Execution:
+    """One call that was consented to. Frameworks derive their kind of call from it."""
+
+    action: str
+    entry: GateEntry
+    consent: Consent
+    ledger_entry: AtMostOnce | None = None
+    """Where the program around may be run again, or a request waits in an inbox."""
+    inquiry: Awaited | None = None
+    operation: str = ""
+    again_after_failure: bool
+    """Whether the consent allows another attempt after a failure, because no person was asked."""
+    notice: InterventionRequest | None = None
+    """The notice to give, where none has been given yet."""
+    on_notify: Callable[[InterventionRequest], object] | None = None
+
+    def is_changed(self) -> bool:
+        """Return whether the arguments are no longer those that were consented to."""
+        raise NotImplementedError
+
+    def replaced(self) -> Mapping[str, object] | None:
+        """Return the arguments by name, where a reviewer changed them."""
+        return None
+
+    def kept(self, result: object) -> tuple[object, bool]:
+        """Return a result as the ledger keeps it, and whether it can be kept."""
+        return result, True
+
+    def has_started(self) -> bool:
+        """Return whether the action itself was begun, and nothing else answered in its place."""
+        return True
+
+    def ended(self, outcome: Returned | Raised) -> Returned | Raised:
+        """Return how the action ended, from what came of running it."""
+        return outcome
+
+
+class FunctionCall(Execution):
+    """The call of a gated function."""
+
+    def __init__(self, case: GatedCall, consent: Consent) -> None:
+        self.action = case.action
+        self.entry = case.entry
+        self.consent = consent
+        self.ledger_entry = entry = case.ledger_entry
+        self.inquiry = case.inquiry
+        self.operation = case.operation if entry is None else entry.id
+        if case.inquiry is not None:
+            self.operation = case.inquiry.operation
+        self.again_after_failure = not case.entry.was_answered
+        self._case = case
+
+    def is_changed(self) -> bool:
+        """Return whether the arguments are no longer those that were consented to."""
+        return self._case.is_changed(self.consent.bound, self.consent.digest)
+
+    def replaced(self) -> Mapping[str, object] | None:
+        """Return the arguments by name, where a reviewer changed them."""
+        if not self.consent.modified or self.consent.bound is None:
+            return None
+        left_out = {self._case.hidden, *self._case.injected}
+        return {name: value for name, value in self.consent.bound.arguments.items() if name not in left_out}
+
+
+def changed_message(action: str) -> str:
+    """Return why a call with changed arguments does not run."""
+    return f"the arguments of {action} were changed while the decision was made; it was not run"
+
+
+ANSWERED = "something else answered the call; its action did not run"
+
+
+def execution(call: Execution) -> Generator[Step, Any, Outcome]:
+    """Run a call that was consented to, at most once per consent."""
+    entry, ledger_entry = call.entry, call.ledger_entry
+    if call.is_changed():
+        return _not_run(entry, changed_message(call.action))
+    if ledger_entry is not None:
+        earlier = yield from _claimed(call, ledger_entry)
+        if isinstance(earlier, Failed):
+            # What cannot be kept is not run.
+            why = error_text(earlier.error)
+            entry.state(CANCELLED, error=why)
+            message = f"{call.action} was not run, because it could not be kept that it is about to: {why}"
+            if isinstance(earlier.error, ApprovalError):
+                message = f"{call.action} was not run: {earlier.error}"
+            return NotRun(message, earlier.error)
+        if earlier is not None:
+            entry.state(earlier.outcome)
+            return RanBefore(earlier)
+    if call.notice is not None:
+        try:
+            delivered = yield Notify(call.notice, call.on_notify)
+        except BaseException:
+            yield from _take_back(call)
+            raise
+        record_notice(entry.fields, call.notice, delivered)
+    if (ledger_entry is not None or call.notice is not None) and call.is_changed():
+        yield from _take_back(call)
+        return _not_run(entry, changed_message(call.action))
+    entry.running(call.replaced())
+    outcome: Returned | Raised = yield RunAction(call.consent, call.operation)
+    if isinstance(outcome, Raised) and isinstance(outcome.error, NotStarted) and not call.has_started():
+        yield from _take_back(call)
+        return _not_run(entry, str(outcome.error))
+    if isinstance(outcome, Returned) and not call.has_started():
+        entry.state(CANCELLED, problem=ANSWERED)
+        ended: Returned | Raised = outcome
+    else:
+        ended = call.ended(outcome)
+        entry.ended(ended, call.consent.digest if call.consent.modified else None)
+    if ledger_entry is not None:
+        kept = call.kept(ended.value) if isinstance(ended, Returned) and ended is outcome else (None, False)
+        settled = yield Work(lambda: _settle(ledger_entry, ended, kept), writes=True)
+        if isinstance(settled, Failed):
+            entry.not_recorded(settled.error)
+    return outcome
+
+
+def _claimed(call: Execution, entry: AtMostOnce) -> Generator[Step, Any, EarlierRun | Failed | None]:
+    """Take the right to run; return the earlier execution that keeps the action from running, once it has ended if it is waited for."""
+    taken: list[bool] = []
+
+    def take() -> EarlierRun | None:
+        earlier = entry.claim(again_after_failure=call.again_after_failure)
+        taken.append(earlier is None)
+        return earlier
+
     try:
-        digest = case.digest(bound)
-    except NotCheckable as error:
-        return str(error)
-    return Consent(bound, digest, modified=digest != request.digest)
+        earlier = yield Work(take, writes=True)
+        if isinstance(earlier, EarlierRun) and call.inquiry is not None and call.inquiry.may_wait:
+            yield Await(call.inquiry)
+            earlier = yield Work(take, writes=True)
+    except BaseException:  # the caller was cancelled or interrupted, and the action does not begin
+        if any(taken):
+            yield from _take_back(call)
+        raise
+    return earlier  # type: ignore[no-any-return]
+
+
+def _settle(entry: AtMostOnce, outcome: Returned | Raised, kept: tuple[object, bool]) -> None:
+    """Record in the ledger how an action ended."""
+    if isinstance(outcome, Returned):
+        result, keep = kept
+        entry.done(result, keep=keep)
+    elif HOST.pauses(outcome.error):
+        entry.release()
+    elif HOST.hands_off(outcome.error):
+        entry.done()
+    elif isinstance(outcome.error, Exception):
+        entry.failed(outcome.error)
+    else:  # after a cancellation or an exit the outcome of the action is unknown
+        entry.unknown(outcome.error)
+
+
+def _take_back(call: Execution) -> Generator[Step, Any, None]:
+    """Release the claim. Where that fails the action counts as begun, and is not begun again."""
+    if call.ledger_entry is not None:
+        released = yield Work(call.ledger_entry.release, writes=True)
+        if isinstance(released, Failed):
+            call.entry.not_recorded(released.error)
+
+
+def _not_run(entry: GateEntry, problem: str) -> NotRun:
+    entry.state(CANCELLED, problem=problem)
+    return NotRun(problem)

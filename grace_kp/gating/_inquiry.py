@@ -42,11 +42,11 @@ from grace_kp.errors import (
     StoreError,
 )
 from grace_kp.gating._decision import Basis
-from grace_kp.gating._hidden import unseen_problem
+from grace_kp.gating._digest import digest_of
+from grace_kp.gating._drivers import AskBeside, Await, Failed, Work
 from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun, can_be_kept, running_operations
 from grace_kp.gating._outcome import CANCELLED, WAITING
-from grace_kp.gating._request import InterventionResponse
-from grace_kp.gating._steps import AskBeside, Await, Failed, Work
+from grace_kp.gating._request import InterventionResponse, unseen_problem
 from grace_kp.gating.reviewers._console import ConsoleReviewer
 from grace_kp.levels import InterventionAction
 from grace_kp.trace import redacted_error
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from grace_kp.approvals import Approval, Inbox
-    from grace_kp.gating._case import Case, Terms
+    from grace_kp.gating._case import GatedCall, Terms
     from grace_kp.gating._decision import Decision
+    from grace_kp.gating._drivers import Step
     from grace_kp.gating._policy import Policy
     from grace_kp.gating._request import InterventionRequest
-    from grace_kp.gating._steps import Step
     from grace_kp.gating.reviewers._inbox import InboxReviewer
 
 
@@ -68,89 +68,22 @@ UNIDENTIFIED = "is the object whose method is called; name what identifies it wi
 
 
 def encode_call(
-    case: Case, terms: Terms, bound: inspect.BoundArguments | None
+    case: GatedCall, terms: Terms, bound: inspect.BoundArguments | None
 ) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
     """Return the arguments of a call as approvals keep them, by parameter name."""
     shown = terms.covered(case.shown(bound))
     arguments, problems = encode(shown)
-    lasting = case.program is not None  # it makes the objects anew each time it runs
+    lasting = case.program is not None  # it makes the objects again each time it runs
     digests = {name: case.coverage.digest({name: shown[name]}, lasting=lasting) for name in problems}
-    if (owner := case.coverage.owner((bound or case.bound).arguments)) is not None:
+    if (found := case.coverage.owner((bound or case.bound).arguments)) is not None:
         # With the same arguments, the method of another object is another action.
-        kept, unkept = encode({} if owner.identity is None else {owner.name: owner.identity})
+        name, owner = found
+        kept, unkept = encode({name: owner.identity} if owner.identity else {})
         arguments = {**arguments, **kept}
         if not kept:
-            problems = {**problems, owner.name: unkept.get(owner.name, UNIDENTIFIED)}
-            digests[owner.name] = owner.digest(lasting=lasting)
+            problems = {**problems, name: unkept.get(name, UNIDENTIFIED)}
+            digests[name] = digest_of({name: owner}, lasting=lasting)
     return arguments, problems, {**arguments, **{name: {"$unencoded": local} for name, local in digests.items()}}
-
-
-def new_request(
-    case: Case,
-    terms: Terms,
-    reviewer: InboxReviewer,
-    inbox: Inbox,
-    *,
-    request: InterventionRequest,
-    decision: Decision,
-) -> tuple[ApprovalRequest, dict[str, Any]]:
-    """Return the request about a call, and its encoded arguments before sealing."""
-    arguments, problems, covered = encode_call(case, terms, case.bound)
-    unkept = problems
-    if case.program is not None:  # it makes its objects anew, but a key is found by other programs, too
-        unkept = {name: why for name, why in unkept.items() if why == UNIDENTIFIED and terms.key is not None}
-    if unkept and (reviewer.wait is not True or case.program is not None):
-        named = "; ".join(f"{name}: {why}" for name, why in unkept.items())
-        raise ActionCancelled(
-            f"{case.action} was not run, because its request cannot be kept: these arguments have no encoding: {named}. Pass plain data, name "
-            "parameters that carry no meaning with @grace.gate(ignore=...), or use an InboxReviewer with wait=True"
-        )
-    version, approval_id = terms.version, new_approval_id()
-    bound_digest = digest(case.action, version, covered, secret=inbox.secret)
-    try:
-        kept, sealed = sealed_arguments(
-            arguments, terms.sealed, inbox.secret, approval_id=approval_id, digest=bound_digest
-        )
-    except SealNeeded as error:
-        raise ActionCancelled(f"{case.action} was not run, because its request cannot be kept: {error}") from error
-    scope, confidence, now = case.scope, decision.confidence, policy_now(case.policy, reviewer)
-    own = case.policy.timeout if case.policy.timeout is not None else scope.own_timeout
-    # The inbox removes secrets, and the texts of sealed arguments, from everything else.
-    new = ApprovalRequest(
-        id=approval_id,
-        action=case.action,
-        version=version,
-        domain=inbox.domain,
-        digest=bound_digest,
-        encoded=kept,
-        sealed=sealed,
-        schema=case.schema(),
-        not_covered=terms.ignore,
-        unencoded=tuple(problems),
-        key=None if terms.key is None else terms.key.key(inbox.domain, case.action, case.shown()),
-        key_fields=() if terms.key is None else terms.key.fields,
-        level=str(request.level),
-        score=None if confidence is None else confidence.score,
-        breakdown={} if confidence is None else dict(confidence.evaluated),
-        penalties=() if confidence is None else tuple(confidence.penalties_applied),
-        reason=request.reason,
-        gaps=tuple(decision.gaps),
-        facts=dict(decision.facts),
-        policy=_policy_facts(case, now),
-        run_id=scope.run_id,
-        objective=scope.objective,
-        user=scope.user,
-        run=scope.document(),
-        deadline_seconds=reviewer.deadline if own is None else own,
-        use_within_seconds=reviewer.use_within,
-        on_deadline=reviewer.on_deadline,
-        groups=now.groups,
-        quorum=now.quorum,
-        identity=reviewer.identity,
-        waits=reviewer.waits,
-        note={"function": terms.place},
-    )
-    return new, arguments
 
 
 def policy_now(policy: Policy, reviewer: InboxReviewer) -> PolicyNow:
@@ -165,24 +98,11 @@ def policy_now(policy: Policy, reviewer: InboxReviewer) -> PolicyNow:
     )
 
 
-def _policy_facts(case: Case, now: PolicyNow) -> dict[str, Any]:
-    thresholds = case.policy.thresholds or case.scope.thresholds
-    facts = {
-        "version": now.version,
-        "floor": now.floor,
-        "groups": list(now.groups),
-        "quorum": now.quorum,
-        # As texts: a threshold may be infinite, which JSON cannot hold.
-        "thresholds": {field.name: str(getattr(thresholds, field.name)) for field in dataclasses.fields(thresholds)},
-    }
-    return {name: value for name, value in facts.items() if value not in (None, [])}
-
-
 OUTAGE_SECONDS = 60.0
 """How long a store may fail before a gate that waits gives up, or an outcome is left unrecorded."""
 PAUSE_SECONDS = 0.2
 LOOK_AT_CLAIM_SECONDS = 1.0
-"""How often somebody who waits for another's execution asks whether its process still runs."""
+"""Seconds between two checks whether the process of an execution that is waited for still runs."""
 LONGEST_EXECUTION = 3_600.0
 """Seconds for which an execution elsewhere is waited for."""
 FORBIDDEN = "the policy forbids the action now"
@@ -193,11 +113,13 @@ STATES = {ApprovalState.DONE: DONE, ApprovalState.FAILED: FAILED}
 class Inquiry:
     """The request of one call, and the entry under which it runs."""
 
-    def __init__(self, case: Case, terms: Terms, reviewer: InboxReviewer, approval: Approval | None = None) -> None:
+    def __init__(
+        self, case: GatedCall, terms: Terms, reviewer: InboxReviewer, approval: Approval | None = None
+    ) -> None:
         self._case, self._terms, self._reviewer = case, terms, reviewer
         self.waits = reviewer.waits
         self.joined = False
-        """Whether an earlier request stands for this call."""
+        """Whether the call has joined an earlier request."""
         self._approval = approval
         self._asked: Mapping[str, Any] = {}
         self._token: str | None = None
@@ -218,11 +140,6 @@ class Inquiry:
         return self._approval
 
     @property
-    def is_filed(self) -> bool:
-        """Whether there is an approval."""
-        return self._approval is not None
-
-    @property
     def id(self) -> str:
         """Id of the approval."""
         return self.approval.id
@@ -235,15 +152,86 @@ class Inquiry:
     # Filing
 
     def file(self, request: InterventionRequest, decision: Decision) -> None:
-        """File the request, or join the one that stands for the call."""
+        """File the request, or join an earlier one for the call."""
         case = self._case
-        new, unsealed = new_request(case, self._terms, self._reviewer, self._inbox, request=request, decision=decision)
+        new, unsealed = self._new(request, decision)
         if case.is_changed(case.bound, request.digest):
             raise ActionCancelled(f"the arguments of {case.action} were changed while they were read; it was not run")
         self._inbox.notifier.add(self._reviewer.notify)
         self._asked = unsealed
         self._approval = self._inbox.requests.file(self._complete(new), unsealed)
         self.joined = self._approval.id != new.id
+
+    def _new(self, request: InterventionRequest, decision: Decision) -> tuple[ApprovalRequest, dict[str, Any]]:
+        """Return the request about the call, and its encoded arguments before sealing."""
+        case, terms = self._case, self._terms
+        arguments, problems, covered = encode_call(case, terms, case.bound)
+        unkept = problems
+        if case.program is not None:  # it makes its objects again, but a key is found by other programs, too
+            unkept = {name: why for name, why in unkept.items() if why == UNIDENTIFIED and terms.key is not None}
+        if unkept and (self._reviewer.wait is not True or case.program is not None):
+            named = "; ".join(f"{name}: {why}" for name, why in unkept.items())
+            raise ActionCancelled(
+                f"{case.action} was not run, because its request cannot be kept: these arguments have no encoding: {named}. Pass plain data, name "
+                "parameters that carry no meaning with @grace.gate(ignore=...), or use an InboxReviewer with wait=True"
+            )
+        version, approval_id = terms.version, new_approval_id()
+        bound_digest = digest(case.action, version, covered, secret=self._inbox.secret)
+        try:
+            kept, sealed = sealed_arguments(
+                arguments, terms.sealed, self._inbox.secret, approval_id=approval_id, digest=bound_digest
+            )
+        except SealNeeded as error:
+            raise ActionCancelled(f"{case.action} was not run, because its request cannot be kept: {error}") from error
+        scope, confidence, now = case.scope, decision.confidence, policy_now(case.policy, self._reviewer)
+        thresholds = case.policy.thresholds or scope.thresholds
+        policy = {
+            "version": now.version,
+            "floor": now.floor,
+            "groups": list(now.groups),
+            "quorum": now.quorum,
+            # As texts: a threshold may be infinite, which JSON cannot hold.
+            "thresholds": {
+                field.name: str(getattr(thresholds, field.name)) for field in dataclasses.fields(thresholds)
+            },
+        }
+        own = case.policy.timeout if case.policy.timeout is not None else scope.own_timeout
+        # The inbox removes secrets, and the texts of sealed arguments, from everything else.
+        new = ApprovalRequest(
+            id=approval_id,
+            action=case.action,
+            version=version,
+            domain=self._inbox.domain,
+            digest=bound_digest,
+            encoded=kept,
+            sealed=sealed,
+            schema=case.schema(),
+            not_covered=terms.ignore,
+            unencoded=tuple(problems),
+            key=None if terms.key is None else terms.key.key(self._inbox.domain, case.action, case.shown()),
+            key_fields=() if terms.key is None else terms.key.fields,
+            level=str(request.level),
+            score=None if confidence is None else confidence.score,
+            breakdown={} if confidence is None else dict(confidence.evaluated),
+            penalties=() if confidence is None else tuple(confidence.penalties_applied),
+            reason=request.reason,
+            gaps=tuple(decision.gaps),
+            facts=dict(decision.facts),
+            policy={name: value for name, value in policy.items() if value not in (None, [])},
+            run_id=scope.run_id,
+            objective=scope.objective,
+            user=scope.user,
+            run=scope.document(),
+            deadline_seconds=self._reviewer.deadline if own is None else own,
+            use_within_seconds=self._reviewer.use_within,
+            on_deadline=self._reviewer.on_deadline,
+            groups=now.groups,
+            quorum=now.quorum,
+            identity=self._reviewer.identity,
+            waits=self._reviewer.waits,
+            note={"function": terms.place},
+        )
+        return new, arguments
 
     def _complete(self, new: ApprovalRequest) -> ApprovalRequest:
         return new
@@ -303,23 +291,20 @@ class Inquiry:
         channel = "console" if isinstance(self._reviewer.ask, ConsoleReviewer) else "callback"
         try:
             actor = Actor.here(str(response.reviewer)[:200], channel=channel)
-            if response.action is InterventionAction.PROCEED:
-                requests.approve(self.id, by=actor, note=words, digest=digest)
+            plain = {"proceed": requests.approve, "skip": requests.skip, "retry": requests.retry}
+            if (decide := plain.get(str(response.action))) is not None:
+                decide(self.id, by=actor, note=words, digest=digest)
             elif response.action is InterventionAction.MODIFY:
                 requests.edit(self.id, response.modified or {}, by=actor, note=words, digest=digest)
             elif response.action is InterventionAction.INPUT:
                 requests.respond(self.id, words, by=actor, digest=digest)
-            elif response.action is InterventionAction.SKIP:
-                requests.skip(self.id, by=actor, note=words, digest=digest)
-            elif response.action is InterventionAction.RETRY:
-                requests.retry(self.id, by=actor, note=words, digest=digest)
             else:
                 requests.reject(self.id, by=actor, reason=words, digest=digest)
         except (ApprovalError, StoreError, ValueError) as error:
             _log.warning("the answer of %s about %s did not count: %s", response.reviewer, self.id, error)
 
     def ended(self) -> str:
-        """Return how the request was settled, in words; empty while nobody has and its gate waits. It reads nothing."""
+        """Return how the request was settled, in words; empty while it is open and its gate waits. It reads nothing."""
         approval = self.approval
         if approval.state is ApprovalState.PENDING:
             return "its caller gave up" if self._given_up else ""
@@ -330,6 +315,8 @@ class Inquiry:
 
     def give_up(self) -> None:
         """Withdraw the request, because its caller no longer waits; not where others wait for it, too, or may come to."""
+        if self._approval is None:
+            return
         self._given_up = True
         others = self._inbox.watcher.count_waiting(self.id)
         try:
@@ -339,7 +326,7 @@ class Inquiry:
                 return
             self._inbox.requests.withdraw(self.id, by=self._inbox.process, reason="its caller gave up")
         except (ApprovalError, StoreError):
-            return  # decided meanwhile; a decision that nobody claims expires
+            return  # decided meanwhile; a decision without a claim expires
 
     def must_file_again(self) -> bool:
         """Return whether the request was withdrawn by the caller that had asked first, while this caller waits on."""
@@ -382,7 +369,7 @@ class Inquiry:
         if score is None or policy.denies:
             return now
         basis = Basis.kept({}, self.approval.breakdown)
-        floor = replace(case.rules, policy=policy).raised(self.approval.level, score, basis)
+        floor = replace(case.rules(), policy=policy).raised(self.approval.level, score, basis)
         return replace(now, floor=str(floor))
 
     # The entry under which the action runs
@@ -450,7 +437,7 @@ class Inquiry:
         self._settle("failed", error=type(error).__name__)
 
     def unknown(self, error: BaseException) -> None:
-        """Record that the action was interrupted, so that nobody knows what it did."""
+        """Record that the action was interrupted, so that its outcome is unknown."""
         self._settle("unknown", error=type(error).__name__)
 
     def _settle(self, state: str, **outcome: Any) -> None:
@@ -475,7 +462,7 @@ class Inquiry:
 
 
 def file_and_wait(
-    case: Case, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
+    case: GatedCall, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
 ) -> Generator[Step, Any, Inquiry]:
     """File the request and wait as the reviewer says. The approval of the result is pending no more."""
     while True:
@@ -484,7 +471,7 @@ def file_and_wait(
             filing = Work(lambda inquiry=inquiry: inquiry.file(request, decision), writes=True)  # type: ignore[misc]
             check_performed(case, request, (yield filing))
         except BaseException:
-            if inquiry.is_filed and reviewer.wait is True:
+            if reviewer.wait is True:
                 yield Work(inquiry.give_up, writes=True)
             raise
         case.inquiry = inquiry
@@ -497,7 +484,7 @@ def file_and_wait(
 
 
 def _wait_for_decision(
-    case: Case, request: InterventionRequest, reviewer: InboxReviewer, inquiry: Inquiry
+    case: GatedCall, request: InterventionRequest, reviewer: InboxReviewer, inquiry: Inquiry
 ) -> Generator[Step, Any, None]:
     is_pending = inquiry.approval.state is ApprovalState.PENDING
     if reviewer.wait is not True:
@@ -520,7 +507,7 @@ def _wait_for_decision(
         case.entry.waited((time.perf_counter() - started) * 1e3)
 
 
-def check_performed(case: Case, request: InterventionRequest, answer: object) -> None:
+def check_performed(case: GatedCall, request: InterventionRequest, answer: object) -> None:
     """End the call where a step failed: then there is no consent."""
     if not isinstance(answer, Failed):
         return
@@ -535,7 +522,7 @@ def check_performed(case: Case, request: InterventionRequest, answer: object) ->
 
 
 def response_from(
-    case: Case, request: InterventionRequest, inquiry: Inquiry
+    case: GatedCall, request: InterventionRequest, inquiry: Inquiry
 ) -> Generator[Step, Any, InterventionResponse]:
     """Return the decision as the response of a reviewer."""
     approval, decision = inquiry.approval, inquiry.approval.decision
@@ -570,7 +557,7 @@ def decided_response(approval: Approval, changes: Mapping[str, object]) -> Inter
     )
 
 
-def state_approval(case: Case, approval: Approval, waits: str) -> None:
+def state_approval(case: GatedCall, approval: Approval, waits: str) -> None:
     """State the approval in the entry of its call: its id, how the caller waits, and who decided."""
     stated: dict[str, Any] = {"id": approval.id, "state": str(approval.state), "waits": waits}
     if approval.key is not None:

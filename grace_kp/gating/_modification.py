@@ -1,7 +1,7 @@
 """A reviewer's arguments in place of the call's own: they must fit the signature and its declared types, and nothing is guessed.
 
 A value that has its declared type runs as it was submitted. A JSON value that the type has a JSON form for (a date as text, a model as an
-object) is read as that type. Everything else is a problem to report to the reviewer: the text "20" is no int.
+object) is read as that type. Everything else is a problem to report to the reviewer: the string "20" is not an int.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.gating._contents import closure_of
-from grace_kp.gating._digest import NotCheckable, digest_of
+from grace_kp.gating._digest import NotCheckable, closure_of, digest_of
 from grace_kp.gating._ledger import is_same
 from grace_kp.trace import render
 
@@ -36,7 +35,7 @@ class _EditMisfit(Exception):
         return _EditMisfit(f"{name}{problem}" if problem.startswith(".") else f"{name}: {problem}")
 
 
-def modified(call: BoundCall, changes: Mapping[str, Any]) -> tuple[inspect.BoundArguments | None, str]:
+def apply_changes(call: BoundCall, changes: Mapping[str, Any]) -> tuple[inspect.BoundArguments | None, str]:
     """Return the call with the reviewer's arguments; or None, and what is wrong with them."""
     parameters = call.signature.parameters
     rest = next((parameter.name for parameter in parameters.values() if parameter.kind is _KEYWORDS), None)
@@ -157,7 +156,7 @@ def _read(value: object, declared: object) -> object:
     except ValidationError as error:
         problem = _first_problem(error)
     else:
-        # A number stays a number and an object becomes the model that it describes; what the type would make of a text is not wanted.
+        # A number stays a number and an object becomes the model that it describes; conversions of a string by the type are not wanted.
         return value if type(read) is type(value) and isinstance(value, str | bytes | int | float) else read
     text = _as_json(value)
     if text is not None:

@@ -1,15 +1,16 @@
-"""The outcome of one gated call, and the entry in its trace that states it at each moment."""
+"""The outcome of one gated call, and the entry in its trace that states it at each moment, with bounded arguments."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.errors import ActionCancelled
 from grace_kp.gating._decision import FACTS
-from grace_kp.gating._hidden import recorded_arguments
+from grace_kp.gating._view import flat, view
 from grace_kp.record import HOST
-from grace_kp.trace import error_text
+from grace_kp.trace import MAX_TEXT, error_text, render, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from grace_kp.gating._decision import Decision
     from grace_kp.gating._ledger import EarlierRun
     from grace_kp.gating._request import InterventionRequest, InterventionResponse
+
 
 UNDECIDED, WAITING, APPROVED, RUNNING = "undecided", "waiting", "approved", "running"
 CANCELLED, DENIED, SKIPPED = "cancelled", "denied", "skipped"
@@ -58,7 +60,6 @@ class NotRun:
     problem: str = ""
     """Why; empty where a reviewer skipped it."""
     error: Exception | None = None
-    """The failure that kept it from running, if any."""
 
 
 Outcome: TypeAlias = Returned | Raised | RanBefore | NotRun
@@ -83,7 +84,6 @@ class PendingAnswer(str):
     """A text for the model in place of an action's result; the action did not run yet."""
 
     approval: Approval
-    """The request as it was filed."""
 
     __slots__ = ("approval",)
 
@@ -98,6 +98,43 @@ class PendingAnswer(str):
 
     def __reduce__(self) -> Any:
         return PendingAnswer, (self.approval,)
+
+
+MAX_RECORDED = 65_536
+"""Characters that the arguments of a call share; after them each argument is cut to `MIN_TEXT`."""
+MIN_TEXT = 64
+MAX_COUNTED = 5_000
+"""Values inside an argument up to which its characters are counted; beyond, `hidden` is a lower bound, so that no call waits for it."""
+_CUT = re.compile(
+    r"… \[cut: [\d,]+ of [\d,]+ characters kept\]|… [\d,]+ more|[\d,]+ more|<\w+: (?:not shown(?:, too deep)?|[\d,]+ bytes)>"
+)
+
+
+def recorded_arguments(arguments: Mapping[str, object], *, executed: bool = False) -> dict[str, Any]:
+    """Return the fields of a gate's entry that hold arguments."""
+    rendered: dict[str, Any] = {}
+    left = MAX_RECORDED
+    for name, value in arguments.items():
+        rendered[name] = render(value, min(MAX_TEXT, max(left, MIN_TEXT)))
+        left -= len(to_text(rendered[name]))
+    hidden = {name: count for name, value in arguments.items() if (count := _missing(value, rendered[name]))}
+    prefix = "executed_" if executed else ""
+    fields: dict[str, Any] = {f"{prefix}arguments": rendered}
+    if hidden:
+        fields[f"{prefix}hidden"] = hidden
+    return fields
+
+
+def _missing(value: object, rendered: object) -> int:
+    """Number of characters of a value that its rendered form does not have."""
+    if value is rendered:
+        return 0
+    text = to_text(rendered)
+    marks = sum(map(len, _CUT.findall(text)))
+    if not marks:
+        return 0
+    size = len(value) if isinstance(value, str) else len(flat(view(value, MAX_COUNTED).root))
+    return max(size - (len(text) - marks), 1)
 
 
 class GateEntry:

@@ -92,7 +92,7 @@ def is_misspelt(stated: str, name: str) -> bool:
     """Return whether a name that matches nothing is meant for this action.
 
     They differ in case or separators alone; or, from five letters on, in up to two letters. A short glob is near to many names, so that one
-    with fewer than eight may differ in one. Letters of other alphabets that look alike are no mistake: see `looks_like`.
+    with fewer than eight may differ in one. Letters of other alphabets that look alike are not a mistake: see `looks_like`.
     """
     if is_equal_loosely(stated, name):
         return True
@@ -111,7 +111,7 @@ def nearest(stated: str, names: Iterable[str]) -> str | None:
 def distance(stated: str, name: str) -> int:
     """Return the edit distance between two names, ignoring case. Exchanging two neighbouring letters counts as one edit.
 
-    In a glob, `*` stands for any letters, and `?` and a set for any single letter.
+    In a glob, `*` matches any letters, and `?` and a set match any single letter.
     """
     wild = is_glob(stated)
     pattern, text = (GLOB_SET.sub("?", stated) if wild else stated).casefold(), name.casefold()
@@ -187,7 +187,7 @@ class Policy:
     Raises:
         ValueError: an unknown floor, a timeout that is not a number of 0 or more, `auto_proceed_on_timeout` that is neither True nor False,
             or a group or quorum that cannot be used.
-        TypeError: `thresholds` is no `Thresholds`.
+        TypeError: `thresholds` is not a `Thresholds`.
     """
 
     floor: InterventionLevel | str | None = None
@@ -299,7 +299,7 @@ class Policy:
             timeout=(max if proceeds else min)(timeouts, default=None),
             reviewer=_reviewer_of_both(self.reviewer, other.reviewer),
             auto_proceed_on_timeout=False if proceeds is None and False in asking else proceeds,
-            thresholds=stricter_thresholds(self.thresholds, other.thresholds),
+            thresholds=_stricter_thresholds(self.thresholds, other.thresholds),
             group=common_groups(self.groups, other.groups) or None,
             quorum=max(self.quorum or 0, other.quorum or 0) or None,
             unmeasured=stricter_unmeasured(self.unmeasured, other.unmeasured),
@@ -317,13 +317,11 @@ def stricter_unmeasured(*stated: str | None) -> str | None:
     return max((level for level in stated if level is not None), key=UNMEASURED.index, default=None)
 
 
-def stricter_thresholds(*stated: Thresholds | None) -> Thresholds | None:
-    """Return the highest threshold of each level among those that are stated; None where none are."""
-    thresholds = [each for each in stated if each is not None]
-    if len(thresholds) < 2:
-        return thresholds[0] if thresholds else None
-    levels = ("silent", "notify", "confirm")
-    return replace(thresholds[0], **{level: max(getattr(each, level) for each in thresholds) for level in levels})
+def _stricter_thresholds(first: Thresholds | None, second: Thresholds | None) -> Thresholds | None:
+    if first is None or second is None:
+        return first or second
+    highest = {level: max(getattr(first, level), getattr(second, level)) for level in ("silent", "notify", "confirm")}
+    return replace(first, **highest)
 
 
 def strictest_level(

@@ -1,18 +1,27 @@
-"""What a reviewer is asked and what it answers, as frozen values."""
+"""What a reviewer is asked and what it answers, as frozen values; and which requests and answers count where something is hidden.
+
+Some reviewers use a channel that is stored where secrets must not be. They have a method `stores(text) -> bool`: whether the text is stored
+there already. They get redacted arguments, except where everything that redaction would remove is stored already.
+"""
 
 from __future__ import annotations
 
 import itertools
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
+from grace_kp.gating._view import flat, plain, view
 from grace_kp.levels import InterventionAction, InterventionLevel
+from grace_kp.trace import redact_text, redacted_arguments, to_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from grace_kp.confidence import ActionDecision, ConfidenceScore
+
 
 LEFT_OUT = "[left out of a pickle]"
 
@@ -41,19 +50,23 @@ class InterventionRequest:
     attempt: int = 1
     """1 for the first question about a call; more after a retry or a modification that could not be used."""
     timeout: float | None = None
-    """Seconds the reviewer has; None is for ever."""
+    """Seconds the reviewer has; None is without limit."""
     run_id: str | None = None
     objective: str | None = None
     created_at: float = 0.0
     """Seconds since the epoch."""
     problem: str = ""
     """What was wrong with the answer before, when this is asked again for that."""
-    hidden: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    hidden: Mapping[str, int] = field(default_factory=dict)
     """Arguments that this request does not show in full, by name, with the number of characters that were removed.
 
     Empty for a console, a callback and a gated tool call. A reviewer whose channel must not carry secrets gets redacted arguments; a
     plain PROCEED is then refused.
     """
+
+    def __post_init__(self) -> None:
+        for name in ("arguments", "hidden"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def __reduce__(self) -> tuple[Any, ...]:
         stated = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -68,8 +81,7 @@ class InterventionRequest:
 
 
 def _from_pickle(stated: dict[str, Any]) -> InterventionRequest:
-    frozen_fields = {name: frozen(stated[name]) for name in ("arguments", "hidden")}
-    return InterventionRequest(**{**stated, **frozen_fields})
+    return InterventionRequest(**stated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +89,7 @@ class InterventionResponse:
     """A reviewer's answer.
 
     Raises:
-        ValueError: an unknown action, or `modified` that is no mapping from parameter name to value.
+        ValueError: an unknown action, or `modified` that is not a mapping from parameter name to value.
     """
 
     action: InterventionAction | str
@@ -87,7 +99,7 @@ class InterventionResponse:
     """Arguments that replace those of the request, with MODIFY."""
     selected_option: str | None = None
     timeout_reached: bool = False
-    """Nobody answered; the action stands for what happens then."""
+    """Whether time ran out without an answer; `action` is then the consequence."""
     response_time_ms: float | None = None
     reviewer: str | None = None
 
@@ -117,6 +129,73 @@ def new_request_id() -> str:
     return f"gate-{_PREFIX}-{os.getpid():x}-{next(_numbers)}"
 
 
-def frozen(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A view of the arguments that cannot be changed by name; the values are the caller's."""
-    return MappingProxyType(dict(arguments))
+def without_secrets(request: InterventionRequest, stores: Callable[[str], bool] | None = None) -> InterventionRequest:
+    """Return the request for a channel that must not carry secrets."""
+    shown = {name: plain(view(value).root) for name, value in request.arguments.items()}
+    clean, hidden = redacted_arguments(shown, identifiers=False)
+    arguments, counts = dict(request.arguments), dict(request.hidden)
+    for name, (clean_name, value) in zip(shown, clean.items(), strict=True):
+        is_stored = stores is not None and all(map(stores, _differing(shown[name], value)))
+        if clean_name in hidden and not is_stored:
+            arguments[name] = value
+            counts[name] = hidden[clean_name]
+    return replace(
+        request,
+        arguments=arguments,
+        hidden=counts,
+        objective=None if request.objective is None else redact_text(request.objective, identifiers=False),
+        problem=redact_text(request.problem, identifiers=False),
+    )
+
+
+def _differing(before: object, after: object) -> list[str]:
+    """The texts of a JSON value that its redacted form lacks; a structure with redacted keys counts as a text."""
+    found: list[str] = []
+    stack = [(before, after)]
+    while stack:
+        value, clean = stack.pop()
+        if isinstance(value, dict) and isinstance(clean, dict):
+            if list(value) == list(clean):
+                stack.extend(zip(value.values(), clean.values(), strict=True))
+            else:
+                found.append(to_text(value))
+        elif isinstance(value, list) and isinstance(clean, list):
+            stack.extend(zip(value, clean, strict=True))
+        elif value != clean:
+            found.append(to_text(value))
+    return found
+
+
+def for_reviewer(request: InterventionRequest, reviewer: object) -> InterventionRequest:
+    """Return the request as this reviewer may show it."""
+    stores = getattr(reviewer, "stores", None)
+    return without_secrets(request, stores) if callable(stores) else request
+
+
+def _has_mark(value: object) -> bool:
+    return "[REDACTED:" in flat(view(value).root)
+
+
+def unseen_problem(request: InterventionRequest, response: InterventionResponse) -> str:
+    """Return why a response to a request with hidden content does not count; empty where it does."""
+    if (
+        not request.hidden
+        or response.timeout_reached
+        or response.action not in {InterventionAction.PROCEED, InterventionAction.MODIFY}
+    ):
+        return ""
+    changes = response.modified or {}
+    missing = [
+        name
+        for name in request.hidden
+        if name not in changes or changes[name] == request.arguments.get(name) or _has_mark(changes[name])
+    ]
+    if not missing:
+        return ""
+    sizes = sizes_text({name: request.hidden[name] for name in missing})
+    return f"hidden content cannot be approved: {sizes}; supply these arguments with an edit, or reject"
+
+
+def sizes_text(hidden: Mapping[str, int]) -> str:
+    """Return which arguments are hidden, with the number of characters of each."""
+    return ", ".join(f"{name} ({count:,} characters)" for name, count in hidden.items())

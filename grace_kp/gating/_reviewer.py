@@ -1,6 +1,6 @@
-"""Reviewers: any callable from request to response, sync or async, or an object with `review`; and notices, which ask nobody.
+"""Reviewers: any callable from request to response, sync or async, or an object with `review`; and notices, which ask for nothing.
 
-A notice is no question and no consent. An action does not wait for its notice, nor fail with it.
+A notice is neither a question nor a consent. An action does not wait for its notice, nor fail with it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from grace_kp.gating._digest import digest_of
-from grace_kp.gating._request import InterventionResponse, frozen
+from grace_kp.gating._request import InterventionResponse
 from grace_kp.levels import InterventionAction
 from grace_kp.pages import printable
 from grace_kp.trace import cut, redact_text, redact_value, render, to_text
@@ -36,7 +36,6 @@ class Reviews(Protocol):
 
     def review(self, request: InterventionRequest, /) -> InterventionResponse | Awaitable[InterventionResponse]:
         """Return the answer."""
-        ...
 
 
 Reviewer: TypeAlias = Reviews | Callable[["InterventionRequest"], Any]
@@ -138,26 +137,22 @@ class ConfirmationFlow(ForwardingReviewer):
 
     def _review(self, request: InterventionRequest) -> InterventionResponse | Awaitable[InterventionResponse]:
         rounds = self._rounds(request)
-        shown = next(rounds)
+        answer: object = None
         try:
-            while True:
-                answer = self._ask(shown)
-                if hasattr(answer, "__await__"):  # a plain function that returns a coroutine
-                    return self._continue(rounds, answer)
-                shown = rounds.send(answer)
+            while not hasattr(answer, "__await__"):
+                answer = self._ask(rounds.send(answer))
         except StopIteration as end:
             response: InterventionResponse = end.value
             return response
+        return self._continue(rounds, answer)  # the reviewer is async, or a plain function that returned a coroutine
 
     async def _review_async(self, request: InterventionRequest) -> InterventionResponse:
-        rounds = self._rounds(request)
-        return await self._continue(rounds, self._ask(next(rounds)))
+        return await self._review(request)  # type: ignore[misc, no-any-return]
 
     async def _continue(self, rounds: Rounds, answer: object) -> InterventionResponse:
         try:
             while True:
-                shown = rounds.send(await answer if hasattr(answer, "__await__") else answer)
-                answer = self._ask(shown)
+                answer = self._ask(rounds.send(await answer if hasattr(answer, "__await__") else answer))
         except StopIteration as end:
             response: InterventionResponse = end.value
             return response
@@ -182,24 +177,17 @@ class ConfirmationFlow(ForwardingReviewer):
             left = None if ends is None else ends - time.monotonic()
             if left is not None and left <= 0:
                 return InterventionResponse(InterventionAction.CANCEL, timeout_reached=True, reviewer=self.name)
-            shown = _with_changes(request, changes, attempt=shown.attempt + 1, timeout=left)
+            shown = replace(
+                request,
+                arguments={**request.arguments, **changes},
+                digest=digest_of({"request": request.digest, "changes": changes}),
+                attempt=shown.attempt + 1,
+                timeout=None if left is None else round(left, 1),
+                hidden={name: count for name, count in request.hidden.items() if name not in changes},
+            )
         return InterventionResponse(
             InterventionAction.CANCEL, user_input=f"changed more than {self._max_rounds} times", reviewer=self.name
         )
-
-
-def _with_changes(
-    request: InterventionRequest, changes: Mapping[str, object], *, attempt: int, timeout: float | None
-) -> InterventionRequest:
-    """Return the request with a reviewer's changes."""
-    return replace(
-        request,
-        arguments=frozen({**request.arguments, **changes}),
-        digest=digest_of({"request": request.digest, "changes": changes}),
-        attempt=attempt,
-        timeout=None if timeout is None else round(timeout, 1),
-        hidden={name: count for name, count in request.hidden.items() if name not in changes},
-    )
 
 
 def deliver(request: InterventionRequest) -> str:

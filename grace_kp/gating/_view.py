@@ -17,11 +17,13 @@ from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleTyp
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import Sealed
-from grace_kp.gating._contents import is_transparent
+from grace_kp.gating._digest import is_transparent
 from grace_kp.trace import SCALARS, dictionary_getter, slots_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from grace_kp.approvals import Approval
 
 
 MAX_PLAIN_DEPTH = 60
@@ -34,7 +36,7 @@ class Node:
 
     text: str = ""
     quoted: bool = False
-    """The leaf is a text, and stands in quotes."""
+    """Whether the leaf is a string, which is shown in quotes."""
     label: str = ""
     """Name of the class, where JSON has no such kind of value."""
     brackets: str = ""
@@ -52,7 +54,7 @@ class Node:
 
     @property
     def separator(self) -> str:
-        """What stands between a key and its value: `: ` in a mapping, `=` in an object."""
+        """The separator between a key and its value: `: ` in a mapping, `=` in an object."""
         return "=" if self.brackets == "()" else ": "
 
 
@@ -137,11 +139,7 @@ class View:
 
 
 def view(value: object, max_values: int = MAX_VALUES, max_characters: int = MAX_CHARACTERS) -> View:
-    """Return the complete content of `value`.
-
-    Args:
-        max_characters: number of characters of text to read; the rest is not shown.
-    """
+    """Return the complete content of `value`. What exceeds the number of values or of characters of text is not shown."""
     return _Viewing(max_values, max_characters).of(value)
 
 
@@ -167,7 +165,7 @@ class _Viewing:
                 continue
             try:
                 parts = self._fill(node, item)
-            except Exception as error:  # noqa: BLE001 — the values are anybody's
+            except Exception as error:  # noqa: BLE001 — the values run code of any class
                 node.brackets, node.label, node.children = "", "", []
                 parts = self._close(node, f"{_name(type(item))}: {type(error).__name__} when it was read")
             if not node.brackets:
@@ -326,7 +324,7 @@ def _is_complete_in_text(kind: type, module: str, package: str) -> bool:
 
 
 def _parts(node: Node, value: Any, kind: type) -> list[tuple[Any, Any]] | None:
-    """The parts of a container, whose brackets and label are filled in; None where `value` is no known container."""
+    """The parts of a container, whose brackets and label are filled in; None where `value` is not a known container."""
     parts: list[tuple[Any, Any]]
     if issubclass(kind, dict):
         node.brackets, node.label = "{}", "" if kind is dict else _name(kind)
@@ -368,13 +366,7 @@ class _Attribute(str):
     __slots__ = ()
 
 
-_type_name: Any = type.__dict__["__name__"].__get__
-
-
-def _name(kind: type) -> str:
-    """Name of a class, past its metaclass."""
-    name: str = _type_name(kind)
-    return name
+_name: Callable[[type], str] = type.__dict__["__name__"].__get__  # past the metaclass of the class
 
 
 def _fields(value: object, kind: type) -> dict[Any, Any]:
@@ -411,3 +403,22 @@ def _importable(value: object) -> str:
     for name in path.split("."):
         target = vars(target).get(name) if hasattr(target, "__dict__") else None
     return f"{module}.{path}" if target is value else ""
+
+
+def changed_arguments(approval: Approval) -> list[str]:
+    """Return the parameters that an edit has changed, by comparing the values with those that were asked about."""
+    asked = approval.asked
+    if asked is None:
+        return []
+    names = dict.fromkeys([*approval.arguments, *asked])
+    return [name for name in names if _flat(approval.arguments, name) != _flat(asked, name)]
+
+
+def unshown_arguments(approval: Approval, max_characters: int) -> list[str]:
+    """Return the arguments that cannot be shown in full, so that a plain consent to them does not count."""
+    seen = {name: view(value, max_characters=max_characters) for name, value in approval.arguments.items()}
+    return [*(name for name, found in seen.items() if found.opaque), *approval.unencoded]
+
+
+def _flat(arguments: Mapping[str, object], name: str) -> str:
+    return flat(view(arguments[name]).root) if name in arguments else ""

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from grace_kp.errors import GateError
 from grace_kp.gating import (
-    Assessment,
     ConsoleReviewer,
     GatedAction,
     InboxReviewer,
     InMemory,
     Policy,
     PolicySet,
+    RunConfidence,
     check_key,
     gate,
 )
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import Inbox, Webhook
     from grace_kp.confidence import ConfidenceFactors, RunEvidence
-    from grace_kp.gating import Case, HeldRefusal, Identifier, InterventionRequest, Ledger, Reviewer
+    from grace_kp.gating import GatedCall, HeldRefusal, Identifier, InterventionRequest, Ledger, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder, Run
     from grace_kp.runtime._assessment import RunJudge
@@ -242,12 +242,12 @@ class Scope:
         """Where it is kept that an action runs."""
         return self._gates.ledger
 
-    def assess(self, case: Case) -> Assessment:
+    def assess(self, case: GatedCall) -> RunConfidence:
         """Return the confidence of the run so far."""
         evidence = self.evidence()
         gaps, factors = self.gaps(evidence), evidence.factors()
         evaluation: dict[str, Any] | None = None
-        profiles, rules = self._gates.profiles, case.rules_with(gaps)
+        profiles, rules = self._gates.profiles, case.rules(gaps)
 
         def level_of(judged: ConfidenceFactors) -> InterventionLevel:
             measured, basis = profiles.main.before_action(None, Known(evidence, judged))
@@ -258,7 +258,7 @@ class Scope:
             factors, evaluation = self._gates.judge().before_gate(self._judge, factors, level_of, material, self.run_id)
             failed = any(evaluation.get(name, {}).get("fallback") for name in ("self_evaluation", "coverage"))
             if failed or evaluation.get("skipped", NOT_NEEDED) != NOT_NEEDED:
-                rules = case.rules_with((*gaps, NOT_JUDGED))
+                rules = case.rules((*gaps, NOT_JUDGED))
         known = Known(evidence, factors, evaluation)
         assessment = profiles.before_action(case.action, known, self._document, rules)
         if self._run is not None:

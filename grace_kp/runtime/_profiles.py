@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from grace_kp.confidence import ConfidenceFactors, Profile, RunEvidence
-    from grace_kp.gating import Assessment, Basis, Rules, ShadowAssessment
+    from grace_kp.gating import Basis, Rules, RunConfidence, ShadowAssessment
     from grace_kp.settings import Settings
 
 
@@ -376,9 +376,9 @@ class ProfileSet:
         known: Known,
         document: Callable[[], dict[str, Any] | None],
         rules: Rules,
-    ) -> Assessment:
+    ) -> RunConfidence:
         """Return the confidence of an open run before an action."""
-        from grace_kp.gating import Assessment
+        from grace_kp.gating import RunConfidence
 
         found = attempt("the run before an action", document) if self.reads_documents else None
         gaps, has_own_thresholds = rules.gaps, rules.policy.thresholds is not None
@@ -404,7 +404,7 @@ class ProfileSet:
             own_gaps += self.trust.gaps(action, mismatches, own)
         if own_gaps:  # which a replay under another profile leaves out
             facts["profile_gaps"] = list(own_gaps)
-        return Assessment(measured.score, gaps + own_gaps, known.evaluation, facts, shadow, self.audit_rate, basis)
+        return RunConfidence(measured.score, gaps + own_gaps, known.evaluation, facts, shadow, self.audit_rate, basis)
 
     def describe(self) -> dict[str, Any]:
         """Return the profiles and what is known against them, for `Grace.status()`."""

@@ -14,15 +14,9 @@ import pytest
 from pexpect.fdpexpect import fdspawn
 
 import grace_kp as gk
+from tests.gating.inboxes import request_for
 
 PROMPT = r"\[i\]nput > "
-
-
-def _request_for(arguments, **fields):
-    decision = gk.ActionDecision(gk.InterventionLevel("confirm"), 0.5, "because")
-    return gk.InterventionRequest(
-        id="1", action="act", arguments=arguments, digest="", level=decision.level, decision=decision, **fields
-    )
 
 
 class Person:
@@ -71,7 +65,7 @@ class Person:
 
 @contextmanager
 def _asked(arguments, *, columns=80, rows=40, start=True, **fields):
-    person = Person(_request_for(arguments, **{"timeout": 30, **fields}), columns, rows)
+    person = Person(request_for(arguments, **{"timeout": 30, **fields}), columns, rows)
     try:
         if start:
             person.start()
@@ -83,7 +77,7 @@ def _asked(arguments, *, columns=80, rows=40, start=True, **fields):
 @pytest.fixture(name="request_for", scope="session")
 def request_for_fixture():
     """A request with these arguments."""
-    return _request_for
+    return request_for
 
 
 @pytest.fixture(name="asked", scope="session")

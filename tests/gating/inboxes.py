@@ -1,10 +1,19 @@
-"""People who decide requests in an inbox while a gate waits in another thread."""
+"""Gated actions, and people who decide requests in an inbox while a gate waits in another thread."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
+import grace_kp as gk
 from grace_kp.testing import make_grace
+
+
+def request_for(arguments, level="confirm", **fields):
+    """A request with these arguments."""
+    decision = gk.ActionDecision(gk.InterventionLevel(level), 0.5, "because")
+    stated = {"id": "1", "action": "act", "digest": "", "level": decision.level, "decision": decision}
+    return gk.InterventionRequest(arguments=arguments, **{**stated, **fields})
 
 
 def runtime(tmp_path=None, **settings):
@@ -46,3 +55,18 @@ def deciding(grace, decide, count=1):
 def approving(grace, count=1):
     """Let a person approve the next requests."""
     return deciding(grace, lambda approvals, name: approvals.approve(name, by="ana"), count)
+
+
+def gated(grace, *, is_async=False, **options):
+    """An action on one value, sync or async, as a plain function; and the values with which it ran."""
+    ran = []
+
+    def act(it):
+        ran.append(it)
+        return "done"
+
+    async def act_async(it):
+        return act(it)
+
+    gate = grace.gate(**{"name": "act", **options})
+    return (lambda it: asyncio.run(gate(act_async)(it))) if is_async else gate(act), ran

@@ -60,6 +60,11 @@ def folder(tmp_path_factory):
         yield Path.cwd()
 
 
+def hits(count):
+    """Results of a search without scores."""
+    return [{"text": "hit", "url": f"http://evil/{number}"} for number in range(count)]
+
+
 class Attacked:
     """A run that does what it is told to, and keeps the levels of its gates."""
 
@@ -125,45 +130,36 @@ class Attacked:
     def do(self, step):
         kind, value = step
         run = current_run()
-        if kind == "search":
-            self.search(value)
-        elif kind in {"ok", "fail"}:
-            with contextlib.suppress(LookupError):
-                self.tool(value)(kind == "fail")
-        elif kind == "unscored":
-            self.unscored([{"text": "hit", "url": f"http://evil/{number}"} for number in range(value)])
-        elif kind == "found nothing":
-            self.unscored([])
-        elif kind == "error text":
-            self.unscored(value)
-        elif kind == "words":
-            run.user_message(value)
-        elif kind == "thought":
-            run.thought(value)
-        elif kind == "states confidence":
-            run.outcome(confidence=value, success=True)
-        elif kind == "returns scores":
-            self.grace.tool(name="noop2")(lambda: {"score": value, "sources": ["a", "b"], "confidence": value})()
-        elif kind == "agent":
-            self.helper(value)
-        elif kind == "label":
-            self.grace.feedback(run.id, value, "program") if not run.open else None
-        elif kind == "reports failure":
-            self.tool(value)("reported")
-        elif kind == "streamed search":
-            next(self.streamed(value))  # and leaves the others unread
-        elif kind == "declared to have no scores":
-            self.without_scores([{"text": "hit", "url": f"http://evil/{number}"} for number in range(value)])
-        elif kind == "tries an agent again":
-            agent = self.grace.agent(name="tried")(lambda fails: self.tool(value)(fails))
-            with contextlib.suppress(LookupError):
-                agent(True)
-            self.helper("It works now.")
-        elif kind == "nested":
-            self.nested(value)
-        elif kind == "act":
-            with contextlib.suppress(gk.ActionNotApproved):
-                self.pay(5)
+        effects = {
+            "search": lambda: self.search(value),
+            "ok": lambda: self.tool(value)(False),
+            "fail": lambda: self.tool(value)(True),
+            "unscored": lambda: self.unscored(hits(value)),
+            "found nothing": lambda: self.unscored([]),
+            "error text": lambda: self.unscored(value),
+            "words": lambda: run.user_message(value),
+            "thought": lambda: run.thought(value),
+            "states confidence": lambda: run.outcome(confidence=value, success=True),
+            "returns scores": lambda: self.grace.tool(name="noop2")(
+                lambda: {"score": value, "sources": ["a", "b"], "confidence": value}
+            )(),
+            "agent": lambda: self.helper(value),
+            "label": lambda: None if run.open else self.grace.feedback(run.id, value, "program"),
+            "reports failure": lambda: self.tool(value)("reported"),
+            "streamed search": lambda: next(self.streamed(value)),  # and leaves the others unread
+            "declared to have no scores": lambda: self.without_scores(hits(value)),
+            "tries an agent again": lambda: self.try_again(value),
+            "nested": lambda: self.nested(value),
+            "act": lambda: self.pay(5),
+        }
+        with contextlib.suppress(LookupError, gk.ActionNotApproved):
+            effects[kind]()
+
+    def try_again(self, name):
+        agent = self.grace.agent(name="tried")(lambda fails: self.tool(name)(fails))
+        with contextlib.suppress(LookupError):
+            agent(True)
+        self.helper("It works now.")
 
     def levels_of(self, steps):
         """The levels of the gates of a run with these steps; an addition is a step in a list of its own."""
@@ -284,7 +280,6 @@ def test_a_planted_file_is_refused_or_makes_no_gate_milder(folder, steps, profil
 @given(st.lists(HOSTILE.filter(lambda step: "search" not in str(step)), max_size=6), PROFILES, st.booleans())
 @settings(derandomize=True)
 def test_without_a_measurement_nothing_runs_unasked(steps, profile, always_silent):
-    """Thresholds of 0 change nothing about that."""
     thresholds = {"thresholds": gk.Thresholds(0, 0, 0)} if always_silent else {}
     assert min(Attacked(profile=profile, **thresholds).levels_of(steps)) >= SEVERITY["confirm"]
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import array
 import collections
 import datetime
-import decimal
 import enum
 import functools
 import io
@@ -14,13 +12,9 @@ import operator
 import os
 import pathlib
 import queue
-import random
 import re
-import sys
 import threading
 import time
-import types
-import uuid
 import weakref
 import xml.etree.ElementTree as ElementTree
 import zoneinfo
@@ -30,8 +24,6 @@ import pydantic
 import pytest
 
 from grace_kp.gating import NotCheckable, digest_of
-from grace_kp.gating._contents import classes_above, closure_of, is_transparent, qualified_name
-from grace_kp.trace import dictionary_getter, slots_of
 
 
 class Colour(enum.Enum):
@@ -175,23 +167,12 @@ def element():
 
 HELD = collections.UserList([1])
 CHANGES = {
-    "list": (lambda: [[1]], lambda value: value[0].append(2)),
-    "dict": (lambda: {"a": {"b": 1}}, lambda value: value["a"].update(b=2)),
     "order of other keys": (lambda: {1: 2, 3: 4}, lambda value: value.update({1: value.pop(1)})),
-    "set": (lambda: {1}, lambda value: value.add(2)),
-    "bytearray": (lambda: bytearray(b"ab"), lambda value: value.append(1)),
-    "type of a number": (lambda: [1], lambda value: value.__setitem__(0, True)),
-    "float for int": (lambda: [1], lambda value: value.__setitem__(0, 1.0)),
-    "sign": (lambda: [5], lambda value: value.__setitem__(0, -5)),
-    "deque": (lambda: collections.deque([1]), lambda value: value.append(2)),
-    "array": (lambda: array.array("i", [1]), lambda value: value.append(2)),
     "memoryview": (lambda: memoryview(bytearray(b"ab")), lambda value: value.__setitem__(0, 99)),
     "BytesIO": (lambda: io.BytesIO(b"ab"), lambda value: value.getbuffer().__setitem__(0, 99)),
     "position in BytesIO": (lambda: io.BytesIO(b"ab"), lambda value: value.read(1)),
     "StringIO": (lambda: io.StringIO("ab"), lambda value: value.write("c")),
     "position in StringIO": (lambda: io.StringIO("ab"), lambda value: value.read(1)),
-    "array of numpy": (lambda: numpy.zeros(3), lambda value: value.__setitem__(0, 1)),
-    "shape": (lambda: numpy.zeros(2), lambda value: value.resize((2, 1), refcheck=False)),
     "array of objects": (lambda: numpy.array([[1], {}], dtype=object), lambda value: value[0].append(1)),
     "structured array": (
         lambda: numpy.zeros(2, dtype=[("a", int), ("o", object)]),
@@ -217,26 +198,16 @@ CHANGES = {
     "many attributes": (Wide, lambda value: setattr(value, "field_299", 0)),
     "computed attributes": (Computed, Computed.change),
     "order": (lambda: collections.OrderedDict(a=1, b=2), lambda value: value.move_to_end("a")),
-    "ordered value": (lambda: collections.OrderedDict(a=[1]), lambda value: value["a"].append(2)),
-    "default factory": (lambda: collections.defaultdict(list), lambda value: setattr(value, "default_factory", dict)),
-    "default value": (lambda: collections.defaultdict(list), lambda value: value["a"]),
-    "proxy": (lambda: types.MappingProxyType({"a": [1]}), lambda value: value["a"].append(2)),
     "keys": (lambda: {(1, Plain()): 1}.keys(), lambda value: setattr(next(iter(value))[1], "a", 2)),
     "values": (lambda: {"a": [1]}.values(), lambda value: next(iter(value)).append(2)),
     "items": (lambda: {"a": [1]}.items(), lambda value: next(iter(value))[1].append(2)),
-    "ChainMap": (lambda: collections.ChainMap({"a": 1}), lambda value: value.maps.append({})),
-    "UserDict": (lambda: collections.UserDict(a=1), lambda value: value.update(b=1)),
-    "namespace": (lambda: types.SimpleNamespace(a=[1]), lambda value: value.a.append(1)),
-    "positional of a partial": (lambda: functools.partial(print, [1]), lambda value: value.args[0].append(2)),
     "keyword of a partial": (lambda: functools.partial(print, end=[]), lambda value: value.keywords["end"].append(2)),
     "attribute of a partial": (lambda: functools.partial(print), lambda value: setattr(value, "note", 1)),
     "method": (lambda: collections.UserList([1]).append, lambda value: value(2)),
-    "built-in method": (lambda: [1].append, lambda value: value(2)),
     "method wrapper": (lambda: [1].__iadd__, lambda value: value([2])),
     "closure": (closure, lambda value: value().append(2)),
     "default": (lambda: lambda data=[1]: data, lambda value: value().append(2)),
     "keyword default": (lambda: keyword_default, lambda value: value().update(a=value()["a"] + 1)),
-    "slice": (lambda: slice([1], 2), lambda value: value.start.append(1)),
     "weak reference": (lambda: weakref.ref(HELD), lambda value: value().append(2)),
     "weak values": (lambda: weakref.WeakValueDictionary(a=HELD), lambda value: value["a"].append(2)),
     "event": (threading.Event, threading.Event.set),
@@ -274,47 +245,16 @@ def test_a_change_is_seen(name):
 NAIVE = datetime.datetime(2026, 1, 1)  # noqa: DTZ001
 ZONE = zoneinfo.ZoneInfo("UTC")
 VALUES = {
-    "decimal": (decimal.Decimal("1.50"), decimal.Decimal("1.5")),
-    "decimal value": (decimal.Decimal(1), decimal.Decimal(2)),
-    "date": (datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)),
-    "datetime": (NAIVE, NAIVE.replace(microsecond=1)),
-    "zone": (NAIVE, NAIVE.replace(tzinfo=datetime.UTC)),
     "named zone": (NAIVE.replace(tzinfo=ZONE), NAIVE.replace(tzinfo=datetime.UTC)),
     "fold": (datetime.time(1, fold=0), datetime.time(1, fold=1)),
-    "duration": (datetime.timedelta(1), datetime.timedelta(2)),
-    "microseconds": (datetime.timedelta(0, 0, 1), datetime.timedelta(0, 0, 2)),
-    "seconds": (datetime.timedelta(0, 1), datetime.timedelta(0, 2)),
-    "offset": (datetime.timezone(datetime.timedelta(hours=1)), datetime.timezone(datetime.timedelta(hours=2))),
-    "name of a zone": (zoneinfo.ZoneInfo("Europe/Paris"), zoneinfo.ZoneInfo("Europe/Rome")),
-    "path": (pathlib.PurePosixPath("/a"), pathlib.PurePosixPath("/b")),
     "kind of path": (pathlib.PurePosixPath("a"), pathlib.PureWindowsPath("a")),
-    "pattern": (re.compile("a"), re.compile("b")),
-    "flags of a pattern": (re.compile("a"), re.compile("a", re.IGNORECASE)),
     "match": (re.match("a", "a"), re.match("a", "ab")),
-    "range": (range(3), range(4)),
-    "step": (range(0, 9, 2), range(0, 9, 3)),
-    "start": (range(1, 9), range(2, 9)),
-    "slice": (slice(1, 2), slice(1, 3)),
-    "step of a slice": (slice(1, 9, 2), slice(1, 9, 3)),
-    "uuid": (uuid.UUID(int=1), uuid.UUID(int=2)),
     "enum": (Colour.RED, Colour.BLUE),
-    "class": (int, str),
-    "function": (os.path.join, os.path.split),
-    "built-in": (len, sum),
-    "module": (os, sys),
     "logger": (logging.getLogger("a"), logging.getLogger("b")),
-    "generic": (list[int], list[str]),
-    "union": (int | None, int | str),
-    "item getter": (operator.itemgetter("a"), operator.itemgetter("b")),
-    "attribute getter": (operator.attrgetter("a"), operator.attrgetter("b")),
     "method caller": (operator.methodcaller("a", 1), operator.methodcaller("a", 2)),
     "cached function": (functools.cache(os.path.join), functools.cache(os.path.split)),
-    "numpy number": (numpy.float64(1), numpy.float64(2)),
     "numpy type": (numpy.dtype("i4"), numpy.dtype("i8")),
     "type of an array": (numpy.zeros(1, "i8"), numpy.zeros(1, "f8")),
-    "type code": (array.array("i", [0]), array.array("I", [0])),
-    "format": (memoryview(b"ab"), memoryview(b"ab").cast("b")),
-    "length of a deque": (collections.deque([1]), collections.deque([1], maxlen=3)),
     "struct_time": (time.gmtime(0), time.gmtime(1)),
     "subclass of list": (MyList("a"), MyList("b")),
     "subclass of str": (Text("a\ud800"), Text("a\ud801")),
@@ -326,7 +266,6 @@ VALUES = {
     "subclass of frozenset": (FrozenSet({1}), FrozenSet({2})),
     "subclass of deque": (MyDeque([1]), MyDeque([2])),
     "integer subclass": (Integer(15), Integer(16)),
-    "ellipsis": (..., NotImplemented),
     "url of hosts": (pydantic.PostgresDsn("postgres://a,b/x"), pydantic.PostgresDsn("postgres://a,c/x")),
     "url": (pydantic.HttpUrl("http://a.b"), pydantic.HttpUrl("http://a.c")),
     "moment of pydantic": tuple(
@@ -357,129 +296,3 @@ def test_values_are_told_apart(name, lasting):
     one, other = VALUES[name]
     assert digest_of({"value": one}, lasting=lasting) == digest_of({"value": one}, lasting=lasting)
     assert digest_of({"value": one}, lasting=lasting) != digest_of({"value": other}, lasting=lasting)
-
-
-class PlainBase:
-    def __init__(self):
-        self.value = 1
-
-
-class Lying:
-    """Its name `__dict__` leads elsewhere."""
-
-    @property
-    def __dict__(self):
-        return {"value": 2}
-
-
-class LyingAboutMore(PlainBase):
-    """The dictionary that its base has is found."""
-
-    @property
-    def __dict__(self):
-        return {"value": 2}
-
-
-class Slotted:
-    __slots__ = ("first", "second")
-
-
-class More(Slotted):
-    __slots__ = ("third",)
-
-
-class WithDictionary(Slotted):
-    pass
-
-
-class Referable:
-    __slots__ = ("__weakref__", "value")
-
-
-class ReferableLater(Slotted):
-    __slots__ = ("__weakref__",)
-
-
-class Items(list):
-    pass
-
-
-class Model(pydantic.BaseModel):
-    value: int = 1
-
-
-@pytest.mark.parametrize("kind", [PlainBase, LyingAboutMore])
-def test_the_dictionary_is_read(kind):
-    """The real one."""
-    read = dictionary_getter(kind)
-    assert {"value": 1} == read(kind())
-
-
-@pytest.mark.parametrize("kind", [Slotted, Lying, int, object])
-def test_classes_without_a_dictionary_that_can_be_read(kind):
-    """None stands for it."""
-    assert dictionary_getter(kind) is None
-
-
-def test_slots_of_a_class():
-    """Its own ones only, in their order; unset ones raise AttributeError when they are read."""
-    value = More()
-    value.first, value.third = 1, 3
-    assert ["first", "second"] == list(slots_of(Slotted))
-    assert ["third"] == list(slots_of(More))
-    assert (1, 3) == (slots_of(Slotted)["first"](value), slots_of(More)["third"](value))
-    with pytest.raises(AttributeError):
-        slots_of(Slotted)["second"](value)
-    assert {} == slots_of(PlainBase)
-
-
-def test_classes_above_a_base():
-    """In the order in which Python looks them up."""
-    assert [More, Slotted] == classes_above(object, More)
-    assert [More] == classes_above(Slotted, More)
-    assert [] == classes_above(Slotted, Slotted)
-
-
-@pytest.mark.parametrize(
-    ("kind", "base", "expected"),
-    [
-        (PlainBase, object, True), (Slotted, object, True), (More, object, True), (WithDictionary, object, True),
-        (Referable, object, True), (ReferableLater, object, True), (ReferableLater, Slotted, True), (Model, object, True),
-        (Items, list, True), (object, object, True), (list, list, True), (collections.UserDict, object, True),
-        (Lying, object, False), (LyingAboutMore, object, True), (Items, object, False), (list, object, False),
-        (ValueError, Exception, False), (array.array, object, False), (random.Random, object, False), (collections.OrderedDict, dict, False),
-    ],
-)  # fmt: skip
-def test_transparent_classes(kind, base, expected):
-    """A class is transparent if slots and dictionary explain the whole size of its instances, and it is written in Python."""
-    assert expected is is_transparent(kind, base)
-
-
-def test_a_closure_by_name():
-    """Cells without a value yet are left out; None is a value."""
-
-    def outer():
-        number, nothing = 5, None
-
-        def inner():
-            return number, nothing, later
-
-        early = closure_of(inner)
-        later = 1
-        return early, closure_of(inner)
-
-    early, late = outer()
-    assert {"number": 5, "nothing": None} == early
-    assert {"number": 5, "nothing": None, "later": 1} == late
-
-
-@pytest.mark.parametrize("function", [len, lambda: 1, 5])
-def test_what_has_no_closure(function):
-    """Built-in functions, functions that use nothing from around them, and anything else."""
-    assert {} == closure_of(function)
-
-
-def test_qualified_names():
-    """Module and name, with the classes around."""
-    assert "collections.OrderedDict" == qualified_name(collections.OrderedDict)
-    assert "builtins.int" == qualified_name(int)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.confidence import ConfidenceFactors, ConfidenceScore
-from grace_kp.gating import FACTS, Assessment, Basis, Decision, Rules, ShadowAssessment, audit_probability
+from grace_kp.gating import FACTS, Basis, Decision, Rules, RunConfidence, ShadowAssessment, audit_probability
 
 THRESHOLDS = gk.Thresholds(0.9, 0.7, 0.4)
 LEVELS = ["silent", "notify", "confirm", "escalate"]
@@ -46,7 +46,6 @@ def test_the_strictest_rule_holds(floor, at_least, gaps):
 
 
 def test_a_policy_s_own_thresholds_count():
-    """They replace those of the runtime."""
     policy = gk.Policy(thresholds=gk.Thresholds(0.2, 0.1, 0.05))
     assert "silent" == Rules(policy, THRESHOLDS).decide(0.3).level
 
@@ -73,7 +72,7 @@ def score_of(**factors):
 
 def test_a_decision_that_was_kept_comes_back():
     """Level, score, reasons and gaps; parts that nothing was evaluated for stay that way."""
-    assessment = Assessment(score_of(tool_success_rate=0.9), ("2 scores cannot be used",))
+    assessment = RunConfidence(score_of(tool_success_rate=0.9), ("2 scores cannot be used",))
     decision = Decision.of(assessment, rules("notify"))
     kept = decision.to_dict("d1")
     assert {"digest", "level", "score", "breakdown", "penalties", "reason", "evidence_gaps"} == kept.keys()
@@ -85,21 +84,21 @@ def test_a_decision_that_was_kept_comes_back():
 
 
 def test_a_kept_decision_names_the_fallbacks_that_count():
-    """So that a resumed question reads like the first one."""
     decision = Decision.of(
-        Assessment(score_of(source_count=2, source_agreement=0.5, agreement_evaluated=False)), rules("confirm")
+        RunConfidence(score_of(source_count=2, source_agreement=0.5, agreement_evaluated=False)), rules("confirm")
     )
     assert {"source_agreement": 0.5} == decision.confidence.fallbacks
     assert decision.confidence.fallbacks == Decision.from_dict(decision.to_dict("d1")).confidence.fallbacks
 
 
+def kept(level, score, breakdown=(), penalties=(), **more):
+    """A decision that was kept, as it is read again."""
+    stated = {"digest": "d", "level": level, "score": score, "breakdown": dict(breakdown), "penalties": penalties}
+    return Decision.from_dict({**stated, "reason": "because", **more})
+
+
 def test_decisions_of_earlier_versions_are_read():
-    """The form in which ledgers and checkpoints hold them."""
-    kept = {
-        "digest": "d", "level": "confirm", "score": 0.7, "breakdown": {"tool_success": None, "search_quality": 0.5},
-        "penalties": ["no_sources"], "reason": "because",
-    }  # fmt: skip
-    decision = Decision.from_dict(kept)
+    decision = kept("confirm", 0.7, {"tool_success": None, "search_quality": 0.5}, penalties=["no_sources"])
     assert ("confirm", 0.7, "because", ()) == (
         decision.level,
         decision.action.confidence_score,
@@ -114,7 +113,7 @@ NEVER = gk.Thresholds(math.inf, math.inf, math.inf)
 
 
 def assessed(score=0.95, **more):
-    return Assessment(ConfidenceScore(score, ConfidenceFactors()), **more)
+    return RunConfidence(ConfidenceScore(score, ConfidenceFactors()), **more)
 
 
 @pytest.mark.parametrize(
@@ -190,23 +189,14 @@ def test_what_a_call_requires_is_a_fact():
 )  # fmt: skip
 def test_a_kept_decision_follows_what_is_stated_now(facts, breakdown, stated, level):
     """Also one that an earlier version kept, as far as its sub-scores show that nothing was measured."""
-    kept = {
-        "digest": "d",
-        "level": "silent",
-        "score": 0.95,
-        "breakdown": breakdown,
-        "penalties": [],
-        "reason": "because",
-    }
-    decision = Decision.from_dict({**kept, "facts": facts})
+    decision = kept("silent", 0.95, breakdown, facts=facts)
     again = Rules(gk.Policy(unmeasured=stated), THRESHOLDS).apply_again(decision)
     assert level == again.level
     assert 0.95 == again.action.confidence_score
 
 
 def test_a_kept_decision_is_never_made_milder():
-    kept = {"digest": "d", "level": "escalate", "score": 0.2, "breakdown": {}, "penalties": [], "reason": "because"}
-    decision = Decision.from_dict({**kept, "facts": {"measured": []}})
+    decision = kept("escalate", 0.2, facts={"measured": []})
     assert "escalate" == Rules(gk.Policy(unmeasured="silent"), THRESHOLDS).apply_again(decision).level
 
 
@@ -236,6 +226,5 @@ def test_of_single_decisions(decisions, expected):
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
 def test_of_several_actions(rates):
-    """One minus the probability that none of them is drawn."""
     expected = 1 - math.prod(1 - rate for rate in rates)
     assert (expected or None) == audit_probability([silent(rate) for rate in rates])

@@ -10,7 +10,6 @@ import dataclasses
 import datetime
 import decimal
 import enum
-import fractions
 import functools
 import io
 import itertools
@@ -26,8 +25,6 @@ import subprocess
 import sys
 import threading
 import types
-import typing
-import uuid
 import xml.etree.ElementTree as ElementTree
 import zoneinfo
 
@@ -39,7 +36,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.gating import NotCheckable, _digest, digest_of, plain, view
-from grace_kp.gating._contents import Identified, OwnObject
+from grace_kp.gating._digest import Identified, OwnObject
 
 
 class Colour(enum.Enum):
@@ -47,25 +44,11 @@ class Colour(enum.Enum):
     BLUE = "blue"
 
 
-class Level(enum.StrEnum):
-    LOW = "low"
-
-
-class Number(enum.IntEnum):
-    ONE = 1
-
-
 @dataclasses.dataclass
 class Order:
     to: str
     lines: list
     colour: Colour = Colour.RED
-
-
-@dataclasses.dataclass(slots=True, frozen=True)
-class Point:
-    x: int
-    y: float
 
 
 class Plain:
@@ -82,26 +65,12 @@ class Slotted:
         self.q = None
 
 
-class Model(pydantic.BaseModel):
-    name: str
-    tags: list[str] = []
-
-
-class Pair(typing.NamedTuple):
-    a: int
-    b: str
-
-
 class Private:
     __slots__ = ("__hidden", "shown")
 
     def __init__(self):
         self.__hidden = 1
         self.shown = 2
-
-
-class MyList(list):
-    pass
 
 
 class MyDict(dict):
@@ -112,39 +81,13 @@ class Empty:
     pass
 
 
-for kind in (Colour, Level, Number, Order, Point, Plain, Slotted, Private, Model, Pair, MyList, MyDict, Empty):
+for kind in (Colour, Plain, Private):
     kind.__module__ = "shop"  # wherever this file is imported from
 
 
-def cycle():
-    items = []
-    items.append(items)
-    return items
-
-
-SHARED = [1]
 # The digests of ordinary arguments are kept in ledgers: they must stay what they were when a pending approval was written.
 KEPT = {
-    "text": {"to": "ana é\ud800", "n": ""},
-    "numbers": {"i": -5, "j": 10**30, "f": 0.1, "c": 1j, "t": True, "n": None, "nan": float("nan")},
-    "dict": {"d": {"b": 1, "a": {"c": [1, 2, (3,)]}}, "k": {1: 2, "x": 3}},
-    "sets": {"s": {1, 2, "a"}, "f": frozenset({(1, 2)}), "e": set()},
-    "bytes": {"b": b"ab", "c": bytearray(b"ab")},
-    "shared": {"a": SHARED, "b": SHARED, "c": cycle()},
-    "objects": {"o": Order("ana", [1, "x"]), "p": Point(1, 2.5), "q": Plain(), "r": Slotted(), "n": Pair(1, "b")},
     "private": {"p": Private()},
-    "model": {"m": Model(name="x", tags=["t"])},
-    "enums": {
-        "a": Colour.RED,
-        "b": Colour.BLUE,
-        "c": Level.LOW,
-        "d": Number.ONE,
-        "e": [Colour.RED, Colour.RED],
-    },
-    "subclasses": {"l": MyList([1]), "d": MyDict(a=1), "c": collections.Counter("aab")},
-    "library": {"u": uuid.UUID(int=7), "f": fractions.Fraction(1, 3)},
-    "empty": {"e": Empty(), "n": {}},
-    "none": {},
     "own object": {"self": OwnObject(Plain()), "it": Identified(Plain, {"a": [1]})},
     "by name": {"f": len, "g": Colour, "m": re, "l": logging.getLogger("shop"), "p": functools.partial(len, [1])},
     "values": {
@@ -175,19 +118,6 @@ KEPT = {
     },
 }
 DIGESTS = {
-    "text": "3ec8ff210cfa6d2d9c2ce5adc1cdfc8950310acbba72908cb154ae8301f7e577",
-    "numbers": "e7235bb8e4aad97f766186ed4a45860121ea995a1ff18206969c1c3022b66ff4",
-    "dict": "8ad2c0ebb4bccc59b71c9140e834265bf7467aa6a3ac92133f5155eb3074e154",
-    "sets": "194c7162b7b983a5d5b20882f40a0a2c94278533084dbe3c2d6724bc8b49c98f",
-    "bytes": "f672cac2681461932ee8665d93cc9f2e0282e7267a1374daa0f9c5f75ca6c776",
-    "shared": "b0683c132ba2ee71e9fa2e96d959b047b458bd1e0bbdf788157fba4826d4f7cb",
-    "objects": "ab4de2dcd2cfe6f3e863edfd898e01613260daed617c3702949ab0103f7b61b0",
-    "model": "12b773b1a29a00d972cefc64e87fb478bf7d4d8fd8cbaa435bab9ab073321d93",
-    "enums": "0a0dd06641297f63dcc5d73e6ea734c7b6b4fe138fdc6af72c9b8ff94b0e8c17",
-    "subclasses": "2f116f9adf5f274d255f6e899fb29164ba9c00de7b9fbe2893f1cb7197ab8175",
-    "library": "a9a457c4a9c289b25173bc75866d8286597ae9c059a818714b738da1bec353f5",
-    "empty": "4ef3959261a1ea1557464ceaf93176752597fbacf3ff8021c105640cf2722fe4",
-    "none": "4e635a256a2eb56b1625d9c8ea2137c7b7586ed72de780e1f2ff196a96c628cc",
     "private": "f3cc1967ffbdf4217f7e87e638313a6bbb8c39c9526216e6d01f6169f5b83278",
     "own object": "a5008a4bdfebfddceab33d46d2c32bd1a74fadd5645add24bb06d1a76f8b194c",
     "by name": "d78c42d0263614746cf70a807cfaac535cbc5ad99f43e6d4532969390fafca0b",
@@ -202,7 +132,6 @@ def test_digests_in_ledgers_stay_valid(name):
 
 
 def test_identity_counts_unless_the_digest_is_to_last():
-    """Two objects that only look alike are two in this process."""
     first, second = object(), object()
     assert digest_of({"it": first}) != digest_of({"it": second})
     assert digest_of({"it": first}, lasting=True) == digest_of({"it": second}, lasting=True)
@@ -276,16 +205,7 @@ def test_what_cannot_be_looked_into_is_refused(create, problem):
     assert str(refused.value).startswith("the argument 'order' holds a ")
 
 
-def test_built_in_types_are_named_without_their_module():
-    """The message is the whole problem, with the argument."""
-    with pytest.raises(NotCheckable) as refused:
-        digest_of({"it": (item for item in [1])})
-    assert "the argument 'it' holds a generator, which changes when it is read" == str(refused.value)
-    assert "holds a generator, which changes when it is read" == refused.value.problem
-
-
 def test_files_sockets_and_connections_are_refused(tmp_path):
-    """They are not data."""
     with (
         (tmp_path / "file").open("w") as file,
         socket.socket() as plug,
@@ -298,7 +218,6 @@ def test_files_sockets_and_connections_are_refused(tmp_path):
 
 
 def test_what_is_closed_is_refused():
-    """A buffer that was released can be read by nobody."""
     file, view = io.BytesIO(b"x"), memoryview(b"x")
     file.close()
     view.release()
@@ -314,11 +233,6 @@ def nested(depth):
     return value
 
 
-class Attributes:
-    def __init__(self, count):
-        vars(self).update((f"name_{number}", number) for number in range(count))
-
-
 class Some(str):
     __slots__ = ()
 
@@ -326,36 +240,25 @@ class Some(str):
 # With at most 100 values and 1,000 bytes: the largest that fits, and one more.
 VALUES = {
     "list": lambda more: [0] * (100 + more),
-    "tuple": lambda more: (0,) * (100 + more),
     "dict": lambda more: dict.fromkeys(range(50 + more)),
     "subclass of dict": lambda more: MyDict.fromkeys(range(48 + more)),
-    "subclass of list": lambda more: MyList(range(97 + more)),
     "objects": lambda more: [Empty() for _ in range(25 + more)],
-    "attributes": lambda more: Attributes(48 + more),
     "slots": lambda more: [[0] * (91 + more), Slotted()],
     "private slots": lambda more: [[0] * (91 + more), Private()],
     "enum": lambda more: [[0] * (98 - 2 * len(vars(Colour.RED)) + more), Colour.RED],
     "set": lambda more: set(range(24 + more)),
-    "functions": lambda more: [len] * (92 + more),
     "elements of a set": lambda more: [[0] * (90 + more), frozenset({(1,)})],
 }
 BYTES = {
     "bytes": lambda more: bytes(1_000 + more),
-    "bytearray": lambda more: bytearray(1_000 + more),
     "text": lambda more: "x" * (1_000 + more),
     "number": lambda more: 1 << (8_006 + more),
-    "two": lambda more: [bytes(500), bytes(500 + more)],
     "two arguments": lambda more: {"a": bytes(500), "b": bytes(500 + more)},
     "elements of a set": lambda more: {bytes(500), b"x" * (497 + more)},
     "subclass of str": lambda more: Some("x" * (995 + more)),
-    "subclass of bytes": lambda more: type("Some", (bytes,), {})(1_000 + more),
     "array of numpy": lambda more: numpy.zeros(1_000 + more, "u1"),
-    "wide array of numpy": lambda more: numpy.zeros(500 + more, "u2"),
     "memoryview": lambda more: memoryview(bytes(1_000 + more)),
-    "wide memoryview": lambda more: memoryview(array.array("H", [0] * (500 + more))),
-    "array": lambda more: array.array("H", [0] * (500 + more)),
     "BytesIO": lambda more: io.BytesIO(bytes(1_000 + more)),
-    "StringIO": lambda more: io.StringIO("x" * (997 + more)),
 }
 
 
@@ -384,7 +287,6 @@ def test_small_texts_and_numbers_count_as_values_only(monkeypatch):
 
 
 def test_the_bounds():
-    """Half a million values and 128 MB for all arguments of a call."""
     assert (500_000, 128_000_000) == (_digest.MAX_VALUES, _digest.MAX_BYTES)
     assert 64 == len(digest_of({"it": [0] * 500_000}))
     with pytest.raises(NotCheckable, match="holds more than 500,000 values"):
@@ -392,13 +294,11 @@ def test_the_bounds():
 
 
 def test_sets_nested_too_deeply_are_refused():
-    """Each level needs a digest of its own."""
     with pytest.raises(NotCheckable, match=r"cannot be read.*RecursionError"):
         digest_of({"it": nested(2_000)})
 
 
 def test_a_million_bytes_and_deep_lists_are_fine():
-    """Depth costs nothing, and neither does one long text."""
     deep = []
     for _ in range(50_000):
         deep = [deep]
@@ -499,15 +399,7 @@ class TestLazy:
             self._printed = True
             return "Model()"
 
-    class Plain:
-        def __init__(self):
-            self.lines, self._text = [1], None
-
-        def __repr__(self):
-            self._text = self._text or f"Plain({self.lines})"
-            return self._text
-
-    @pytest.mark.parametrize("create", [lambda: TestLazy.Order([1]), lambda: TestLazy.Model(lines=[1]), Plain])
+    @pytest.mark.parametrize("create", [lambda: TestLazy.Order([1]), lambda: TestLazy.Model(lines=[1])])
     @pytest.mark.parametrize("changes", [False, True])
     def test_printing_is_no_change(self, create, changes):
         """A reviewer that prints the arguments does not keep the action from running; one that changes them does."""
@@ -543,18 +435,3 @@ def test_the_order_of_keys_counts_and_is_shown():
     assert digest_of({"a": 1, "b": 2}) == digest_of({"b": 2, "a": 1})  # parameters are known by their names
     defaults = collections.defaultdict(int, a=1, b=2), collections.defaultdict(int, b=2, a=1)
     assert digest_of({"it": defaults[0]}) != digest_of({"it": defaults[1]})
-
-
-def test_an_argument_whose_keys_change_their_order_does_not_run():
-    def reviewer(request):
-        request.arguments["order"]["a"] = request.arguments["order"].pop("a")
-        return "proceed"
-
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer) as grace:
-
-        @grace.gate(floor="confirm")
-        def act(order):
-            raise AssertionError
-
-        with pytest.raises(gk.ActionCancelled, match="were changed"):
-            act({"a": 1, "b": 2})

@@ -36,7 +36,6 @@ def test_a_digest_that_is_kept_stays_the_same(then, now, kind):
 
 
 def test_values_that_differed_still_differ(then, now):
-    """A change that was noticed within a process is noticed today."""
     groups = collections.defaultdict(set)
     for name, digests in then.items():
         groups[now[name]["inside"]].add(digests["inside"])
@@ -44,5 +43,4 @@ def test_values_that_differed_still_differ(then, now):
 
 
 def test_what_had_a_digest_has_one(then, now):
-    """No argument that could be checked is refused today."""
     assert [] == [name for name, digests in then.items() if digests["inside"] and now[name]["inside"] is None]

@@ -1,20 +1,22 @@
-"""From a call to a consent: the level decides who is asked, and only a consent lets the action run."""
+"""From a call to a consent: the level decides who is asked, and only a consent lets the action run. Also decisions outside of a gate."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
+import json
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import grace_kp as gk
-from grace_kp.gating import _engine, attempt, drive, drive_async
-from grace_kp.gating._drivers import ask, ask_async
-from grace_kp.gating._steps import Ask, Failed, NoAnswer, RunAction, WaitTurn, Work
+from grace_kp.gating import _engine, attempt, drive, drive_async, resumable
+from grace_kp.gating._drivers import Ask, Failed, NoAnswer, WaitTurn, Work
+from grace_kp.record import HOST, Framework
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
+from tests.gating.inboxes import request_for
 
 R = gk.InterventionResponse
 
@@ -49,37 +51,6 @@ def test_levels_follow_the_confidence_and_notices_are_told():
         assert len(ran) == 1
 
 
-def test_a_notice_that_fails_does_not_stop_the_action():
-    """Being told is no consent."""
-
-    def broken(request):
-        raise RuntimeError
-
-    act, _ = gated(make_grace(unmeasured="notify", on_notify=broken))
-    assert act("ana") == "ana 5"
-
-
-def test_policies_by_name_and_glob_stricter_wins():
-    """An exact name over a glob, a longer glob over a shorter one, and the stricter of policy and decorator."""
-    policies = {"send_*": "confirm", "send_money_*": "deny", "send_mail": "silent"}
-    grace = make_grace(unmeasured="notify", policies=policies)
-
-    def named(name, **options):
-        return grace.gate(name=name, **options)(lambda: name)
-
-    assert named("send_mail")() == "send_mail"
-    with pytest.raises(gk.ActionCancelled):
-        named("send_letter")()
-    with pytest.raises(gk.ActionDenied):
-        named("send_money_now")()
-    with pytest.raises(gk.ActionCancelled):
-        named("send_mail", floor="escalate")()
-    with pytest.raises(ValueError, match="send_"):
-        make_grace(policies={"send_": "maybe"})
-    with pytest.raises(ValueError, match="floor"):
-        grace.gate(floor="maybe")(lambda: None)
-
-
 def test_the_decision_is_frozen_with_the_arguments_digest():
     """Request and record carry the same digest; the record names level, score, policy and who answered."""
     reviewer = ScriptedReviewer("proceed")
@@ -96,21 +67,7 @@ def test_the_decision_is_frozen_with_the_arguments_digest():
         request.arguments["to"] = "eve"
 
 
-def test_a_confirmation_flow_shows_changes_again_and_gives_up():
-    """MODIFY is shown again until it is confirmed; after three changes it is cancelled."""
-    change = R("modify", modified={"euros": 1})
-    inner = ScriptedReviewer(change, "proceed", change, change, change, change)
-    grace = make_grace(reviewer=gk.ConfirmationFlow(inner))
-    act, ran = gated(grace, floor="confirm")
-    assert act("ana", 9) == "ana 1"
-    assert [dict(request.arguments)["euros"] for request in inner.requests] == [9, 1]
-    with pytest.raises(gk.ActionCancelled, match="changed more than 3"):
-        act("ana", 9)
-    assert ran == [("ana", 1)]
-
-
 def test_ctrl_c_while_asking_passes_and_nothing_runs():
-    """KeyboardInterrupt in a reviewer is the user's, not an answer."""
 
     def interrupted(request):
         raise KeyboardInterrupt
@@ -134,7 +91,6 @@ def test_ctrl_c_while_asking_passes_and_nothing_runs():
     ],
 )
 def test_the_record_states_the_outcome_of_each_answer(options, answer, outcome):
-    """In the words that readers of traces know."""
     act, _ = gated(make_grace(reviewer=ScriptedReviewer(answer)), **options)
     with capture() as captured, contextlib.suppress(gk.ActionNotApproved):
         act("ana")
@@ -153,13 +109,6 @@ def test_the_wait_for_the_reviewer_is_recorded_in_milliseconds(monkeypatch):
     assert ([("ana", 5)], 250.0) == (ran, entry["waited_ms"])
 
 
-def test_steps_are_values():
-    assert RunAction(None) == RunAction(None)
-    assert NoAnswer() == NoAnswer()
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        RunAction(None).consent = 1
-
-
 @pytest.mark.parametrize("blocks", [False, True])
 def test_work_that_blocks_is_kept_off_the_event_loop(blocks):
     """A plain call does it in its own thread, a coroutine in another one."""
@@ -174,7 +123,6 @@ def test_work_that_blocks_is_kept_off_the_event_loop(blocks):
 
 @pytest.mark.parametrize("blocks", [False, True])
 def test_work_that_fails_comes_back_as_a_value(blocks):
-    """The engine decides what follows."""
     error = OSError("disk full")
 
     def work():
@@ -186,23 +134,13 @@ def test_work_that_fails_comes_back_as_a_value(blocks):
     assert Failed(error) == drive(engine()) == asyncio.run(drive_async(engine()))
 
 
-DECISION = gk.ActionDecision(gk.InterventionLevel("confirm"), 0.5, "because")
-
-
-def request(timeout=None):
-    return gk.InterventionRequest(
-        id="1", action="act", arguments={}, digest="d", level=DECISION.level, decision=DECISION, timeout=timeout
-    )
-
-
 def run(world, engine):
     return drive(engine) if world == "sync" else asyncio.run(drive_async(engine))
 
 
 def asked(world, reviewer, timeout=None):
-    call = ask if world == "sync" else ask_async
-    found = call(reviewer, request(timeout))
-    return found if world == "sync" else asyncio.run(found)
+    step = Ask(request_for({}, timeout=timeout), reviewer)
+    return step.perform() if world == "sync" else asyncio.run(step.perform_async())
 
 
 worlds = pytest.mark.parametrize("world", ["sync", "async"])
@@ -211,7 +149,7 @@ worlds = pytest.mark.parametrize("world", ["sync", "async"])
 @worlds
 def test_a_reviewer_s_answer_comes_back_with_its_time(world):
     def engine():
-        return (yield Ask(request(), lambda _request: "proceed"))
+        return (yield Ask(request_for({}), lambda _request: "proceed"))
 
     response = run(world, engine())
     assert "proceed" == response.action
@@ -244,7 +182,6 @@ def test_a_plain_reviewer_that_returns_a_coroutine_is_awaited(world):
 
 @worlds
 def test_a_late_answer_is_none(world):
-    """The reviewer is left to itself."""
     go_on = threading.Event()
     assert NoAnswer() == asked(world, lambda _request: go_on.wait(30) and R("proceed"), timeout=0.01)
     go_on.set()
@@ -253,7 +190,6 @@ def test_a_late_answer_is_none(world):
 @worlds
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("no turn"), gk.ActionCancelled("too long")])
 def test_what_a_step_raises_is_raised_in_the_engine(world, error):
-    """The engine states it and ends."""
     stated = []
 
     class Program:
@@ -298,3 +234,145 @@ def test_an_async_reviewer_is_cancelled_when_time_is_up():
 
     assert NoAnswer() == asked("async", reviewer, timeout=0.01)
     assert ["cancelled"] == left
+
+
+VECTORS = Path(__file__).resolve().parents[1] / "vectors" / "intervention.jsonl"
+both = pytest.mark.parametrize("is_async", [False, True])
+
+
+def decide(level):
+    return gk.ActionDecision(gk.InterventionLevel(level), 0.5, "because", "proceed")
+
+
+def test_golden_vectors():
+    """What the handler does at each level, with and without a callback."""
+    for line in VECTORS.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        callback = None if row["handler_action"] is None else (lambda request, row=row: R(row["handler_action"]))
+        handler = gk.InterventionHandler(
+            on_notify=lambda request: None, on_confirm=callback, on_escalate=callback,
+            auto_proceed_on_timeout=row["auto_proceed_on_timeout"],
+        )  # fmt: skip
+        response = handler.handle(decide(row["level"]))
+        got = {
+            "action": response.action,
+            "should_continue": response.should_continue,
+            "timeout_reached": response.timeout_reached,
+        }
+        assert row["expected"] == got, row
+        assert row["expected"]["action"] == asyncio.run(handler.ahandle(decide(row["level"]))).action
+
+
+def handled(handler, decision, is_async):
+    return asyncio.run(handler.ahandle(decision)) if is_async else handler.handle(decision)
+
+
+def outcome(response):
+    return str(response.action), response.timeout_reached
+
+
+@both
+@pytest.mark.parametrize("level", ["silent", "notify"])
+def test_levels_that_do_not_ask_proceed(level, is_async):
+    notices, asked = [], []
+    handler = gk.InterventionHandler(on_notify=notices.append, on_confirm=asked.append, on_escalate=asked.append)
+    assert ("proceed", False) == outcome(handled(handler, decide(level), is_async))
+    assert ([level] * (level == "notify"), []) == ([str(request.level) for request in notices], asked)
+
+
+@both
+def test_each_level_has_its_callback(is_async):
+    """CONFIRM asks `on_confirm`, ESCALATE asks `on_escalate`; the response is the callback's."""
+    handler = gk.InterventionHandler(on_confirm=lambda request: R("skip"), on_escalate=lambda request: "cancel")
+    assert ("skip", False) == outcome(handled(handler, decide("confirm"), is_async))
+    assert ("cancel", False) == outcome(handled(handler, decide("escalate"), is_async))
+
+
+@both
+def test_a_callback_may_be_async(is_async):
+
+    async def confirm(request):
+        await asyncio.sleep(0)
+        return R("proceed", user_input=request.reason)
+
+    response = handled(gk.InterventionHandler(on_confirm=confirm), decide("confirm"), is_async)
+    assert ("proceed", "because") == (str(response.action), response.user_input)
+
+
+def fails(request):
+    raise ConnectionError("no network")
+
+
+def waits(request):
+    threading.Event().wait()
+
+
+@both
+@pytest.mark.parametrize("callback", [None, fails, waits, lambda request: True])
+@pytest.mark.parametrize(("proceeds", "action"), [(False, "cancel"), (True, "proceed")])
+def test_without_an_answer(callback, proceeds, action, is_async):
+    """No callback, a failure, silence and nonsense all count as a timeout."""
+    handler = gk.InterventionHandler(
+        on_confirm=callback, timeout=0.01 if callback is waits else 30.0, auto_proceed_on_timeout=proceeds
+    )
+    assert (action, True) == outcome(handled(handler, decide("confirm"), is_async))
+
+
+@both
+def test_a_notice_that_fails_changes_nothing(is_async):
+    assert ("proceed", False) == outcome(handled(gk.InterventionHandler(on_notify=fails), decide("notify"), is_async))
+
+
+def test_callbacks_get_a_request():
+    """It carries the decision, its level and reason, and the handler's timeout; it has no arguments, and an id of its own."""
+    requests = []
+    handler = gk.InterventionHandler(on_confirm=lambda request: requests.append(request) or "cancel", timeout=7.5)
+    decision = decide("confirm")
+    handler.handle(decision)
+    handler.handle(decision)
+    first, second = requests
+    assert (decision, decision.level, "because", 7.5) == (first.decision, first.level, first.reason, first.timeout)
+    assert ("", {}, 64) == (first.action, dict(first.arguments), len(first.digest))
+    assert first.id != second.id
+
+
+def test_a_request_is_passed_on_unchanged():
+    requests = []
+    request = request_for({"to": "ana"}, "escalate", timeout=30)
+    handler = gk.InterventionHandler(on_escalate=lambda request: requests.append(request) or "proceed", timeout=0)
+    assert "proceed" == handler.handle(request).action
+    assert requests[0] is request
+
+
+@pytest.fixture
+def register():
+    """Register a framework for the time of a test."""
+    names = []
+
+    def add(name, package, program):
+        names.append(name)
+        adapter = SimpleNamespace(resumable=lambda: program)
+        HOST.register(Framework(name, package=package, load=lambda: adapter, signals={}))
+
+    yield add
+    for name in names:
+        del HOST.frameworks[name]
+
+
+def test_the_program_of_a_framework_in_use_is_found(register):
+    program = object()
+    register("fake", "sys", program)
+    assert program is resumable()
+
+
+def test_a_framework_that_is_not_loaded_is_not_asked(register):
+    register("fake", "a_package_that_nobody_has_imported", object())
+    assert resumable() is None
+
+
+def test_outside_of_a_program_there_is_none(register):
+    register("first", "sys", None)
+    assert resumable() is None
+    program = object()
+    register("second", "sys", program)
+    assert program is resumable()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
+from typing import Annotated
 
+import pydantic
 import pytest
 
 import grace_kp as gk
+from grace_kp.gating import _inquiry
 from tests.gating.inboxes import approving, deciding, runtime
 
 INBOX = gk.InboxReviewer(deadline="1h")
@@ -28,7 +30,6 @@ def action(grace, **settings):
 
 @pytest.mark.parametrize("place", ["memory", "file"])
 def test_an_approval_lets_it_run_once(place, tmp_path):
-    """The approval is done afterwards, with the result."""
     grace = runtime(tmp_path if place == "file" else None)
     refund, ran = action(grace)
     person = approving(grace)
@@ -57,7 +58,6 @@ def test_an_approval_lets_it_run_once(place, tmp_path):
     ],
 )
 def test_a_refusal_has_its_error(decide, error, words):
-    """The action does not run."""
     grace = runtime()
     refund, ran = action(grace)
     person = deciding(grace, decide)
@@ -68,7 +68,6 @@ def test_a_refusal_has_its_error(decide, error, words):
 
 
 def test_a_skipped_action_returns_none():
-    """As with any other reviewer."""
     grace = runtime()
     refund, ran = action(grace)
     person = deciding(grace, lambda approvals, name: approvals.skip(name, by="ana"))
@@ -78,7 +77,6 @@ def test_a_skipped_action_returns_none():
 
 
 def test_an_edit_runs_with_its_arguments():
-    """The trace states what was asked and what ran."""
     grace = runtime()
     refund, ran = action(grace)
     person = deciding(grace, lambda approvals, name: approvals.edit(name, {"euros": 20}, by="ana"))
@@ -94,7 +92,6 @@ def test_an_edit_runs_with_its_arguments():
 
 
 def test_retry_decides_again():
-    """A new request follows, at most three times."""
     grace = runtime()
     refund, ran = action(grace)
     person = deciding(grace, lambda approvals, name: approvals.retry(name, by="ana"), 4)
@@ -156,17 +153,6 @@ def test_a_job_runs_again_later():
     assert [("A1", 50)] == ran
 
 
-def test_a_key_stands_for_one_operation():
-    """The same key with other arguments is an error that names the request."""
-    grace = runtime()
-    refund, _ = action(grace, key="refund:{invoice}", reviewer=gk.InboxReviewer(wait="raise"))
-    with pytest.raises(gk.ActionPending) as pending:
-        refund("A1", 50)
-    with pytest.raises(gk.KeyReused) as reused:
-        refund("A1", 51)
-    assert pending.value.approval.id == reused.value.approval_id
-
-
 def test_the_agent_goes_on():
     """`hand_over` returns a text for the model, and the entry in the trace waits."""
     grace = runtime()
@@ -179,7 +165,6 @@ def test_the_agent_goes_on():
 
 
 def test_callers_side_by_side_share_one_request():
-    """One of them runs the action; the others get its result."""
     grace = runtime()
     refund, ran = action(grace, key="refund:{invoice}")
     results = []
@@ -193,7 +178,6 @@ def test_callers_side_by_side_share_one_request():
 
 
 async def test_a_cancelled_task_withdraws_its_request():
-    """Nobody is asked about a call that nobody waits for."""
     grace = runtime()
 
     @grace.gate(floor="confirm", reviewer=INBOX)
@@ -211,7 +195,6 @@ async def test_a_cancelled_task_withdraws_its_request():
 
 
 async def test_many_coroutines_wait_on_one_loop():
-    """None of them blocks the loop, and none has a thread."""
     grace = runtime()
 
     @grace.gate(floor="confirm", reviewer=INBOX)
@@ -224,7 +207,6 @@ async def test_many_coroutines_wait_on_one_loop():
 
 
 def test_a_second_reviewer_is_asked_beside():
-    """Its answer is the decision in the inbox, with its channel."""
     grace = runtime()
     inbox = gk.InboxReviewer(
         ask=lambda request: gk.InterventionResponse("modify", modified={"euros": 7}, reviewer="bo")
@@ -235,15 +217,28 @@ def test_a_second_reviewer_is_asked_beside():
     assert ([("A1", 7)], "bo", "callback") == (ran, decision.actor.name, decision.actor.channel)
 
 
-def test_a_second_reviewer_does_not_consent_to_an_edit_that_it_was_not_shown():
-    """Somebody edits the request while it stands at the console. The answer there was about other arguments."""
-    grace, edited = runtime(), threading.Event()
+def test_a_second_reviewer_does_not_consent_to_an_edit_that_it_was_not_shown(monkeypatch):
+    """A person edits the request while it is shown at the console. The answer there was about other arguments."""
+    grace, is_read, is_answered = runtime(), threading.Event(), threading.Event()
+    is_waiting, answer = _inquiry.Inquiry.is_waiting, _inquiry.Inquiry.answer
+
+    def look(inquiry):
+        waits = is_waiting(inquiry)
+        if inquiry.approval.digest != inquiry.approval.asked_digest:
+            is_read.set()
+        return waits
+
+    def take(inquiry, shown, response):
+        answer(inquiry, shown, response)
+        is_answered.set()
+
+    monkeypatch.setattr(_inquiry.Inquiry, "is_waiting", look)
+    monkeypatch.setattr(_inquiry.Inquiry, "answer", take)
 
     def ask(request):
         (pending,) = grace.approvals.pending()
         grace.approvals.edit(pending.id, {"euros": 5000}, by="mallory")
-        time.sleep(0.3)  # the gate has read the request again
-        edited.set()
+        assert is_read.wait(60)  # by the gate
         return gk.InterventionResponse("proceed", reviewer="bo")
 
     inbox = gk.InboxReviewer(ask=ask, quorum=2, identity="stated")
@@ -255,12 +250,34 @@ def test_a_second_reviewer_does_not_consent_to_an_edit_that_it_was_not_shown():
 
     caller = threading.Thread(target=call, daemon=True)
     caller.start()
-    assert edited.wait(60)
-    caller.join(0.5)
+    assert is_answered.wait(60)
     (pending,) = grace.approvals.pending()
     assert ([], ["mallory"]) == (ran, [vote.actor.name for vote in pending.votes])
     grace.approvals.withdraw(pending.id, by="ana")
     caller.join(60)
+
+
+def odd(value):
+    if value % 2 == 0:
+        raise ValueError("must be odd")
+    return value
+
+
+def test_an_edit_that_cannot_run_closes_its_request():
+    """The schema of the inbox knows no validators. Another call asks again."""
+    grace = runtime()
+    ran = []
+
+    @grace.gate(floor="confirm", reviewer=INBOX)
+    def refund(euros: Annotated[int, pydantic.AfterValidator(odd)]) -> None:
+        ran.append(euros)
+
+    person = deciding(grace, lambda approvals, name: approvals.edit(name, {"euros": 20}, by="ana"))
+    with pytest.raises(gk.ActionCancelled, match=r"could not be used: .*must be odd"):
+        refund(51)
+    closed = grace.approvals.get(person.leaves()[0].id)
+    assert ("cancelled", []) == (closed.state, ran)
+    assert "must be odd" in closed.decision.note
 
 
 def test_arguments_without_an_encoding_stay_in_the_process():
@@ -356,7 +373,6 @@ def test_secrets_are_sealed_with_a_key(tmp_path, monkeypatch):
 
 
 def test_without_a_key_it_is_refused(tmp_path, monkeypatch):
-    """The message names the parameter."""
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
     pay = gate(runtime(tmp_path), sealed=("iban",))
     with pytest.raises(gk.ActionCancelled, match="'iban' is to be sealed"):

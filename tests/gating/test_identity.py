@@ -13,29 +13,9 @@ import pytest
 import grace_kp as gk
 from grace_kp.gating import Coverage, Unknown, digest_of
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
+from tests.gating.inboxes import gated
 
 R = gk.InterventionResponse
-
-
-def gated(grace, *, is_async, **options):
-    """An action on one value, that counts how often it ran, and a way to call it."""
-    ran = []
-
-    if is_async:
-
-        @grace.gate(**options)
-        async def act(it):
-            ran.append(it)
-            return "done"
-
-        return (lambda it: asyncio.run(act(it))), ran
-
-    @grace.gate(**options)
-    def act(it):
-        ran.append(it)
-        return "done"
-
-    return act, ran
 
 
 both = pytest.mark.parametrize("is_async", [False, True])
@@ -50,6 +30,8 @@ both = pytest.mark.parametrize("is_async", [False, True])
         (lambda: io.BytesIO(b"ab"), lambda value: value.read()),
         (lambda: io.BytesIO(b"ab"), lambda value: value.close()),
         (lambda: [["a"]], lambda value: value[0].append("b")),
+        (lambda: {"a": 1, "b": 2}, lambda value: value.update(a=value.pop("a"))),
+        (lambda: {"a": 1}, lambda value: value.update(a=iter(()))),
     ],
 )
 def test_what_a_reviewer_changes_is_not_run(is_async, create, change):
@@ -97,8 +79,7 @@ def test_where_nobody_is_asked_it_runs(is_async):
 
 
 def test_a_denied_call_says_that_it_is_denied():
-    """Whether it could be checked is no matter then."""
-    act, ran = gated(make_grace(unmeasured="notify"), is_async=False, floor="deny")
+    act, ran = gated(make_grace(unmeasured="notify"), floor="deny")
     with pytest.raises(gk.ActionDenied):
         act(iter([1]))
     assert [] == ran
@@ -122,44 +103,29 @@ def client():
 
 
 @both
-@pytest.mark.parametrize(
-    "identifier", ["base_url", "account.id", lambda client: client.base_url, lambda client: {"url": [client.base_url]}]
-)
-def test_the_user_names_what_identifies_an_argument(is_async, identifier, client):
-    """An attribute, one further in, or a callable: the rest of the value is not looked at."""
-
-    def reviewer(request):
-        request.arguments["it"].used = 1
-        return R("proceed")
-
-    act, ran = gated(
-        make_grace(unmeasured="notify", reviewer=reviewer),
-        is_async=is_async,
-        floor="confirm",
-        identity={"it": identifier},
-    )
-    assert "done" == act(client)
-    assert [client] == ran
-
-
-@both
+@pytest.mark.parametrize("changed", ["used", "base_url"])
 @pytest.mark.parametrize("identifier", ["base_url", lambda client: {"url": [client.base_url]}])
-def test_what_identifies_an_argument_must_not_change(is_async, identifier, client):
-    """A client that points elsewhere after the decision is another one."""
+def test_the_user_names_what_identifies_an_argument(is_async, identifier, changed, client):
+    """A client that points elsewhere after the decision is another one; the rest of the value is not looked at."""
 
     def reviewer(request):
-        request.arguments["it"].base_url = "https://evil.example"
+        setattr(request.arguments["it"], changed, "https://evil.example")
         return R("proceed")
 
-    act, ran = gated(
-        make_grace(unmeasured="notify", reviewer=reviewer),
-        is_async=is_async,
-        floor="confirm",
-        identity={"it": identifier},
-    )
-    with pytest.raises(gk.ActionCancelled, match="were changed"):
-        act(client)
-    assert [] == ran
+    grace = make_grace(unmeasured="notify", reviewer=reviewer)
+    act, ran = gated(grace, is_async=is_async, floor="confirm", identity={"it": identifier})
+    if changed == "used":
+        assert "done" == act(client)
+        assert [client] == ran
+    else:
+        with pytest.raises(gk.ActionCancelled, match="were changed"):
+            act(client)
+        assert [] == ran
+
+
+def test_an_attribute_further_in_identifies_an_argument(client):
+    act, ran = gated(make_grace(reviewer=ScriptedReviewer("proceed")), floor="confirm", identity={"it": "account.id"})
+    assert ("done", [client]) == (act(client), ran)
 
 
 @pytest.mark.parametrize(
@@ -171,11 +137,8 @@ def test_what_identifies_an_argument_must_not_change(is_async, identifier, clien
     ],
 )
 def test_what_identifies_an_argument_must_be_there_and_checkable(identifier, problem, client):
-    """Else the call is refused like one without `identity`."""
     reviewer = ScriptedReviewer()
-    act, ran = gated(
-        make_grace(unmeasured="notify", reviewer=reviewer), is_async=False, floor="confirm", identity={"it": identifier}
-    )
+    act, ran = gated(make_grace(unmeasured="notify", reviewer=reviewer), floor="confirm", identity={"it": identifier})
     with pytest.raises(gk.ActionCancelled, match=f"argument 'it' .*{problem}"):
         act(client)
     assert (0, []) == (reviewer.asked, ran)
@@ -250,7 +213,6 @@ class Teller:
 @pytest.mark.parametrize("of", [lambda teller: teller.pay, lambda teller: teller])
 @pytest.mark.parametrize("identity", [None, "account", {"self": lambda teller: teller.account}])
 def test_bound_methods_and_callable_objects(of, identity):
-    """Their object can be identified, too."""
     teller = Teller()
 
     def reviewer(request):
@@ -283,7 +245,6 @@ def test_bound_methods_and_callable_objects(of, identity):
     ],
 )
 def test_an_identity_that_cannot_be_used_is_an_error_at_once(identity, problem):
-    """When the action is decorated."""
 
     def plain(it): ...
 
@@ -291,31 +252,23 @@ def test_an_identity_that_cannot_be_used_is_an_error_at_once(identity, problem):
         make_grace(unmeasured="notify").gate(identity=identity)(plain)
 
 
-@both
-def test_default_values_are_checked(is_async):
+def test_default_values_are_checked():
     """A list that is the default value runs with the action, and a change of it is noticed."""
-    shared, ran = [1], []
+    ran = []
 
     def reviewer(request):
         request.arguments["lines"].append(2)
         return R("proceed")
 
-    grace = make_grace(unmeasured="notify", reviewer=reviewer)
-
-    def body(lines=shared):
+    def act(lines=[1]):  # noqa: B006
         ran.append(lines)
 
-    async def abody(lines=shared):
-        ran.append(lines)
-
-    act = grace.gate(floor="confirm")(abody if is_async else body)
     with pytest.raises(gk.ActionCancelled, match="were changed"):
-        asyncio.run(act()) if is_async else act()
+        make_grace(reviewer=reviewer).gate(floor="confirm")(act)()
     assert [] == ran
 
 
 def test_a_call_with_plain_defaults_has_the_digest_of_its_arguments():
-    """What cannot be changed is not part of it."""
     reviewer = ScriptedReviewer("proceed")
 
     @make_grace(unmeasured="notify", reviewer=reviewer).gate(floor="confirm")
@@ -323,14 +276,6 @@ def test_a_call_with_plain_defaults_has_the_digest_of_its_arguments():
 
     act("ana")
     assert digest_of({"it": "ana"}) == reviewer.requests[0].digest
-
-
-def test_lasting_digests_are_for_those_who_ask_for_them():
-    """Usually two objects that only look alike count as two; for a ledger that outlives the process they are the same."""
-    coverage = Coverage(None, inspect.signature(lambda it: None), None)
-    first, second = object(), object()
-    assert coverage.digest({"it": first}) != coverage.digest({"it": second})
-    assert coverage.digest({"it": first}, lasting=True) == coverage.digest({"it": second}, lasting=True)
 
 
 def test_a_default_that_is_not_known_is_left_out():

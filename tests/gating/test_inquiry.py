@@ -1,13 +1,17 @@
-"""The claim of an action in an inbox: taken once, for what is about to run, under the policy that is in force."""
+"""An inbox: its configuration, the terms of a gate that uses it, the claim for what is about to run, and actions carried out in another process."""
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
+import decimal
 import math
 
 import pytest
 
 import grace_kp as gk
 from grace_kp.gating import PolicySet
+from grace_kp.testing import make_grace
 from tests.gating.inboxes import approving, runtime
 
 INBOX = gk.InboxReviewer(wait="raise")
@@ -34,7 +38,6 @@ def gated(grace, result=None, *, error=None, **settings):
 
 
 def test_a_failure_is_not_repeated_without_a_new_decision():
-    """A later call asks again, and its request lists the failure."""
     grace = runtime()
     act, _ = gated(grace, error=OSError("gone"))
     grace.approvals.approve(first := pending(act, 1), by="ana")
@@ -46,7 +49,6 @@ def test_a_failure_is_not_repeated_without_a_new_decision():
 
 
 def test_an_interruption_leaves_the_outcome_unknown():
-    """It is not begun again until somebody states what happened."""
     grace = runtime()
     act, _ = gated(grace, error=KeyboardInterrupt())
     grace.approvals.approve(first := pending(act, 1), by="ana")
@@ -116,7 +118,6 @@ def test_a_request_that_waits_is_cancelled_where_the_action_is_forbidden():
 
 
 def test_a_milder_policy_cancels_nothing():
-    """What was decided under a stricter one runs."""
     grace = runtime(policies={"act": gk.Policy(floor="escalate", quorum=1)})
     act, ran = gated(grace)
     grace.approvals.approve(first := pending(act, 1), by="ana")
@@ -126,7 +127,6 @@ def test_a_milder_policy_cancels_nothing():
 
 
 def test_a_result_that_cannot_be_kept():
-    """The action is not repeated for it."""
     grace = runtime()
     act, ran = gated(grace, object())
     grace.approvals.approve(pending(act, 1), by="ana")
@@ -137,7 +137,6 @@ def test_a_result_that_cannot_be_kept():
 
 
 def test_an_action_inside_of_itself_does_not_wait_for_itself():
-    """The inner call with the same key is refused at once."""
     grace = runtime()
 
     @grace.gate(floor="confirm", key="x:{n}", reviewer=gk.InboxReviewer())
@@ -167,7 +166,6 @@ def test_the_lease_is_held_while_the_action_runs():
 
 
 def test_an_edit_from_one_to_true_runs_with_true():
-    """They are equal in Python, and not in what people decide on."""
     grace, ran = runtime(), []
 
     @grace.gate(floor="confirm", key="x:{n}", reviewer=INBOX)
@@ -177,3 +175,178 @@ def test_an_edit_from_one_to_true_runs_with_true():
     grace.approvals.edit(pending(act, 1, [1, 0.0]), {"flags": [True, 0.0]}, by="ana")
     act(1, [1, 0.0])
     assert "[True, 0.0]" == repr(ran[0])
+
+
+def test_durations_are_seconds():
+    inbox = gk.InboxReviewer(deadline="4h", use_within=60)
+    assert (14_400.0, 60.0, "wait") == (inbox.deadline, inbox.use_within, inbox.waits)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"deadline": "soon"}, "deadline must be"),
+        ({"deadline": 0}, "deadline must be"),
+        ({"deadline": True}, "deadline must be"),
+        ({"deadline": "30m1h"}, "deadline must be"),
+        ({"use_within": "-1s"}, "use_within must be"),
+        ({"on_deadline": "skip"}, "needs a deadline"),
+        ({"on_deadline": "escalate:", "deadline": 1}, "on_deadline must be"),
+        ({"on_deadline": "approve", "deadline": 1}, "on_deadline must be"),
+        ({"wait": False}, "wait must be"),
+        ({"wait": 1}, "wait must be"),
+        ({"group": []}, "group must be"),
+        ({"group": " finance"}, "group must be"),
+        ({"quorum": 0}, "quorum must be"),
+        ({"quorum": True}, "quorum must be"),
+        ({"identity": "any"}, "identity must be"),
+    ],
+)
+def test_what_cannot_be_used_is_named(settings, problem):
+    with pytest.raises(ValueError, match=problem):
+        gk.InboxReviewer(**settings)
+
+
+@pytest.mark.parametrize("settings", [{"ask": 5}, {"ask": gk.InboxReviewer()}, {"notify": "https://example.org"}])
+def test_other_objects_are_refused(settings):
+    with pytest.raises(TypeError):
+        gk.InboxReviewer(**settings)
+
+
+def test_it_answers_nobody_directly():
+    handler = gk.InterventionHandler(on_confirm=gk.InboxReviewer().review)
+    decision = gk.ActionDecision(gk.InterventionLevel.CONFIRM, 0.5, "because")
+    assert gk.InterventionAction.CANCEL == handler.handle(decision).action
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (("1h",), ("2h",), (3_600, "cancel")),
+        ((), ("2h", "skip"), (7_200, "cancel")),
+        (("1h", "skip"), ("2h", "skip"), (3_600, "skip")),
+        (("1h", "escalate:leads"), ("2h", "escalate:leads"), (7_200, "escalate:leads")),
+        (("1h", "escalate:leads"), ("2h", "escalate:legal"), (3_600, "cancel")),
+        (("1h", "escalate:leads"), ("2h", "skip"), (3_600, "skip")),
+        (("1h", "escalate:leads"), ("2h",), (3_600, "cancel")),
+    ],
+)
+def test_two_inboxes_at_once(first, second, expected):
+    """What ends a request without running anything is stricter, and so is the shorter deadline before it and the longer one before more people may decide."""
+    for one, two in ((first, second), (second, first)):
+        combined = gk.InboxReviewer(*one).combined(gk.InboxReviewer(*two))
+        assert expected == (combined.deadline, combined.on_deadline)
+
+
+def test_who_decides_in_two_inboxes():
+    """The higher quorum, authenticated people, the shorter time of use and the common groups; without any it is an error."""
+    one = gk.InboxReviewer(group=["a", "b"], quorum=2, identity="stated", use_within="1h", wait="raise", ask=print)
+    two = gk.InboxReviewer(group=["b", "c"], use_within="2h")
+    for first, second in ((one, two), (two, one)):
+        combined = first.combined(second)
+        assert (("b",), 2, "authenticated", 3_600) == (
+            combined.groups, combined.quorum, combined.identity, combined.use_within,
+        )  # fmt: skip
+        assert (first.wait, first.ask) == (combined.wait, combined.ask)
+    with pytest.raises(ValueError, match="none in common"):
+        one.combined(gk.InboxReviewer(group="c"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"key": "x:{nothing}"}, "nothing"),
+        ({"key": ""}, "key must be"),
+        ({"key": "x:{n.real}"}, "without a format"),
+        ({"ignore": ("nothing",)}, "ignore names 'nothing'"),
+        ({"ignore": "n"}, "ignore must be"),
+        ({"sealed": ("nothing",)}, "sealed names 'nothing'"),
+        ({"sealed": ("n",), "ignore": ("n",)}, "in ignore and in sealed"),
+        ({"key": "x:{n}", "ignore": ("n",)}, "carries no meaning"),
+        ({"key": "x:{n}", "sealed": ("n",)}, "sealed"),
+        ({"version": " "}, "version must be"),
+        ({"reviewer": gk.InboxReviewer(wait="raise")}, "needs a key"),
+        ({"policy": gk.Policy(reviewer=gk.InboxReviewer(wait="raise"))}, "needs a key"),
+    ],
+)
+def test_what_cannot_be_used_is_an_error_at_once(settings, problem):
+    with pytest.raises(gk.GateError, match=problem):
+        make_grace().gate(**settings)(lambda n: n)
+
+
+def test_a_reviewer_of_the_runtime_is_checked_at_the_first_call():
+    act = runtime(reviewer=gk.InboxReviewer(wait="raise")).gate(lambda n: n)
+    with pytest.raises(gk.GateError, match="needs a key"):
+        act(1)
+
+
+def test_an_ignored_parameter_may_differ():
+    grace = runtime()
+
+    @grace.gate(floor="confirm", key="x:{n}", ignore=("token",), reviewer=gk.InboxReviewer(wait="raise"))
+    def act(n: int, token: str) -> str:
+        return token
+
+    with pytest.raises(gk.ActionPending) as pending:
+        act(1, "first")
+    approval = grace.approvals.approve(pending.value.approval.id, by="ana")
+    assert (("token",), {"n": 1}) == (approval.not_covered, dict(approval.arguments))
+    assert act(1, "second") == "second"
+
+
+def test_another_version_does_not_run():
+    grace = runtime()
+    inbox = gk.InboxReviewer(wait="raise")
+    first, second = (
+        grace.gate(floor="confirm", key="x:{n}", version=version, name="act", reviewer=inbox)(lambda n: n)
+        for version in ("1", "2")
+    )
+    with pytest.raises(gk.ActionPending) as pending:
+        first(1)
+    grace.approvals.approve(pending.value.approval.id, by="ana")
+    with pytest.raises(gk.KeyReused):
+        second(1)
+
+
+LATER = gk.InboxReviewer(wait="hand_over")
+
+
+@dataclasses.dataclass
+class Order:
+    number: int
+    price: decimal.Decimal
+
+
+def define(grace, seen):
+    @grace.gate(floor="confirm", name="ship", reviewer=LATER)
+    def ship(order: Order, day: dt.date, weights: tuple[float, ...], *, big: int = 2**70) -> str:
+        seen.append((order, day, weights, big))
+        return "sent"
+
+    return ship
+
+
+def test_another_runtime_carries_it_out(tmp_path):
+    call = (Order(1, decimal.Decimal("1.10")), dt.date(2026, 1, 2), (1.0, 2.5))
+    first = runtime(tmp_path)
+    name = define(first, [])(*call).approval.id
+    first.close()
+    second, seen = runtime(tmp_path), []
+    action = define(second, seen)
+    second.approvals.approve(name, by="ana")
+    assert second.approvals.execute(name) == "sent"
+    assert [(*call, 2**70)] == seen
+    assert [decimal.Decimal, float] == [type(seen[0][0].price), type(seen[0][2][0])]
+    second.close()
+    assert callable(action)
+
+
+def test_an_unknown_action(tmp_path):
+    first = runtime(tmp_path)
+    name = define(first, [])(Order(1, decimal.Decimal(1)), dt.date(2026, 1, 2), ()).approval.id
+    first.approvals.approve(name, by="ana")
+    first.close()
+    second = runtime(tmp_path)
+    with pytest.raises(gk.ApprovalError, match="no gate of this runtime defines the action 'ship'"):
+        second.approvals.execute(name)
+    second.close()

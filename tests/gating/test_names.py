@@ -43,7 +43,6 @@ def test_what_can_match_nothing_is_refused_where_it_is_written(name):
     "refund[[]vip]", "<lambda>", "überweisen", "支払い", "charge {amount}", "send mail", "server/tool",
     "server:tool", "read-file", "outer.<locals>.<lambda>", "not_found", "notice board", "/tools/pay", "don't stop", "[a,b]*", "R&D", "A/B test", "v2.1", "wire!", "f(x)", "[!_]*"])  # fmt: skip
 def test_other_names_are_taken(name):
-    """Whatever an action can be called."""
     check_name(name)
     PolicySet({name: "deny"})
 
@@ -98,7 +97,6 @@ def test_what_looks_like_an_action(stated, name):
 
 @pytest.mark.parametrize(("stated", "name"), [("pay", "pay"), ("pay", "play"), ("translate_it", "translate_lt"), ("step_v1", "step_v2"), ("pay_*", "pay_all"), ("send_mail", "sendmail")])  # fmt: skip
 def test_what_does_not(stated, name):
-    """The very name, and other names."""
     assert not looks_like(stated, name)
 
 
@@ -126,7 +124,6 @@ def test_the_distance_of_names(first, second):
 
 
 def test_the_nearest_name():
-    """None where none is near, or where there is none at all."""
     assert "send_mail" == nearest("send_mial", ["read_mail", "send_mail", "x"])
     assert nearest("zzz", ["send_mail"]) is None
     assert nearest("zzz", []) is None
@@ -150,7 +147,6 @@ def test_an_action_that_looks_like_a_stated_one_gets_its_policy(caplog):
 
 
 def test_a_look_alike_never_makes_an_action_milder():
-    """Where a glob matches, too, the stricter holds."""
     grace = make_grace(policies={"*": "deny", "Pay": "silent"})
     with pytest.raises(gk.ActionDenied):
         grace.gate(name="pay")(lambda: 1)()

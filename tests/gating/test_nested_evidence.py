@@ -72,7 +72,6 @@ FAIL, GOOD, BAD = Program.fail, lambda program: program.search(0.95), lambda pro
     "steps", [[FAIL] * 3, [BAD], [BAD, FAIL], [GOOD]], ids=["failures", "bad search", "both", "good"]
 )
 def test_a_gate_inside_sees_what_was_done_around_it(profile, steps):
-    """Its level and score are those of the same steps in one run."""
     program, found = Program(profile=profile), []
 
     def inside():
@@ -184,7 +183,6 @@ def test_an_agent_that_begins_after_the_run_that_started_it_lacks_the_evidence_o
 
 
 def test_a_tool_that_worked_again_elsewhere_is_repaired():
-    """The last call of a tool counts, in whichever run it was."""
     program = Program()
     with program.grace.run("work"):
         program.search(1.0)
@@ -216,7 +214,6 @@ def test_siblings_and_parallel_calls_count():
 
 
 def test_gates_of_many_threads_agree():
-    """Each reads the events of the others while they are recorded."""
     program = Program(max_steps=100_000)
 
     def work():
@@ -241,17 +238,6 @@ def test_steps_that_a_nested_run_lost_are_a_gap_around_it():
         program.look()
         assert "confirm" == program.helper(lambda: (program.search(0.95), program.act()[0])[1])
     assert all(gaps for _, _, gaps in program.entries)
-
-
-def test_many_nested_runs_cost_what_they_record():
-    """Each event is read once, however many gates there are."""
-    program = Program(max_steps=100_000)
-    with program.grace.run("work") as run:
-        program.search(0.95)
-        for _ in range(300):
-            assert "silent" == program.helper(program.act)[0]
-        assert len(run.events) >= run.reading._position > 300
-        assert 0 == len(run.reading._left)
 
 
 def suspended(url, *steps):
@@ -386,7 +372,6 @@ def test_words_of_the_user_make_up_for_no_failure():
 
 @pytest.mark.parametrize("text", ["", " \n\t", None, "\u200b", "\xa0\ufeff"])
 def test_words_that_nobody_can_see_begin_no_new_question(text):
-    """They are ignored with a note, and are no step."""
     program = Program()
     with program.grace.run("work") as run:
         program.search(0.1)
@@ -395,22 +380,6 @@ def test_words_that_nobody_can_see_begin_no_new_question(text):
         assert "confirm" == program.act()[0]
     assert not [step for step in run.trace.steps if getattr(step, "role", None)]
     assert any("user_message" in trouble for trouble in program.grace.status()["troubles"])
-
-
-def test_words_in_a_nested_run_reset_nothing_around_it():
-    """Only the outermost run knows what the user wrote."""
-    program = Program()
-    with program.grace.run("work") as run:
-        program.search(0.1)
-        with program.grace.run("sub") as inner:
-            inner.user_message("the other one")
-            program.search(0.95)
-            assert "confirm" == program.act()[0]
-        program.search(0.95)
-        assert "confirm" == program.act()[0]
-        run.user_message("the other one")
-        program.search(0.95)
-        assert "silent" == program.act()[0]
 
 
 @pytest.mark.parametrize("error", [SystemExit, SystemExit(0), KeyboardInterrupt, StopIteration])

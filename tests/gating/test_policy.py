@@ -15,25 +15,11 @@ import grace_kp as gk
 from grace_kp.gating import PolicySet, strictest_level
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
 from tests.exhaustive import examples
+from tests.gating.inboxes import gated
 
 R = gk.InterventionResponse
 both = pytest.mark.parametrize("is_async", [False, True])
 NO_BOOLEAN = ["no", "false", "yes", "", 0, 1, 0.0, [], object()]
-
-
-def gated(grace, *, is_async, **options):
-    ran = []
-
-    def body(to):
-        ran.append(to)
-        return "done"
-
-    async def abody(to):
-        ran.append(to)
-        return "done"
-
-    act = grace.gate(**options)(abody if is_async else body)
-    return (lambda to: asyncio.run(act(to))) if is_async else act, ran
 
 
 @pytest.mark.parametrize("setting", NO_BOOLEAN)
@@ -46,7 +32,6 @@ def test_what_only_looks_like_a_boolean_is_refused(setting):
 
 
 def test_the_handler_takes_no_none_for_a_boolean():
-    """Only in a policy does None mean that it is not said there."""
     with pytest.raises(ValueError, match="not None"):
         gk.InterventionHandler(auto_proceed_on_timeout=None)
     assert gk.Policy().auto_proceed_on_timeout is None
@@ -54,7 +39,6 @@ def test_the_handler_takes_no_none_for_a_boolean():
 
 @pytest.mark.parametrize("timeout", ["5", True, -1, float("nan"), [1]])
 def test_a_timeout_is_a_number(timeout):
-    """Of 0 or more seconds, wherever it is written."""
     with pytest.raises(ValueError, match="timeout must be 0 or more seconds, or None, not"):
         gk.Policy(timeout=timeout)
     with pytest.raises(ValueError, match="timeout must be 0 or more seconds, or None, not"):
@@ -63,15 +47,7 @@ def test_a_timeout_is_a_number(timeout):
         make_grace().gate(timeout=timeout)(lambda: None)
 
 
-@pytest.mark.parametrize("timeout", [None, 0, 0.5, 3])
-def test_usable_timeouts(timeout):
-    """None waits as long as whatever stands around it says."""
-    assert timeout == gk.Policy(timeout=timeout).timeout
-    assert timeout == gk.InterventionHandler(timeout=timeout).timeout
-
-
 def test_settings_take_floors_only(tmp_path, monkeypatch):
-    """A file cannot make a gate proceed without an answer by a slip."""
     file = tmp_path / "grace_kp.toml"
     file.write_text('[policies]\npay = {floor = "confirm", auto_proceed_on_timeout = "no"}\n', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -104,16 +80,6 @@ def test_no_place_makes_a_policy_of_code_milder(place, tmp_path, monkeypatch):
         milder.gate(name="read")(lambda: None)()
 
 
-def test_a_policy_may_be_a_table():
-    """With the keys that a configuration file may state."""
-    assert gk.Policy(floor="notify", unmeasured="silent") == gk.Policy.of({"floor": "notify", "unmeasured": "silent"})
-    for table in ({}, {"floor": "deny", "quorum": 2}, {"auto_proceed_on_timeout": True}, {3: 4}):
-        with pytest.raises(ValueError, match="a table of a policy has floor, unmeasured or both, not"):
-            gk.Policy.of(table)
-    with pytest.raises(ValueError, match="unmeasured must be one of"):
-        gk.Policy.of({"unmeasured": "deny"})
-
-
 def nobody(request):
     threading.Event().wait()
 
@@ -126,41 +92,26 @@ def says_so(request):
     return R("cancel", timeout_reached=True)
 
 
-PROCEEDS = gk.Policy(floor="confirm", timeout=0.01, auto_proceed_on_timeout=True)
-
-
 @both
+@pytest.mark.parametrize("setting", [None, False, True])
 @pytest.mark.parametrize(
     "reviewer", [nobody, nobody_async, says_so, lambda request: R("proceed", timeout_reached=True)]
 )
-def test_time_that_runs_out_proceeds_where_that_is_wanted(is_async, reviewer):
-    """Whether the gate keeps the time or the reviewer does; the record says that nobody answered."""
-    act, ran = gated(make_grace(reviewer=reviewer), is_async=is_async, policy=PROCEEDS)
-    with capture() as captured:
-        assert "done" == act("ana")
-    assert ["ana"] == ran
-    entry = captured.only.grace["decisions"][0]
-    assert ("executed", "proceed", True) == (
-        entry["outcome"], entry["response"]["action"], entry["response"]["timeout_reached"],
-    )  # fmt: skip
-
-
-@both
-@pytest.mark.parametrize("setting", [None, False])
-@pytest.mark.parametrize(
-    "reviewer", [nobody, nobody_async, says_so, lambda request: R("proceed", timeout_reached=True)]
-)
-def test_time_that_runs_out_cancels_otherwise(is_async, reviewer, setting):
-    """As an outcome of its own, which is no refusal."""
+def test_time_that_runs_out_proceeds_only_where_that_is_wanted(is_async, reviewer, setting):
+    """Whether the gate keeps the time or the reviewer does; otherwise it is an outcome of its own, which is no refusal."""
     policy = gk.Policy(floor="confirm", timeout=0.01, auto_proceed_on_timeout=setting)
     act, ran = gated(make_grace(reviewer=reviewer), is_async=is_async, policy=policy)
-    with capture() as captured, pytest.raises(gk.ActionTimedOut, match=r"nobody answered within 0\.01 s") as error:
-        act("ana")
-    assert ([], True) == (ran, error.value.response.timeout_reached)
-    entry = captured.only.grace["decisions"][0]
-    assert ("timed_out", "cancel", True) == (
-        entry["outcome"], entry["response"]["action"], entry["response"]["timeout_reached"],
-    )  # fmt: skip
+    with capture() as captured:
+        if setting:
+            assert "done" == act("ana")
+        else:
+            with pytest.raises(gk.ActionTimedOut, match=r"nobody answered within 0\.01 s") as error:
+                act("ana")
+            assert error.value.response.timeout_reached
+    (entry,) = captured.only.grace["decisions"]
+    expected = ("executed", "proceed", ["ana"]) if setting else ("timed_out", "cancel", [])
+    assert expected == (entry["outcome"], entry["response"]["action"], ran)
+    assert entry["response"]["timeout_reached"]
 
 
 def fails(request):
@@ -210,30 +161,6 @@ def test_nothing_else_proceeds_or_counts_as_a_timeout(is_async, name):
 
 
 @pytest.mark.parametrize(
-    ("own", "other", "proceeds"),
-    [
-        (True, True, True), (True, False, False), (False, True, False), (True, None, True), (None, True, True),
-        (None, None, None), (False, None, False),
-    ],
-)  # fmt: skip
-def test_both_policies_must_allow_it(own, other, proceeds):
-    """Where both state anything."""
-    combined = gk.Policy(auto_proceed_on_timeout=own).combined(gk.Policy(auto_proceed_on_timeout=other))
-    assert proceeds is combined.auto_proceed_on_timeout
-
-
-def test_a_confirmation_flow_passes_a_timeout_on():
-    """Nobody who answered nothing has confirmed or modified anything."""
-    answers = iter([R("modify", modified={"to": "eve"}), R("proceed", timeout_reached=True)])
-    act, ran = gated(
-        make_grace(reviewer=gk.ConfirmationFlow(lambda request: next(answers))), is_async=False, floor="confirm"
-    )
-    with pytest.raises(gk.ActionTimedOut):
-        act("ana")
-    assert [] == ran
-
-
-@pytest.mark.parametrize(
     "floor", ["silent", "notify", "confirm", "escalate", "deny", gk.InterventionLevel.CONFIRM, None]
 )
 def test_floors(floor):
@@ -246,15 +173,20 @@ def test_floors(floor):
 
 @pytest.mark.parametrize("floor", ["strict", "", "DENY", 5])
 def test_unknown_floors_are_refused(floor):
-    """The message has the value and the values that are allowed."""
     with pytest.raises(
         ValueError, match=f"floor must be one of silent, notify, confirm, escalate, deny, not {floor!r}"
     ):
         gk.Policy(floor=floor)
 
 
+@pytest.mark.parametrize("quorum", [0, 101, True, 1.5, "2"])
+def test_a_quorum_is_a_number_of_people(quorum):
+    with pytest.raises(ValueError, match="quorum must be a whole number from 1 to 100, not"):
+        gk.Policy(quorum=quorum)
+    assert (1, 100) == (gk.Policy(quorum=1).quorum, gk.Policy(quorum=100).quorum)
+
+
 def test_thresholds_are_checked():
-    """A policy takes `Thresholds` only."""
     assert gk.Thresholds(0.9, 0.8, 0.7) == gk.Policy(thresholds=gk.Thresholds(0.9, 0.8, 0.7)).thresholds
     with pytest.raises(TypeError):
         gk.Policy(thresholds=0.5)
@@ -266,6 +198,7 @@ def test_a_policy_of_a_floor():
     assert policy is gk.Policy.of(policy)
     assert gk.Policy(floor="confirm") == gk.Policy.of("confirm")
     assert gk.Policy() == gk.Policy.of(None)
+    assert gk.Policy(floor="notify", unmeasured="silent") == gk.Policy.of({"floor": "notify", "unmeasured": "silent"})
     with pytest.raises(TypeError, match="a policy is a Policy or a floor, not int"):
         gk.Policy.of(5)
     with pytest.raises(ValueError, match="floor must be one of"):
@@ -284,7 +217,6 @@ VERSIONS = {
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_version_is_a_fingerprint_of_all_settings(version):
-    """It stands in traces, so it does not change between releases."""
     assert version == VERSIONS[version].version
 
 
@@ -376,43 +308,29 @@ def test_no_entry_matches():
 
 @pytest.mark.parametrize(
     ("value", "problem"),
-    [("strict", "policy 'pay': floor must be one of"), (5, "policy 'pay': a policy is a Policy or a floor, not int")],
-)
+    [
+        ("strict", "floor must be one of"),
+        (5, "a policy is a Policy or a floor, not int"),
+        (None, "None states no policy; write a floor .* or leave it out"),
+        ({"unmeasured": "deny"}, "unmeasured must be one of"),
+        *((table, "a table of a policy has floor, unmeasured or both, not") for table in (
+            {}, {"floor": None}, {"floor": "deny", "quorum": 2}, {"auto_proceed_on_timeout": True}, {3: 4},
+        )),
+    ],
+)  # fmt: skip
 def test_an_entry_that_is_no_policy_is_named(value, problem):
     """Before anything is gated by it."""
-    with pytest.raises(ValueError, match=problem):
+    with pytest.raises(ValueError, match=f"policy 'pay': {problem}"):
         PolicySet({"pay": value})
 
 
 @pytest.mark.parametrize("value", [["pay"], "pay=deny", {"pay"}, 5])
 def test_policies_are_a_mapping(value):
-    """A list of names states no floor."""
     with pytest.raises(TypeError, match="policies are a mapping of action name to policy or floor, not"):
         PolicySet(value)
 
 
-def test_none_is_no_policy():
-    """It would gate an action without stating how; the message states what to write."""
-    with pytest.raises(ValueError, match=r"policy 'pay': None states no policy; write a floor .* or leave it out"):
-        PolicySet({"pay": None})
-    with pytest.raises(ValueError, match=r"policy 'pay': a table of a policy has floor, unmeasured or both"):
-        PolicySet({"pay": {"floor": None}})
-
-
-def test_several_places_combine_name_by_name():
-    """In each place the exact name wins over globs; what the places state is then combined, whatever their order."""
-    code = {"pay": "notify", "pay_*": gk.Policy(floor="confirm", quorum=2), "read": "silent"}
-    file = {"*": "notify", "pay_all": "silent", "read": "deny"}
-    for places in ((code, file), (file, code), (None, code, file)):
-        policies = PolicySet(*places)
-        assert ["notify", "confirm", "deny", "notify"] == [
-            policies.entry_for(name).floor for name in ("pay", "pay_all", "read", "other")
-        ]
-        assert 2 == policies.entry_for("pay_all").quorum
-
-
 def test_places_without_a_common_group_are_an_error_at_once():
-    """Nobody could decide."""
     with pytest.raises(ValueError, match="none in common"):
         PolicySet({"pay": gk.Policy(group="finance")}, {"p*": gk.Policy(group="legal")})
 

@@ -64,7 +64,6 @@ def test_a_refusal_holds_for_the_same_call(first, outcome):
 
 
 def test_a_refusal_holds_in_a_coroutine():
-    """And in threads that carry the run."""
     grace, reviewer = refusing()
 
     @grace.gate(floor="confirm")
@@ -107,7 +106,6 @@ ELSE = {
 
 @pytest.mark.parametrize("what", ELSE)
 def test_a_refusal_ends_when_anything_else_is_recorded(what):
-    """The reviewer is asked again, and may have another answer."""
     grace, reviewer = refusing()
     pay = grace.gate(floor="confirm")(lambda euros: "paid")
     with grace.run("q"):
@@ -164,7 +162,6 @@ def test_a_refusal_does_not_hold_for_arguments_that_changed_while_it_was_asked_a
 
 
 def test_a_refusal_is_one_of_its_action():
-    """And of its object, in a method."""
     grace, reviewer = refusing(then="cancel")
 
     class Account:
@@ -201,7 +198,6 @@ def test_what_is_no_refusal_does_not_hold(first):
 
 
 def test_a_refusal_holds_in_its_run_only():
-    """Outside of a run each call is a run of its own."""
     grace, reviewer = refusing(then="cancel")
     pay = grace.gate(floor="confirm")(lambda euros: "paid")
     again(pay, 5)
@@ -225,7 +221,6 @@ def test_a_refusal_holds_beyond_the_bound_of_steps():
 
 
 def test_a_refusal_in_the_inbox_holds():
-    """Without a key, too; a second request is not filed."""
     grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer())
     pay = grace.gate(floor="confirm")(lambda euros: "paid")
     with ThreadPoolExecutor(1) as pool, grace.run("q"):
@@ -332,7 +327,6 @@ async def test_cancelled_again_and_again_while_the_outcome_waits_for_a_thread():
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_an_interrupt_right_after_the_claim(error):
-    """The action did not begin, and the approval can be used again."""
     grace, ran = runtime(reviewer=gk.InboxReviewer(wait="raise")), []
 
     @grace.gate(floor="confirm", key="x:{n}")
@@ -343,7 +337,7 @@ def test_an_interrupt_right_after_the_claim(error):
     with pytest.raises(gk.ActionPending) as pending:
         act(1)
     grace.approvals.approve(name := pending.value.approval.id, by="ana")
-    perform = _drivers._perform
+    perform = _drivers.Work.perform
 
     def interrupted(step):
         done = perform(step)
@@ -353,7 +347,7 @@ def test_an_interrupt_right_after_the_claim(error):
         return done
 
     patched = pytest.MonkeyPatch()
-    patched.setattr(_drivers, "_perform", interrupted)
+    patched.setattr(_drivers.Work, "perform", interrupted)
     with pytest.raises(error):
         act(1)
     assert ("approved", []) == (str(grace.approvals.get(name).state), ran)
@@ -384,11 +378,11 @@ async def test_a_coroutine_that_is_closed_while_its_action_runs():
 
 
 async def test_a_coroutine_that_is_closed_while_it_waits_withdraws_its_request():
-    """Nobody waits any more."""
     grace = runtime()
     coroutine = gated(grace, [])(1)
     waited_for = coroutine.send(None)
-    while not grace.approvals.pending() or waited_for is None:
+    watcher = grace.approvals._inbox().watcher
+    while not any(watcher.count_waiting(each.id) for each in grace.approvals.pending()):
         await asyncio.wait([waited_for])
         waited_for = coroutine.send(None)
     coroutine.close()

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
 import io
 import logging
-import os
 import sys
-import textwrap
-from pathlib import Path
 from types import SimpleNamespace
 
-import pexpect
 import pytest
 
 import grace_kp as gk
 from grace_kp.gating import CallbackReviewer, _reviewer, digest_of
-from grace_kp.gating._reviewer import MAX_LINE, notice_line
+from grace_kp.gating._reviewer import notice_line
 from grace_kp.testing import capture, make_grace
 
 both = pytest.mark.parametrize("is_async", [False, True])
@@ -58,7 +53,6 @@ def asked(reviewer, is_async, identity=None):
 
 @both
 def test_an_error_that_cannot_be_read_is_named(is_async):
-    """Its message raises when it is asked for."""
     error, entry = asked(raises(Unreadable()), is_async)
     assert "failed (Unreadable: <message cannot be read>)" in str(error)
     assert "Unreadable: <message cannot be read>" == entry["error"]
@@ -66,7 +60,6 @@ def test_an_error_that_cannot_be_read_is_named(is_async):
 
 @both
 def test_words_that_are_no_text_are_shown_as_one(is_async):
-    """A refusal stays a refusal."""
     error, entry = asked(lambda request: gk.InterventionResponse("cancel", user_input=Unreadable()), is_async)
     assert "refused" in str(error)
     assert "cancelled" == entry["outcome"]
@@ -99,7 +92,6 @@ async def async_generator(request):
     ],
 )
 def test_nonsense_is_named_by_its_type(reviewer, problem, is_async):
-    """The value itself may be a secret that the reviewer was shown."""
     error, entry = asked(reviewer, is_async)
     assert problem in str(error)
     assert "correct horse" not in str(error) + str(entry)
@@ -125,11 +117,6 @@ class Reviewer:
     async def ask(self, request):
         self.loops.append(asyncio.get_running_loop())
         return self(request)
-
-
-class AsyncReviewer(Reviewer):
-    async def review(self, request):
-        return await self.ask(request)
 
 
 FORMS = {
@@ -159,26 +146,9 @@ def call(reviewer, is_async, **policy):
 @both
 @forms
 def test_changes_are_confirmed(form, is_async):
-    """Whether the gated function and the reviewer are sync or async."""
     inner = Reviewer(CHANGE, "proceed")
     assert "ana 1" == call(gk.ConfirmationFlow(FORMS[form](inner)), is_async)
     assert [9, 1] == [request.arguments["euros"] for request in inner.requests]
-
-
-@both
-@forms
-def test_a_refusal_ends_it(form, is_async):
-    """Nothing runs."""
-    inner = Reviewer(CHANGE, "cancel")
-    with pytest.raises(gk.ActionCancelled):
-        call(gk.ConfirmationFlow(FORMS[form](inner)), is_async)
-
-
-@both
-def test_an_object_with_review(is_async):
-    """Async, too."""
-    inner = AsyncReviewer(CHANGE, "proceed")
-    assert "ana 1" == call(gk.ConfirmationFlow(inner), is_async)
 
 
 @pytest.mark.parametrize("wrap", [gk.ConfirmationFlow, CallbackReviewer])
@@ -227,7 +197,6 @@ def test_all_rounds_share_the_time():
 
 
 def test_the_number_of_changes_is_bounded(request_for):
-    """After one change more than allowed, nothing runs."""
     inner = Reviewer(CHANGE, CHANGE, CHANGE)
     request = request_for({"euros": 9})
     response = gk.ConfirmationFlow(inner, max_rounds=1).review(request)
@@ -294,15 +263,6 @@ def test_the_record_shows_the_name(callback, settings, expected):
     assert expected == reviewer_recorded(callback, **settings)
 
 
-@pytest.mark.parametrize(("callback", "is_async"), [(approve, False), (approve_async, True), (Approver(), False)])
-def test_it_is_sync_or_async_like_the_callable(callback, is_async):
-    """A gate decides by this how it asks."""
-    review = CallbackReviewer(callback).review
-    assert is_async is inspect.iscoroutinefunction(review)
-    answer = review(None)
-    assert "proceed" == (asyncio.run(answer) if is_async else answer)
-
-
 def test_abilities_are_passed_on():
     """Whether it keeps the time, pauses the program, or stores what it shows."""
     callback = Approver()
@@ -313,12 +273,10 @@ def test_abilities_are_passed_on():
 
 @pytest.mark.parametrize("callback", [None, "approve", 5])
 def test_what_cannot_be_called_is_refused(callback):
-    """At once, with its type."""
     with pytest.raises(TypeError, match=f"callback must be a callable, not {type(callback).__name__}"):
         CallbackReviewer(callback)
 
 
-ROOT = Path(__file__).resolve().parents[2]
 KEY = "sk-proj-" + "a1B2c3D4" * 6
 
 
@@ -359,26 +317,17 @@ def test_one_line_at_a_terminal(is_async, monkeypatch):
 
 
 @both
-def test_nothing_is_printed_elsewhere(is_async, monkeypatch, caplog):
-    """A pipe gets no line; the log does, and so does the entry."""
-    pipe = Terminal(is_terminal=False)
-    monkeypatch.setattr(sys, "stderr", pipe)
+@pytest.mark.parametrize("stream", [Terminal(is_terminal=False), None], ids=["pipe", "no console"])
+def test_nothing_is_printed_elsewhere(stream, is_async, monkeypatch, caplog):
+    """The line is in the log and in the entry."""
+    monkeypatch.setattr(sys, "stderr", stream)
     with capture() as captured, caplog.at_level(logging.INFO, logger="grace_kp.gate"):
-        act_of(make_grace(unmeasured="notify"), is_async)("ana")
-    assert "" == pipe.getvalue()
+        assert "paid" == act_of(make_grace(unmeasured="notify"), is_async)("ana")
+    assert stream is None or "" == stream.getvalue()
     (record,) = [record for record in caplog.records if record.name == "grace_kp.gate"]
-    notice = captured.only.grace["decisions"][0]["notice"]
-    assert {"to": "log", "text": record.getMessage()} == notice
+    assert {"to": "log", "text": record.getMessage()} == captured.only.grace["decisions"][0]["notice"]
     assert record.levelno == logging.INFO
     assert record.getMessage().startswith("pay(to=ana, euros=5) goes ahead with a notice: ")
-
-
-def test_without_standard_error(monkeypatch):
-    """A program without a console has none; the action goes ahead."""
-    monkeypatch.setattr(sys, "stderr", None)
-    with capture() as captured:
-        assert "paid" == act_of(make_grace(unmeasured="notify"), False)("ana")
-    assert "log" == captured.only.grace["decisions"][0]["notice"]["to"]
 
 
 @both
@@ -401,7 +350,6 @@ def test_on_notify_replaces_the_default(is_async, monkeypatch):
 
 @both
 def test_a_notice_that_fails_holds_nothing_up(is_async, monkeypatch):
-    """The entry says what failed and that nobody was told."""
 
     def broken(request):
         raise ConnectionError("no network")
@@ -422,7 +370,6 @@ def test_a_notice_that_fails_holds_nothing_up(is_async, monkeypatch):
 
 @pytest.mark.parametrize("floor", ["silent", "confirm"])
 def test_other_levels_give_no_notice(floor, monkeypatch):
-    """Silent means silent, and who is asked needs no notice."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     grace = make_grace(unmeasured="silent", reviewer=lambda request: "proceed")
@@ -434,7 +381,6 @@ def test_other_levels_give_no_notice(floor, monkeypatch):
 
 @both
 def test_the_handler_gives_the_same_notice(is_async, monkeypatch):
-    """For decisions of your own there is a default, too."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     decision = gk.ActionDecision(gk.InterventionLevel.NOTIFY, 0.8, "because", "proceed_with_status")
@@ -444,80 +390,34 @@ def test_the_handler_gives_the_same_notice(is_async, monkeypatch):
     assert "grace-kp: an action() goes ahead with a notice: because\n" == terminal.getvalue()
 
 
-def test_long_values_are_cut_and_say_so():
-    """A notice is one line of bounded length; a secret is removed before anything is cut."""
-    line = notice_line("pay", {f"name_{number}": "word " * 100 for number in range(50)} | {"key": KEY}, "because")
-    assert len(line) <= MAX_LINE + 60
-    assert "characters kept]" in line
-    assert "word word" in line
+WIDE = "y" * 120
+
+
+@pytest.mark.parametrize(
+    ("action", "arguments", "reason", "line"),
+    [
+        ("pay", {"to": WIDE}, "because", f"pay(to={WIDE}) goes ahead with a notice: because"),
+        ("pay", {"to": WIDE + "y"}, "so", f"pay(to={WIDE}… [cut: 120 of 121 characters kept]) goes ahead with a notice: so"),
+        ("mail", {"to": "a@b.org"}, "c@b.org asked", "mail(to=a@b.org) goes ahead with a notice: c@b.org asked"),
+        (
+            "pay\x07", {"plan": {"a\x1bb\nc": ["d\te", {"f\u200b": 5}]}}, "be\rcause",
+            'pay(plan={"ab c": ["d e", {"f": 5}]}) goes ahead with a notice: be cause',
+        ),
+    ],
+)  # fmt: skip
+def test_the_line_of_a_notice(action, arguments, reason, line):
+    """An argument has 120 characters, addresses are shown, and nothing has control characters."""
+    assert line == notice_line(action, arguments, reason)
+
+
+def test_secrets_are_removed_before_anything_is_cut():
     split = KEY[:20] + "\u200b" + KEY[20:]
     assert KEY[:12] not in notice_line("pay", {"x" * 5: "y" * 100 + " " + KEY, "split": split, "in": [split]}, KEY)
 
 
-@pytest.mark.parametrize(
-    ("length", "kept"), [(120, "y" * 120), (121, "y" * 120 + "… [cut: 120 of 121 characters kept]")]
-)
-def test_an_argument_has_120_characters(length, kept):
-    """What is longer is cut there."""
-    assert f"pay(to={kept}) goes ahead with a notice: because" == notice_line("pay", {"to": "y" * length}, "because")
-
-
 @pytest.mark.parametrize(("length", "is_cut"), [(1_000, False), (1_001, True)])
 def test_a_line_has_1000_characters(length, is_cut):
-    """Whatever is too long on it."""
     start = "pay() goes ahead with a notice: "
     line = notice_line("pay", {}, "y" * (length - len(start)))
     assert is_cut is line.endswith("… [cut: 1,000 of 1,001 characters kept]")
     assert start + "y" * (1_000 - len(start)) == line[:1_000]
-
-
-def test_addresses_are_shown():
-    """People need to know who is meant; only secrets are removed."""
-    line = notice_line("mail", {"to": "ana@example.org"}, "ben@example.org asked")
-    assert "mail(to=ana@example.org) goes ahead with a notice: ben@example.org asked" == line
-
-
-def test_structures_without_control_characters():
-    """In names, keys and items; a blank stays where a line break was."""
-    line = notice_line("pay\x07", {"plan": {"a\x1bb\nc": ["d\te", {"f\u200b": 5}]}}, "be\rcause")
-    assert 'pay(plan={"ab c": ["d e", {"f": 5}]}) goes ahead with a notice: be cause' == line
-
-
-def test_the_line_appears_at_once(monkeypatch):
-    """Standard error may be buffered."""
-    flushed = []
-
-    class Buffered(Terminal):
-        def flush(self):
-            flushed.append(self.getvalue())
-
-    monkeypatch.setattr(sys, "stderr", Buffered())
-    act_of(make_grace(unmeasured="notify"), False)("ana")
-    (line,) = flushed
-    assert line.startswith("grace-kp: pay(to=ana, euros=5)")
-
-
-PROGRAM = textwrap.dedent("""
-    import grace_kp as gk
-    grace = gk.Grace(store="memory:")
-    @grace.gate(unmeasured="notify")
-    def pay(to, password="hunter2secret"):
-        print("RAN")
-    with grace.run("settle the bill"):
-        pay("Ana\\x1b[2J\\nRAN twice")
-""")
-
-
-def test_a_real_terminal():
-    """The line appears before the action runs, and no secret and no escape with it."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "PYTHONUNBUFFERED": "1"}
-    child = pexpect.spawn(
-        sys.executable, ["-c", PROGRAM], env=environment, encoding="utf-8", timeout=300, dimensions=(40, 200)
-    )
-    child.expect(pexpect.EOF)
-    child.close()
-    first, second = child.before.strip().splitlines()
-    assert first.startswith(
-        "grace-kp: pay(to=Ana[2J RAN twice, password=[REDACTED:password]) goes ahead with a notice: "
-    )
-    assert "RAN" == second

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.approvals import RESPONSES, Actor, ApprovalState
 from grace_kp.errors import AlreadyDecided, ApprovalError, StoreError
 from grace_kp.gating._digest import NotCheckable
-from grace_kp.gating._hidden import for_reviewer, unseen_problem
+from grace_kp.gating._drivers import Ask, Work
 from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, check_performed, encode_call, policy_now, state_approval
 from grace_kp.gating._ledger import DONE, FAILED, EarlierRun, LedgerEntry
-from grace_kp.gating._modification import modified
-from grace_kp.gating._request import frozen
-from grace_kp.gating._steps import Ask, Work
+from grace_kp.gating._modification import apply_changes
+from grace_kp.gating._request import for_reviewer, unseen_problem
 from grace_kp.gating._view import plain, view
 from grace_kp.levels import InterventionAction
 from grace_kp.record import HOST
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from grace_kp.approvals import Approval, ApprovalRequest
-    from grace_kp.gating._case import Case, ProgramAnswer, Resumable, Terms
+    from grace_kp.gating._case import GatedCall, ProgramAnswer, Resumable, Terms
     from grace_kp.gating._decision import Decision
+    from grace_kp.gating._drivers import Step
     from grace_kp.gating._ledger import Ledger
     from grace_kp.gating._request import InterventionRequest
-    from grace_kp.gating._steps import Step
     from grace_kp.gating.reviewers._inbox import InboxReviewer
 
 
@@ -54,7 +53,7 @@ class PausedInquiry(Inquiry):
 
     def __init__(
         self,
-        case: Case,
+        case: GatedCall,
         terms: Terms,
         reviewer: InboxReviewer,
         program: Resumable,
@@ -117,7 +116,7 @@ class PausedInquiry(Inquiry):
     def shown(self, request: InterventionRequest, problem: str = "") -> InterventionRequest:
         """Return the question with the arguments that are decided on now."""
         changes = self.changes() if self.approval.asked is not None else {}
-        return replace(request, id=self.id, problem=problem, arguments=frozen({**request.arguments, **changes}))
+        return replace(request, id=self.id, problem=problem, arguments={**request.arguments, **changes})
 
     def take(
         self,
@@ -290,7 +289,7 @@ class Questions:
 
 
 def pause_and_ask(
-    case: Case, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
+    case: GatedCall, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
 ) -> Generator[Step, Any, PausedInquiry]:
     """File the request, and pause the program until it is decided. The approval of the result is pending no more."""
     program = case.program
@@ -308,7 +307,7 @@ def pause_and_ask(
         again += 1  # it has been established that nothing happened, so that it may ask again
 
 
-def inquiry_of(case: Case, terms: Terms, reviewer: InboxReviewer, program: Resumable, turn: str) -> PausedInquiry:
+def inquiry_of(case: GatedCall, terms: Terms, reviewer: InboxReviewer, program: Resumable, turn: str) -> PausedInquiry:
     """Return the request of one question about a call in a program."""
     call_key = program.ledger_key(case.action)
     entry_key = call_key if turn.endswith(".0") else f"{call_key}|{turn}"
@@ -324,7 +323,7 @@ def inquiry_of(case: Case, terms: Terms, reviewer: InboxReviewer, program: Resum
 
 
 def _ask_until_decided(
-    case: Case, request: InterventionRequest, inquiry: PausedInquiry, program: Resumable
+    case: GatedCall, request: InterventionRequest, inquiry: PausedInquiry, program: Resumable
 ) -> Generator[Step, Any, None]:
     number, problem = 0, ""
     while True:
@@ -353,15 +352,15 @@ def _ask_until_decided(
         number += 1
 
 
-def _perform(case: Case, request: InterventionRequest, step: Work) -> Generator[Step, Any, Any]:
+def _perform(case: GatedCall, request: InterventionRequest, step: Work) -> Generator[Step, Any, Any]:
     """Return what a step gave; end the call where it failed."""
     answer = yield step
     check_performed(case, request, answer)
     return answer
 
 
-def _problem_with(case: Case, changes: Mapping[str, Any]) -> str:
-    bound, problem = modified(case, changes)
+def _problem_with(case: GatedCall, changes: Mapping[str, Any]) -> str:
+    bound, problem = apply_changes(case, changes)
     if bound is None:
         return problem
     try:

@@ -3,7 +3,7 @@
 from grace_kp.gating._reviewer import CallbackReviewer
 from grace_kp.gating.reviewers._console import UNSEEN, ConsoleReviewer
 from grace_kp.gating.reviewers._inbox import InboxReviewer
-from grace_kp.gating.reviewers._question import Facts, Page, Question, labelled
+from grace_kp.gating.reviewers._question import Facts, Page, Question
 
 __all__ = [
     "UNSEEN",
@@ -13,5 +13,4 @@ __all__ = [
     "InboxReviewer",
     "Page",
     "Question",
-    "labelled",
 ]

@@ -19,10 +19,9 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from grace_kp.gating._hidden import sizes_text
-from grace_kp.gating._request import InterventionResponse, frozen
+from grace_kp.gating._request import InterventionResponse, sizes_text
 from grace_kp.gating.reviewers._question import Page, Question, units, wrap
 from grace_kp.levels import InterventionAction
 from grace_kp.pages import printable
@@ -48,7 +47,7 @@ _MARK_PASTES, _MARK_NO_PASTES = "\x1b[?2004h", "\x1b[?2004l"
 
 
 class NoTerminal(Exception):
-    """No terminal at which somebody could answer."""
+    """No terminal at which a person could answer."""
 
 
 class TimeIsUp(Exception):
@@ -60,23 +59,11 @@ class QuestionEnded(Exception):
 
 
 class LineRefused(Exception):
-    """The input is no answer; the message says why."""
+    """The input is not an answer; the message says why."""
 
 
 BURST = "Several lines arrived at once, as from a paste. None of them was taken as an answer."
 TOO_LONG = f"The terminal passes on at most {MAX_LINE:,} bytes of a line. Nothing of this line was taken."
-
-
-class LineSource(Protocol):
-    """Where lines come from: a POSIX terminal, or the console of Windows."""
-
-    def drop(self) -> None:
-        """Drop everything that has arrived so far, and wait until nothing more arrives."""
-        ...
-
-    def line(self) -> str:
-        """Return the next line."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +71,7 @@ class Limit:
     """How long a question is asked."""
 
     deadline: float | None = None
-    """Value of `time.monotonic` after which nobody is asked any more; None is never."""
+    """Value of `time.monotonic` after which the question ends; None is never."""
     ended: Callable[[], str] | None = None
     """Returns how the question was settled elsewhere; empty while it was not."""
 
@@ -108,13 +95,8 @@ class Limit:
 class Terminal:
     """One conversation at a terminal. Use it as a context manager.
 
-    Args:
-        stdin: the terminal's input.
-        stdout: where questions are shown.
-        limit: when it gives up.
-
     Raises:
-        NoTerminal: `stdin` is closed or no terminal.
+        NoTerminal: `stdin` is closed or not a terminal.
     """
 
     def __init__(self, stdin: TextIO | None, stdout: TextIO | None, limit: Limit) -> None:
@@ -157,7 +139,7 @@ class Terminal:
         return max(columns, MIN_WIDTH), rows
 
     def write(self, text: str) -> None:
-        """Show a text."""
+        """Show a string."""
         try:
             self._out.write(text)
         except UnicodeEncodeError:
@@ -176,7 +158,7 @@ class Terminal:
                 self.write("\n".join(["", *textwrap.wrap(str(refusal), self.size[0]), ""]))
 
 
-def _source(descriptor: int, limit: Limit) -> LineSource:
+def _source(descriptor: int, limit: Limit) -> PosixLines | WindowsLines:
     if os.name == "posix":
         return PosixLines(descriptor, limit)
     import msvcrt
@@ -192,7 +174,7 @@ class PosixLines:
         self._limit = limit
 
     def drop(self) -> None:
-        """Drop what has arrived; see `LineSource`."""
+        """Drop everything that has arrived so far, and wait until nothing more arrives."""
         import termios
 
         with self._by_character():
@@ -204,7 +186,7 @@ class PosixLines:
         termios.tcflush(self._fd, termios.TCIFLUSH)
 
     def line(self) -> str:
-        """Return the next line; see `LineSource`."""
+        """Return the next line."""
         data = b""
         while b"\n" not in data:
             if self._arrives(self._limit.seconds()):
@@ -258,25 +240,20 @@ class PosixLines:
 
 
 class WindowsLines:
-    """Lines of the console of Windows, read key by key.
-
-    Args:
-        keys: the module `msvcrt`.
-        limit: as for `Terminal`.
-    """
+    """Lines of the console of Windows, read key by key from the module `msvcrt`."""
 
     def __init__(self, keys: Any, limit: Limit) -> None:
         self._keys = keys
         self._limit = limit
 
     def drop(self) -> None:
-        """Drop what has arrived; see `LineSource`."""
+        """Drop everything that has arrived so far, and wait until nothing more arrives."""
         while self._arrives(QUIET / 2):
             self._keys.getwch()
             self._limit.seconds()
 
     def line(self) -> str:
-        """Return the next line; see `LineSource`."""
+        """Return the next line."""
         typed: list[str] = []
         while (key := self._key()) not in {"\r", "\n"}:
             if key == "\b":
@@ -295,7 +272,7 @@ class WindowsLines:
         return "".join(typed)
 
     def _key(self) -> str:
-        """Return the next key that stands for a character."""
+        """Return the next key that is a character."""
         while True:
             while not self._arrives(_POLL):
                 self._limit.seconds()
@@ -324,23 +301,17 @@ UNSEEN = "run unseen"
 REASON_SECONDS = 60.0
 """Time to type the reason of a refusal. The agent must not wait for a person who has answered and left."""
 VIEW = "view"
-_ANSWERS: dict[str, InterventionAction | str] = {
-    "v": VIEW,
+_WORDS: dict[str, InterventionAction | str] = {
     "view": VIEW,
-    "y": InterventionAction.PROCEED,
     "yes": InterventionAction.PROCEED,
-    "n": InterventionAction.CANCEL,
     "no": InterventionAction.CANCEL,
-    "e": InterventionAction.MODIFY,
     "edit": InterventionAction.MODIFY,
-    "s": InterventionAction.SKIP,
     "skip": InterventionAction.SKIP,
-    "r": InterventionAction.RETRY,
     "retry": InterventionAction.RETRY,
-    "i": InterventionAction.INPUT,
     "input": InterventionAction.INPUT,
 }
-_CHOICES = ("[v]iew", "[y]es", "[n]o", "[e]dit", "[s]kip", "[r]etry", "[i]nput >")
+_ANSWERS = {typed: answer for word, answer in _WORDS.items() for typed in (word, word[0])}
+_CHOICES = "  ".join(f"[{word[0]}]{word[1:]}" for word in _WORDS) + "\N{NO-BREAK SPACE}>"
 _ONE_AT_A_TIME = threading.Lock()
 
 
@@ -426,23 +397,19 @@ class _Dialogue:
         rows = self._terminal.size[1] - self._prompt().count("\n") - 1
         lines, self._is_shown = self._question.on_screen(self._page(), rows)
         self._write(["", *lines])
-        while True:
-            typed = self._terminal.ask(self._prompt()).lower()
-            if typed == UNSEEN and self._question.opaque:
-                response = self._approval(confirmed=True)
-            else:
-                response = self._answered(_ANSWERS.get(typed))
-            if response is not None:
-                return response
+        while (response := self._answered(self._terminal.ask(self._prompt()).lower())) is None:
+            pass
+        return response
 
-    def _answered(self, action: InterventionAction | str | None) -> InterventionResponse | None:
-        """The response to a letter; None where another answer is needed."""
+    def _answered(self, typed: str) -> InterventionResponse | None:
+        """Return the response to a letter; None where another answer is needed."""
+        action = InterventionAction.PROCEED if typed == UNSEEN and self._question.opaque else _ANSWERS.get(typed)
         if action is None:
             self._remark("Please type one of v, y, n, e, s, r, i. Enter alone does nothing.")
         elif action is VIEW:
             self._is_shown = self._show(self._question.in_full(self._page())) or self._is_shown
         elif action is InterventionAction.PROCEED:
-            return self._approval(confirmed=False)
+            return self._approved(typed)
         elif action is InterventionAction.MODIFY:
             return self._edited()
         elif action is InterventionAction.INPUT:
@@ -463,24 +430,24 @@ class _Dialogue:
         except (QuestionEnded, TimeIsUp, NoTerminal, OSError):
             return None
 
-    def _approval(self, *, confirmed: bool) -> InterventionResponse | None:
-        """Consent to the call without changes; None, after a remark, where it does not count yet."""
+    def _approved(self, typed: str) -> InterventionResponse | None:
         if self._request.hidden:
-            self._remark(
-                f"Hidden content cannot be approved: {sizes_text(self._request.hidden)}. Edit these arguments, or answer n."
-            )
+            hidden = sizes_text(self._request.hidden)
+            self._remark(f"Hidden content cannot be approved: {hidden}. Edit these arguments, or answer n.")
         elif not self._is_shown:
             self._remark("Not everything that would run has been shown. Type v to see all of it, then answer.")
-        elif self._question.opaque and not confirmed:
-            self._remark(self._unseen_remark(self._question))
         else:
-            return InterventionResponse(InterventionAction.PROCEED, selected_option=UNSEEN if confirmed else None)
+            return self._consent(self._question, {}, typed)
         return None
 
-    def _unseen_remark(self, question: Question) -> str:
-        return (
-            f"These arguments cannot be shown in full: {', '.join(question.opaque)}. To run it unseen, type: {UNSEEN}"
-        )
+    def _consent(self, question: Question, changes: dict[str, Any], typed: str) -> InterventionResponse | None:
+        if question.opaque and typed != UNSEEN:
+            opaque = ", ".join(question.opaque)
+            self._remark(f"These arguments cannot be shown in full: {opaque}. To run it unseen, type: {UNSEEN}")
+            return None
+        action = InterventionAction.MODIFY if changes else InterventionAction.PROCEED
+        seen = UNSEEN if question.opaque else None
+        return InterventionResponse(action, modified=changes or None, selected_option=seen)
 
     # Editing
 
@@ -496,7 +463,7 @@ class _Dialogue:
             self._remark("Nothing was changed.")
             return None
         hidden = {name: count for name, count in self._request.hidden.items() if name not in changes}
-        result = replace(self._request, arguments=frozen({**self._request.arguments, **changes}), hidden=hidden)
+        result = replace(self._request, arguments={**self._request.arguments, **changes}, hidden=hidden)
         question = Question(result, changed=changes)
         self._write(["", "It would run with (* is new):"])
         if not self._show(question.in_full(self._page())):
@@ -505,7 +472,11 @@ class _Dialogue:
         if hidden:
             self._remark(f"Hidden content cannot be approved: {sizes_text(hidden)}. Nothing was changed.")
             return None
-        return self._confirmed(question, changes)
+        while (typed := self._terminal.ask("Run it like this? [y]es  [n]o > ").lower()) not in {"n", "no"}:
+            is_consent = typed in {"y", "yes"} or (typed == UNSEEN and question.opaque)
+            if is_consent and (response := self._consent(question, changes, typed)) is not None:
+                return response
+        return None
 
     def _new_value(self, *, is_text: bool) -> tuple[bool, Any]:
         """Whether a value was typed, and the value. Texts need no quotes; other values are JSON."""
@@ -518,18 +489,6 @@ class _Dialogue:
             except (ValueError, RecursionError):
                 self._remark("That is not a JSON value.")
         return False, None
-
-    def _confirmed(self, question: Question, changes: dict[str, Any]) -> InterventionResponse | None:
-        while True:
-            answer = self._terminal.ask("Run it like this? [y]es  [n]o > ").lower()
-            if answer in {"n", "no"}:
-                return None
-            if answer in {"y", "yes"} and not question.opaque:
-                return InterventionResponse(InterventionAction.MODIFY, modified=changes)
-            if answer == UNSEEN and question.opaque:
-                return InterventionResponse(InterventionAction.MODIFY, modified=changes, selected_option=UNSEEN)
-            if answer in {"y", "yes"}:
-                self._remark(self._unseen_remark(question))
 
     # Showing
 
@@ -546,34 +505,17 @@ class _Dialogue:
     def _prompt(self) -> str:
         width = self._terminal.size[0]
         remark = [] if self._is_shown else textwrap.wrap("Not everything is shown yet; v shows it.", width)
-        return "\n".join([*remark, *_choices(width - 2)]) + " "
+        return "\n".join([*remark, *textwrap.wrap(_CHOICES, width - 2)]).replace("\N{NO-BREAK SPACE}", " ") + " "
 
     def _show(self, lines: list[str]) -> bool:
         """Show lines page by page; True once the reviewer has seen all of them."""
-        pages = _pages(lines, max(self._terminal.size[1] - 2, 4))
+        rows = max(self._terminal.size[1] - 2, 4)
+        pages = [lines[start : start + rows] for start in range(0, len(lines), rows)]
         for number, page in enumerate(pages, 1):
             self._write(page)
-            if number < len(pages) and not self._goes_on(number, len(pages)):
+            answer = None if number < len(pages) else ""
+            while answer not in {"", "q"}:
+                answer = self._terminal.ask(f"page {number} of {len(pages)}: Enter goes on, q stops > ").lower()
+            if answer:
                 return False
         return True
-
-    def _goes_on(self, number: int, count: int) -> bool:
-        while True:
-            answer = self._terminal.ask(f"page {number} of {count}: Enter goes on, q stops > ").lower()
-            if answer in {"", "q"}:
-                return not answer
-
-
-def _pages(lines: list[str], rows: int) -> list[list[str]]:
-    return [lines[start : start + rows] for start in range(0, len(lines), rows)]
-
-
-def _choices(width: int) -> list[str]:
-    """The answers to choose from, on lines of at most `width` columns."""
-    lines = [_CHOICES[0]]
-    for choice in _CHOICES[1:]:
-        if len(lines[-1]) + 2 + len(choice) <= width:
-            lines[-1] += f"  {choice}"
-        else:
-            lines.append(choice)
-    return lines

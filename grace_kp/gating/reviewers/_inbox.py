@@ -30,7 +30,7 @@ class InboxReviewer:
     inbox never goes on without a decision: `auto_proceed_on_timeout` and the setting `gate_timeout` have no effect on it.
 
     Attributes:
-        deadline: seconds until which a request can be decided; None for ever.
+        deadline: seconds until which a request can be decided; None without limit.
         use_within: seconds within which an approved action must begin.
     """
 
@@ -52,22 +52,22 @@ class InboxReviewer:
         """Configure the inbox.
 
         Args:
-            deadline: seconds, or a text such as `30m`, `4h` or `2d`, after which `on_deadline` applies. None waits for ever.
+            deadline: seconds, or a string such as `30m`, `4h` or `2d`, after which `on_deadline` applies. None waits without limit.
             on_deadline: `cancel` expires the request; `skip` skips the action, so that the gate returns None; `escalate:GROUP` lets the
                 members of this group decide from then on, for another such time, after which the request expires.
             wait: True blocks until there is a decision. `raise` raises `ActionPending` at once, so that the job can end and run again
                 later; the gate needs a key. `hand_over` returns a `PendingAnswer`, and the action is carried out later by
                 `grace.approvals.execute(id)`.
-            group: groups whose members may decide; anybody when None.
+            group: groups whose members may decide; any person when None.
             quorum: number of people who must approve, 1 to 100.
             identity: whose votes a quorum above 1 counts: of `authenticated` people alone, or also names that were only `stated`.
             use_within: the time after a decision within which the action must begin.
             ask: a second reviewer, such as a ConsoleReviewer or a callable, that is asked at the same time. The first decision counts.
-            notify: receivers of notifications about requests and decisions, beside the setting `webhook_url`.
+            notify: receivers of notifications about requests and decisions, besides the setting `webhook_url`.
 
         Raises:
             ValueError: an argument has a value that cannot be used.
-            TypeError: `ask` is no reviewer, or is an inbox itself.
+            TypeError: `ask` is not a reviewer, or is an inbox itself.
         """
         from grace_kp.approvals import Webhook, seconds_of
 

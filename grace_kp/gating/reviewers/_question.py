@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.confidence import part_text, penalties_text
-from grace_kp.gating._hidden import sizes_text
+from grace_kp.gating._request import sizes_text
 from grace_kp.gating._view import Node, pieces, view
 from grace_kp.pages import hides, with_fallbacks
 
@@ -52,14 +52,14 @@ class Page:
     encoding: str = "utf-8"
 
     def shows(self, text: str) -> bool:
-        """Whether the terminal can show all characters of a text."""
+        """Whether the terminal can show all characters of a string."""
         try:
             return text.encode(self.encoding).decode(self.encoding) == text
         except UnicodeError:
             return False
 
 
-def escaped(character: str) -> str:
+def escape(character: str) -> str:
     """A character as an escape."""
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
@@ -77,11 +77,7 @@ def _cells(character: str) -> int:
 
 
 def units(text: str, page: Page, quote: str = "", *, ascii_only: bool = False) -> Iterator[Unit]:
-    """Yield the text character by character as it is shown.
-
-    Args:
-        page: characters that its encoding lacks are escaped.
-    """
+    """Yield the text character by character as it is shown. Characters that the encoding of the page lacks are escaped."""
     marks, after_letter = 0, False
     for character in text:
         if " " <= character <= "~":
@@ -99,7 +95,7 @@ def units(text: str, page: Page, quote: str = "", *, ascii_only: bool = False) -
             and page.shows(character)
         )
         after_letter = character.isalpha() or (is_mark and after_letter)
-        shown = character if is_visible else _SHORT.get(character) or escaped(character)
+        shown = character if is_visible else _SHORT.get(character) or escape(character)
         yield shown, _cells(character) if is_visible else len(shown)
 
 
@@ -153,7 +149,7 @@ def value_lines(name: str, root: Node, page: Page, indent: int) -> list[str]:
     """Lay out a named value on as many lines as it takes; nothing of it is left out."""
     out: list[str] = []
     start = [*(units(name, page) if name.isidentifier() else quoted(name, page)), *_plain_units(" = ")]
-    # What is still to be laid out, last first: its column, what stands before it, the value, and what follows it.
+    # What is still to be laid out, last first: its column, the units before it, the value, and the text after it.
     stack: list[tuple[int, list[Unit], Node | None, str]] = [(indent, start, root, "")]
     while stack:
         column, before, node, after = stack.pop()
@@ -286,12 +282,7 @@ _PARTS = {
 
 
 class Question:
-    """A request and how it is laid out.
-
-    Args:
-        request: the request, or what is to be shown of it.
-        changed: names of arguments that the reviewer has replaced; they are marked.
-    """
+    """A request and how it is laid out. The arguments that the reviewer has replaced, `changed`, are marked."""
 
     def __init__(self, request: InterventionRequest | Facts, changed: Collection[str] = ()) -> None:
         self._facts = facts = request if isinstance(request, Facts) else Facts.of(request)
@@ -377,7 +368,7 @@ class Question:
 
 
 def labelled(label: str, text: str, page: Page) -> list[str]:
-    """A text beside its label, indented less where the page is narrow; nothing for an empty text."""
+    """A string after its label, indented less where the page is narrow; nothing for an empty string."""
     if not text:
         return []
     if page.width >= 4 * LABEL:

@@ -19,10 +19,10 @@ from grace_kp.approvals import decode, encode
 from grace_kp.errors import ActionCancelled, ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut, brief
 from grace_kp.gating import (
     FACTS,
-    Case,
     Consent,
     Coverage,
     Decision,
+    GatedCall,
     GateEntry,
     InboxReviewer,
     InterventionResponse,
@@ -353,10 +353,10 @@ class ToolCase:
         at_least: InterventionLevel | None = None,
         knows_tool: bool = True,
         arguments: Mapping[str, Any] | None = None,
-    ) -> Case:
+    ) -> GatedCall:
         """Return the call as the engine takes it."""
         signature, arguments = self._signature(self.tool if knows_tool else None, arguments or self.arguments)
-        return Case(
+        return GatedCall(
             action=self.name,
             signature=signature,
             bound=signature.bind(**arguments),
@@ -383,7 +383,7 @@ class ToolCase:
             return so_far
         case = self.gated(at_least=InterventionLevel.CONFIRM if is_changed else None)
         assessment = self.scope.assess(case)
-        decision = Decision.of(assessment, case.rules).to_dict(so_far.digest)
+        decision = Decision.of(assessment, case.rules()).to_dict(so_far.digest)
         found = ToolDecision.from_dict(
             {
                 **so_far.to_dict(),
@@ -399,7 +399,7 @@ class ToolCase:
 
     def raised(self, kept: ToolDecision) -> ToolDecision:
         """Return a kept decision at the level that the policy requires now, which is never milder."""
-        now = self.gated().rules.apply_again(Decision.from_dict(kept.to_dict()))
+        now = self.gated().rules().apply_again(Decision.from_dict(kept.to_dict()))
         return kept if now.level == kept.level else replace(kept, level=str(now.level), reason=now.action.reason)
 
     def _signature(self, tool: object, arguments: Mapping[str, Any]) -> tuple[inspect.Signature, Mapping[str, Any]]:
@@ -530,7 +530,7 @@ class Refusal:
 Answer: TypeAlias = InterventionResponse | Refusal
 
 
-def answer_of(case: ToolCase, asked: Case, consent: Consent | Exception) -> Answer:
+def answer_of(case: ToolCase, asked: GatedCall, consent: Consent | Exception) -> Answer:
     """Return what the engine came back with as an answer, with the decision in `case`."""
     fields = asked.entry.fields
     case.decision = replace(

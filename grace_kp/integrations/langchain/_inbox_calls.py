@@ -22,7 +22,6 @@ from grace_kp.gating import (
     LedgerEntry,
     Terms,
     Work,
-    frozen,
 )
 from grace_kp.gating.programs import Asking, PausedInquiry, Questions, state_approval
 from grace_kp.integrations.langchain._calls import CONSENTED, Refusal, action_for, is_shown_as
@@ -89,7 +88,7 @@ class InboxCall(PausedInquiry):
         return InterventionRequest(
             id=self.tool_case.decision.id,
             action=case.action,
-            arguments=frozen(case.shown()),
+            arguments=case.shown(),
             digest=case.digest(),
             level=InterventionLevel(self.tool_case.decision.level),
             decision=decision.action,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import AIMessage, ToolMessage
 
-    from grace_kp.gating import Case, Step
+    from grace_kp.gating import GatedCall, Step
     from grace_kp.gating.programs import Questions
     from grace_kp.integrations.langchain._calls import Answer
     from grace_kp.integrations.langchain._inbox_calls import InboxCall
@@ -97,7 +97,7 @@ class GatedCalls:
         else:
             self.take(case, InterventionResponse(InterventionAction.PROCEED))
 
-    def waiting_at_reviewer(self) -> Iterator[tuple[ToolCase, Case]]:
+    def waiting_at_reviewer(self) -> Iterator[tuple[ToolCase, GatedCall]]:
         """Yield the calls that the runtime's reviewer is asked about."""
         for case in self._undecided:
             yield case, case.gated()

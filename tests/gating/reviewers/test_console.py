@@ -59,6 +59,15 @@ def terminal(timeout=30):
     )
 
 
+def refuses(person):
+    """Answer no without a reason; whether that is the response."""
+    person.sees()
+    person.types("n\n")
+    person.sees("Why")
+    person.types("\n")
+    return person.answered().action is gk.InterventionAction.CANCEL
+
+
 def ended(child):
     child.expect(pexpect.EOF)
     child.close()
@@ -85,22 +94,6 @@ def test_yes_runs_it_and_the_question_shows_what_and_why():
     assert "\x1b[2J" not in shown
     child.sendline("y")
     assert "RAN Ana 50" in ended(child)
-
-
-@pytest.mark.parametrize(
-    ("typed", "expected"), [("n", "NOT ActionCancelled"), ("s", "RESULT None"), ("no", "NOT ActionCancelled")]
-)
-def test_no_and_skip(typed, expected):
-    """Neither runs the action."""
-    child = terminal()
-    child.expect(r"\[i\]nput > ")
-    child.sendline(typed)
-    if typed != "s":
-        child.expect(r"Why\?")
-        child.sendline("")
-    out = ended(child)
-    assert expected in out
-    assert "RAN" not in out
 
 
 @pytest.mark.parametrize(
@@ -136,84 +129,13 @@ def test_nobody_has_to_give_a_reason(timeout, asked, monkeypatch):
     assert ("cancel", None, False) == (response.action.value, response.user_input, response.timeout_reached)
 
 
-def test_the_reason_of_a_refusal_is_recorded_with_it(asked):
-    """A burst of lines is no reason; the next line is."""
-    with asked({}) as person:
-        person.sees()
-        person.types("n\n")
-        person.sees("Why")
-        person.types("y\ny\n")
-        person.sees("None of them was taken")
-        person.sees("Why")
-        person.types("  wrong customer \n")
-        assert ("cancel", "wrong customer") == (person.answered().action.value, person.response.user_input)
-
-
-def test_enter_alone_and_nonsense_ask_again():
-    """Only a letter that is offered answers."""
-    child = terminal()
-    for typed in ("", "", "what", "yy"):
-        child.expect(r"\[i\]nput > ")
-        child.sendline(typed)
-    child.expect(r"\[i\]nput > ")
-    child.sendline("n")
-    child.expect(r"Why\?")
-    child.sendline("")
-    out = ended(child)
-    assert "RAN" not in out
-    assert "NOT ActionCancelled" in out
-
-
-def test_edit_shows_the_result_and_asks_again():
-    """Each argument may be replaced; Enter keeps; the result is confirmed."""
-    child = terminal()
-    child.expect(r"\[i\]nput > ")
-    child.sendline("e")
-    for typed in ("Bob", "7", "", ""):
-        child.expect(r"keeps > ")
-        child.sendline(typed)
-        if typed == "":
-            break
-    while child.expect([r"keeps > ", r"\[y\]es  \[n\]o > "]) == 0:
-        child.sendline("")
-    child.sendline("y")
-    assert "RAN Bob 7" in ended(child)
-
-
-def test_input_and_retry():
-    """Words go to the agent; a retry asks again."""
-    child = terminal()
-    child.expect(r"\[i\]nput > ")
-    child.sendline("r")
-    child.expect(r"\[i\]nput > ")
-    child.sendline("i")
-    child.expect("agent > ")
-    child.sendline("ask Bob first")
-    out = ended(child)
-    assert "NOT ActionRedirected" in out
-    assert "ask Bob first" in out
-
-
-def test_what_was_typed_before_the_question_is_no_answer():
-    """A stray y in the buffer does not approve."""
-    child = terminal()
-    child.sendline("y")
-    child.expect(r"\[i\]nput > ")
-    child.sendline("n")
-    child.expect(r"Why\?")
-    child.sendline("")
-    assert "RAN" not in ended(child)
-
-
 def test_nobody_answers_at_the_terminal():
-    """The deadline passes: a timeout, not a refusal."""
     out = ended(terminal(timeout=0.5))
     assert "NOT ActionTimedOut" in out
     assert "RAN" not in out
 
 
 def test_end_of_input_is_no_approval():
-    """Ctrl-D ends the asking."""
     child = terminal()
     child.expect(r"\[i\]nput > ")
     child.sendeof()
@@ -241,7 +163,6 @@ def test_without_a_terminal_it_does_not_run(stdin):
     ],
 )  # fmt: skip
 def test_letters_and_words_answer(typed, action, asked):
-    """In any case, and without a deadline."""
     with asked({}, timeout=None) as person:
         person.sees()
         person.types(f"{typed}\n")
@@ -253,18 +174,13 @@ def test_letters_and_words_answer(typed, action, asked):
     ("typed", "prompt"), [("v", "act run"), ("view", "act run"), ("e", "keeps > "), ("edit", "keeps > "), ("i", "agent > "), ("input", "agent > ")]
 )  # fmt: skip
 def test_letters_and_words_go_on(typed, prompt, asked):
-    """What is left without a change or without words asks again."""
     with asked({"to": "Ana"}) as person:
         person.sees()
         person.types(f"{typed}\n")
         person.sees(prompt)
         if prompt != "act run":
             person.types("\n")
-        person.sees()
-        person.types("n\n")
-        person.sees("Why")
-        person.types("\n")
-        assert person.answered().action is gk.InterventionAction.CANCEL
+        assert refuses(person)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +191,6 @@ def test_letters_and_words_go_on(typed, prompt, asked):
     ],
 )
 def test_choices_take_the_width_of_the_terminal(columns, choices, asked):
-    """No line of them is wider, and none is broken early."""
     with asked({}, columns=columns) as person:
         shown = person.sees() + person.screen.after
         assert choices == shown.splitlines()[-len(choices) :]
@@ -352,11 +267,7 @@ def test_a_question_that_the_inbox_decides_ends_and_takes_no_later_answer(tmp_pa
     grace.close()
 
 
-# What was typed before the question, or together with something else
-
-
 def test_what_was_typed_before_the_question_is_dropped(asked):
-    """With and without Enter."""
     for early in ("y\n", "y"):
         with asked({}, start=False) as person:
             person.types(early)
@@ -386,15 +297,10 @@ def test_lines_that_arrive_together_are_no_answer(burst, asked):
         person.sees()
         person.types(burst)
         person.sees("None of them was taken")
-        person.sees()
-        person.types("n\n")
-        person.sees("Why")
-        person.types("\n")
-        assert person.answered().action is gk.InterventionAction.CANCEL
+        assert refuses(person)
 
 
 def test_a_marked_paste_is_one_burst_however_slow_it_is(monkeypatch, asked):
-    """Between the terminal's marks, time does not matter."""
     monkeypatch.setattr(_console, "QUIET", 0.0)
     monkeypatch.setattr(_console, "PASTE_QUIET", 20.0)
     with asked({}) as person:
@@ -403,15 +309,10 @@ def test_a_marked_paste_is_one_burst_however_slow_it_is(monkeypatch, asked):
         person.sees("zzz")
         person.types("y\n\x1b[201~")
         person.sees("None of them was taken")
-        person.sees()
-        person.types("n\n")
-        person.sees("Why")
-        person.types("\n")
-        assert person.answered().action is gk.InterventionAction.CANCEL
+        assert refuses(person)
 
 
 def test_a_paste_longer_than_the_terminal_holds_leaves_nothing_behind(monkeypatch, asked):
-    """Its tail is no answer to the next prompt."""
     monkeypatch.setattr(_console, "QUIET", 1.0)
     with asked({}) as person:
         person.sees()
@@ -419,11 +320,7 @@ def test_a_paste_longer_than_the_terminal_holds_leaves_nothing_behind(monkeypatc
         writing.start()
         person.sees("None of them was taken")
         writing.join()
-        person.sees()
-        person.types("n\n")
-        person.sees("Why")
-        person.types("\n")
-        assert person.answered().action is gk.InterventionAction.CANCEL
+        assert refuses(person)
 
 
 @pytest.mark.parametrize(("first", "prompt"), [("i\n", "agent > "), ("e\n", "keeps > ")])
@@ -448,7 +345,6 @@ def test_a_burst_is_neither_words_nor_a_value(first, prompt, asked):
 
 
 def test_a_line_that_the_terminal_cuts_is_refused(asked):
-    """Linux passes on 4,095 bytes of a line and drops the rest."""
     with asked({}) as person:
         person.sees()
         person.types("i\n")
@@ -459,16 +355,7 @@ def test_a_line_that_the_terminal_cuts_is_refused(asked):
         assert "call Ana" == person.answered().user_input
 
 
-def test_a_limit_within_seconds_is_never_later_than_the_limit():
-    """The time to give a reason ends with the time of the question."""
-    assert 5.0 == Limit(deadline=5.0).within(1e9).deadline
-    soon, ended = Limit(deadline=1e12).within(1).deadline, str
-    assert soon < 1e12
-    assert ended is Limit(ended=ended).within(1).ended
-
-
 def test_the_terminal_is_left_as_it_was(asked):
-    """Modes that were switched for the question are switched back."""
     with asked({}, start=False) as person:
         before = termios.tcgetattr(person.master)
         person.start()
@@ -519,7 +406,6 @@ def test_windows_ends_the_question_by_a_key_or_by_time():
 
 
 def test_a_terminal_that_is_closed_has_no_answer():
-    """The input has ended; it is not the time that is up."""
     master, slave = pty.openpty()
     os.close(master)
     with pytest.raises(NoTerminal, match="standard input ended before there was an answer"):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.gating._view import view
-from grace_kp.gating.reviewers._question import Page, Question, fold, prose, quoted, units, value_lines, wrap
+from grace_kp.gating.reviewers._question import Page, Question, prose, units, value_lines, wrap
 from tests.exhaustive import examples
 
 FORGED = "   euros = 5"
@@ -61,14 +61,12 @@ def test_no_line_is_wider_than_the_terminal(text, columns, request_for):
 
 
 def test_what_continues_a_line_stands_behind_a_bar(request_for):
-    """In values and in prose."""
     shown = lines_of({"note": "a\nb", "plan": {"c": "d\ne"}}, request_for, 60, objective="f\ng")
     assert [" for:        f\\n", "           | g"] == shown[3:5]
     assert ['   note = "a\\n', '   | b"', "   plan = {", '     "c": "d\\n', '     | e"', "   }"] == shown[6:12]
 
 
 def test_remarks_name_arguments_without_control_characters(asked):
-    """A request of your own may have any names."""
     with asked({"a\x1b[2Jb": iter("ab")}) as person:
         person.sees()
         person.types("y\n")
@@ -102,29 +100,8 @@ def test_characters(text, expected, columns):
 
 
 def test_escapes_have_the_digits_that_the_character_needs():
-    """Two up to U+00FF, four up to U+FFFF, else eight."""
     expected = r"\xff\u0100\uffff\U00010000" + "~"
     assert expected == shown("\xff\u0100\uffff\U00010000~", ascii_only=True)[0]
-
-
-def test_quotes():
-    """Double ones, single ones where the text has only double ones; the same quote inside is escaped."""
-
-    def text_of(text):
-        return "".join(unit for unit, _ in quoted(text, Page(80)))
-
-    assert ['"a"', "'\"'", '"\'"', '"\\"\'"'] == [text_of(text) for text in ("a", '"', "'", "\"'")]
-    assert '"\xe9"' == text_of("\xe9")
-    assert '"\\xe9"' == "".join(unit for unit, _ in quoted("\xe9", Page(80), ascii_only=True))
-    assert [1] * 3 == [size for _, size in quoted("a", Page(80))]
-
-
-@pytest.mark.parametrize(
-    ("encoding", "expected"), [("utf-8", True), ("latin-1", True), ("ascii", False), ("cp932", False)]
-)
-def test_what_a_terminal_can_show(encoding, expected):
-    """Whatever its encoding has."""
-    assert expected is Page(20, encoding).shows("\xe9")
 
 
 def wrapped(text, width, hanging=0):
@@ -148,14 +125,6 @@ def wrapped(text, width, hanging=0):
 def test_lines_are_broken(text, width, hanging, expected):
     """At the last single space; inside a word or several spaces with a backslash; and after every line break."""
     assert expected == wrapped(text, width, hanging)
-
-
-def test_prose():
-    """The label stands before the first line; what goes from right to left is repeated in escapes."""
-    assert [" for: some words ", " | that are long ", " | enough"] == prose(
-        " for: ", "some words that are long enough", Page(20), 3
-    )
-    assert [" for: \u05d0 x", r"   | in this order: \u05d0 x"] == prose(" for: ", "\u05d0 x", Page(40), 5)
 
 
 STRUCTURE = {"a": 1, "b": [1, 2, {"c": "d"}]}
@@ -186,95 +155,6 @@ def test_values_are_laid_out(value, width, expected):
     lines = value_lines("name", view(value).root, Page(width), 3)
     assert expected == lines
     assert width >= max(map(len, lines))
-
-
-def test_names_that_are_no_identifiers_are_quoted():
-    """So that no name can look like something else."""
-    assert ['   "odd name" = 1'] == value_lines("odd name", view(1).root, Page(40), 3)
-
-
-@pytest.mark.parametrize(
-    ("count", "width", "expected"),
-    [
-        (10, 60, ["0", "1", "2", " [… 5 lines folded; v shows them]", "8", "9"]),
-        (7, 60, ["0", "1", "2", " [… 2 lines folded; v shows them]", "5", "6"]),
-        (6, 60, ["0", "1", "2", "3", "4", "5"]),
-        (8, 20, ["0", "1", "2", "3", "4", "5", "6", "7"]),
-        (9, 20, ["0", "1", "2", " [… 4 lines ", "folded; v shows ", "them]", "7", "8"]),
-        (1_010, 60, ["0", "1", "2", " [… 1,005 lines folded; v shows them]", "1008", "1009"]),
-    ],
-)
-def test_lines_are_folded(count, width, expected):
-    """The first three and the last two stay; nothing is folded that the note would not make shorter."""
-    assert expected == fold([str(number) for number in range(count)], 3, 2, Page(width))
-
-
-BLANK = (
-    *(0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0x1D159),
-    *(0x180B, 0x180F, 0xFE00, 0xFE0F, 0xE0100, 0xE01EF),
-)
-
-
-@pytest.mark.parametrize("code", BLANK)
-def test_blank_characters_are_escaped(code):
-    """Python calls them printable, and nobody sees them."""
-    assert chr(code).isprintable()
-    assert [f"a\\u{code:04x}", f"a\\U{code:08x}"][code > 0xFFFF] == shown(f"a{chr(code)}")[0]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("\u65e5\u0301\u0301\u0301", "\u65e5\u0301\u0301\u0301"),
-        ("\u65e5\u0301\u0301\u0301\u0301", "\u65e5\u0301\u0301\u0301\\u0301"),
-        ("1\u0301\u0301", "1\\u0301\\u0301"),
-        ("e\u2500\u0301", "e\u2500\\u0301"),
-    ],
-)
-def test_marks_stand_on_letters(text, expected):
-    """On letters of every script, and on nothing else."""
-    assert expected == shown(text)[0]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a\nbbbbbbb", ["a\\n", "bbbbbbb"]),
-        ("a\nbbbbbbbbb", ["a\\n", "bbbbbbb\\", "bb"]),
-        ("a\n bbbbbbbb", ["a\\n", " bbbbbb\\", "bb"]),
-        ("a  b    ccccccc", ["a  b   \\", " cccccc\\", "c"]),
-        ("a bbbbbbb", ["a ", "bbbbbbb"]),
-        ("aaaaaaa  bbbbbbbbb", ["aaaaaaa\\", "  bbbbb\\", "bbbb"]),
-    ],
-)
-def test_each_line_is_broken_by_itself(text, expected):
-    """What stood on the lines before has no influence, and all lines have the same width unless others are asked for."""
-    assert expected == wrap(units(text, Page(80)), 8)
-    assert ["aaaaaaaaa\\", "aaaaaaaaa"] == wrap(units("a" * 18, Page(80)), 10)
-
-
-@pytest.mark.parametrize("text", ["\u05d0", "\u0627", "\u0661"])
-def test_scripts_that_terminals_reorder(text):
-    """Hebrew, Arabic, and Arabic numbers; other scripts are shown once."""
-    lines = value_lines("name", view(text).root, Page(60), 3)
-    assert [f'   name = "{text}"', f'   | in this order: "\\u{ord(text):04x}"'] == lines
-    assert ['   name = "\u65e5\xe9"'] == value_lines("name", view("\u65e5\xe9").root, Page(60), 3)
-    assert [" to: \u65e5\xe9"] == prose(" to: ", "\u65e5\xe9", Page(60), 3)
-
-
-@pytest.mark.parametrize(
-    ("value", "width", "first"),
-    [
-        (1234567890, 20, "   name = 1234567890"),
-        (datetime.date(2026, 1, 2), 28, '   name = date("2026-01-02")'),
-        (types.SimpleNamespace(a="x" * 20), 27, "   name = SimpleNamespace("),
-        (types.SimpleNamespace(a="x" * 20), 26, "   name = "),
-        ("\xe9", 14, '   name = "\xe9"'),
-    ],
-)
-def test_the_whole_width_is_used(value, width, first):
-    """A column less, and the value needs another line."""
-    assert first == value_lines("name", view(value).root, Page(width), 3)[0]
 
 
 @pytest.mark.parametrize("width", range(20, 60))

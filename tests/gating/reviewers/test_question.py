@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import threading
 import unicodedata
@@ -13,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.gating.reviewers._question import Page, Question
+from grace_kp.gating.reviewers import Facts, Page, Question
 from tests.exhaustive import examples
 
 PROMPT = r"\[i\]nput > "
@@ -65,7 +64,6 @@ def test_at_a_terminal_too(name, columns, asked):
 
 
 def test_reason_objective_and_problem_are_shown_in_full(asked):
-    """Prose is wrapped, never cut."""
     texts = {name: f"{name} begins " + "word " * 60 + f"{name} ends." for name in ("reason", "objective", "problem")}
     with asked({}, columns=60, **texts) as person:
         shown = squeezed(person.sees())
@@ -120,7 +118,6 @@ def squeezed_lines(text):
 
 
 def test_the_phrase_approves_nothing_that_can_be_shown(asked):
-    """It is no second yes."""
     with asked({"to": "Ana"}) as person:
         person.sees()
         person.types("run unseen\n")
@@ -240,7 +237,6 @@ def test_structures_are_shown_to_any_depth(request_for):
 
 
 def test_right_to_left_text_is_shown_in_the_order_of_its_characters_too(request_for):
-    """A terminal may reorder it, so the escapes stand beside it."""
     lines = Question(request_for({"to": "rm \u05d0\u05d1 x"})).argument("to", Page(80))
     assert ['   to = "rm \u05d0\u05d1 x"', r'   | in this order: "rm \u05d0\u05d1 x"'] == lines
 
@@ -284,25 +280,17 @@ def test_a_screen_too_small_for_every_part_shows_both_ends(rows, head, request_f
     assert ([*whole[:head], folded, *whole[-4:]], False) == question.on_screen(page, rows)
 
 
-@pytest.mark.parametrize(
-    ("columns", "expected"),
-    [
-        (52, [" problem:    " + "word " * 7, "           | word word word"]),
-        (51, [" problem: " + "word " * 8, " | word word"]),
-    ],
-)
-def test_narrow_pages_indent_less(columns, expected, request_for):
-    """A text stands beside its label where the page is four labels wide."""
-    lines = Question(request_for({}, problem="word " * 9 + "word")).in_full(Page(columns))
-    start = next(number for number, line in enumerate(lines) if line.startswith(" problem:"))
-    assert expected == lines[start : start + 2]
+def test_facts_of_a_question_are_those_of_its_request(request_for):
+    facts = Facts.of(request_for({"euros": 5}, action="pay", timeout=30.0, hidden={"token": 12}))
+    assert ("pay", "confirm", {"euros": 5}, 0.5) == (facts.action, facts.level, facts.arguments, facts.score)
+    assert ("token (12 characters)", "30 s, then it does not run") == (facts.hidden, facts.time)
 
 
-@pytest.mark.parametrize(("score", "filled"), [(0.0, 0), (0.51, 10), (1.0, 20)])
-def test_a_bar_has_twenty_columns(score, filled, request_for):
-    """They are full in proportion, and there is no bar where the line has no room for it."""
-    request = request_for({})
-    request = dataclasses.replace(request, decision=dataclasses.replace(request.decision, confidence_score=score))
-    text = f" confidence: {score:.3f}"
-    bars = [(40, text + " " + "\u2588" * filled + "\u2591" * (20 - filled)), (39, text)]
-    assert bars == [(width, Question(request).in_full(Page(width))[-2]) for width, _ in bars]
+def test_a_question_can_be_laid_out_from_facts_alone():
+    """With what an argument was before, remarks, and a confidence that could not be computed."""
+    facts = Facts(
+        action="pay", level="escalate", arguments={"euros": 5}, before={"euros": 7}, remarks={"euros": "checked"}
+    )
+    lines = Question(facts).in_full(Page(60))
+    assert [" * euros = 5", "     was = 7", "     checked"] == lines[4:7]
+    assert " confidence: could not be computed" in lines
