@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.record import Documents, _json, current_run, to_json
-from grace_kp.record._stored import merged_entries, named_secrets, stored_entry, without
+from grace_kp.record._document import merged_entries, named_secrets, stored_entry, without
 
 
 def test_structure_without_content(monkeypatch):

@@ -109,15 +109,14 @@ PARTS = {
     "wall clock": in_recorder("wall_clock"),
     "opening": in_recorder("opened"),
     "ending": in_recorder("ended"),
-    "rendering of arguments": in_module("_enter", "render"),
+    "rendering of arguments": in_module("_wrap", "render"),
     "rendering of results": in_module("_run", "render"),
     "rendering of errors": in_module("_run", "describe_error"),
     "rendering of thoughts": in_module("_run", "render_text"),
-    "rendering of items": in_module("_wrap", "render"),
     "endings": in_module("_host.Host", "status_after"),
     "hits": in_module("_run.Call", "read_hits"),
-    "calls": in_module("_enter", "Call"),
-    "runs": in_module("_enter", "Run"),
+    "calls": in_module("_run.Call", "__init__"),
+    "runs": in_module("_wrap", "attempt"),
 }
 
 
@@ -212,7 +211,7 @@ def test_an_error_without_a_class_in_an_objective_or_a_hook_loses_no_run(grace):
 @pytest.mark.usefixtures("lenient")
 def test_a_trouble_is_counted_each_time_and_logged_once(grace, monkeypatch, caplog):
     """A part that breaks with every call does not flood the log."""
-    monkeypatch.setattr("grace_kp.record._enter.render", broken)
+    monkeypatch.setattr("grace_kp.record._wrap.render", broken)
     monkeypatch.setattr(TROUBLES, "counts", collections.Counter())
 
     @grace.tool

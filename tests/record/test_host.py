@@ -98,23 +98,6 @@ def test_without_a_framework_nothing_tells_where_execution_is():
     assert (None, None) == (Host().locate, Host().place)
 
 
-def test_the_location_is_that_of_every_framework_in_turn():
-    """Each framework sees what the one before found; the first that knows its place wins. Registering twice changes nothing."""
-    host = Host()
-
-    def inner(here):
-        return f"{here}>inner"
-
-    def nowhere():
-        return None
-
-    host.register_location(inner, nowhere)
-    host.register_location(inner, nowhere)
-    assert "here>inner" == host.locate("here")
-    host.register_location(lambda here: f"{here}>innermost", lambda: "node")
-    assert ("here>inner>innermost", "node") == (host.locate("here"), host.place())
-
-
 SUSPENDS = """
 import sys
 from langgraph.errors import GraphInterrupt
