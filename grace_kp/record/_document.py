@@ -95,7 +95,8 @@ class Documents:
         builder = StepBuilder(run, identifiers=self._identifiers, earlier=earlier)
         builder.advance([run.name, run.domain, run.objective])
         redactor = builder.redactor
-        grace: dict[str, Any] = {"status": OPEN, "name": redactor.uncounted(run.name), "calls": builder.calls}
+        grace: dict[str, Any] = {"status": OPEN, "name": redactor.text(run.name, is_counted=False)}
+        grace["calls"] = builder.calls
         grace.update(attributes_of(run, self.clean, self.clean_all))
         if run.facts:
             grace[run.framework] = self.clean_all(render(run.facts))
@@ -132,7 +133,7 @@ class Documents:
         self, run: Run, redactor: Redactor, steps: list[Any], grace: dict[str, Any], *, success: bool, result: str
     ) -> dict[str, Any]:
         """Return the document of a run without the secrets that only the arguments of its gated calls give away."""
-        header = self._header(run, redactor.uncounted)
+        header = self._header(run, functools.partial(redactor.text, is_counted=False))
         document = self._document(header, steps, grace, success=success, result=result, framework=run.framework)
         return _without_secrets(document, secrets_of(run))
 
@@ -140,7 +141,7 @@ class Documents:
         calls = builder.calls
         grace: dict[str, Any] = {
             "status": status,
-            "name": builder.redactor.uncounted(run.name),
+            "name": builder.redactor.text(run.name, is_counted=False),
             "duration_ms": max(0.0, round((end - run.start) / 1e6, 3)),
             "calls": calls,
         }

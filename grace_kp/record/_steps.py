@@ -193,7 +193,7 @@ class StepBuilder:
         self.steps, self.calls, self.model_calls, self.nested, self.places = [], [], [], [], {}
         self._touched.clear()
         self._searches.clear()
-        self.redactor.forget()
+        self.redactor.expect(())  # forget the texts
 
     def number(self, call: object) -> int:
         """Return the position of a call among the calls of its run, from 0; -1 for any other call."""

@@ -10,7 +10,7 @@ import uuid
 import pytest
 
 import grace_kp as gk
-from grace_kp.trace._attributes import MAX_LABEL
+from grace_kp.trace._rules import MAX_LABEL
 
 NAMES = ("tags", "user", "session", "metadata", "dropped_tags", "dropped_metadata")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.trace import METADATA, PARENT, SESSION, TAG, USER, attributes_in, comparable, label
-from grace_kp.trace._attributes import MAX_LABEL, MAX_TAGS
+from grace_kp.trace._rules import MAX_LABEL, MAX_TAGS
 
 
 @given(st.text(st.characters(codec=None, categories=None), max_size=600))

@@ -1,6 +1,7 @@
-"""Secrets that the text around them gives away: key files, addresses with a password, headers, options of commands.
+"""Secrets that the text around them gives away, and identifiers.
 
-The order is that of application: what stands inside of something longer comes after it.
+Key files, addresses with a password, headers, commands, configuration files and sentences: `curl -u`, `mysql -p`, `.netrc`, XML, SQL,
+"my password is …". The order is that of application: what stands inside of something longer comes after it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,19 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING
 
-from grace_kp.trace.redaction._names import is_harmless, looks_random
+from grace_kp.trace.redaction._names import (
+    ANY_NAME,
+    OTHER_NEEDLES,
+    PASSWORD_NEEDLES,
+    PASSWORDS,
+    PASSWORDS_ELSEWHERE,
+    SUFFIX,
+    TOKENS,
+    is_count_name,
+    is_harmless,
+    is_secret_name,
+    looks_random,
+)
 from grace_kp.trace.redaction._rule import MARK, RedactionRule
 
 if TYPE_CHECKING:
@@ -280,4 +293,388 @@ IDENTIFIERS: tuple[RedactionRule, ...] = (
         r"(?:[^\\/\s,;:\"'<>|]{1,40}(?: [^\\/\s,;:\"'<>|]{1,40}){1,3}(?=[\\/]))?[^\s,;\]\"'<>|]{1,1000}+",
         needs=("users", "settings"), flags=re.IGNORECASE,
     ),
+)  # fmt: skip
+
+
+_NAME = rf"(?:{PASSWORDS}|pass|{TOKENS}){SUFFIX}"
+# Where a command stands, its options, and one argument of it; a line may go on after a backslash.
+_PATH = r"(?<![\w.-])"  # a folder may stand before it
+_GAP = r"[ \t]{1,4}(?:\\\r?\n[ \t]{0,8})?"
+_OPTIONS = rf"(?:{_GAP}(?:\"[^\"\n]{{0,400}}+\"|'[^'\n]{{0,400}}+'|[^\s|;&\"'][^\s|;&]{{0,200}}+)){{0,14}}?{_GAP}"
+ARGUMENT = (
+    r"(?P<value>\"(?:[^\"\\\n]|\\.){1,400}+\"?|'[^'\n]{1,400}+'?|[^\s\"'|;&<>()\[\]{},`=-][^\s\"'|;&<>()`,]{0,400}+)"
+)
+_password = after_key("password", "quoted")
+
+
+def _argument(match: re.Match[str]) -> str | None:
+    """Replace the argument of an option that takes a password, unless it is a path or a variable."""
+    value = match["value"].strip("\"'\\")
+    option = match["key"].rstrip(" \t=").rpartition(" ")[2].strip("-").replace("-", "_")
+    if is_count_name(option) or (value.isdecimal() and "token" in option.lower()):
+        return None
+    if (
+        PLACEHOLDER.fullmatch(value)
+        or value.startswith(("$", "@", "/", "./", "<", "env:", "file:"))
+        or is_harmless("password", value, "quoted")
+    ):
+        return None
+    return match["key"] + MARK.format("password")
+
+
+def _user_and_password(match: re.Match[str]) -> str | None:
+    """Replace the argument of `curl -u` and similar options; a user without a password stays."""
+    value = match["value"].strip("\"'\\")
+    _user, colon, password = value.partition(match["colon"] if "colon" in match.re.groupindex else ":")
+    if not colon or not password or PLACEHOLDER.fullmatch(password) or password.startswith(("$", "//")):
+        return None
+    return match["key"] + MARK.format("password")
+
+
+_OPTIONS_OF_FIND = frozenset({"rint", "rint0", "rintf", "rune", "erm", "ath"})  # find / -name mysql -print
+
+
+def _attached_password(match: re.Match[str]) -> str | None:
+    """Replace a password without a blank after its option: mysql -psecret."""
+    value = match["value"].strip("\"'")
+    if PLACEHOLDER.fullmatch(value) or value.startswith("$") or len(value) < 3 or value in _OPTIONS_OF_FIND:
+        return None
+    return match["key"] + MARK.format("password")
+
+
+def _named_value(match: re.Match[str]) -> str | None:
+    return _password(match) if is_secret_name(match["name"]) else None
+
+
+def _random_value(match: re.Match[str]) -> str | None:
+    value = match["value"]
+    if "[REDACTED" in value or not looks_random(value, 14):
+        return None
+    return match["key"] + MARK.format("api_key")
+
+
+def _always(match: re.Match[str]) -> str:
+    return match["key"] + MARK.format("password")
+
+
+_NUMBERED = re.compile(
+    r"\d+(?:[.,]\d+)?(?:-?(?:bit|byte|char|digit|day|hour|min|sec|hr|kb|mb|gb|k|m|s|ms|th|st|nd|rd|x|px|%)[a-z]{0,8})?|\d+-[a-z]+(?:-[a-z]+)*",
+    _I,
+)
+_CODE = re.compile(r"(?:\b(?:pin|otp|code|passcode)\b|暗証番号|確認コード|認証コード|验证码|驗證碼)", _I)
+
+
+def sentence(match: re.Match[str]) -> str | None:
+    """Replace a password in a sentence if it looks like one, because any word may follow."""
+    value = match["value"]
+    core = value.strip("\"'`“”「」").rstrip(".,;:!?)。、")
+    if not core or "[REDACTED" in core:
+        return None
+    around = match["key"] + match.string[match.end() : match.end() + 30]
+    if core.isdigit() and _CODE.search(around):
+        kept = not 4 <= len(core) <= 8
+    else:
+        kept = is_word(match["key"], core, quoted=value[0] in "\"'`“「")
+    if kept:
+        return None
+    return match["key"] + MARK.format("password") + value[len(value.rstrip(".,;:!?)。、")) :]
+
+
+_ALGORITHM = re.compile(
+    r"(?:sha|md|hs|rs|es|ps|aes|utf|base|rc|rfc|ecdsa|rsa|ed|python|node|oauth|http|x|v|argon|pbkdf|pkcs|crc|ipv)-?\d.*",
+    _I,
+)
+
+
+_SETTING_BEFORE = re.compile(r"(?:\A|\n)[ \t]*(?:[\w/-]+[ \t]+){0,3}\Z")
+_SETTING_AFTER = re.compile(r"[ \t]*(?:R[OW])?[ \t\r]*(?:\n|\Z)")
+
+
+def _behind(match: re.Match[str]) -> str | None:
+    """Replace a value directly after its name if it looks generated or mixes letters, digits and marks."""
+    core = match["value"].strip("\"'`").rstrip(".,;:!?)")
+    text, start = match.string, match.start()
+    if _SETTING_BEFORE.search(text, max(0, start - 80), start) and _SETTING_AFTER.match(text, match.end()):
+        return sentence(match)
+    digits, letters = any("0" <= c <= "9" for c in core), any(c.isalpha() for c in core)
+    marked = any(c in "!@#$%^&*+?~" for c in core)
+    if (
+        not (digits and letters and (marked or looks_random(core, 8)))
+        or _ALGORITHM.fullmatch(core)
+        or "[REDACTED" in core
+    ):
+        return None
+    return (
+        None
+        if _NUMBERED.fullmatch(core) or is_harmless(match["key"], core, "quoted")
+        else match["key"] + MARK.format("password")
+    )
+
+
+def is_word(name: str, core: str, *, quoted: bool) -> bool:
+    """Return whether a value in a sentence is an ordinary word, and not a secret."""
+    if len(core) < 6 or is_harmless(name, core, "quoted") or _NUMBERED.fullmatch(core):
+        return True
+    path = core.startswith(("/", "./", "~")) or core.endswith("=")
+    if (path and not looks_random(core, 20)) or core.startswith(("http", "$", "--")) or "(" in core:
+        return True
+    digits, letters = any("0" <= c <= "9" for c in core), any(c.isalpha() for c in core)
+    marked = any(c in "!@#$%^&*+=?~" for c in core)
+    if digits and letters:
+        return (
+            re.fullmatch(r"[A-Za-z]+[-_.]?v?\d{1,2}(?:\.\d+)*|v\d.*", core) is not None and not quoted and len(core) < 8
+        )
+    return not (
+        (marked and (letters or digits)) or (quoted and core.isalpha() and not core.istitle() and looks_random(core, 6))
+    )
+
+
+_MYSQL = r"(?:mysql(?:dump|admin|import|show|check|sh)?|mariadb(?:-dump|-admin)?|mycli)"
+OPTIONS = (
+    RedactionRule("password", "options of commands",
+         rf"(?<![\w-])(?P<key>(?:--(?:[a-z]{{1,20}}-){{0,3}}(?:{_NAME}|auth|pin|pw|pass)|-(?:pass(?:word|wd|phrase)?|pwd?|token|secret|api[-_]?key|(?:dest|src)?(?:store|key)pass))(?:{_GAP}|=)){ARGUMENT}",
+         needs=("--", "-pass", "-pw", "-token", "-secret", "-api", "-dest", "-src", "-store", "-key"), flags=_I, replacement=_argument),
+    RedactionRule("password", "user and password of curl and wget",
+         rf"(?P<key>{_PATH}(?:curl|wget|http|https|xh|rclone|siege|svn|aria2c|lftp|cadaver){_OPTIONS}(?:-u|--user|--proxy-user|-U|-a|-A)(?:[ \t]{{1,4}}|=|(?=\w))){ARGUMENT}",
+         also=("-",), begins=True, needs=("curl", "wget", "http", "https", "rclone", "cadaver", "xh", "lftp", "siege", "aria2c", "svn"), replacement=_user_and_password),
+    RedactionRule("password", "MySQL and MariaDB", rf"(?P<key>{_PATH}{_MYSQL}{_OPTIONS}-p)(?P<value>\"[^\"\n]{{1,200}}+\"|'[^'\n]{{1,200}}+'|[^\s\"'|;&<>()=-][^\s\"'|;&<>()]{{2,200}}+)",
+         also=("-",), begins=True, needs=("mysql", "mariadb", "mycli"), replacement=_attached_password),
+    RedactionRule("password", "sshpass and archives", rf"(?P<key>{_PATH}(?:sshpass|7z[arz]?|unrar|rar|zip|unzip){_OPTIONS}-(?:p|hp|P)[ \t]{{0,4}}){ARGUMENT}",
+         also=("-",), begins=True, needs=("sshpass", "7z", "7za", "7zr", "7zz", "unrar", "rar", "zip", "unzip"), replacement=_attached_password),
+    RedactionRule("password", "-p, -w, -a and the like of other commands",
+         rf"(?P<key>{_PATH}(?:docker|podman|buildah|skopeo|helm|az|oc|mongo(?:sh|dump|restore|export|import)?|sqlcmd|bcp|isql|ldap(?:search|add|modify|delete|whoami|passwd)|mosquitto_(?:pub|sub)|redis-cli|plink|pscp|psftp|winscp|smbclient|xfreerdp|openssl|gpg|keytool|jarsigner|ipmitool|snmpwalk|snmpget|rabbitmqadmin|impala-shell|beeline|vertica|vsql|cqlsh|hydra|evil-winrm|crackmapexec|netexec|ansible-vault|ssh-keygen|aws|vault|nats|databricks|influx|db2|fly|mc|restic|borg|duplicity){_OPTIONS}"
+         rf"(?:-p|-w|-a|-P|-pw|-passin|-passout|-storepass|-keypass|-srcstorepass|-deststorepass|-passphrase|-N|-pass|-c|--pass)[ \t]{{1,4}}(?:pass:)?){ARGUMENT}",
+         also=("-",), begins=True, needs=("docker", "podman", "buildah", "skopeo", "helm", "az", "oc", "mongo", "sqlcmd", "bcp", "isql", "ldap", "mosquitto_", "redis-cli", "plink", "pscp", "psftp", "winscp", "smbclient", "xfreerdp", "openssl", "gpg", "keytool", "jarsigner", "ipmitool", "snmpwalk", "snmpget", "rabbitmqadmin", "impala-shell", "beeline", "vertica", "vsql", "cqlsh", "hydra", "evil-winrm", "crackmapexec", "netexec", "ansible-vault", "ssh-keygen", "aws", "vault", "nats", "databricks", "influx", "db2", "fly", "mc", "restic", "borg", "duplicity"),
+         replacement=lambda match: _other_option(match)),
+    RedactionRule("password", "user%password", rf"(?P<key>{_PATH}(?:smbclient|rpcclient|net|smbget|winexe|mount){_OPTIONS}-U[ \t]{{0,4}})(?P<value>\"?[\w.\\-]{{1,60}}(?P<colon>%)[^\s\"']{{1,200}}+\"?)",
+         also=("-u",), begins=True, needs=("smbclient", "rpcclient", "net", "smbget", "winexe", "mount"), replacement=_user_and_password),
+    RedactionRule("password", "values of stores and codes", rf"(?P<key>(?:{_NAME}|SecureString)(?:[^\n|;&]|\\\n){{0,200}}?[ \t]--(?:body|value)(?:{_GAP}|=)|WIFI:[^\n]{{0,100}}?;P:){ARGUMENT}",
+         needs=("--body", "--value", "wifi:"), flags=_I, replacement=_argument),
+    RedactionRule("password", "net use and runas", rf"(?P<key>(?<![\w.-])net use [^\s]{{1,20}} [^\s]{{3,120}} ){ARGUMENT}(?= /user)", needs=("net use",), replacement=_argument, flags=_I),
+    RedactionRule("password", "chpasswd and htpasswd", r"(?P<key>(?:echo|printf)[ \t]{1,4}(?:-\w )?[\"']?[\w.-]{1,40}:)(?P<value>[^\s\"'|]{3,200}+)(?=[\"']?[ \t]{0,4}\|[ \t]{0,4}(?:sudo )?(?:chpasswd|docker|passwd))",
+         also=("|",), needs=("chpasswd", "passwd", "docker"), replacement=_argument),
+    RedactionRule("password", "passwords through a pipe", r"(?P<key>(?:echo|printf)[ \t]{1,4}(?:-\w{1,2} )?)(?P<value>\"[^\"\n$]{3,200}+\"|'[^'\n]{3,200}+'|[^\s\"'|$;&-][^\s\"'|;&]{2,200}+)(?=[ \t]{0,4}\|[^\n|]{0,120}(?:sudo (?:[^\n|]{0,20} )?-S|--password-stdin|passwd --stdin|--passphrase-fd|cryptsetup))",
+         also=("|",), needs=("sudo", "-stdin", "--stdin", "passphrase-fd", "cryptsetup"), replacement=_argument),
+    RedactionRule("password", "htpasswd -b and useradd", rf"(?P<key>{_PATH}htpasswd[ \t]{{1,4}}-[a-zA-Z]{{0,6}}b[a-zA-Z]{{0,6}}(?:[ \t]{{1,4}}[^\s-][^\s]{{0,100}}){{1,2}}?[ \t]{{1,4}}[\w.@-]{{1,60}}[ \t]{{1,4}}){ARGUMENT}(?=[ \t]{{0,4}}(?:\n|\Z|[;&|]))",
+         also=("-",), begins=True, needs=("htpasswd",), replacement=_argument),
+    RedactionRule("password", "rabbitmqctl and user management", rf"(?P<key>(?<![\w.-])(?:rabbitmqctl[ \t]{{1,4}}(?:add_user|change_password)|wpa_passphrase|nmcli[^\n]{{1,100}}password)[ \t]{{1,4}}(?:[\w.@-]{{1,60}}[ \t]{{1,4}})?){ARGUMENT}(?=[ \t]{{0,4}}(?:\n|\Z|[;&|]))",
+         needs=("rabbitmqctl", "wpa_passphrase", "nmcli"), replacement=_argument),
+    RedactionRule("password", "user/password of Oracle", rf"(?P<key>{_PATH}(?:sqlplus|expdp|impdp|sqlldr|rman)(?:{_GAP}(?:-\w{{1,10}}|target)){{0,4}}{_GAP}[\"']?\w{{1,40}}/)(?P<value>[^\s/@\"']{{2,100}}+)",
+         begins=True, needs=("sqlplus", "expdp", "impdp", "sqlldr", "rman"), replacement=_argument),
+    RedactionRule("password", "accounts of Windows", rf"(?P<key>(?<![\w.-])net user [\w.-]{{1,60}} ){ARGUMENT}", needs=("net user",), replacement=_argument, flags=_I),
+    RedactionRule("password", "options of Windows", r"(?P<key>(?<=\s)/(?:p|pass|password|rp|pw):)(?P<value>\"[^\"\n]{1,200}+\"|[^\s\"']{3,200}+)", needs=("/p", "/rp"), replacement=_argument, flags=_I),
+    RedactionRule("password", "secure strings of PowerShell", r"(?P<key>ConvertTo-SecureString\s{1,4}(?:-String\s{1,4})?)(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')", needs=("convertto-securestring",), replacement=_argument, flags=_I),
+    RedactionRule("password", "variables of csh and fish", rf"(?P<key>(?<![\w.-])(?:setenv|set -[gxU]{{1,3}}|set --\w{{1,10}})[ \t]{{1,4}}[\w]{{0,60}}?(?:{_NAME})[ \t]{{1,4}}){ARGUMENT}", needs=("setenv", "set -"), replacement=_argument, flags=_I),
+    RedactionRule("password", "settings of tools", rf"(?P<key>(?<![\w.-])(?:aws configure set|npm config set|yarn config set|git config(?: --\w{{1,10}})?|setx?|fly secrets set|gh secret set|heroku config:set|pulumi config set --secret|kubectl config set-credentials|conda config --set)[ \t]{{1,4}}(?:[\w./:-]{{0,80}}(?:{_NAME}|authtoken))?[ \t]{{1,4}}|(?<![\w.-])vault login[ \t]{{1,4}}(?:token=)?){ARGUMENT}",
+         needs=("configure set", "config set", "git config", "config --", "set ", "set\t", "setx", "config:set", "vault login"), flags=_I, replacement=lambda match: _setting(match)),
+)  # fmt: skip
+
+
+def _other_option(match: re.Match[str]) -> str | None:
+    """Options of one letter mean a port or a file in many commands, so that digits and paths stay."""
+    value = match["value"].strip("\"'")
+    if re.fullmatch(r"[\d:.]{1,24}(?:/\w+)?", value) and not re.search(
+        r"-(?:w|pw|N|pass\w*|\w*pass) {1,4}(?:pass:)?\Z", match["key"]
+    ):
+        return None
+    return _argument(match)
+
+
+def _setting(match: re.Match[str]) -> str | None:
+    named = re.search(rf"(?:{_NAME}|authtoken)[ \t]+\Z", match["key"], _I)
+    return None if named is None and not match["key"].startswith("vault login") else _of_pair(match)
+
+
+def _of_pair(match: re.Match[str]) -> str | None:
+    return None if is_harmless("password", match["value"], "quoted") else match["key"] + MARK.format("password")
+
+
+def _second(match: re.Match[str]) -> str | None:
+    """The second of two texts: a plain word after the name of a secret is more likely the name of another field."""
+    core = match["value"].strip("\"'")
+    if "phrase" in match["key"].lower() and core.count(" ") > 2:
+        return _of_pair(match)
+    if re.fullmatch(r"[A-Za-z]+(?:[ _-][A-Za-z]+)*[.:?!]?", core) or core.startswith(
+        ("http", "/", "#", ".", "$", "{", "%", "*")
+    ):
+        return None
+    if (
+        is_harmless(match["key"], match["value"], "quoted")
+        or len(core) < 3
+        or (" " in core and not looks_random(core, 8))
+    ):
+        return None
+    return match["key"] + MARK.format("password")
+
+
+_VENDOR_WORDS = (
+    "adafruit", "adobe", "algolia", "alibaba", "anthropic", "artifactory", "asana", "atlassian", "auth0", "azure",
+    "beamer", "bitbucket", "bittrex", "braintree", "cisco", "clojars", "cloudflare", "codecov", "cohere", "coinbase",
+    "confluence", "confluent", "contentful", "datadog", "deepgram", "deepseek", "discord", "dropbox", "droneci",
+    "dynatrace", "elastic", "etsy", "facebook", "fastly", "finicity", "finnhub", "flickr", "freshbooks", "gemini",
+    "github", "gitlab", "gitter", "gocardless", "grafana", "heroku", "hubspot", "intercom", "jfrog", "jira", "kraken",
+    "kucoin", "launchdarkly", "linear", "linkedin", "looker", "mailchimp", "mailgun", "mapbox", "mattermost", "meraki",
+    "messagebird", "mistral", "netlify", "newrelic", "new_relic", "new-relic", "notion", "nytimes", "okta", "openai",
+    "opsgenie", "pagerduty", "pinecone", "plaid", "postmark", "privateai", "private_ai", "pusher", "rapidapi", "rollbar",
+    "segment", "sendbird", "sendgrid", "sentry", "shodan", "slack", "snowflake", "snyk", "sonar", "splunk", "square",
+    "stripe", "sumologic", "sumo_logic", "supabase", "telegram", "travis", "trello", "twilio", "twitch", "twitter",
+    "typeform", "vercel", "wandb", "weatherapi", "yandex", "zendesk", "zoom",
+)  # fmt: skip
+_VENDOR = "|".join(_VENDOR_WORDS)
+FILES = (
+    RedactionRule("password", "XML elements", rf"(?P<key><(?:[A-Za-z_][\w:.-]{{0,40}}?)?(?:{_NAME}|(?<![A-Za-z])(?:pin|cvv2?|otp))(?: [^<>]{{0,200}})?>)(?P<value><!\[CDATA\[[^\]]{{1,4000}}+\]\]>|[^<>\n]{{1,4000}}+)(?=</)",
+         needs=("</",), flags=_I, replacement=_password),
+    RedactionRule("password", "elements with a name and a value",
+         rf"(?P<key>\b(?:name|key|id|field|property|variable)\\{{0,4}}[\"']?\s{{0,4}}[=:]\s{{0,4}}\\{{0,4}}[\"'](?P<name>[\w.$-]{{0,60}}?(?:{_NAME}|(?:(?<![A-Za-z])|(?<=_))(?:pin|cvv|otp|auth|authorization|cookie|x-api-key)))\\{{0,4}}[\"'](?:\s{{0,8}},\s{{0,8}}\\{{0,4}}[\"']?|\s{{1,8}}|/?>\s{{0,8}}<)(?:type=[\"']\w{{1,12}}[\"']\s{{0,4}})?(?:value|val|content|default|secret)\\{{0,4}}[\"']?(?:\s{{0,4}}[=:]\s{{0,4}}|>))(?P<value>\\{{0,4}}\"(?:[^\"\\\n]|\\(?!\"))*+\\{{0,4}}\"|\\{{0,4}}'[^'\n]*+'|[^<\s\"',;]{{1,400}}+)",
+         needs=("value", "val", "content", "default", "secret"), also=("name", "key", "id\"", "id=", "id:", "id'", "id\\", "id ", "id\t", "id\n", "id\r", "id\v", "id\f", "field", "property", "variable"), flags=_I, replacement=lambda match: _named_value(match)),
+    RedactionRule("password", "names and values in YAML", rf"(?P<key>(?:name|key):[ \t]{{1,4}}[\"']?[\w.-]{{0,60}}?(?:{_NAME}|(?<![A-Za-z])(?:pin|otp|auth))[\"']?[ \t]{{0,4}}\n[ \t]{{0,40}}value:[ \t]{{1,4}})(?P<value>\"[^\"\n]{{1,4000}}+\"|'[^'\n]{{1,4000}}+'|[^\s\"'#&*!|>{{-][^\n]{{0,4000}}+)",
+         needs=("value:",), also=("name:", "key:"), flags=_I, replacement=_password),
+    RedactionRule("password", "two arguments, a name and a value",
+         r"(?P<key>(?:[\"'][^\"'\n{<$]{0,60}?(?:passw(?:or)?d|passcode|passphrase|(?<![A-Za-z])pwd|secret|(?:api|access|private)[_-]?key|(?<![A-Za-z])(?:otp|cvv|cvc|pin)(?![A-Za-z])|token)[^\"'\n]{0,30}[\"'])\s{0,4}(?:,|=>)\s{0,4})(?P<value>\"[^\"\n]{1,400}+\"|'[^'\n]{1,400}+')",
+         needs=("passw", "passcode", "passphrase", "pwd", "secret", "key", "otp", "cvv", "cvc", "pin", "token"), also=(",", "=>"), flags=_I, replacement=_second),
+    RedactionRule("password", "card verification codes", r"(?P<key>(?<![A-Za-z])(?:cvv2?|cvc2?|csc)[ :#]{1,3}(?:is |code |number )?[: ]{0,2})(?P<value>\d{3,4})(?!\d)", needs=("cvv", "cvc", "csc"), flags=_I, replacement=_always),
+    RedactionRule("password", "multipart forms", rf"(?P<key>form-data; name=\\{{0,2}}\"(?P<name>[\w.-]{{0,60}}?{_NAME})\\{{0,2}}\"(?:\r?\n|\\r\\n|\\n){{2}})(?P<value>[^\r\n\\]{{1,4000}}+)",
+         needs=("form-data",), flags=_I, replacement=lambda match: _named_value(match)),
+    RedactionRule("password", "SQL", r"(?P<key>\b(?:IDENTIFIED (?:WITH \w{1,40} )?(?:BY|AS)\s{1,4}|(?:WITH |SET )?(?:ENCRYPTED )?PASSWORD(?:\s{0,4}=\s{0,4}PASSWORD\(\s{0,4}|\(\s{0,4}| FOR [^\s]{1,60} =\s{0,4}|\s{1,4})))(?P<value>'[^'\n]{1,400}+'|\"[^\"\n]{1,400}+\")",
+         needs=("identified", "password"), flags=_I, replacement=_password),
+    RedactionRule("password", ".netrc", r"(?P<key>(?:machine|default|login)\s{1,8}[^\s]{0,100}(?:\s{1,8}(?:login|account)\s{1,8}[^\s]{1,100}){0,2}\s{1,8}password\s{1,8})(?P<value>[^\s]{1,400}+)",
+         needs=("password",), replacement=after_key("password", "tight")),
+    RedactionRule("password", ".pgpass", r"(?P<key>^[ \t]{0,4}(?:\*|[\w.-]{1,100}|\[[0-9a-fA-F:]{2,40}\]):(?:\*|\d{2,5}):(?:\*|[\w-]{1,60}):(?:\*|[\w-]{1,60}):)(?P<value>[^\s:]{1,200}+)(?=[ \t]*$)",
+         needs=(":",), flags=re.MULTILINE, word=r":(?:\*|\d{2,5}):(?:\*|[\w-]{1,60}):(?:\*|[\w-]{1,60}):", replacement=after_key("password", "tight")),
+    RedactionRule("password", "hashes of passwords", r"\$(?:(?:apr1|1|5|6|7|y|gy|sha1|md5|scrypt|pbkdf2(?:-sha\d{1,3})?)\$(?:[\w=,]{1,60}\$)?[./A-Za-z0-9+=,]{1,64}\$[./A-Za-z0-9+=]{16,200}+|2[abxy]?\$\d\d\$[./A-Za-z0-9]{40,60}+|argon2(?:id|i|d)\$[A-Za-z0-9./$=,+*-]{12,300}+)",
+         needs=("$1$", "$5$", "$6$", "$7$", "$y$", "$gy$", "$apr1$", "$sha1$", "$md5$", "$scrypt$", "$pbkdf2", "$2$", "$2a$", "$2b$", "$2x$", "$2y$", "$argon2")),
+    RedactionRule("password", "hashes of Django and Werkzeug", r"(?<![\w$])(?:pbkdf2_sha(?:1|256)|argon2|bcrypt_sha256|scrypt:\d{1,8}:\d{1,3}:\d{1,3}|pbkdf2:sha(?:1|256|512)(?::\d{1,8})?)\$[A-Za-z0-9./$=,+*-]{12,400}+",
+         needs=("pbkdf2", "argon2$", "bcrypt_sha256", "scrypt:"), replacement=None),
+    RedactionRule("password", "LDAP and PostgreSQL hashes", r"(?:\{(?:SSHA|SHA|SMD5|MD5|CRYPT)(?:\d{3})?\}[A-Za-z0-9+/=$.]{16,200}+|SCRAM-SHA-256\$\d{3,7}:[A-Za-z0-9+/=]{16,80}\$[A-Za-z0-9+/=:]{40,120}+)",
+         needs=("{ssha", "{sha", "{smd5", "{md5", "{crypt", "scram-sha-256$")),
+    RedactionRule("password", "kubeconfig and Docker", r"(?P<key>(?:client-key-data|_auth|\"auth\"|identitytoken|tls\.key)[\"']?\s{0,4}[:=]\s{0,4}[\"']?)(?P<value>[A-Za-z0-9+/]{12,40000}+={0,2})",
+         needs=("client-key-data", "_auth", '"auth"', "identitytoken", "tls.key"), replacement=after_key("password", "quoted")),
+    RedactionRule("password", "WireGuard", r"(?P<key>(?:PrivateKey|PresharedKey)\s{0,4}=\s{0,4})(?P<value>[A-Za-z0-9+/]{43}=)", needs=("privatekey", "presharedkey"), replacement=after_key("password", "quoted")),
+    RedactionRule("password", "data of a Kubernetes secret", r"(?P<key>kind: ?Secret\b[^\0]{0,400}?\n(?:data|stringData):[ \t]{0,4}\n(?:[ \t]{1,8}[\w.-]{1,80}:[ \t]{0,4}\[REDACTED:password\]\n){0,40}[ \t]{1,8}[\w.-]{1,80}:[ \t]{0,4})(?P<value>[^\s\[][^\s]{3,4000}+)",
+         needs=("kind: secret", "kind:secret"), replacement=after_key("password", "quoted")),
+    RedactionRule("password", "card numbers by name", r"(?P<key>(?:card(?:[ _-]?(?:num(?:ber)?|no\.?|#))?|(?:cc|pan)[ _-]?(?:num(?:ber)?|no\.?))(?:\\{0,4}[\"'])?\s{0,4}(?:[:=#：]|is|was)\s{0,4}(?:\\{0,4}[\"'])?)(?P<value>\d(?:[ -]?\d){12,18})(?!\d)",
+         begins=True, needs=("card", "cc n", "cc_n", "cc-n", "ccn", "pan n", "pan_n", "pan-n", "pann"), flags=_I, replacement=_always),
+)  # fmt: skip
+
+_SENTENCE = (
+    r"(?P<key>(?<![A-Za-z-])(?:(?:pass(?:word|code|phrase|wd)?|wachtwoord|pwd|credentials?|creds|secret(?: key)?|(?:api|access|private|license|licence|secret|auth(?:entication)?)[ -]?(?:key|token|code)|token|pin(?: (?:code|number))?|otp|(?:verification|security|recovery|backup|one[- ]time|login|2fa|mfa) (?:code|password|pin))s?"
+    r"(?:(?: (?:for|of|to|on) [\w.@'-]{1,40}(?: [\w.@'-]{1,30}){0,4}?)?(?: (?:(?:has been|was|is|were) (?:re)?(?:set|changed) to|(?:re)?set to|changed to|is|was|=|will be|should be|are|equals))(?: now| still| currently| just| set to)?| (?:for|of|on) [^\s,;]{1,60}?(?: [\w.@'-]{1,30}){0,4}?(?: to|:))[: ]{1,3}|(?:log ?in|sign ?in|connect|authenticate) (?:with|as|using) [\w.@-]{1,60} ?/ ?|(?:use|try|with|using) (?:the |this |my |our )?(?:pass(?:word|code|phrase)|pwd|token|api[ -]?key|key|secret|pin|otp) ))"
+)
+_IS = [
+    "ist",
+    "lautet",
+    "war",
+    "wird",
+    "est",
+    "sera",
+    "es",
+    "será",
+    "é",
+    "è",
+    "sarà",
+    "är",
+    "er",
+    "jest",
+    "je",
+    "это",
+    "adalah",
+]
+_CODES = [
+    "確認コード",
+    "認証コード",
+    "apiト",
+    "アクセスト",
+    "apiキー",
+    "アクセスキー",
+    "トークン",
+    "验证码",
+    "驗證碼",
+    "令牌",
+    "密钥",
+]
+SENTENCES = (
+    RedactionRule("password", "sentences",
+         _SENTENCE +
+         r"(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+'|`[^`\n]{1,200}+`|“[^”\n]{1,200}+”|[^\s,\"'`]{4,400}+)",
+         begins=True, needs=("pass", "wachtwoord", "pwd", "cred", "secret", "api", "access", "private", "license", "licence", "auth", "token", "pin", "otp", "verification", "security", "recovery", "backup", "one-time", "one time", "login", "2fa", "mfa", "log in", "signin", "sign in", "connect", "use ", "try ", "with ", "using "), flags=_I,
+         also=("pass", "wachtwoord", "pwd", "cred", "secret", "key", "token", "code", "pin", "otp", "log", "sign", "connect", "auth"),
+         replacement=sentence),
+    RedactionRule("password", "a user and a password",
+         r"(?P<key>(?<![A-Za-z-])(?:credentials?|creds|log ?in|account)(?: are| is| with)?(?: (?:for|of|on|to) [^\s,;]{1,60})?[: ]{1,3}[\w.@-]{1,60}(?::(?!//)| ?/ ?))(?P<value>[^\s,\"'`]{6,200}+)",
+         needs=("credential", "creds", "login", "log in", "account"), also=("/", ":"), flags=_I, replacement=sentence),
+    RedactionRule("password", "a pair of user and password in code",
+         r"(?P<key>(?:auth[\"']?\s{0,4}[:=]\s{0,4}[(\[]|(?:basic|digest|proxy|ntlm)auth\(|(?<=\.)(?:login|begin|authenticate)\(|_connect\([^(),]{1,80},)\s{0,4}(?:\[REDACTED:\w{1,20}\]|\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')\s{0,4},\s{0,4})(?P<value>\"[^\"\n]{1,4000}+\"|'[^'\n]{1,4000}+')",
+         needs=("auth", "login(", "begin(", "_connect("), also=("(", "["), flags=_I, replacement=_of_pair),
+    RedactionRule("password", "values typed into a field",
+         r"(?P<key>(?:p?assw(?:or)?d|p?assphrase|passcode|pwd|secret|token|otp|api[_-]?key)[^\n\"']{0,20}[\"'][^\n]{0,40}?(?:\n[^\n\"']{0,40}?)?(?<!\w)(?:(?:send_keys|fill|type|setValue|set_value|input|sendKeys|press_sequentially)\(|send(?:line)?[( ](?:-- )?))(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')",
+         needs=("send", "fill(", "type(", "setvalue(", "set_value(", "input(", "press_sequentially("), flags=_I, replacement=_second),
+    RedactionRule("password", "sentences that name the value first",
+         r"(?P<key>(?<![A-Za-z-])(?:use|set|enter|type|with|put|try|provide|using|entering) )(?P<value>\"[^\"\s]{4,200}+\"|'[^'\s]{4,200}+'|`[^`\s]{4,200}+`|[^\s,\"'`]{6,200}+)"
+         r"(?= (?:as|for|in|into) (?:the |my |your |our |its |his |her |a )?(?:\w{1,20} ){0,2}(?:pass(?:word|code|phrase)|pwd|pin|token|api[ -]?key|secret|otp)\b)",
+         needs=("password", "passcode", "passphrase", "pwd", "pin", "token", "key", "secret", "otp"), also=("use ", "set ", "enter ", "type ", "with ", "put ", "try ", "provide ", "using ", "entering "), flags=_I, replacement=sentence),
+    RedactionRule("password", "names with the value right behind",
+         r"(?P<key>(?<![A-Za-z-])(?:password|passwd|passphrase|passcode|pwd|rootpw|bindpw|community|wpa-psk|(?:api|access|secret)[ -]?key|token|secret)[ \t]{1,4}(?:(?:--\w{1,12}|-?\d)[ \t]{1,4})?)(?P<value>\"[^\"\s]{8,200}+\"|'[^'\s]{8,200}+'|`[^`\s]{8,200}+`|[^\s,\"'`()<>{}\[\]=:/-][^\s,\"'`()<>{}\[\]=]{7,200}+)",
+         begins=True, needs=("password", "passwd", "passphrase", "passcode", "pwd", "rootpw", "bindpw", "community", "wpa-psk", "api", "access", "secret", "token"), also=("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"), flags=_I, replacement=_behind),
+    RedactionRule("password", "sentences in other languages",
+         rf"(?P<key>(?:(?:{PASSWORDS}|{PASSWORDS_ELSEWHERE}|clave)[^\s,;:.]{{0,8}}(?: [^\s,;]{{1,60}}){{0,5}}? (?:{'|'.join(_IS)}) |"
+         rf"(?:{PASSWORDS_ELSEWHERE}|確認コード|認証コード|(?:API|アクセス)(?:キー|トークン)|トークン|验证码|驗證碼|令牌|密钥)\s{{0,2}}(?:は、|は|が|を|是|为|為|:|—|–|-|는|은)?)\s{{0,2}}[「『\"“]?)"
+         r"(?P<value>[!-~]{4,200}?)(?=[」』\"”]|です|でした|に|を|と|で|。|、|，|\s|[.]?\Z)",
+         begins=True, needs=(*PASSWORD_NEEDLES, *OTHER_NEEDLES, *_CODES), also=(*(f" {word} " for word in _IS), *OTHER_NEEDLES, *_CODES), flags=_I, replacement=sentence),
+    RedactionRule("password", "names without a separator", r"(?P<key>(?<![\w-])(?:(?:user(?:name)?|login|usr|account)[ :=]{1,3}[\w.@-]{1,60}[ ,;/]{1,3}(?:(?:and|with) )?)(?:pass(?:word)?|pwd|pw)[ :=]{1,3})(?P<value>\"[^\"\n]{1,200}+\"|[^\s,;\"']{3,200}+)",
+         needs=("pass", "pwd", "pw"), also=("user", "login", "usr", "account"), flags=_I, replacement=sentence),
+)  # fmt: skip
+
+
+_FIELD_NAMES = re.compile(
+    r"\b(?:name|id|type|placeholder|aria-label|autocomplete)\s{0,4}=[\s\\\"']{0,8}([\w .$-]+)", _I
+)
+_SETS = re.compile(r"set|create|passwd", _I)
+
+
+def _of_field(match: re.Match[str]) -> str | None:
+    tag = match.string[match.start() : match.end() + 600].partition(">")[0]
+    names = (name.strip().replace(" ", "_") for name in _FIELD_NAMES.findall(tag))
+    return _password(match) if any(map(is_secret_name, names)) else None
+
+
+def _of_function(match: re.Match[str]) -> str | None:
+    setter = re.search(r"set_?(\w+)\(", match["key"], _I)
+    if setter and not is_secret_name(setter[1]):
+        return None
+    return (_of_pair if _SETS.search(match["key"]) else sentence)(match)
+
+
+LABELS = (
+    RedactionRule("password", "fields of forms in HTML",
+         rf"(?P<key><(?:input|textarea|param)\b(?=[^<>]{{0,600}}?\b(?:name|id|type|placeholder|aria-label|autocomplete)\s{{0,4}}=\s{{0,4}}\\{{0,4}}[\"']?[\w .$-]{{0,40}}?(?:{ANY_NAME}|otp))[^<>]{{0,600}}?(?:\bvalue\s{{0,4}}=\s{{0,4}}|(?<!/)>(?=[^<>\n]{{1,200}}</textarea)))(?P<value>\\{{0,4}}\"[^\"<>]{{1,400}}+\"|'[^'<>]{{1,400}}+'|[^\s<>\"'\\]{{1,400}}+)",
+         needs=("<input", "<textarea", "<param"), also=("value", "</textarea"), flags=_I, replacement=_of_field),
+    RedactionRule("password", "commands of protocols",
+         r"(?P<key>(?<![\w-])(?:(?:AUTH|requirepass|masterauth|IDENTIFY)\s(?:[\w.@-]{1,60} )?|USER [^\s]{1,60}\s{1,4}(?:[+\d][^\n]{0,80}\n)?PASS |[A-Za-z]{0,4}\d{1,4} LOGIN \"?[^\s\"]{1,60}\"? |334 UGFzc3dvcmQ6\r?\n(?:C: )?))(?P<value>\"[^\"\n]{1,200}+\"|[^\s,\"'`]{4,400}+)",
+         needs=("auth", "requirepass", "masterauth", "identify", "pass ", "login ", "334 "),
+         replacement=lambda match: match["key"] + MARK.format("password") if match["key"].startswith("334") and "[REDACTED" not in match[0] else sentence(match)),
+    RedactionRule("password", "functions that hash a password",
+         r"(?P<key>(?<![\w.])(?:\w{1,20}(?:\.|::))?(?:crypt|(?:aes_)?encrypt|set_?\w{0,20}?(?:password|passwd|phrase|secret|token|key)|Password\.create|old_password|password_hash|(?:make|hash|check)_password|generate_password_hash|hash_?pw|check_?pw|md5|sha_?(?:1|2|256|512)|bcrypt)\(\s{0,8}[bu]?|openssl passwd (?:-\w{1,10} ){0,3})(?P<value>\"[^\"\n]{1,400}+\"|'[^'\n]{1,400}+')",
+         needs=("crypt(", "password(", "_hash(", "pw(", "md5(", "sha", "passwd(", "phrase(", "secret(", "token(", "key(", "password.create", "openssl passwd"), also=("(", "openssl"), flags=_I, replacement=_of_function),
+)  # fmt: skip
+
+
+def _if_aws(match: re.Match[str]) -> str | None:
+    """Forty characters of base64 are an AWS secret key where capitals, small letters and digits are well mixed; hex is a hash."""
+    value = match[0]
+    letters = value.replace("/", "").replace("+", "")
+    mixed = any(c.isupper() for c in value) and any(c.islower() for c in value) and any(c.isdigit() for c in value)
+    return (
+        MARK.format("api_key")
+        if mixed and len(letters) >= 34 and looks_random(letters, 30) and len(set(value)) > 18
+        else None
+    )
+
+
+VENDOR_NAMES = (
+    RedactionRule("api_key", "keys beside the name of a vendor", rf"(?P<key>(?<![A-Za-z0-9])(?:{_VENDOR})[\w.-]{{0,24}}[\"'\]]{{0,2}}[ \t]{{0,4}}(?:=>|:=|==?|:|\|\|:|>)[ \t]{{0,4}}[\"'`]?)(?P<value>[A-Za-z0-9_-]{{15,200}}+[A-Za-z0-9_+/=-]{{0,200}}+)(?![\w.(/])",
+         begins=True, runs=True, needs=_VENDOR_WORDS, flags=_I, replacement=_random_value),
+)  # fmt: skip
+BARE = (
+    RedactionRule("api_key", "AWS secret keys", r"(?:(?<![A-Za-z0-9+/_.-])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_-])", needs=(),
+         replacement=_if_aws),
 )  # fmt: skip

@@ -11,7 +11,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from grace_kp.trace.redaction._commands import is_word, sentence
 from grace_kp.trace.redaction._names import (
     ANY_NAME,
     NAMED_VALUE,
@@ -29,6 +28,7 @@ from grace_kp.trace.redaction._names import (
     names_number,
 )
 from grace_kp.trace.redaction._names import ASCII_NEEDLES as NAMED_NEEDLES
+from grace_kp.trace.redaction._patterns import is_word, sentence
 from grace_kp.trace.redaction._rule import RedactionRule, lower, places_of
 
 if TYPE_CHECKING:

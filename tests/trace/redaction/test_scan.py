@@ -275,17 +275,3 @@ def test_a_secret_that_only_its_name_gives_away_is_removed_though_its_text_is_ha
     """The same text stays under another name."""
     values = [{"password": "correct horse", "q": "correct horse"}]
     assert [{"password": "[REDACTED:password]", "q": "correct horse"}] == together(values)[0]
-
-
-def test_no_text_is_scanned_twice(scan, monkeypatch):
-    """The rules for a suspicious text are kept until it is redacted, and no longer than the document."""
-    texts, scanned = ["the password of the room", "a harmless text"], []
-    candidates = Scan._candidates
-    monkeypatch.setattr(Scan, "_candidates", lambda self, new: scanned.extend(new) or candidates(self, new))
-    redactor = Redactor(identifiers=True)
-    redactor.expect(texts)
-    assert texts == [redactor.text(text) for text in texts]
-    assert sorted(texts) == sorted(scanned)
-    redactor.expect(["another password"])
-    redactor.forget()
-    assert not scan._expected
