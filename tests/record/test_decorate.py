@@ -57,34 +57,6 @@ def test_what_cannot_be_decorated_is_refused_with_a_reason(grace):
         grace.run("")
 
 
-def test_introspection_is_as_without_the_decorator(grace):
-    """Signature, documentation, name and kind survive."""
-
-    def plain(a: int, *, b: str = "x") -> str:
-        """Doc."""
-        return b
-
-    async def coroutine(a: int) -> int:
-        return a
-
-    def generator(a: int):
-        yield a
-
-    async def async_generator(a: int):
-        yield a
-
-    for function in (plain, coroutine, generator, async_generator):
-        for decorator in (grace.tool, grace.agent, grace.retriever, grace.agent(domain="code")):
-            recorded = decorator(function)
-            assert inspect.signature(recorded) == inspect.signature(function)
-            assert recorded.__doc__ == function.__doc__
-            assert recorded.__name__ == function.__name__
-            assert recorded.__qualname__ == function.__qualname__
-            assert recorded.__module__ == function.__module__
-            for question in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction):
-                assert question(recorded) is question(function)
-
-
 async def test_partials_and_callable_objects_are_seen_for_what_they_are(grace):
     """Is it async? is asked through partials and `__call__`."""
 
@@ -225,15 +197,6 @@ def test_arguments_fail_at_the_call_with_the_error_of_the_function(grace, kind, 
         assert expected == error_of(decorators[kind](function), args, kwargs)
     if expected is not None and not (kind == "gate" and "object" in name):  # a gate calls it as a plain function
         assert [] == traces
-
-
-def test_a_plain_gate_refuses_arguments_with_the_error_of_the_action(grace):
-    """A gated plain function raises the same TypeError as the function."""
-
-    def act(a):
-        return a
-
-    assert error_of(act, (1, 2), {}) == error_of(grace.gate(unmeasured="silent")(act), (1, 2), {})
 
 
 async def test_a_call_that_does_not_fit_is_a_failed_call_of_the_run_around_it(grace):

@@ -107,13 +107,6 @@ def test_somebody_else_s_database_is_left_to_them(tmp_path, caplog, monkeypatch)
 # Writing
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path):
-    """The error names it; nothing is created."""
-    with pytest.raises(OSError, match="no-folder"):
-        write_whole(tmp_path / "no-folder" / "x", "x")
-    assert [] == list(tmp_path.iterdir())
-
-
 def test_a_link_planted_in_a_shared_folder_is_refused(tmp_path, monkeypatch):
     """A link of somebody else's where everybody may write is not followed; one's own is."""
     shared, victim = tmp_path / "shared", tmp_path / "victim.jsonl"
