@@ -18,7 +18,7 @@ import sys
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from grace_kp.record._attributes import call_on_arguments, declare_attributes
+from grace_kp.record._attributes import Declared, call_on_arguments
 from grace_kp.record._current import HOST
 from grace_kp.record._guard import attempt
 from grace_kp.trace import cut, render, render_text, to_text
@@ -67,7 +67,8 @@ class Spec:
         """Whether each result is looked at: for what was found, or for a failure."""
         self.domain = domain
         self.objective = objective
-        self.attributes = None if attributes is None else declare_attributes(self.name, function, attributes)
+        stated = {name: value for name, value in (attributes or {}).items() if value is not None}
+        self.attributes = Declared(self.name, function, stated) if stated else None
         """Tags, user, session and metadata of every run of the function."""
         self.positional: tuple[str, ...] = ()
         self.var_positional = "args"

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -65,6 +67,13 @@ def sleep_and_record(*_):
     record("late")
 
 
+class Recorder:
+    """Records when it is collected."""
+
+    def __del__(self):
+        record("late")
+
+
 class Ends:
     """Ways to end the current process, after it has recorded."""
 
@@ -97,22 +106,47 @@ class Ends:
     def sigkill(self):
         os.kill(os.getpid(), signal.SIGKILL)
 
+    def abort(self):
+        os.abort()
+
     def execv(self):
         os.execv(sys.executable, [sys.executable, "-c", "pass"])
 
     def thread(self):
         threading.Thread(target=sleep_and_record).start()
 
+    def daemon_thread(self):
+        def run():
+            with contextlib.suppress(RuntimeError):
+                while True:
+                    record("daemon", 1)
+
+        threading.Thread(target=run, daemon=True).start()
+        time.sleep(0.05)
+
     def executor(self):
         pool = ThreadPoolExecutor(2)
         for _ in range(4):
             pool.submit(sleep_and_record)
 
+    def sys_exit_in_thread(self):
+        def run():
+            record("thread")
+            sys.exit(4)
+
+        threading.Thread(target=run).start()
+
     def atexit(self):
         EARLIEST.append(lambda: record("late"))
 
+    def atexit_first(self):
+        EARLIEST.append(lambda: (RUNTIME.clear(), record("late")))
+
     def weakref_finalize(self):
         weakref.finalize(load, record, "late")
+
+    def del_(self):
+        load()["recorder"] = Recorder()
 
     def asyncio_cancelled(self):
         async def main():
@@ -128,6 +162,11 @@ class Ends:
             await task
 
         asyncio.run(both())
+
+    def mp_finalize(self):
+        from multiprocessing.util import Finalize
+
+        Finalize(None, record, ("late",), exitpriority=0)
 
 
 def end():
@@ -161,6 +200,11 @@ class Starts:
     def plain(self):
         job()
 
+    def thread(self):
+        thread = threading.Thread(target=job)
+        thread.start()
+        thread.join()
+
     def fork(self):
         fork_and(job)
 
@@ -177,6 +221,15 @@ class Starts:
         os.wait()
         os.read(reader, 1)
 
+    def subprocess(self):
+        self._again(lambda command: subprocess.run(command, check=False))
+
+    def posix_spawn(self):
+        self._again(lambda command: os.waitpid(os.posix_spawn(command[0], command, os.environ), 0))
+
+    def _again(self, run):
+        run([sys.executable, __file__, STORE, COUNTS, "plain", USE, END, str(RUNS)])
+
     def process(self, method):
         import multiprocessing
 
@@ -184,7 +237,7 @@ class Starts:
         child.start()
         child.join()
 
-    def terminated(self, method):
+    def terminated(self, method, signal_name="terminate"):
         import multiprocessing
 
         context = multiprocessing.get_context(method)
@@ -192,8 +245,11 @@ class Starts:
         child = context.Process(target=record_and_wait, args=(recorded,))
         child.start()
         recorded.wait()
-        child.terminate()
+        getattr(child, signal_name)()
         child.join()
+
+    def killed(self, method):
+        self.terminated(method, "kill")
 
     def pool(self, method):
         import multiprocessing
@@ -209,11 +265,25 @@ class Starts:
         with multiprocessing.get_context(method).Pool(2) as pool:
             pool.map(task, range(4))
 
+    def pool_maxtasks(self, method):
+        import multiprocessing
+
+        pool = multiprocessing.get_context(method).Pool(2, maxtasksperchild=1)
+        pool.map(task, range(4), chunksize=1)
+        pool.close()
+        pool.join()
+
     def executor(self, method):
         import multiprocessing
 
         with ProcessPoolExecutor(2, multiprocessing.get_context(method)) as pool:
             list(pool.map(task, range(4)))
+
+    def preloaded(self, method):
+        import multiprocessing
+
+        multiprocessing.get_context(method).set_forkserver_preload(["__main__", "grace_kp", "endings"])
+        self.process(method)
 
 
 def record_and_wait(recorded):
