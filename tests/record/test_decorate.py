@@ -229,39 +229,22 @@ def test_a_coroutine_that_is_not_awaited_warns_once_by_its_name(grace, make):
     assert warned(make(forgotten)) == warned(grace.tool(make(forgotten)))
 
 
-def test_the_objective_is_given_or_found(grace):
+def analyst(ticker, days=3): ...
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        ("Analyse {ticker} for {days} days", "Analyse TSM for 5 days"),
+        (lambda ticker, days: f"{ticker}/{days}", "TSM/5"),
+        (lambda arguments: f"got {sorted(arguments)}", "got ['days', 'ticker']"),
+        (None, "TSM"),
+        ("{broken", "TSM"),
+    ],
+)
+def test_the_objective_is_given_or_found(grace, stated, expected):
     """A template or callable on the bound arguments wins; then the first text; then the call itself."""
-
-    @grace.agent(objective="Analyse {ticker} for {days} days")
-    def templated(ticker, days=3): ...
-
-    @grace.agent(objective=lambda ticker, days: f"{ticker}/{days}")
-    def computed(ticker, days): ...
-
-    @grace.agent(objective=lambda arguments: f"got {sorted(arguments)}")
-    def mapped(ticker, days): ...
-
-    @grace.agent
-    def first_text(number, text): ...
-
-    @grace.agent
-    def nothing(number): ...
-
-    @grace.agent(objective="{broken")
-    def broken(text): ...
-
     with grace.collect() as traces:
-        templated("TSM", days=5)
-        computed("TSM", 5)
-        mapped("TSM", 5)
-        first_text(3, "hello")
-        nothing(7)
-        broken("still works")
-    assert [t.task.objective for t in traces] == [
-        "Analyse TSM for 5 days",
-        "TSM/5",
-        "got ['days', 'ticker']",
-        "hello",
-        "nothing(7)",
-        "still works",
-    ]
+        grace.agent(objective=stated)(analyst)("TSM", days=5)
+        grace.agent(analyst)(7)
+    assert [expected, "analyst(7)"] == [trace.task.objective for trace in traces]

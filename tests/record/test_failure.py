@@ -298,26 +298,6 @@ def test_a_cancellation_leaves_a_declaration(grace):
         recorded(grace, lambda: 5, failed=failed)
 
 
-def test_a_failed_search_found_nothing(grace):
-    """Its results are no evidence, from a list or a stream; methods of classes are declared alike."""
-
-    class Shelf:
-        @staticmethod
-        @grace.retriever(failed=lambda hits: "stale index")
-        def search(q):
-            return [{"text": q, "score": 1.0}]
-
-    @grace.retriever(failed=lambda last: last["text"] == "stop")
-    def stream(q):
-        yield {"text": q, "score": 1.0}
-        yield {"text": "stop", "score": 1.0}
-
-    with grace.run("q") as run:
-        Shelf.search("a")
-        list(stream("a"))
-    assert [("error", None)] * 2 == [(call.status, call.search) for call in run.trace.calls]
-
-
 async def _later(_):
     return True
 
