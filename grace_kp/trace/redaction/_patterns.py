@@ -216,7 +216,8 @@ def _after_iban(match: re.Match[str]) -> str:
 
 def _keeps_iban(match: re.Match[str]) -> bool:
     compact = match[0].replace(" ", "").replace("-", "")
-    return not iban(compact[: IBAN_LENGTHS.get(compact[:2].upper(), 0)]) or _after_iban(match)[:1].isalnum()
+    length = IBAN_LENGTHS.get(compact[:2].upper(), 0)
+    return not length or not iban(compact[:length]) or _after_iban(match)[:1].isalnum()
 
 
 def _keeps_ssn(match: re.Match[str]) -> bool:

@@ -46,7 +46,7 @@ is out|monkey: banana|secretary: Bob|tokenizer: fast|Author: Bob|key: value|the 
 |uuid 123e4567-e89b-12d3-a456-426614174000|compass: north|passage: the second|a keyboard|turkey=bird|see https://example.com/a?b=c
 |reservation JG7FMM|flight HAT045|sha256:abcdef|x = y:z|ratio 3:4|C:\\Windows\\system32|/usr/bin/env|/var/log/syslog|home/|users
 |token: none|password: null|secret=true|api_key=<your_key>|password: ****|test-sk-short|東京の天気は晴れです。|100% sure|a@b|@decorator
-|e-mail me|phone home|12.5 s|3.14159|$ 26.3B|10,000|step_id: 3|session: 12|connection: 3|cookie cutter|Basic English|disk-based""".replace(
+|e-mail me|phone home|12.5 s|3.14159|code XX12 ABCD EFGH IJKL MNOP|$ 26.3B|10,000|step_id: 3|session: 12|connection: 3|cookie cutter|Basic English|disk-based""".replace(
     "\n", " "
 )
 
