@@ -260,28 +260,6 @@ def test_what_breaks_while_a_run_is_finished_costs_no_other_run(monkeypatch, wha
             assert "Broken" in told
 
 
-@pytest.mark.usefixtures("lenient")
-def test_a_store_that_raises_does_not_reach_the_agent(monkeypatch):
-    """The result is untouched, flush says no, the trouble is counted, and nothing is lost that memory can hold."""
-    with gk.Grace(store="memory:", embedder=None, reviewer=None) as grace:
-        store = grace.store
-
-        @grace.agent
-        def agent(text):
-            return text
-
-        with monkeypatch.context() as patch:
-            patch.setattr(type(store), "put", broken)
-            for n in range(5):
-                assert f"run {n}" == agent(f"run {n}")
-            assert grace.flush(1) is False
-            status = grace.status()["writer"]
-            assert 5 == status["pending"]
-            assert status["errors"] >= 1
-        assert grace.flush(60)
-        assert [f"run {n}" for n in range(5)] == sorted(trace.task.objective for trace in grace.store.query())
-
-
 class Ask(Exception): ...
 
 
