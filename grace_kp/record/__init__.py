@@ -8,11 +8,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from grace_kp.record._arguments import SEALED, argument_check, fitting, reseal, seal
 from grace_kp.record._current import CAPTURE, CURRENT, HOST, OPERATIONS, PICKLED, TROUBLES
 from grace_kp.record._decorate import RunBlock, decorate
-from grace_kp.record._enter import call_alone, call_in, open_run
-from grace_kp.record._evidence import evidence_of, keep_evidence, material_of, survey_of
+from grace_kp.record._evidence import keep_evidence, material_of, survey_of
 from grace_kp.record._failure import reported_failure
 from grace_kp.record._gaps import gaps_of, keep_refusal, kept_refusal, nearest, register
 from grace_kp.record._guard import attempt, finish_late, note, shielded
@@ -29,8 +27,9 @@ from grace_kp.record._run import (
     located,
     new_trace_id,
 )
-from grace_kp.record._spec import AGENT, RETRIEVER, SCOPE, TOOL, Spec
+from grace_kp.record._spec import AGENT, RETRIEVER, SCOPE, SEALED, TOOL, Spec, argument_check, fitting, reseal, seal
 from grace_kp.record._threads import instrument_threads, propagate
+from grace_kp.record._wrap import call_alone, call_in, open_run
 
 if TYPE_CHECKING:
     from grace_kp.record._document import Documents, to_json
@@ -71,7 +70,6 @@ __all__ = [
     "call_in",
     "current_run",
     "decorate",
-    "evidence_of",
     "facts_of",
     "finish_late",
     "fitting",

@@ -83,10 +83,14 @@ class Declared:
 
     __slots__ = ("_defaults", "_place", "_values")
 
-    def __init__(self, name: str, defaults: dict[str, Any], values: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, function: Callable[..., Any] | None, values: dict[str, Any]) -> None:
         self._place = f"attributes of {name}"
-        self._defaults = defaults
-        self._values = dict(values)
+        self._defaults: dict[str, Any] = {}
+        if function is not None:
+            with contextlib.suppress(TypeError, ValueError):  # some builtins have no signature
+                parameters = inspect.signature(function).parameters.values()
+                self._defaults = {item.name: item.default for item in parameters if item.default is not item.empty}
+        self._values = values
         tags, metadata = values.get("tags"), values.get("metadata")
         if not (tags is None or callable(tags) or isinstance(tags, str | list | tuple | set | frozenset)):
             raise TypeError(f"tags must be a list of texts or a callable, not {type(tags).__name__}")
@@ -129,19 +133,6 @@ def _fill_template(template: str, named: dict[str, Any]) -> Any:
     """Fill in a template; one that is a single parameter becomes the argument itself."""
     whole = _PARAMETER.fullmatch(template)
     return named[whole[1]] if whole else template.format(**named)
-
-
-def declare_attributes(name: str, function: Callable[..., Any] | None, values: Mapping[str, Any]) -> Declared | None:
-    """Return what a decorator states about the runs of a function; None if it states nothing."""
-    stated = {kind: value for kind, value in values.items() if value is not None}
-    if not stated:
-        return None
-    defaults: dict[str, Any] = {}
-    if function is not None:
-        with contextlib.suppress(TypeError, ValueError):  # some builtins have no signature
-            parameters = inspect.signature(function).parameters.values()
-            defaults = {item.name: item.default for item in parameters if item.default is not inspect.Parameter.empty}
-    return Declared(name, defaults, stated)
 
 
 def call_on_arguments(function: Callable[..., Any], named: dict[str, Any]) -> Any:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._arguments import can_seal
 from grace_kp.record._current import CURRENT
-from grace_kp.record._enter import open_run, silent_run
 from grace_kp.record._guard import shielded, shielded_end
-from grace_kp.record._spec import AGENT, Spec
-from grace_kp.record._wrap import wrap
+from grace_kp.record._spec import AGENT, Spec, can_seal
+from grace_kp.record._wrap import open_run, silent_run, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable

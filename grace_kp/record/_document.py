@@ -1,37 +1,53 @@
 """The document of a run, in the form of the trace schema but without confidence and score, which the pipeline adds.
 
 Also the journal of an open run, and the document of a run whose process died.
+
+Attributes and entries of gates are redacted, bounded, and without contents that are not captured. Secrets that only the name of an argument
+gives away are removed from the whole document. A reviewer's words and the message of an error often repeat an argument. Where that stood
+under a name such as `password`, its text alone shows no pattern that redaction could find.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 import json
+import re
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.levels import waits
-from grace_kp.record._gaps import lost_evidence
+from grace_kp.levels import UNSETTLED, waits
+from grace_kp.record._attributes import Attributes
+from grace_kp.record._gaps import lost_evidence, nearest, root_of
 from grace_kp.record._host import CLOSED, COMPLETED, INTERRUPTED, SUSPENDED
 from grace_kp.record._resume import EarlierPart
 from grace_kp.record._run import NOT_CAPTURED, Call
+from grace_kp.record._spec import SEALED
 from grace_kp.record._steps import WAITING, StepBuilder
-from grace_kp.record._stored import attributes_of, merged_entries, secrets_of, stored_entry, tag_audits, without
-from grace_kp.trace import UNSCANNED, cut, redact_text, redact_value, render, storable, to_text
+from grace_kp.trace import (
+    MAX_TAGS,
+    UNSCANNED,
+    cut,
+    label,
+    redact_text,
+    redact_value,
+    redacted_arguments,
+    render,
+    storable,
+    to_text,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from grace_kp.record._resume import Pause
     from grace_kp.record._run import Run
-    from grace_kp.record._steps import KnownTools
     from grace_kp.trace import Redactor
 
 CONTEXT = "https://openknowledgepulse.org/schema/v1"
 OPEN = "open"
 """The status of a run that goes on."""
-_STRUCTURE = ("created_at", "framework", "visibility", "privacy_level")
+_KEPT_METADATA = ("created_at", "framework", "visibility", "privacy_level")
 LOST = "The process ended before the end of this run was stored."
 
 
@@ -44,16 +60,13 @@ def instant(nanoseconds: int) -> str:
 class Documents:
     """Documents of the runs of one runtime, with its privacy and visibility."""
 
-    __slots__ = ("_identifiers", "_known_tools", "_max_text", "_privacy_level", "_second", "_visibility")
+    __slots__ = ("_identifiers", "_max_text", "_privacy_level", "_visibility")
 
     def __init__(self, *, privacy_level: str, visibility: str, max_text: int) -> None:
         self._privacy_level = privacy_level
         self._visibility = visibility
         self._identifiers = privacy_level != "private"
         self._max_text = max_text
-        self._known_tools: KnownTools = {}
-        self._second = (0, instant(0))
-        """The last second in which a run began, and its text: most runs begin in the same second as the one before."""
 
     def builder(self, run: Run) -> StepBuilder:
         """Return the builder of the run's steps, created on first use."""
@@ -61,7 +74,7 @@ class Documents:
             if run.resumes is not None:
                 run.owner.recall(run)
             earlier = None if run.earlier is None else EarlierPart(run.earlier)
-            run.steps = StepBuilder(run, identifiers=self._identifiers, earlier=earlier, known_tools=self._known_tools)
+            run.steps = StepBuilder(run, identifiers=self._identifiers, earlier=earlier)
         builder: StepBuilder = run.steps
         return builder
 
@@ -82,7 +95,8 @@ class Documents:
         builder = StepBuilder(run, identifiers=self._identifiers, earlier=earlier)
         builder.advance([run.name, run.domain, run.objective])
         redactor = builder.redactor
-        grace: dict[str, Any] = {"status": OPEN, "name": redactor.uncounted(run.name), "calls": builder.calls}
+        grace: dict[str, Any] = {"status": OPEN, "name": redactor.text(run.name, is_counted=False)}
+        grace["calls"] = builder.calls
         grace.update(attributes_of(run, self.clean, self.clean_all))
         if run.facts:
             grace[run.framework] = self.clean_all(render(run.facts))
@@ -119,7 +133,7 @@ class Documents:
         self, run: Run, redactor: Redactor, steps: list[Any], grace: dict[str, Any], *, success: bool, result: str
     ) -> dict[str, Any]:
         """Return the document of a run without the secrets that only the arguments of its gated calls give away."""
-        header = self._header(run, redactor.uncounted)
+        header = self._header(run, functools.partial(redactor.text, is_counted=False))
         document = self._document(header, steps, grace, success=success, result=result, framework=run.framework)
         return _without_secrets(document, secrets_of(run))
 
@@ -127,7 +141,7 @@ class Documents:
         calls = builder.calls
         grace: dict[str, Any] = {
             "status": status,
-            "name": builder.redactor.uncounted(run.name),
+            "name": builder.redactor.text(run.name, is_counted=False),
             "duration_ms": max(0.0, round((end - run.start) / 1e6, 3)),
             "calls": calls,
         }
@@ -208,19 +222,11 @@ class Documents:
         name = clean(run.name)
         return {
             "id": run.id,
-            "created_at": self._instant(run.began),
+            "created_at": instant(run.began),
             "agent_id": f"kp:agent:{name}",
             "domain": clean(run.domain),
             "objective": clean(run.objective) or name,
         }
-
-    def _instant(self, nanoseconds: int) -> str:
-        """Return what `instant` does."""
-        second, text = self._second
-        if nanoseconds // 1_000_000_000 != second:
-            text = instant(nanoseconds)
-            self._second = nanoseconds // 1_000_000_000, text
-        return f"{text[:20]}{nanoseconds // 1_000_000 % 1_000:03d}Z"
 
     def _links(self, run: Run) -> dict[str, Any]:
         if run.via is not None:
@@ -242,7 +248,7 @@ class Documents:
 
     def _decisions(self, run: Run, decisions: Iterable[dict[str, Any]]) -> list[Any]:
         with_input, with_output = run.owner.capture_input, run.owner.capture_output
-        clean = partial(
+        clean = functools.partial(
             stored_entry, identifiers=self._identifiers, capture_input=with_input, capture_output=with_output
         )
         return [*map(clean, decisions)]
@@ -346,7 +352,7 @@ def _without_secrets(document: dict[str, Any], secrets: list[str]) -> dict[str, 
         return document
     clean: dict[str, Any] = without(document, secrets)
     clean.update({name: document[name] for name in ("@context", "@type", "id")})
-    clean["metadata"].update({name: document["metadata"][name] for name in _STRUCTURE})
+    clean["metadata"].update({name: document["metadata"][name] for name in _KEPT_METADATA})
     clean["grace"]["status"] = document["grace"]["status"]
     for before, after in zip(document["steps"], clean["steps"], strict=True):
         after["type"] = before["type"]
@@ -368,3 +374,215 @@ def to_json(document: object) -> bytes:
     from grace_kp.record._json import encode  # loads an encoder
 
     return encode(document)
+
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+AUDIT_TAG = "audit:selected"
+"""The tag of runs of which an action is put up for an audit."""
+MIN_LENGTH = 6
+"""Characters below which a text is too common to be removed wherever it occurs."""
+MIN_NUMBER = 10_000_000
+"""Numbers below which one is too common to be removed wherever it occurs."""
+REMOVED = "[REDACTED:password]"
+# Fields that hold rendered arguments, each with the field that counts the characters they do not show.
+_ARGUMENTS = {"arguments": "hidden", "executed_arguments": "executed_hidden", "modified": "hidden"}
+# Texts that quote neither arguments nor a reviewer; every other text of an entry may.
+_STRUCTURE = frozenset(
+    [
+        "action",
+        "digest",
+        "evidence_gaps",
+        "executed_digest",
+        "fitted_at",
+        "floor",
+        "id",
+        "level",
+        "mismatches",
+        "mode",
+        "model",
+        "outcome",
+        "policy_version",
+        "profile",
+        "profile_gaps",
+        "reason",
+        "reviewer",
+        "skipped",
+        "to",
+    ]
+)
+_ERRORS = frozenset({"error", "ledger_error", "notify_error"})
+
+
+def attributes_of(run: Run, clean: Callable[[str], str], clean_all: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return the attributes of a run for its trace, under `grace`; empty if none were stated."""
+    if run.attributes is None and run.via is None and run.earlier is None:
+        return {}
+    before = (run.earlier or {}).get("grace") or {}
+    with run.owner.lock:
+        own = run.attributes or Attributes()
+        tags, metadata = list(own.tags), dict(own.metadata)
+        dropped = {"dropped_tags": own.dropped_tags, "dropped_metadata": own.dropped_metadata}
+
+    def clean_id(text: str) -> str:
+        return label(
+            text if _UUID.fullmatch(text) else clean(text)
+        )  # the digits of a UUID may look like a phone number
+
+    stated = {name: nearest(run, name) for name in ("user", "session")}
+    found: dict[str, Any] = {
+        "tags": list(dict.fromkeys([*(before.get("tags") or ()), *map(clean_id, tags)]))[:MAX_TAGS],
+        **{name: before.get(name) if value is None else clean_id(value) for name, value in stated.items()},
+        "metadata": {
+            **(before.get("metadata") or {}),
+            **{label(key): value for key, value in clean_all(metadata).items()},
+        },
+        **dropped,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def stored_entry(
+    entry: dict[str, Any],
+    *,
+    identifiers: bool,
+    capture_input: bool = True,
+    capture_output: bool = True,
+    sealed: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return the entry as a JSON value without secrets.
+
+    `hidden` has the number of characters that a cut or redaction has removed from `arguments`, by name; `response["hidden"]` the same for
+    arguments that a reviewer replaced. `digest` is that of the real arguments.
+    """
+    out: dict[str, Any] = {}
+    fields = list(entry.items())  # in one step, because the action may be running and changing its entry
+    for name, value in fields:
+        if name in _ARGUMENTS and isinstance(value, dict):
+            names = sealed or entry.get("sealed", ())
+            clear = {argument: SEALED if argument in names else item for argument, item in value.items()}
+            out[name], removed = redacted_arguments(clear, identifiers=identifiers)
+            counts = {**entry.get(_ARGUMENTS[name], {})}
+            for argument, count in removed.items():
+                counts[argument] = counts.get(argument, 0) + count
+            if not capture_input:
+                out[name] = dict.fromkeys(out[name], NOT_CAPTURED)
+            elif counts:
+                out[_ARGUMENTS[name]] = counts
+        elif name == "response" and isinstance(value, dict):
+            out[name] = stored_entry(
+                value,
+                identifiers=identifiers,
+                capture_input=capture_input,
+                capture_output=capture_output,
+                sealed=entry.get("sealed", ()),
+            )
+        elif name not in _ARGUMENTS.values():
+            out[name] = redact_value(render(value), identifiers=identifiers)
+            if not (capture_input and capture_output):
+                out[name] = _without_texts(name, out[name])
+    return out
+
+
+def merged_entries(earlier: list[dict[str, Any]], later: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the entries of both parts of a resumed run, one for each decision.
+
+    The later entry replaces the earlier one. Only an action that ended in the earlier part keeps that outcome when the later part
+    states merely that it ran before.
+    """
+    ended = {entry.get("id") for entry in earlier if entry.get("outcome") not in UNSETTLED}
+    new = [entry for entry in later if not (str(entry.get("outcome")).endswith("_before") and entry.get("id") in ended)]
+    replaced = {entry["id"] for entry in new if "id" in entry}
+    return [entry for entry in earlier if entry.get("id") not in replaced] + new
+
+
+def tag_audits(grace: dict[str, Any]) -> None:
+    """Tag a run of which an action was selected for a check by a person, so that a store finds it."""
+    drawn = (entry.get("audit") for entry in grace.get("decisions") or ())
+    if any(isinstance(audit, dict) and audit.get("selected") is True for audit in drawn):
+        tags = [tag for tag in grace.get("tags") or () if tag != AUDIT_TAG]
+        grace["tags"] = [AUDIT_TAG, *tags][:MAX_TAGS]
+
+
+def _without_texts(name: str, value: object, *, inside: bool = False) -> Any:
+    """Return a field of an entry without texts that may quote contents. Of an error, the name of its type stays."""
+    if name in _STRUCTURE and not (inside and name == "reason"):  # a nested reason is that of a judge
+        return value
+    if isinstance(value, dict):
+        return {key: _without_texts(key, item, inside=True) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_texts("", item, inside=True) for item in value]
+    if not isinstance(value, str):
+        return value
+    kind = value.partition(":")[0]
+    return kind if name in _ERRORS and kind.isidentifier() else NOT_CAPTURED
+
+
+def named_secrets(decisions: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the secret arguments of gated calls, longest first."""
+    decisions = list(decisions)
+    found = set(sealed_texts(decisions))
+    for _, arguments in _arguments_of(decisions):
+        found.update(_find_removed(arguments, redact_value(arguments, identifiers=False)))
+    return sorted(found, key=len, reverse=True)
+
+
+def secrets_of(run: Run) -> list[str]:
+    """Return the secret arguments of the gated calls in a run, and the sealed ones of those around it and inside of it, longest first."""
+    sealed = root_of(run).sealed
+    if sealed is None:
+        return named_secrets(run.decisions) if run.decisions else []
+    return sorted({*named_secrets(run.decisions), *sealed_texts(sealed)}, key=len, reverse=True)
+
+
+def sealed_texts(decisions: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Yield the texts and numbers inside of the sealed arguments of gated calls."""
+    for entry, arguments in _arguments_of(decisions):
+        yield from _texts([arguments.get(name) for name in entry.get("sealed", ())])
+
+
+def _arguments_of(decisions: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield the arguments of gated calls, those of the execution and those of a reviewer, each with its entry."""
+    for entry in list(decisions):
+        response = entry.get("response")
+        modified = response.get("modified") if isinstance(response, dict) else None
+        for arguments in (entry.get("arguments"), entry.get("executed_arguments"), modified):
+            if isinstance(arguments, dict):
+                yield entry, arguments
+
+
+def _texts(values: object) -> Iterator[str]:
+    """Yield the texts and numbers inside of arguments that are sealed."""
+    if isinstance(values, dict):
+        values = [*values, *values.values()]
+    if isinstance(values, list):
+        for value in values:
+            yield from _texts(value)
+    elif isinstance(values, str | int | float) and len(text := str(values)) >= MIN_LENGTH:
+        yield text
+
+
+def without(value: object, secrets: list[str]) -> Any:
+    """Return a JSON value with these texts removed wherever they occur; the same object if there are none."""
+    if not secrets:
+        return value
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, REMOVED)
+        return value
+    if isinstance(value, int | float) and abs(value) >= MIN_NUMBER and str(value) in secrets:
+        return REMOVED
+    if isinstance(value, dict):
+        return {name: without(item, secrets) for name, item in value.items()}
+    return [without(item, secrets) for item in value] if isinstance(value, list) else value
+
+
+def _find_removed(before: object, after: object) -> Iterator[str]:
+    """Yield the texts that redaction has replaced as a whole."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for value, clean in zip(before.values(), after.values(), strict=False):
+            yield from _find_removed(value, clean)
+    elif isinstance(before, list) and isinstance(after, list):
+        for value, clean in zip(before, after, strict=False):
+            yield from _find_removed(value, clean)
+    elif isinstance(before, str) and after == REMOVED and before != REMOVED and len(before) >= MIN_LENGTH:
+        yield before

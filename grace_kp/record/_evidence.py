@@ -7,7 +7,7 @@ nested in them) add to the same evidence. Also the number of steps of a run, cou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._gaps import DROPPED, lost_evidence, root_of
 from grace_kp.record._resume import EarlierPart
@@ -15,24 +15,16 @@ from grace_kp.record._run import Call, ModelCall, Note, UserMessage
 from grace_kp.trace import Failure, Failures, render, to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from grace_kp.confidence import RunEvidence, SearchResults
-    from grace_kp.record._run import Event, Run
+    from grace_kp.record._run import Run
 
 MAX_MATERIAL = 20
 _LONGEST = 4_000
 NOT_FOUND = "what a nested run recorded before this run was suspended cannot be found"
 _NEVER = -(1 << 63)
 _FAILED = frozenset({"error", "cancelled", "exited"})
-
-
-class Proposed(Protocol):
-    """An action that waits for its gate."""
-
-    @property
-    def action(self) -> str: ...
-    def shown(self) -> Mapping[str, object]: ...
 
 
 @dataclass(slots=True)
@@ -47,11 +39,6 @@ class Survey:
     """Why evidence of the other runs is missing."""
     has_others: bool = False
     """Whether other runs have evidence."""
-
-
-def evidence_of(run: Run | None) -> RunEvidence:
-    """Gather evidence from the calls that have ended so far, in a run and in all runs around and inside it."""
-    return survey_of(run).evidence
 
 
 def survey_of(run: Run | None) -> Survey:
@@ -331,26 +318,19 @@ class Reading:
         self.calls.merge(earlier)
 
 
-def material_of(run: Run | None, case: Proposed) -> tuple[str, str, list[str]]:
+def material_of(run: Run | None, action: str, arguments: Mapping[str, object]) -> tuple[str, str, list[str]]:
     """Return question, answer and sources for a judge before an action: the objective, the proposed action, and results of tools."""
-    shown = ", ".join(f"{name}={to_text(render(value, _LONGEST))}" for name, value in case.shown().items())
-    answer = f"{case.action}({shown})"
+    shown = ", ".join(f"{name}={to_text(render(value, _LONGEST))}" for name, value in arguments.items())
+    answer = f"{action}({shown})"
     if run is None:
-        return case.action, answer, []
+        return action, answer, []
     texts: list[str] = []
-    for event in _events_that_ended(run):
+    begun: set[int] = set()
+    for event in list(run.events):
         if isinstance(event, Note | ModelCall):
             texts += [event.text] if event.text else []
+        elif isinstance(event, Call) and id(event) not in begun:
+            begun.add(id(event))  # the events hold a call a second time, at its end
         elif isinstance(event, Call) and event.status == "ok" and event.result is not None:
             texts.append(f"{event.spec.name}: {to_text(render(event.result, _LONGEST))}"[:_LONGEST])
     return run.objective, answer, texts[-MAX_MATERIAL:]
-
-
-def _events_that_ended(run: Run) -> Iterator[Event]:
-    """Yield thoughts, and calls in the order in which they ended: a run's events hold a call twice, at its beginning and its end."""
-    seen: set[int] = set()
-    for event in list(run.events):
-        if isinstance(event, Call) and id(event) not in seen:
-            seen.add(id(event))
-        else:
-            yield event

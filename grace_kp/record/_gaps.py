@@ -30,6 +30,7 @@ OUTSIDE = (
 )
 DROPPED = "{} steps of this run were not recorded (more than max_steps, or no room on the stack)"
 FULL = "the run around this one had reached its max_steps, so what it did is not known here"
+_READABLE = 'return a list of results, or declare scores="none" where one list in a dict has no scores'
 ENDED = "the run that started this one had already ended, so what it did is not known here"
 
 
@@ -52,7 +53,19 @@ def gaps_of(run: Run | None, recorder: Recorder, evidence: RunEvidence, lost: tu
     """Return the reasons why evidence is missing or cannot be used, each in a few words."""
     if not recorder.enabled:
         return (OFF,)
-    return tuple(dict.fromkeys((*lost_evidence(run, recorder), *lost, *_unusable(evidence))))
+    unusable = [
+        words.format(count)
+        for words, count in (
+            ("{} scores of search results cannot be used", evidence.unusable_scores),
+            (f"the results of {{}} searches could not be read; {_READABLE}", evidence.unread_searches),
+            (
+                'the results of {} searches carry no score; declare scores=... or scores="none"',
+                evidence.unscored_searches,
+            ),
+        )
+        if count
+    ]
+    return tuple(dict.fromkeys((*lost_evidence(run, recorder), *lost, *unusable)))
 
 
 def lost_evidence(run: Run | None, recorder: Recorder) -> list[str]:
@@ -80,22 +93,6 @@ def _started_by_another(run: Run, recorder: Recorder) -> bool:
         return False
     first = min(FIRST.number or run.number, run.number)
     return any(other.spec.kind == AGENT and other.number < first for other in list(recorder.open_runs))
-
-
-_READABLE = 'return a list of results, or declare scores="none" where one list in a dict has no scores'
-
-
-def _unusable(evidence: RunEvidence) -> list[str]:
-    gaps = []
-    if evidence.unusable_scores:
-        gaps.append(f"{evidence.unusable_scores} scores of search results cannot be used")
-    if evidence.unread_searches:
-        unread = evidence.unread_searches
-        gaps.append(f"the results of {unread} searches could not be read; {_READABLE}")
-    if evidence.unscored_searches:
-        unscored = evidence.unscored_searches
-        gaps.append(f'the results of {unscored} searches carry no score; declare scores=... or scores="none"')
-    return gaps
 
 
 def nearest(run: Run, name: str) -> str | None:

@@ -63,7 +63,7 @@ class Framework:
 class Host:
     """The registered frameworks. Changed only when one registers."""
 
-    __slots__ = ("_locations", "frameworks", "locate", "place", "signals")
+    __slots__ = ("frameworks", "locate", "place", "signals")
 
     def __init__(self) -> None:
         self.frameworks: dict[str, Framework] = {}
@@ -77,7 +77,6 @@ class Host:
         """From our innermost call or run to the innermost one that a framework knows; None while no framework tells."""
         self.place: Place | None = None
         """Return the part of a framework's program that runs here, if resuming runs that part again as a whole."""
-        self._locations: list[tuple[Locate, Place]] = []
 
     def register(self, framework: Framework) -> None:
         """Add a framework, or replace the one of its name."""
@@ -85,16 +84,12 @@ class Host:
         self.signals.update(framework.signals)
 
     def register_location(self, locate: Locate, place: Place) -> None:
-        """From now on ask this framework, too, where execution is. Registering it again changes nothing.
+        """From now on ask a framework where execution is.
 
         A framework that carries its calls through threads and tasks knows better than a context variable of ours, which would have
         to be set in its callbacks and would leak from there.
         """
-        if (locate, place) in self._locations:
-            return
-        self._locations.append((locate, place))
-        known = tuple(self._locations)
-        self.locate, self.place = (locate, place) if len(known) == 1 else (_chain(known), _first(known))
+        self.locate, self.place = locate, place
 
     def resumable(self) -> Any:
         """Return the program that runs here and may run again from an earlier point; None elsewhere."""
@@ -171,21 +166,4 @@ class Host:
         return f"handed off to {', '.join(str(name)[:MAX_NAME] for name in names[:MAX_TARGETS])}{more}"
 
     def _signal_of(self, kind: type[BaseException]) -> Signal | None:
-        for base in kind.__mro__:
-            signal = self.signals.get(base.__name__)
-            if signal is not None:
-                return signal
-        return None
-
-
-def _chain(locations: tuple[tuple[Locate, Place], ...]) -> Locate:
-    def locate(here: object) -> Any:
-        for known, _ in locations:
-            here = known(here)
-        return here
-
-    return locate
-
-
-def _first(locations: tuple[tuple[Locate, Place], ...]) -> Place:
-    return lambda: next((place for _, known in locations if (place := known()) is not None), None)
+        return next((self.signals[base.__name__] for base in kind.__mro__ if base.__name__ in self.signals), None)

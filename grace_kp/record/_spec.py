@@ -1,21 +1,34 @@
-"""The description of a recorded function, derived once when it is decorated: its name, its kind, the names of its parameters.
+"""The description of a recorded function, derived once when it is decorated, and what happens to the arguments of its calls.
 
 Arguments are bound to names when the run finishes, not while it is live: `Signature.bind` costs more than a whole recorded call.
+
+A call of a coroutine or generator function fails at once if its arguments do not fit; what such a function does comes later. A wrapper
+that is itself one takes any arguments and would fail later. So these wrappers are plain functions: they check the arguments, then
+return the coroutine or generator of their body. For everybody who asks, they are of the kind of their body.
+
+A gate names sealed parameters; whatever is recorded of the call has a mark in their place. Elsewhere in the trace the values may come up
+again, in a result or in the message of an error. `_document` removes them there, from every run around the gated call and inside of it.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
-from typing import TYPE_CHECKING, Any
+import sys
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from grace_kp.record._arguments import mask_of
-from grace_kp.record._attributes import call_on_arguments, declare_attributes
+from grace_kp.record._attributes import Declared, call_on_arguments
 from grace_kp.record._current import HOST
 from grace_kp.record._guard import attempt
 from grace_kp.trace import cut, render, render_text, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    Body = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+    Refused = Callable[[tuple[Any, ...], dict[str, Any], TypeError], object]
+    Mask: TypeAlias = "Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]"
 
 TOOL, RETRIEVER, AGENT, SCOPE = "tool", "retriever", "agent", "scope"
 """Kinds of recorded functions. A scope opens a run only outside of any run; inside a run it leaves no trace."""
@@ -54,7 +67,8 @@ class Spec:
         """Whether each result is looked at: for what was found, or for a failure."""
         self.domain = domain
         self.objective = objective
-        self.attributes = None if attributes is None else declare_attributes(self.name, function, attributes)
+        stated = {name: value for name, value in (attributes or {}).items() if value is not None}
+        self.attributes = Declared(self.name, function, stated) if stated else None
         """Tags, user, session and metadata of every run of the function."""
         self.positional: tuple[str, ...] = ()
         self.var_positional = "args"
@@ -138,3 +152,177 @@ def name_of(function: object) -> str:
         function = function.func
     name = getattr(function, "__name__", None) or type(function).__name__
     return str(name)
+
+
+_KINDS = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+_LIBRARY = __name__.partition(".")[0] + "."
+_VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
+
+def fitting(function: Callable[..., Any], body: Body, refused: Refused | None = None) -> Callable[..., Any]:
+    """Return a wrapper of `function` that raises a TypeError when it is called with arguments that do not fit."""
+    check = argument_check(function)
+    least, most = _positional_range(function)
+    name_like(body, unwrap(function))
+
+    def recorded(*args: object, **kwargs: object) -> Any:
+        if kwargs or not least <= len(args) <= most:
+            try:
+                check(*args, **kwargs)
+            except TypeError as error:
+                if refused is not None:
+                    refused(args, kwargs, error)
+                raise
+        return body(args, kwargs)
+
+    # `inspect` tells the kind of a function by these flags, which have no effect on how it runs; see also `types.coroutine`.
+    code = recorded.__code__.replace(co_flags=recorded.__code__.co_flags | body.__code__.co_flags & _KINDS)
+    return functools.wraps(function)(
+        FunctionType(code, recorded.__globals__, recorded.__name__, None, recorded.__closure__)
+    )
+
+
+def unwrap(function: object) -> Any:
+    """Return the function behind partials and objects with `__call__`, which decides whether a callable is async."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not (inspect.isroutine(function) or inspect.isclass(function)) and callable(function):
+        return type(function).__call__
+    return function
+
+
+def name_like(function: Any, named: Any) -> None:
+    """Give a function the name of another, or of a coroutine or generator, so that its coroutines and generators have it."""
+    function.__name__ = getattr(named, "__name__", function.__name__)
+    function.__qualname__ = getattr(named, "__qualname__", function.__name__)
+
+
+def argument_check(function: Any) -> Callable[..., object]:
+    """Return a function that does nothing, or raises the TypeError which `function` raises if the arguments do not fit.
+
+    It does not check the arguments of a callable that is not written in Python.
+    """
+    if isinstance(function, functools.partial):
+        return functools.partial(argument_check(function.func), *function.args, **function.keywords)
+    if isinstance(function, MethodType):
+        return MethodType(argument_check(function.__func__), function.__self__)
+    if isinstance(function, FunctionType):
+        inner = _inner(function)
+        return _hollow(function) if inner is None else argument_check(inner)
+    if inspect.isroutine(function) or inspect.isclass(function):
+        return _anything
+    call = type(function).__call__
+    return MethodType(argument_check(call), function) if isinstance(call, FunctionType) else _anything
+
+
+def _anything(*_args: object, **_kwargs: object) -> None:
+    """Take any arguments."""
+
+
+def _inner(function: FunctionType) -> Any:
+    """Return what a wrapper of this library wraps, because the wrapper takes any arguments; None for any other function."""
+    ours = function.__globals__.get("__name__", "").startswith(_LIBRARY)
+    return getattr(function, "__wrapped__", None) if ours else None
+
+
+def _hollow(function: FunctionType) -> FunctionType:
+    """Return a function with the parameters of another and without its contents."""
+    code = function.__code__
+    names = code.co_varnames[: _parameters(function)]
+    base = _anything.__code__
+    empty = base.replace(
+        co_argcount=code.co_argcount,
+        co_posonlyargcount=code.co_posonlyargcount,
+        co_kwonlyargcount=code.co_kwonlyargcount,
+        co_varnames=names,
+        co_nlocals=len(names),
+        co_flags=base.co_flags & ~_VARIADIC | code.co_flags & _VARIADIC,
+    )
+    hollow = FunctionType(empty, _anything.__globals__, function.__name__, function.__defaults__)
+    hollow.__kwdefaults__ = function.__kwdefaults__
+    hollow.__qualname__ = function.__qualname__
+    return hollow
+
+
+def _parameters(function: FunctionType) -> int:
+    code = function.__code__
+    variadic = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return code.co_argcount + code.co_kwonlyargcount + variadic
+
+
+def _positional_range(function: Any) -> tuple[int, int]:
+    """Return how many arguments by position certainly fit; an empty range if that cannot be said, so that each call is checked."""
+    if not isinstance(function, FunctionType):
+        return 1, 0
+    inner = _inner(function)
+    if inner is not None:
+        return _positional_range(inner)
+    code = function.__code__
+    if code.co_kwonlyargcount > len(function.__kwdefaults__ or ()):
+        return 1, 0
+    most = sys.maxsize if code.co_flags & inspect.CO_VARARGS else code.co_argcount
+    return code.co_argcount - len(function.__defaults__ or ()), most
+
+
+SEALED = "[SEALED]"
+"""Stands for an argument that its gate keeps encrypted."""
+_NAMES, _AGAIN = "__grace_sealed__", "__grace_again__"
+
+
+def seal(function: Callable[..., Any], names: Iterable[str]) -> Callable[..., Any]:
+    """Mark a function, and so all that wrap it from now on: these parameters are not recorded; return the function."""
+    if names := tuple(names):
+        setattr(function, _NAMES, (*sealed_parameters(function), *names))
+    return function
+
+
+def sealed_parameters(function: object) -> tuple[str, ...]:
+    """Return the parameters of a function that are not recorded."""
+    found: tuple[str, ...] = getattr(function, _NAMES, ())
+    return found
+
+
+def can_seal(recorded: Any, again: Callable[[tuple[str, ...]], Any]) -> None:
+    """Note how a recorded function is built once more with sealed parameters, should a gate be put around it."""
+    setattr(recorded, _AGAIN, (recorded.__wrapped__, again))
+
+
+def reseal(function: Any, names: tuple[str, ...]) -> Any:
+    """Return a function that does not record these parameters, if it is a recorded one; else the function itself."""
+    built: Any = getattr(function, _AGAIN, None)
+    # What wraps a recorded function has its attributes, too, and does more than that.
+    return (
+        built[1](names)
+        if names and built is not None and built[0] is getattr(function, "__wrapped__", None)
+        else function
+    )
+
+
+def mask_of(function: Any, sealed: Iterable[str] = ()) -> Mask | None:
+    """Return what replaces the sealed arguments of a call; None where none are sealed."""
+    names = (*sealed_parameters(function), *sealed)
+    if not names:
+        return None
+    parameters = inspect.signature(function).parameters
+    by_position = [
+        item for item in parameters.values() if item.kind in {item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD}
+    ]
+    places = {place for place, item in enumerate(by_position) if item.name in names}
+    rest = {item.kind: item.name in names for item in parameters.values()}
+    hides_more, hides_others = (
+        rest.get(kind, False) for kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    )
+
+    def mask(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        def is_hidden(place: int) -> bool:
+            return place in places or (hides_more and place >= len(by_position))
+
+        return (
+            tuple(SEALED if is_hidden(place) else value for place, value in enumerate(args)),
+            {
+                name: SEALED if name in names or (hides_others and name not in parameters) else value
+                for name, value in kwargs.items()
+            },
+        )
+
+    return mask

@@ -21,11 +21,8 @@ if TYPE_CHECKING:
     from grace_kp.record._spec import Spec
 
     Tool = tuple[str, dict[str, str], tuple[str, ...] | None]
-    KnownTools = dict[tuple[str, tuple[str, ...], frozenset[str]], Tool]
 
 MAX_HIT_TEXTS = 64
-MAX_TOOLS, MAX_NAME = 1_000, 200
-"""Bounds of the tools that are kept from run to run: how many, and the characters of a name."""
 WAITING = "waits for a person"
 NOTHING = "The run recorded no step and returned no text."
 _IDS = 256
@@ -42,14 +39,12 @@ class StepBuilder:
     """
 
     __slots__ = (
-        "_failures", "_index", "_known_tools", "_position", "_reported_decisions", "_reported_steps", "_run", "_searches", "_tools", "_touched",
+        "_failures", "_index", "_position", "_reported_decisions", "_reported_steps", "_run", "_searches", "_tools", "_touched",
         "calls", "hit_texts", "journaled", "journaled_changes", "model_calls", "nested", "places", "redactor",
         "steps",
     )  # fmt: skip
 
-    def __init__(
-        self, run: Run, *, identifiers: bool, earlier: EarlierPart | None = None, known_tools: KnownTools | None = None
-    ) -> None:
+    def __init__(self, run: Run, *, identifiers: bool, earlier: EarlierPart | None = None) -> None:
         self.steps: list[dict[str, Any]] = [] if earlier is None else earlier.steps
         self.calls: list[dict[str, Any]] = [] if earlier is None else earlier.calls
         self.model_calls: list[dict[str, Any]] = [] if earlier is None else earlier.model_calls
@@ -68,7 +63,6 @@ class StepBuilder:
         self._searches: dict[int, Call] = {}
         """Searches that have not ended, by their number."""
         self._tools: dict[Spec, Tool] = {}
-        self._known_tools: KnownTools = {} if known_tools is None else known_tools
         self._reported_steps = 0
         self._reported_decisions = 0
         self.journaled = 0
@@ -199,7 +193,7 @@ class StepBuilder:
         self.steps, self.calls, self.model_calls, self.nested, self.places = [], [], [], [], {}
         self._touched.clear()
         self._searches.clear()
-        self.redactor.forget()
+        self.redactor.expect(())  # forget the texts
 
     def number(self, call: object) -> int:
         """Return the position of a call among the calls of its run, from 0; -1 for any other call."""
@@ -278,17 +272,9 @@ class StepBuilder:
 
     def _tool(self, spec: Spec) -> Tool:
         """Return a tool's name without secrets, the object with this name that all its steps share, and its plain parameters."""
-        known_tools, description = self._known_tools, (spec.name, spec.positional, spec.injected)
-        found = known_tools.get(description)
-        if found is None:
-            name = self._clean(spec.name)
-            is_plain = not spec.injected and have_plain_names(spec.positional)
-            found = name, {"name": name}, spec.positional if is_plain else None
-            if name is spec.name and len(name) < MAX_NAME:  # a name with a secret is counted in every run
-                if len(known_tools) >= MAX_TOOLS:
-                    known_tools.clear()
-                known_tools[description] = found
-        self._tools[spec] = found
+        name = self._clean(spec.name)
+        is_plain = not spec.injected and have_plain_names(spec.positional)
+        self._tools[spec] = found = name, {"name": name}, spec.positional if is_plain else None
         return found
 
     def _add_result(self, call: Call, number: int) -> None:

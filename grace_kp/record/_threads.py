@@ -73,8 +73,8 @@ def instrument_threads() -> Callable[[], None]:
         with PATCHES.lock:
             if mark in PATCHES.asked:
                 PATCHES.asked.remove(mark)
-                if not PATCHES.asked:
-                    _restore()
+                while PATCHES.originals and not PATCHES.asked:
+                    setattr(*PATCHES.originals.pop())
 
     return undo
 
@@ -87,13 +87,17 @@ def _patch() -> None:
 
     @functools.wraps(submit)
     def carrying_submit(self: object, fn: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
-        return submit(self, _carry_task(fn), *args, **kwargs)
+        here = located()
+        # Without the name and the attributes of the task, which may be any object that can be called.
+        carried = fn if here is None else functools.wraps(fn, assigned=(), updated=())(_in_frame(fn, here))
+        return submit(self, carried, *args, **kwargs)
 
     @functools.wraps(start)
     def carrying_start(self: threading.Thread) -> None:
         here = located()
         # A pool's worker outlives the run that happened to start it; its tasks carry their own run.
-        if here is not None and not _is_pool_worker(self):
+        module = getattr(getattr(self, "_target", None), "__module__", None)
+        if here is not None and module != "concurrent.futures.thread":
             own = self.run
 
             def run() -> None:
@@ -106,21 +110,3 @@ def _patch() -> None:
     PATCHES.originals.extend([(ThreadPoolExecutor, "submit", submit), (threading.Thread, "start", start)])
     ThreadPoolExecutor.submit = carrying_submit  # type: ignore[method-assign]
     threading.Thread.start = carrying_start  # type: ignore[method-assign]
-
-
-def _restore() -> None:
-    for owner, name, original in PATCHES.originals:
-        setattr(owner, name, original)
-    PATCHES.originals.clear()
-
-
-def _carry_task(fn: Callable[..., Any]) -> Any:
-    """Return a pool's task bound to the current run."""
-    here = located()
-    # Without the name and the attributes of the task, which may be any object that can be called.
-    return fn if here is None else functools.wraps(fn, assigned=(), updated=())(_in_frame(fn, here))
-
-
-def _is_pool_worker(thread: threading.Thread) -> bool:
-    target = getattr(thread, "_target", None)
-    return getattr(target, "__module__", None) == "concurrent.futures.thread"

@@ -9,19 +9,6 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from grace_kp.trace._attributes import (
-        MAX_METADATA,
-        MAX_TAGS,
-        MAX_VALUE,
-        METADATA,
-        PARENT,
-        SESSION,
-        TAG,
-        USER,
-        attributes_in,
-        comparable,
-        label,
-    )
     from grace_kp.trace._files import default_mode, keep_private, refuse_planted_link, whole_file, write_whole
     from grace_kp.trace._json_text import TooLong, lines_of, object_without_duplicates
     from grace_kp.trace._jsonl import FileRun, SpanFormat, read_runs, read_traces, write_traces
@@ -71,8 +58,23 @@ if TYPE_CHECKING:
         stored_fields,
         to_text,
     )
+    from grace_kp.trace._rules import (
+        MAX_METADATA,
+        MAX_TAGS,
+        MAX_VALUE,
+        METADATA,
+        PARENT,
+        SESSION,
+        TAG,
+        USER,
+        Failure,
+        Failures,
+        attributes_in,
+        comparable,
+        label,
+        outcomes_of_calls,
+    )
     from grace_kp.trace._source_file import SourceFields, SourceFile, problem_at, yaml_package
-    from grace_kp.trace._steps import Failure, Failures, outcomes_of_calls
     from grace_kp.trace.formats import from_openai_messages, is_native, success_field, verdict
     from grace_kp.trace.html import Links, run_head, run_timeline, run_title, run_tree, run_waterfall
     from grace_kp.trace.redaction import (
@@ -100,33 +102,17 @@ __all__ = [
     "slots_of", "storable", "stored_fields", "success_field", "texts_in", "to_text", "verdict", "whole_file", "write_traces", "write_whole", "yaml_package",
 ]  # fmt: skip
 
-_NAMES = {
-    "_attributes": ("MAX_METADATA MAX_TAGS MAX_VALUE METADATA PARENT SESSION TAG USER attributes_in comparable label"),
-    "_files": "default_mode keep_private refuse_planted_link whole_file write_whole",
-    "_json_text": "TooLong lines_of object_without_duplicates",
-    "_jsonl": "FileRun SpanFormat read_runs read_traces write_traces",
-    "_model": "Entity KnowledgeGraphDelta Metadata Outcome ReasoningTrace Relationship Step Task ToolRef refuse_what_json_cannot_hold",
-    "_records": (
-        "CallRecord ConfidenceRecord DecisionRecord ErrorRecord EvaluationRecord JudgementRecord "
-        "NoticeRecord ResponseRecord ScoreRecord SearchRecord UnusableScore ValueRecord read_decisions"
-    ),
-    "_render": (
-        "MAX_ITEMS MAX_TEXT SCALARS Getter class_mro class_namespace cut describe_error dictionary_getter error_text "
-        "hidden_fields render render_text slots_of storable stored_fields to_text"
-    ),
-    "_source_file": "SourceFields SourceFile problem_at yaml_package",
-    "_steps": "Failure Failures outcomes_of_calls",
-    "formats": "from_openai_messages is_native success_field verdict",
-    "html": "Links run_head run_timeline run_title run_tree run_waterfall",
-    "redaction": "UNSCANNED Redaction Redactor have_plain_names redact redact_text redact_value redacted_arguments redacted_error texts_in",
-}
-_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+# Where a name is looked for: the modules that load the least come first.
+_MODULES = (
+    "_render", "_rules", "_files", "redaction", "_records", "_json_text", "_model", "_source_file", "_jsonl", "formats", "html",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    modules = (importlib.import_module(f"{__name__}.{module}") for module in _MODULES)
+    value: object = next(getattr(module, name) for module in modules if hasattr(module, name))
     globals()[name] = value
     return value
 

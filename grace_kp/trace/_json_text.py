@@ -45,7 +45,7 @@ def read_line(text: str, line: int) -> FoundValue | BrokenText:
     """Read the value of a line."""
     text = text.rstrip()
     try:
-        return FoundValue(json.loads(text, parse_constant=_refuse_constant), line)
+        return FoundValue(json.loads(text, parse_constant=refuse_constant), line)
     except json.JSONDecodeError as error:
         incomplete = error.pos >= len(text) and not error.msg.startswith("Unterminated string")
         return BrokenText(f"is not JSON: {_message(error)}", line, error.colno, incomplete=incomplete)
@@ -69,7 +69,7 @@ class _Text:
         self._line = line
         self._counted = 0
         self._is_part = is_part
-        self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+        self._decoder = json.JSONDecoder(parse_constant=refuse_constant)
 
     def values(self) -> Iterator[FoundValue | BrokenText]:
         position = self._skip(0)
@@ -159,7 +159,7 @@ class _Text:
         return self._line
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 

@@ -11,7 +11,7 @@ import re
 from datetime import datetime
 from errno import EISDIR
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, Self, overload
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, overload
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
@@ -19,6 +19,7 @@ from grace_kp.errors import InvalidTrace, brief, is_unit
 from grace_kp.levels import PrivacyLevel, StepType, Visibility
 from grace_kp.trace import _records
 from grace_kp.trace._files import write_whole
+from grace_kp.trace._json_text import refuse_constant
 from grace_kp.trace._records import CallRecord, ErrorRecord, EvaluationRecord, ScoreRecord, ValueRecord
 from grace_kp.trace._render import SCALARS
 
@@ -60,8 +61,7 @@ def _unit(value: object) -> int | float:
 def _not_negative(value: Any) -> int | float:
     if not _is_number(value) or not 0 <= value < math.inf:
         raise ValueError("must be a number of at least 0")
-    number: int | float = value
-    return number
+    return value  # type: ignore[no-any-return]
 
 
 def _is_number(value: object) -> bool:
@@ -75,13 +75,10 @@ def _not_empty(text: str) -> str:
     return text
 
 
-def _begins_with(prefix: str) -> AfterValidator:
-    def check(text: str) -> str:
-        if not text.startswith(prefix):
-            raise ValueError(f"must begin with {prefix!r}")
-        return text
-
-    return AfterValidator(check)
+def _trace_id(text: str) -> str:
+    if not text.startswith("kp:trace:"):
+        raise ValueError("must begin with 'kp:trace:'")
+    return text
 
 
 def _names(value: object) -> list[str]:
@@ -97,8 +94,7 @@ def _whole(value: Any) -> int:
         raise ValueError("must be a whole number")
     if value < 0:
         raise ValueError("must be at least 0")
-    number: int = value  # 1.0 is a whole number in JSON, and stays 1.0
-    return number
+    return value  # type: ignore[no-any-return]  # 1.0 is a whole number in JSON, and stays 1.0
 
 
 UnitInterval = Annotated[int | float, PlainValidator(_unit)]
@@ -106,7 +102,7 @@ Milliseconds = Annotated[int | float, PlainValidator(_not_negative)]
 Names = Annotated[list[str], PlainValidator(_names)]
 WholeNumber = Annotated[int, PlainValidator(_whole)]
 NonEmpty = Annotated[str, AfterValidator(_not_empty)]
-TraceId = Annotated[str, _begins_with("kp:trace:")]
+TraceId = Annotated[str, AfterValidator(_trace_id)]
 Instant = Annotated[str, AfterValidator(_instant)]
 
 
@@ -150,7 +146,7 @@ class _JsonObject(BaseModel):
         """
         try:
             # Not pydantic's own parser: it accepts NaN, and a single entry point applies a single set of rules.
-            document = json.loads(json_data, parse_constant=_no_constant)
+            document = json.loads(json_data, parse_constant=refuse_constant)
         except (ValueError, TypeError, RecursionError) as error:
             raise InvalidTrace(f"is not JSON: {error}") from None
         return cls.model_validate(document, **kwargs)
@@ -161,12 +157,9 @@ class _JsonObject(BaseModel):
         out: dict[str, Any] = {}
         for name, json_name, optional in self._json_names:
             value = values[name]
-            if value is None and optional:
-                continue
-            out[json_name] = _dump(value)
-        for name, value in (self.__pydantic_extra__ or {}).items():
-            out[name] = _dump(value)
-        return out
+            if value is not None or not optional:
+                out[json_name] = _dump(value)
+        return out | {name: _dump(value) for name, value in (self.__pydantic_extra__ or {}).items()}
 
 
 def _dump(value: object) -> Any:
@@ -179,10 +172,6 @@ def _dump(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _dump(item) for key, item in value.items()}
     return value.value if isinstance(value, StepType | Visibility | PrivacyLevel) else value
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 class Metadata(_JsonObject):

@@ -323,11 +323,6 @@ def counts_of(value: object) -> Mapping[str, int]:
     return {name: count for name, item in (object_of(value) or {}).items() if (count := _whole_of(item)) is not None}
 
 
-def _numbers_of(value: object) -> tuple[float, ...]:
-    found = map(_number_of, value) if isinstance(value, list) else ()
-    return tuple(number for number in found if number is not None)
-
-
 def _parts_of(value: object) -> Mapping[str, float | None]:
     return {name: _number_of(item) for name, item in (object_of(value) or {}).items()}
 
@@ -341,10 +336,6 @@ def _number_of(value: object) -> float | None:
         return None
 
 
-def _share_of(value: object) -> float | None:
-    return value if is_unit(value) else None
-
-
 def _whole_of(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
@@ -353,12 +344,15 @@ _SHARES = frozenset({"score", "own"})
 """Fields whose numbers are from 0 to 1."""
 # By the annotation of a field.
 _READERS: dict[str, Callable[[object], Any]] = {
+    "share": lambda value: value if is_unit(value) else None,
     "str": text_of,
     "int": _whole_of,
     "float": _number_of,
     "bool": lambda value: value if isinstance(value, bool) else None,
     "tuple[str, ...]": texts_of,
-    "tuple[float, ...]": _numbers_of,
+    "tuple[float, ...]": lambda part: tuple(
+        number for item in (part if isinstance(part, list) else ()) if (number := _number_of(item)) is not None
+    ),
     "tuple[UnusableScore, ...]": lambda part: tuple(read_all(UnusableScore, part)),
     "Mapping[str, Any]": object_of,
     "Mapping[str, int]": counts_of,
@@ -377,7 +371,7 @@ def _fields_of(kind: type[Any]) -> tuple[tuple[str, Callable[[object], Any], boo
     found = []
     for item in dataclasses.fields(kind):
         annotation = str(item.type)
-        reader = _share_of if item.name in _SHARES else _READERS[annotation.removesuffix(" | None")]
+        reader = _READERS["share" if item.name in _SHARES else annotation.removesuffix(" | None")]
         is_required = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
         found.append((item.name, reader, annotation.endswith(" | None"), is_required))
     return tuple(found)

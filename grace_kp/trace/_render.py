@@ -249,31 +249,31 @@ class _Rendering:
             return _array(value, kind)
         return self._own(value, kind, module, depth)
 
-    def _own(self, value: object, kind: type, module: str, depth: int) -> Any:
+    def _own(self, value: Any, kind: type, module: str, depth: int) -> Any:
         """Render an object of an unknown class: an enum, a record, or another object."""
         fields = stored_fields(value, kind)
         if fields and self.hides and (hidden := hidden_fields(kind)):
             fields |= dict.fromkeys(hidden & fields.keys(), HIDDEN)
-        if fields is not None and _is_record(kind):
+        own = class_namespace(kind)
+        is_record = "__dataclass_fields__" in own or "__attrs_attrs__" in own or hasattr(kind, "__pydantic_fields__")
+        if fields is not None and is_record:
             return self._mapping(fields.items(), len(fields), depth)
-        if "_member_map_" in class_namespace(kind) and "_name_" in (fields or ()):
+        if "_member_map_" in own and "_name_" in (fields or ()):
             return f"{_name(kind)}.{(fields or {})['_name_']}"
         custom = getattr(kind, "__repr__", None) is not object.__repr__
         if custom and not hasattr(kind, "__iter__") and _weight(fields) <= MAX_REPR_WEIGHT:
             return self._text(repr(value))
         if custom and fields is None and module in {"collections", "builtins", "array", "types", "re"}:
-            return self._builtin(value, kind, depth)
+            if kind is range:
+                return repr(value)
+            return (
+                self._sequence(iter(_first(value)), len(value), depth)
+                if hasattr(kind, "__len__")
+                else f"<{_name(kind)}>"
+            )
         if fields and not _name(kind).startswith("Secret"):
             return {"@class": _name(kind), **self._mapping(fields.items(), len(fields), depth)}
         return f"<{_name(kind)}>"
-
-    def _builtin(self, value: Any, kind: type, depth: int) -> Any:
-        size = len(value) if hasattr(kind, "__len__") else None
-        if size is None:
-            return f"<{_name(kind)}>"
-        if kind.__name__ == "range":
-            return repr(value)
-        return self._sequence(iter(_first(value)), size, depth)
 
 
 def _first(items: Any) -> list[Any]:
@@ -341,12 +341,6 @@ def hidden_fields(kind: type) -> set[str]:
             found = space["__pydantic_fields__"].items()
             hidden.update([name for name, field in found if not field.repr or field.exclude])
     return hidden
-
-
-def _is_record(kind: type) -> bool:
-    """Whether the class is a plain record of fields: a dataclass, an attrs class or a pydantic model."""
-    own = class_namespace(kind)
-    return "__dataclass_fields__" in own or "__attrs_attrs__" in own or hasattr(kind, "__pydantic_fields__")
 
 
 def _weight(fields: dict[str, Any] | None) -> int:

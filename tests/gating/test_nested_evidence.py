@@ -149,7 +149,7 @@ def test_an_agent_that_is_tried_again_inside_a_tool_is_repaired(asks_between):
         program.search(0.95)
         ask()
         program.act()
-        assert not gk.record.evidence_of(run).has_failed
+        assert not gk.record.survey_of(run).evidence.has_failed
 
 
 def test_an_error_that_leaves_a_nested_run_after_its_tool_worked_again_is_one_of_its_own():
@@ -402,5 +402,5 @@ def test_an_exit_that_the_agent_caught_is_a_failure(error, nested):
 
 
 def counts(run):
-    factors = gk.record.evidence_of(run).factors()
+    factors = gk.record.survey_of(run).evidence.factors()
     return factors.tool_execution_count, factors.tool_success_count

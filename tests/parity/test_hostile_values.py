@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import array
 import asyncio
 import collections
 import contextlib
-import ctypes
 import dataclasses
-import datetime
-import decimal
-import enum
-import io
 import itertools
 import json
-import pathlib
-import queue
-import re
 import sys
 import threading
 import types
-import uuid
 import weakref
 from typing import Any
 
@@ -88,25 +78,10 @@ class RaisingGetattribute:
         raise RuntimeError(name)
 
 
-class RaisingGetattr:
-    def __getattr__(self, name):
-        raise RuntimeError(name)
-
-
 class RaisingDict:
     @property
     def __dict__(self):
         raise RuntimeError("no dict")
-
-
-class RaisingSlots:
-    __slots__ = ("a", "b")
-
-    def __init__(self):
-        self.a = raising(ValueError, "__repr__")()
-
-    def __repr__(self):
-        return f"{self.a} {self.b}"
 
 
 class UnhashableMeta(type):
@@ -140,16 +115,6 @@ class ReprOfSubclass:
         return HostileText("text of a hostile kind")
 
 
-class ReprOfAnotherType:
-    def __repr__(self):
-        return 3
-
-
-class EndlessRepr:
-    def __repr__(self):
-        return repr(self)
-
-
 class HugeRepr:
     def __repr__(self):
         return "x" * MEGABYTES_5
@@ -174,42 +139,12 @@ class HostileFloat(float):
     __hash__ = raiser(RuntimeError)
 
 
-class HostileBytes(bytes):
-    __len__ = __repr__ = __getitem__ = __iter__ = __bytes__ = raiser(RuntimeError)
-
-
 class HostileList(list):
     __iter__ = __len__ = __getitem__ = __repr__ = __bool__ = __eq__ = raiser(RuntimeError)
 
 
-class HostileTuple(tuple):
-    __slots__ = ()
-    __iter__ = __len__ = __getitem__ = __repr__ = __eq__ = raiser(RuntimeError)
-
-
 class HostileDict(dict):
     __iter__ = __len__ = __getitem__ = __repr__ = items = keys = values = get = __eq__ = raiser(RuntimeError)
-
-
-class HostileSet(set):
-    __iter__ = __len__ = __repr__ = __contains__ = raiser(RuntimeError)
-
-
-class Colour(enum.Enum):
-    RED = (1, (2,))
-
-
-class Number(enum.IntEnum):
-    ONE = 1
-
-
-class Word(enum.StrEnum):
-    YES = "yes"
-
-
-class Bits(enum.Flag):
-    A = 1
-    B = 2
 
 
 Point = collections.namedtuple("Point", "x y")
@@ -229,12 +164,6 @@ class Data:
         raise RuntimeError("no")
 
 
-@dataclasses.dataclass(slots=True)
-class SlottedData:
-    name: Any
-    missing: Any = dataclasses.field(init=False)
-
-
 class Bag:
     def __init__(self, **attributes):
         self.__dict__.update(attributes)
@@ -252,12 +181,6 @@ def cyclic_dict():
     return value
 
 
-def cyclic_object():
-    one, other = Bag(), Bag()
-    one.other, other.one = other, [one]
-    return one
-
-
 def cyclic_dataclass():
     value = Data("x")
     value.inner = (value, {"again": value})
@@ -271,142 +194,58 @@ def deep(make, depth=10_000):
     return value
 
 
-def chained_error():
-    error = ValueError("first")
-    for number in range(50):
-        following = ValueError(f"number {number}")
-        following.__cause__ = error
-        error = following
-    return error
-
-
 VALUES = {
     **{f"raising {name}": (lambda name=name: raising(ValueError, name)()) for name in LOOKS},
     "raising everything": lambda: raising(ValueError, *LOOKS)(),
     "repr raises SystemExit": lambda: raising(SystemExit, "__repr__", "__str__")(),
-    "repr raises RecursionError": lambda: raising(RecursionError, "__repr__")(),
-    "repr raises MemoryError": lambda: raising(MemoryError, "__repr__")(),
-    "repr raises GeneratorExit": lambda: raising(GeneratorExit, "__repr__")(),
     "repr raises StopIteration": lambda: raising(StopIteration, "__repr__", "__iter__", "__len__")(),
-    "repr raises CancelledError": lambda: raising(asyncio.CancelledError, "__repr__")(),
     "repr raises a BaseException": lambda: raising(Trap, "__repr__")(),
     "__class__ raises": RaisingClass,
     "__class__ lies": LyingClass,
     "__getattribute__ raises": RaisingGetattribute,
-    "__getattr__ raises": RaisingGetattr,
     "__dict__ raises": RaisingDict,
-    "slots": RaisingSlots,
     "class cannot be hashed": OfUnhashableMeta,
     "metaclass raises": lambda: object.__new__(OfRaisingMeta),
     "class itself, unhashable": lambda: OfUnhashableMeta,
-    "class itself, raising": lambda: OfRaisingMeta,
     "repr gives a hostile text": ReprOfSubclass,
-    "repr gives a number": ReprOfAnotherType,
-    "repr never ends": EndlessRepr,
     "repr is huge": HugeRepr,
     "str subclass": lambda: HostileText("hello"),
     "int subclass": lambda: HostileInt(3),
     "float subclass": lambda: HostileFloat(0.5),
-    "bytes subclass": lambda: HostileBytes(b"abc"),
     "list subclass": lambda: HostileList([1, 2]),
-    "tuple subclass": lambda: HostileTuple((1, 2)),
     "dict subclass": lambda: HostileDict(a=1),
-    "set subclass": lambda: HostileSet({1}),
     "hostile key": lambda: {raising(ValueError, "__repr__", "__str__")(): 1},
     "hostile text as key": lambda: {type("Key", (str,), {"__str__": raiser(ValueError)})("k"): 1},
     "keys of all kinds": lambda: {None: 1, 2: 2, 1.5: 3, True: 4, (1, 2): 5, b"b": 6, frozenset({1}): 7, "2": 8},
     "huge key": lambda: {"k" * MEGABYTES_5: 1},
     "cyclic list": cyclic_list,
     "cyclic dict": cyclic_dict,
-    "cyclic object": cyclic_object,
     "cyclic dataclass": cyclic_dataclass,
     "deep list": lambda: deep(lambda inner: [inner]),
-    "deep dict": lambda: deep(lambda inner: {"a": inner}),
-    "deep tuple": lambda: deep(lambda inner: (inner,)),
-    "deep object": lambda: deep(lambda inner: Bag(inner=inner), 1_000),
     "deep dict in an object with a repr": lambda: types.SimpleNamespace(a=deep(lambda inner: {"a": inner}, 5_000)),
-    "same value many times": lambda: [[{"a": [1, 2]}] * 50] * 50,
     "5 MB text": lambda: "x" * MEGABYTES_5,
     "5 MB bytes": lambda: b"x" * MEGABYTES_5,
-    "5 MB bytearray": lambda: bytearray(MEGABYTES_5),
-    "5 MB memoryview": lambda: memoryview(bytes(MEGABYTES_5)),
     "5 MB list": lambda: list(range(MEGABYTES_5 // 8)),
-    "5 MB list of texts": lambda: ["x" * 1_024] * 5_120,
-    "5 MB dict": lambda: {str(n): n for n in range(50_000)},
     "5 MB dataclass": lambda: Data("x" * MEGABYTES_5, list(range(100_000))),
-    "5 MB model": lambda: Model(name="x" * MEGABYTES_5, inner=list(range(100_000))),
     "100,000 objects": lambda: [Bag(n=n) for n in range(100_000)],
-    "lone surrogate": lambda: "a\ud800b",
     "lone surrogate in a key": lambda: {"\udfff": "\ud800", "fine": ["\udc00"]},
     "NUL": lambda: "a\x00b",
     "control characters": lambda: "".join(map(chr, range(32))) + "\x7f\x85\u2028\ufeff\U0010ffff",
     "nan": lambda: float("nan"),
-    "infinity": lambda: -float("inf"),
     "numbers without a value": lambda: [float("nan"), float("inf"), {"x": -float("inf")}],
     "huge int": lambda: 10**5_000,
-    "big int": lambda: 1 << 70,
-    "negative huge int": lambda: -(10**10_000),
-    "huge int as key": lambda: {10**5_000: 1},
-    "complex": lambda: complex("nan+infj"),
     "set": lambda: {1, "a", (2, 3)},
-    "frozenset": lambda: frozenset({frozenset({1})}),
     "set of hostile": lambda: {raising(ValueError, "__repr__")()},
-    "iterator": lambda: iter([1, 2, 3]),
-    "zip": lambda: zip([1], [2], strict=True),
-    "map": lambda: map(str, [1]),
     "endless iterator": itertools.count,
-    "dict view": lambda: {"a": 1}.items(),
-    "range": lambda: range(10**12),
-    "deque": lambda: collections.deque([1, [2]], maxlen=3),
-    "defaultdict": lambda: collections.defaultdict(list, a=[1]),
-    "counter": lambda: collections.Counter("aab"),
-    "chain map": lambda: collections.ChainMap({"a": 1}, {"b": 2}),
-    "mapping proxy": lambda: types.MappingProxyType({"a": 1}),
     "namespace": lambda: types.SimpleNamespace(a=raising(ValueError, "__repr__")()),
-    "array": lambda: array.array("d", range(100_000)),
-    "ctypes": lambda: (ctypes.c_char * 100)(),
-    "text file": io.StringIO,
-    "closed file": lambda: contextlib.closing(io.BytesIO(b"x")).thing,
     "lock": threading.Lock,
-    "thread": threading.current_thread,
-    "queue": queue.Queue,
-    "weak reference": lambda: weakref.ref(Bag),
     "dead proxy": lambda: weakref.proxy(Bag()),
-    "function": lambda: deep,
-    "lambda": lambda: lambda: None,
-    "builtin": lambda: len,
-    "method": lambda: [].append,
-    "module": lambda: sys,
-    "class": lambda: Bag,
-    "frame": lambda: sys._getframe(),
-    "code": lambda: deep.__code__,
-    "pattern": lambda: re.compile("x" * 1_000),
-    "ellipsis": lambda: ...,
-    "not implemented": lambda: NotImplemented,
-    "enum": lambda: Colour.RED,
-    "int enum": lambda: Number.ONE,
-    "str enum": lambda: Word.YES,
-    "flag": lambda: Bits.A | Bits.B,
     "named tuple": lambda: Point(1, raising(ValueError, "__repr__")()),
     "model": lambda: Model(name="a", inner=Model(name="b", inner=raising(ValueError, "__repr__")())),
     "dataclass": lambda: Data("a", Data("b")),
-    "slotted dataclass with a field that was never set": lambda: SlottedData("a"),
-    "dataclass class": lambda: Data,
     "numpy array": lambda: np.arange(10),
-    "numpy 5 MB": lambda: np.zeros(MEGABYTES_5 // 8),
     "numpy of objects": lambda: np.array([raising(ValueError, "__repr__")()], dtype=object),
-    "numpy scalar": lambda: np.float64("nan"),
-    "numpy int": lambda: np.int64(3),
-    "numpy text": lambda: np.str_("a"),
-    "numpy zero-dimensional": lambda: np.array(3.5),
-    "numpy record": lambda: np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")])[0],
-    "datetime": lambda: datetime.datetime.max.replace(tzinfo=datetime.UTC),
-    "decimal": lambda: decimal.Decimal("sNaN"),
-    "path": lambda: pathlib.PurePosixPath("/x/\udcff"),
-    "uuid": uuid.uuid4,
     "exception": lambda: raising(ValueError, "__str__", "__repr__", base=ValueError)("x"),
-    "exception with 5 MB": lambda: ValueError(list(range(500_000))),
-    "exception chain": chained_error,
     "exception group": lambda: ExceptionGroup("many", [ValueError("a"), ExceptionGroup("inner", [TypeError("b")])]),
     "secret": lambda: {"password": HostileText("hunter2")},
 }
@@ -479,95 +318,6 @@ def test_arguments_and_results_come_through_as_they_are(grace, make):
 
 
 @every_value
-async def test_coroutines_hand_them_on_too(grace, make):
-    """The same through await."""
-    value = make()
-
-    @grace.tool
-    async def tool(given):
-        await asyncio.sleep(0)
-        return given
-
-    @grace.agent
-    async def agent(given):
-        return await tool(given)
-
-    with grace.collect() as traces:
-        assert (await agent(value)) is value
-    (trace,) = traces
-    assert_sound(trace)
-    assert_calls_are_whole(trace, 1)
-
-
-@every_value
-def test_generators_yield_and_return_them_as_they_are(grace, make):
-    """What is yielded, sent and returned is the same object."""
-    value = make()
-
-    @grace.agent
-    def agent():
-        assert (yield value) is value
-        yield "text in between"
-        yield value
-        return value
-
-    with grace.collect() as traces:
-        running = agent()
-        assert next(running) is value
-        assert "text in between" == running.send(value)
-        assert next(running) is value
-        with pytest.raises(StopIteration) as stop:
-            next(running)
-    # An exception that is returned looks to `StopIteration` as any other value.
-    assert stop.value.value is value
-    assert_sound(traces[0])
-    assert "completed" == traces[0].grace["status"]
-
-
-@every_value
-async def test_async_generators_yield_them_as_they_are(grace, make):
-    """The same for async generators."""
-    value = make()
-
-    @grace.agent
-    async def agent():
-        assert (yield value) is value
-        yield value
-
-    with grace.collect() as traces:
-        running = agent()
-        assert (await anext(running)) is value
-        assert (await running.asend(value)) is value
-        with pytest.raises(StopAsyncIteration):
-            await anext(running)
-    assert_sound(traces[0])
-    assert "completed" == traces[0].grace["status"]
-
-
-@every_value
-def test_errors_carry_them_as_they_are(grace, make):
-    """An exception made of the value leaves tool and agent as the same object."""
-    value = make()
-    error = LookupError(value)
-
-    @grace.tool
-    def tool():
-        raise error
-
-    @grace.agent
-    def agent(text):
-        tool()
-
-    with grace.collect() as traces:
-        caught = caught_from(lambda: agent("x"))
-    assert_same_error(error, caught)
-    assert error.args[0] is value
-    (trace,) = traces
-    assert_sound(trace)
-    assert ("failed", ["error"]) == (trace.grace["status"], [call["status"] for call in trace.grace["calls"]])
-
-
-@every_value
 def test_thoughts_outcomes_and_retrievals_take_them(grace, make):
     """As a thought, as the stated outcome, as search results, as a hit and as a hit's source."""
     value = make()
@@ -592,33 +342,48 @@ def test_thoughts_outcomes_and_retrievals_take_them(grace, make):
 
 
 @every_value
-def test_the_objective_is_found_among_them(grace, make):
-    """Templates and callables over hostile arguments; what cannot be used falls back to the next rule."""
+async def test_every_shell_hands_them_on(grace, make):
+    """What is awaited, yielded, sent and returned is the same object."""
     value = make()
 
-    @grace.agent(objective=lambda given, text: given)
-    def computed(given, text): ...
+    @grace.tool
+    async def tool(given):
+        await asyncio.sleep(0)
+        return given
 
     @grace.agent
-    def plain(given, text): ...
+    async def coroutine(given):
+        return await tool(given)
+
+    @grace.agent
+    def generator():
+        assert (yield value) is value
+        yield "text in between"
+        return value
+
+    @grace.agent
+    async def async_generator():
+        assert (yield value) is value
+        yield value
 
     with grace.collect() as traces:
-        computed(value, "the text")
-        plain(value, "the text")
+        assert (await coroutine(value)) is value
+        running = generator()
+        assert next(running) is value
+        assert "text in between" == running.send(value)
+        with pytest.raises(StopIteration) as stop:
+            next(running)
+        # An exception that is returned looks to `StopIteration` as any other value.
+        assert stop.value.value is value
+        running = async_generator()
+        assert (await anext(running)) is value
+        assert (await running.asend(value)) is value
+        with pytest.raises(StopAsyncIteration):
+            await anext(running)
     for trace in traces:
         assert_sound(trace)
-
-
-def test_a_template_over_hostile_arguments_falls_back(grace, lenient):
-    """An objective whose format raises leaves the first text; the agent does not hear of it."""
-
-    @grace.agent(objective="{given} and {nothing}")
-    def agent(given, text):
-        return text
-
-    with grace.collect() as traces:
-        assert "fine" == agent(raising(Exception, "__format__", "__str__")(), "fine")
-    assert "fine" == traces[0].task.objective
+    assert ["completed"] * 3 == [trace.grace["status"] for trace in traces]
+    assert_calls_are_whole(traces[0], 1)
 
 
 class HostileError(Exception):
@@ -688,33 +453,13 @@ def _of_itself():
 
 
 @every_error
-def test_an_error_leaves_plain_functions_as_it_is(grace, make):
-    """The same object, whatever its text does; the run is closed and says how it ended."""
-    error = make()
-
-    @grace.tool
-    def tool():
-        raise error
-
-    @grace.agent
-    def agent(text):
-        tool()
-
-    with grace.collect() as traces:
-        caught = caught_from(lambda: agent("x"))
-    assert_same_error(error, caught)
-    (trace,) = traces
-    assert_sound(trace)
-    assert trace.metadata.success is False
-    assert trace.grace["status"] in {"failed", "exited", "cancelled", "closed"}
-    assert 0 == grace.status()["open_runs"]
-
-
-@every_error
-@pytest.mark.parametrize("kind", ["coroutine", "generator", "async generator", "block"])
+@pytest.mark.parametrize("kind", ["function", "coroutine", "generator", "async generator", "block"])
 async def test_an_error_leaves_every_kind_as_without_recording(grace, make, kind):
     """What arrives outside is what arrives without the decorator, where Python itself turns one error into another."""
     error = make()
+
+    def function(text):
+        raise error
 
     async def coroutine(text):
         raise error
@@ -730,7 +475,9 @@ async def test_an_error_leaves_every_kind_as_without_recording(grace, make, kind
     async def arrives(recorded):
         mark = (lambda function: grace.agent(function)) if recorded else (lambda function: function)
         try:
-            if kind == "coroutine":
+            if kind == "function":
+                mark(function)("x")
+            elif kind == "coroutine":
                 await mark(coroutine)("x")
             elif kind == "generator":
                 list(mark(generator)("x"))
@@ -751,6 +498,7 @@ async def test_an_error_leaves_every_kind_as_without_recording(grace, make, kind
         assert (RuntimeError, True) == (type(recorded), recorded.__cause__ is error)
     assert_sound(traces[0])
     assert traces[0].metadata.success is False
+    assert traces[0].grace["status"] in {"failed", "exited", "cancelled", "closed"}
     assert 0 == grace.status()["open_runs"]
 
 
@@ -763,47 +511,6 @@ class Database:
     def rows(self):
         self.queries += 1
         return [{"id": 1}]
-
-
-class QuerySet:
-    """As an ORM has it: looking at it in nearly any way asks the database."""
-
-    def __init__(self, database):
-        self.database = database
-        self.filters = {"active": True}
-        self._cache = None
-
-    def _rows(self):
-        return self.database.rows()
-
-    def __iter__(self):
-        return iter(self._rows())
-
-    def __len__(self):
-        return len(self._rows())
-
-    def __bool__(self):
-        return bool(self._rows())
-
-    def __repr__(self):
-        return repr(self._rows())
-
-    __str__ = __repr__
-
-    def __getitem__(self, key):
-        return self._rows()[key]
-
-    def __contains__(self, item):
-        return item in self._rows()
-
-    def __eq__(self, other):
-        return self._rows() == other
-
-    __hash__ = None
-
-    def __getattr__(self, name):
-        self._rows()
-        raise AttributeError(name)
 
 
 class LazyObject:
@@ -834,15 +541,19 @@ class LazyObject:
     def __len__(self):
         return len(self._ask())
 
+    def __eq__(self, other):
+        return self._ask() == other
+
+    __hash__ = None
+
     def __repr__(self):
         return repr(self._ask())
 
 
-@pytest.mark.parametrize("lazy", [QuerySet, LazyObject])
-def test_recording_asks_no_database(grace, lazy):
+def test_recording_asks_no_database(grace):
     """Objects that evaluate when looked at are recorded without being evaluated."""
     database = Database()
-    value = lazy(database)
+    value = LazyObject(database)
 
     @grace.tool
     def tool(given, *, key):
@@ -920,52 +631,6 @@ async def test_awaitables_and_async_generators_are_not_started(grace):
     assert_sound(traces[0])
 
 
-def test_files_and_locks_are_as_they_were(grace, tmp_path):
-    """Positions do not move and nothing is opened, closed, acquired or released."""
-    path = tmp_path / "file.txt"
-    path.write_text("abc", encoding="utf-8")
-    lock = threading.Lock()
-    lock.acquire()
-
-    @grace.tool
-    def tool(*given):
-        return given
-
-    with path.open(encoding="utf-8") as file, grace.collect() as traces:
-        file.read(1)
-        with grace.run("x"):
-            tool(file, lock)
-        assert (1, "bc") == (file.tell(), file.read())
-    assert lock.locked()
-    assert_sound(traces[0])
-
-
-def test_properties_and_cached_properties_are_not_computed(grace):
-    """Only what an object holds is shown, not what it would work out."""
-    computed = []
-
-    class Lazy:
-        def __init__(self):
-            self.known = 1
-
-        @property
-        def costly(self):
-            computed.append("costly")
-
-        def __iter__(self):
-            computed.append("iterated")
-            return iter(())
-
-    @grace.tool
-    def tool(given):
-        return given
-
-    with grace.collect() as traces, grace.run("x"):
-        tool(Lazy())
-    assert [] == computed
-    assert {"@class": "Lazy", "known": 1} == traces[0].steps[0].input["given"]
-
-
 def test_a_dict_changed_by_another_thread_while_it_is_recorded(grace):
     """Neither the thread that changes it nor the agent hears of it."""
     shared: dict[Any, Any] = {n: {m: m for m in range(20)} for n in range(50)}
@@ -1008,45 +673,6 @@ def test_a_dict_changed_by_another_thread_while_it_is_recorded(grace):
     assert [] == errors
     assert "cannot be read" not in traces[0].to_json()
     assert_sound(traces[0], at_most=100_000_000)
-
-
-def test_parameter_names_that_collide_with_ours(grace):
-    """No name of the user's is taken by the wrapper, however it is called."""
-    names = ["args", "kwargs", "function", "self", "cls", "name", "frame", "run", "spec", "first", "second", "fn", "…"]
-
-    @grace.tool
-    def tool(args, /, *rest, **kwargs):
-        return kwargs
-
-    @grace.agent
-    def agent(**kwargs):
-        return tool(0, 1, **kwargs)
-
-    given = {name: number for number, name in enumerate(names)}
-    with grace.collect() as traces:
-        assert given == agent(**given)
-    recorded = traces[0].steps[0].input
-    assert len(names) + 2 == len(recorded)
-    assert 0 == recorded["args"]
-    assert [1] == recorded["rest"]
-    assert 0 == recorded["kwargs.args"]
-    assert 3 == recorded["self"]
-
-
-def test_wrong_arguments_raise_what_they_raise_without_recording(grace):
-    """A call that does not fit the signature fails as ever, and is recorded as the error it is."""
-
-    def tool(a, *, b):
-        return a
-
-    recorded = grace.tool(tool)
-    for args, kwargs in [((), {}), ((1, 2), {}), ((1,), {"c": 1}), ((1,), {"a": 1, "b": 2})]:
-        with pytest.raises(TypeError) as plain:
-            tool(*args, **kwargs)
-        with grace.collect() as traces, grace.run("x"), pytest.raises(TypeError) as seen:
-            recorded(*args, **kwargs)
-        assert str(plain.value) == str(seen.value)
-        assert "error" == traces[0].grace["calls"][0]["status"]
 
 
 def test_texts_that_utf8_or_sql_do_not_like_are_stored(tmp_path):
@@ -1122,15 +748,11 @@ def branches(inner):
     return (
         st.lists(inner, max_size=5).map(later(list))
         | st.dictionaries(TEXTS | st.integers() | st.none() | st.floats(), inner, max_size=5).map(later(dict))
-        | st.lists(inner, max_size=4).map(later(tuple))
         | st.lists(inner, max_size=4).map(later(HostileList))
-        | st.lists(inner, max_size=4).map(later(collections.deque))
         | st.dictionaries(TEXTS, inner, max_size=4).map(later(lambda items: Bag(**items)))
-        | st.dictionaries(TEXTS, inner, max_size=4).map(later(HostileDict))
         | two.map(later(lambda pair: Data(*pair)))
         | two.map(later(lambda pair: Point(*pair)))
         | st.tuples(inner).map(later(lambda items: Model.model_construct(name=items[0], inner=items[0])))
-        | st.tuples(inner).map(later(lambda items: LookupError(*items)))
         | st.lists(inner, max_size=3).map(later(cycled))
         | st.dictionaries(TEXTS, inner, max_size=3).map(later(cycled))
     )

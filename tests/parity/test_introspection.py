@@ -1,9 +1,9 @@
-"""A recorded or gated function answers what the standard library and frameworks ask as the bare function does."""
+"""A recorded or gated function answers what the standard library, frameworks and drivers of generators ask as the bare function does."""
 
 from __future__ import annotations
 
-import abc
 import asyncio
+import contextlib
 import copy
 import functools
 import inspect
@@ -13,6 +13,8 @@ import typing
 import weakref
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import validate_call
 
 import grace_kp as gk
@@ -116,22 +118,6 @@ async def bound(function):
     return await value_of(Owner.static(2, b="y"))
 
 
-def abstract(function):
-    owner = type("Owner", (abc.ABC,), {"work": abc.abstractmethod(function)})
-    try:
-        with pytest.raises(TypeError, match="abstract method"):
-            owner()
-        return owner.__abstractmethods__
-    finally:
-        function.__dict__.pop("__isabstractmethod__")
-
-
-def dispatched(function):
-    single = functools.singledispatch(function)
-    single.register(str, lambda a: a)
-    return [single("text"), list(single(2))]
-
-
 ANSWERS = {
     "kinds": kinds,
     "signature": inspect.signature,
@@ -145,7 +131,6 @@ ANSWERS = {
     "copy": lambda f: [copy.copy(f) is f, copy.deepcopy(f) is f],
     "weakref": lambda f: weakref.ref(f)() is f,
     "hash": lambda f: len({f, f}),
-    "abstract": abstract,
     "value": lambda f: value_of(f(2, b="y")),
     "task": in_a_task,
     "bound": bound,
@@ -173,12 +158,6 @@ async def test_a_decorated_function_answers_as_the_bare_one(grace, monkeypatch, 
     assert await answer(function) == await answer(decorated)
 
 
-@pytest.mark.parametrize("name", ["plain", "generator"])
-def test_single_dispatch_on_a_recorded_function(grace, name):
-    """`functools.singledispatch` takes a recorded function as its default."""
-    assert dispatched(FUNCTIONS[name]) == dispatched(grace.tool(FUNCTIONS[name]))
-
-
 @pytest.mark.parametrize("name", ["plain", "coroutine"])
 async def test_a_tool_of_langchain_on_a_recorded_function(grace, name):
     """`@tool` reads the same schema and description, and calls the function."""
@@ -187,3 +166,131 @@ async def test_a_tool_of_langchain_on_a_recorded_function(grace, name):
     assert bare.args_schema.model_json_schema() == recorded.args_schema.model_json_schema()
     assert (bare.name, bare.description) == (recorded.name, recorded.description)
     assert await bare.ainvoke({"a": 2}) == await recorded.ainvoke({"a": 2})
+
+
+# A small language of generator bodies and of drivers, run with and without the decorator.
+BODIES = st.lists(st.sampled_from(["yield", "catch", "raise", "return", "ignore_exit"]), max_size=6)
+
+
+DRIVES = st.lists(st.sampled_from(["next", "send", "throw", "exit", "close"]), max_size=8)
+
+
+def body_of(program):
+    def body():
+        got = None
+        for word in program:
+            if word == "yield":
+                got = yield ("y", got)
+            elif word == "catch":
+                try:
+                    got = yield ("c", got)
+                except KeyError as error:
+                    got = yield ("k", str(error))
+            elif word == "ignore_exit":
+                try:
+                    got = yield ("i", got)
+                except GeneratorExit:
+                    got = yield ("ignored", None)
+            elif word == "raise":
+                raise LookupError("mine")
+            else:
+                return ("r", got)
+        return ("end", got)
+
+    return body
+
+
+def outcome_of(step):
+    try:
+        return ("value", step())
+    except BaseException as error:
+        return (
+            type(error).__name__,
+            getattr(error, "value", None),
+            [str(a) for a in error.args if not isinstance(a, tuple)],
+        )
+
+
+def drive(generator, drives):
+    out = []
+    for number, word in enumerate(drives):
+        out.append(
+            outcome_of(
+                {
+                    "next": lambda: next(generator),
+                    "send": lambda number=number: generator.send(number),
+                    "throw": lambda number=number: generator.throw(KeyError(str(number))),
+                    "exit": lambda: generator.throw(GeneratorExit()),
+                    "close": generator.close,
+                }[word]
+            )
+        )
+    with contextlib.suppress(BaseException):
+        generator.close()
+    return out
+
+
+@given(BODIES, DRIVES)
+def test_generators_answer_every_driver_as_without_the_decorator(program, drives):
+    """Differential: any body under any sequence of next, send, throw and close."""
+    grace = gk.Grace(store="memory:")
+    plain = body_of(program)
+    recorded = grace.agent(plain)
+    assert drive(recorded(), drives) == drive(plain(), drives)
+    assert not grace.recorder.open_runs
+
+
+def async_body_of(program):
+    async def body():
+        got = None
+        for word in program:
+            await asyncio.sleep(0)
+            if word == "yield":
+                got = yield ("y", got)
+            elif word == "catch":
+                try:
+                    got = yield ("c", got)
+                except KeyError as error:
+                    got = yield ("k", str(error))
+            elif word == "ignore_exit":
+                try:
+                    got = yield ("i", got)
+                except GeneratorExit:
+                    got = yield ("ignored", None)
+            elif word == "raise":
+                raise LookupError("mine")
+            else:
+                return
+
+    return body
+
+
+async def adrive(generator, drives):
+    out = []
+    for number, word in enumerate(drives):
+        try:
+            if word == "next":
+                out.append(await anext(generator))
+            elif word == "send":
+                out.append(await generator.asend(number))
+            elif word == "throw":
+                out.append(await generator.athrow(KeyError(str(number))))
+            elif word == "exit":
+                out.append(await generator.athrow(GeneratorExit()))
+            else:
+                out.append(await generator.aclose())
+        except BaseException as error:
+            out.append((type(error).__name__, [str(a) for a in error.args]))
+    with contextlib.suppress(BaseException):
+        await generator.aclose()
+    return out
+
+
+@given(BODIES, DRIVES)
+def test_async_generators_answer_every_driver_as_without_the_decorator(program, drives):
+    """The same for asend, athrow and aclose."""
+    grace = gk.Grace(store="memory:")
+    plain = async_body_of(program)
+    recorded = grace.agent(plain)
+    assert asyncio.run(adrive(recorded(), drives)) == asyncio.run(adrive(plain(), drives))
+    assert not grace.recorder.open_runs

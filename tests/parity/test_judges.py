@@ -50,37 +50,26 @@ JUDGES = {
 }  # fmt: skip
 FACTORS = gk.ConfidenceFactors(tool_execution_count=2, tool_success_count=1)
 CALLS = {
-    "evaluate": (
-        lambda judge, **options: gk.LLMSelfEvaluator(judge, **options).evaluate("q", "a", ["s"]),
-        lambda judge, **options: gk.LLMSelfEvaluator(judge, **options).aevaluate("q", "a", ["s"]),
-    ),
-    "evaluate_detailed": (
-        lambda judge, **options: gk.LLMSelfEvaluator(judge, **options).evaluate_detailed("q", "a"),
-        lambda judge, **options: gk.LLMSelfEvaluator(judge, **options).aevaluate_detailed("q", "a"),
-    ),
-    "evaluate_both": (
-        lambda judge, **options: gk.LLMSelfEvaluator(judge, **options).evaluate_both("q", "a"),
-        lambda judge, **options: gk.LLMSelfEvaluator(judge, **options).aevaluate_both("q", "a"),
-    ),
-    "evaluate_both combined": (
-        lambda judge, **options: gk.LLMSelfEvaluator(judge, combined=True, **options).evaluate_both("q", "a", ["s"]),
-        lambda judge, **options: gk.LLMSelfEvaluator(judge, combined=True, **options).aevaluate_both("q", "a", ["s"]),
-    ),
-    "calculate": (
-        lambda judge, **options: gk.QueryCoverageCalculator(judge, **options).calculate("q", "a"),
-        lambda judge, **options: gk.QueryCoverageCalculator(judge, **options).acalculate("q", "a"),
-    ),
-    "calculate_detailed": (
-        lambda judge, **options: gk.QueryCoverageCalculator(judge, **options).calculate_detailed("q", "a"),
-        lambda judge, **options: gk.QueryCoverageCalculator(judge, **options).acalculate_detailed("q", "a"),
-    ),
-    "llm_calculate": (
-        lambda judge, **options: gk.StepJudge(judge, **options).llm_calculate(FACTORS, "find it", {"found": 3}),
-        lambda judge, **options: gk.StepJudge(judge, **options).allm_calculate(FACTORS, "find it", {"found": 3}),
-    ),
+    "evaluate": (gk.LLMSelfEvaluator, {}, ("q", "a", ["s"])),
+    "evaluate_detailed": (gk.LLMSelfEvaluator, {}, ("q", "a")),
+    "evaluate_both": (gk.LLMSelfEvaluator, {}, ("q", "a")),
+    "evaluate_both combined": (gk.LLMSelfEvaluator, {"combined": True}, ("q", "a", ["s"])),
+    "calculate": (gk.QueryCoverageCalculator, {}, ("q", "a")),
+    "calculate_detailed": (gk.QueryCoverageCalculator, {}, ("q", "a")),
+    "llm_calculate": (gk.StepJudge, {}, (FACTORS, "find it", {"found": 3})),
 }
 EACH_JUDGE = pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
-EACH_CALL = pytest.mark.parametrize(("call", "acall"), CALLS.values(), ids=CALLS)
+EACH_CALL = pytest.mark.parametrize("name", CALLS)
+
+
+def call(name, judge, *, prefix="", **options):
+    """Call the method of this name, or its async twin."""
+    kind, more, arguments = CALLS[name]
+    return getattr(kind(judge, **more, **options), prefix + name.split()[0])(*arguments)
+
+
+def acall(name, judge, **options):
+    return call(name, judge, prefix="a", **options)
 
 
 def timeless(result):
@@ -93,20 +82,20 @@ def timeless(result):
 @EACH_JUDGE
 @EACH_CALL
 @pytest.mark.parametrize("samples", [1, 3])
-async def test_both_forms_give_the_same(judge, call, acall, samples):
+async def test_both_forms_give_the_same(judge, name, samples):
     """Judgement, reason, cost and fallback; the plain form also in a thread, and inside a running loop."""
-    expected = timeless(call(judge, samples=samples))
-    assert expected == timeless(await acall(judge, samples=samples))
-    assert expected == timeless(await asyncio.to_thread(call, judge, samples=samples))
+    expected = timeless(call(name, judge, samples=samples))
+    assert expected == timeless(await acall(name, judge, samples=samples))
+    assert expected == timeless(await asyncio.to_thread(call, name, judge, samples=samples))
 
 
 @EACH_CALL
-async def test_both_forms_raise_when_errors_are_wanted(call, acall):
+async def test_both_forms_raise_when_errors_are_wanted(name):
     """`on_failure="raise"` gives the same error from both."""
     with pytest.raises(gk.EvaluationFailed) as caught:
-        call(failing, on_failure="raise")
+        call(name, failing, on_failure="raise")
     with pytest.raises(gk.EvaluationFailed) as awaited:
-        await acall(failing, on_failure="raise")
+        await acall(name, failing, on_failure="raise")
     assert str(caught.value) == str(awaited.value)
     assert timeless(caught.value.evaluation) == timeless(awaited.value.evaluation)
 

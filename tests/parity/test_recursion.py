@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import sys
 
@@ -37,21 +36,6 @@ def failing(decorate):
         raise LookupError(value)
 
     return lambda: leaf("x")
-
-
-def method(decorate):
-    class Owner:
-        @decorate
-        def leaf(self, value, *, extra=None):
-            return value, extra
-
-    owner = Owner()
-    return lambda: owner.leaf("x", extra=1)
-
-
-def partial(decorate):
-    leaf = decorate(functools.partial(lambda first, second: (first, second), 1))
-    return lambda: leaf(2)
 
 
 def coroutine(decorate):
@@ -103,7 +87,7 @@ def async_generator(decorate):
     return call
 
 
-LEAVES = (plain, failing, method, partial, coroutine, promise, generator, async_generator)
+LEAVES = (plain, failing, coroutine, promise, generator, async_generator)
 # How many levels less than the bare function a recorded function may leave: its wrapper, and the C calls that Python 3.11 counts.
 WRAPPER = 4
 

@@ -1,18 +1,20 @@
-"""The document of a run holds what is captured, without secrets, as the same JSON with orjson and without it."""
+"""The document of a run holds what is captured, without secrets; a run that waits is found again and continued at most once."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.record import Documents, _json, current_run, to_json
-from grace_kp.record._stored import merged_entries, named_secrets, stored_entry, without
+from grace_kp.record import Conversations, Documents, Pause, _json, current_run, to_json
+from grace_kp.record._document import merged_entries, named_secrets, stored_entry, without
+from grace_kp.record._resume import EarlierPart, left_without_answer
+from grace_kp.runtime import record_of
+from tests.record.conftest import agent_of
 
 
 def test_structure_without_content(monkeypatch):
@@ -37,18 +39,6 @@ def test_structure_without_content(monkeypatch):
     assert traces[0].steps[0].latency_ms >= 0
 
 
-def agent_of(grace):
-    @grace.tool
-    def look(query):
-        return query
-
-    @grace.agent
-    def agent(question):
-        return look(question)
-
-    return agent
-
-
 def test_a_trace_counts_texts_that_were_not_scanned_to_their_end(grace, monkeypatch):
     """Their ends are removed unread."""
     monkeypatch.setattr("grace_kp.trace.redaction._scan.MAX_CHARACTERS", 8_000)
@@ -58,13 +48,6 @@ def test_a_trace_counts_texts_that_were_not_scanned_to_their_end(grace, monkeypa
     (trace,) = traces
     assert 3 == trace.grace["unscanned_texts"]
     assert trace.steps[-1].content.endswith("word [REDACTED:unscanned]")
-
-
-def test_other_traces_say_nothing_of_it(grace):
-    """Ordinary texts are scanned to their end."""
-    with grace.collect() as traces:
-        agent_of(grace)("word " * 2_500)
-    assert "unscanned_texts" not in traces[0].grace
 
 
 def test_an_open_run_has_a_document_of_its_own(grace):
@@ -158,15 +141,6 @@ def test_an_argument_that_is_secret_by_its_name_is_removed_everywhere():
     assert "bob" == document["decisions"][0]["arguments"]["user"]
 
 
-def test_short_arguments_are_too_common_to_be_removed_everywhere():
-    assert [] == named_secrets([{"arguments": {"password": "abc"}}])
-
-
-def test_without_secrets_a_document_is_the_same_object():
-    document = {"steps": [1]}
-    assert without(document, []) is document
-
-
 @pytest.mark.parametrize(
     ("capture", "arguments", "user_input"),
     [
@@ -235,12 +209,148 @@ def test_numbers_are_written_in_the_same_form(number, without_orjson):
     assert without_orjson([number]) == to_json([number])
 
 
-@pytest.mark.parametrize("number", [0.1, -0.0, 1e300, 5e-324, 2**80])
-def test_numbers_come_back_as_they_were(number):
-    """Nothing is rounded."""
-    assert repr([number]) == repr(json.loads(to_json([number])))
-
-
 def test_half_a_surrogate_pair_becomes_a_question_mark(without_orjson):
     """UTF-8 cannot hold it."""
     assert b'{"a":"x?y"}' == to_json({"a": "x\ud800y"}) == without_orjson({"a": "x\ud800y"})
+
+
+def suspended(number=1, *, thread="t", checkpoint="c1", place=None, steps=(1, 2), **grace):
+    """The document of a suspended run of a framework."""
+    facts = {"thread_id": thread, "checkpoint_id": checkpoint, "place": place, "steps": list(steps)}
+    facts = {name: value for name, value in facts.items() if value is not None}
+    return {
+        "@context": "https://openknowledgepulse.org/schema/v1",
+        "@type": "ReasoningTrace",
+        "id": f"kp:trace:00000000-0000-4000-8000-{number:012d}",
+        "metadata": {
+            "created_at": "2026-01-02T03:04:05.000Z", "agent_id": "kp:agent:app", "framework": "frame",
+            "task_domain": "default", "success": True, "quality_score": 0.0, "visibility": "private",
+            "privacy_level": "private",
+        },
+        "task": {"objective": "q"},
+        "steps": [{"step_id": 0, "type": "thought", "content": "hm"}],
+        "outcome": {"result_summary": "", "confidence": 0.5},
+        "grace": {"status": "suspended", "name": "app", "frame": facts, **grace},
+    }  # fmt: skip
+
+
+@pytest.fixture
+def writer():
+    with gk.Grace(store="memory:", evaluator=None, embedder=None) as grace:
+        yield grace._writer
+
+
+def conversations_of(writer):
+    return Conversations(writer.store, writer.write_now, writer.write_pending)
+
+
+@pytest.fixture
+def conversations(writer):
+    return conversations_of(writer)
+
+
+def put(writer, *documents):
+    writer.store().put([record_of(document) for document in documents])
+
+
+@pytest.mark.parametrize(
+    ("pause", "found"),
+    [
+        (Pause("t", "c1", None), True),
+        (Pause("t", "c2", None), False),
+        (Pause("u", "c1", None), False),
+        (Pause("t", None, "node:1"), False),
+    ],
+)
+def test_a_run_is_found_by_thread_checkpoint_and_place(writer, conversations, pause, found):
+    put(writer, suspended())
+    assert found == (conversations.find(pause, pause.thread) is not None)
+
+
+def test_an_imported_run_is_not_continued(writer, conversations):
+    """Nothing that a file states becomes part of a recorded run."""
+    put(writer, suspended(imported=True))
+    assert conversations.find(Pause("t", "c1", None), "t") is None
+    nested = suspended(imported=True)["id"]
+    calls = [{"call_id": "c0", "tool_call": 0, "status": "ok", "child": nested}]
+    assert {nested: [None]} == conversations.nested_in(suspended(2, calls=calls))
+
+
+def test_a_store_that_fails_leaves_a_new_run(conversations, writer, monkeypatch, caplog):
+    """The trouble is noted, and nothing reaches the agent."""
+
+    def broken(**conditions):
+        raise gk.StoreError("gone")
+
+    monkeypatch.setattr(writer.store(), "query", broken)
+    assert conversations.find(Pause("t", "c1", None), "t") is None
+
+
+def test_a_suspended_run_is_continued_once_for_each_time_it_waited(conversations):
+    """A second answer to the same question gets a trace of its own."""
+    assert [True, False] == [conversations.claim(suspended()) for _ in range(2)]
+    assert [True, False] == [conversations.claim(suspended(resumed=1)) for _ in range(2)]
+
+
+@pytest.mark.parametrize(("stored", "rival"), [(0, False), (1, True), (2, True)])
+def test_a_rival_of_another_process_is_seen_in_the_store(writer, conversations, stored, rival):
+    put(writer, suspended(resumed=stored))
+    assert rival == conversations.has_rival(suspended(resumed=1))
+
+
+def test_of_two_processes_that_end_at_the_same_moment_one_keeps_the_trace(writer):
+    """Neither has stored its trace when the other one looks; without this, one trace would replace the other."""
+    first, second = conversations_of(writer), conversations_of(writer)
+    put(writer, suspended())
+    assert [False, True, False] == [process.has_rival(suspended(resumed=1)) for process in (first, second, first)]
+    assert not second.has_rival(suspended(resumed=2))
+
+
+def test_a_thread_that_moves_on_closes_what_it_leaves_behind(writer, conversations):
+    """Also the runs nested in it; a run that is being continued stays."""
+    nested = suspended(2, place="node:1", checkpoint=None, parent={"trace_id": suspended()["id"], "call_id": "c0"})
+    taken = suspended(3)
+    put(writer, suspended(), nested, taken)
+    conversations.claim(taken)
+    closed = conversations.close_superseded(suspended(9, steps=(3, 4), status="completed"), record_of)
+    assert {suspended()["id"], nested["id"]} == {document["id"] for document in closed}
+    stored = writer.store().get(suspended()["id"])
+    assert ("closed", False) == (stored.grace["status"], stored.metadata.success)
+    assert "suspended" == writer.store().get(taken["id"]).grace["status"]
+
+
+def test_the_first_run_of_a_thread_leaves_nothing_behind(writer, conversations):
+    put(writer, suspended())
+    assert [] == conversations.close_superseded(suspended(9, steps=(1, 2)), record_of)
+
+
+@pytest.mark.parametrize("other", [{"thread": "u"}, {"steps": (5, 6)}, {"place": "node:1"}])
+def test_other_threads_and_later_steps_are_not_superseded(other):
+    assert [] == left_without_answer(suspended(9, steps=(3, 4)), [suspended(**other)])
+
+
+def test_steps_that_are_run_again_are_left_out():
+    """What remains is numbered anew, and calls that had been carried out in the repeated part are named."""
+    document = suspended(
+        repeats=[1, 2],
+        repeated=["before"],
+        calls=[
+            {"call_id": "c0", "name": "again", "tool_call": 1, "observation": 2, "status": "ok"},
+            {
+                "call_id": "c1",
+                "name": "fail",
+                "tool_call": 3,
+                "status": "error",
+                "error": {"type": "E", "message": "m"},
+            },
+            {"call_id": "c2", "name": "inner", "tool_call": 4, "observation": 2, "status": "ok", "parent": "c1"},
+        ],
+    )
+    document["steps"] = [{"step_id": number, "type": "thought", "content": str(number)} for number in range(5)]
+    part = EarlierPart(document)
+    assert [(0, "0"), (1, "3"), (2, "4")] == [(step["step_id"], step["content"]) for step in part.steps]
+    assert ["before", "again"] == part.repeated
+    assert [("c0", 1), ("c1", 2)] == [(call["call_id"], call["tool_call"]) for call in part.calls]
+    assert "c0" == part.calls[1]["parent"]
+    assert "observation" not in part.calls[1]
+    assert ["fail"] == [call["name"] for call in part.pending]

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from grace_kp.confidence import ConfidenceFactors, factors_from_trace
-from grace_kp.record import Documents, ModelCall, current_run, evidence_of, keep_evidence, material_of, survey_of
+from grace_kp.record import Documents, ModelCall, current_run, keep_evidence, material_of, survey_of
 from grace_kp.runtime._pipeline import Pipeline
 from grace_kp.testing import make_grace
 
@@ -25,7 +25,7 @@ def live_and_stored(grace, work):
     @grace.agent
     def agent(question):
         work()
-        found.append(evidence_of(current_run()).factors())
+        found.append(survey_of(current_run()).evidence.factors())
 
     agent("q")
     (trace,) = [trace for trace in grace.store.query() if trace.metadata.agent_id == "kp:agent:agent"]
@@ -63,7 +63,8 @@ def test_tools_searches_and_agents_as_tools_count_alike(grace, fails):
 
 
 def test_outside_of_any_run_there_is_no_evidence():
-    assert ConfidenceFactors() == evidence_of(None).factors()
+    survey = survey_of(None)
+    assert (ConfidenceFactors(), 0) == (survey.evidence.factors(), survey.steps)
 
 
 def test_material_is_the_objective_the_proposed_action_and_what_tools_returned(grace):
@@ -81,7 +82,7 @@ def test_material_is_the_objective_the_proposed_action_and_what_tools_returned(g
 
     @grace.tool
     def act():
-        found.append(material_of(current_run(), case))
+        found.append(material_of(current_run(), case.action, case.shown()))
 
     @grace.agent(objective="Pay bob")
     def agent():
@@ -94,7 +95,7 @@ def test_material_is_the_objective_the_proposed_action_and_what_tools_returned(g
 
     agent()
     assert [("Pay bob", "pay(amount=5, to=bob)", ["bob first", "look: bob is here"])] == found
-    assert ("pay", "pay(amount=5, to=bob)", []) == material_of(None, case)
+    assert ("pay", "pay(amount=5, to=bob)", []) == material_of(None, case.action, case.shown())
 
 
 EVENTS = ("call", "failing call", "passing failure", "thought", "model", "silent model", "failing model")
@@ -149,10 +150,6 @@ def test_the_steps_so_far_are_those_of_the_trace(kinds):
     recovered = types[: counts[-1] if counts else 0]
     assert types[len(recovered) :].count("thought") == 1
     assert set(types[len(recovered) : -1]) <= {"error_recovery"}
-
-
-def test_outside_of_any_run_there_are_no_steps():
-    assert 0 == survey_of(None).steps
 
 
 class Pause:
@@ -284,19 +281,7 @@ def flat_readings(survey):
     return [*parts, {name: value for name, value in readings.items() if not isinstance(value, dict)}]
 
 
-LEAVES = (
-    "succeed",
-    "fail",
-    "good search",
-    "bad search",
-    "words",
-    "thought",
-    "pause",
-    "pause",
-    "gate",
-    "gate",
-    "release",
-)
+LEAVES = ("succeed", "fail", "good search", "bad search", "words", "thought", *["pause", "gate"] * 2, "release")
 AROUND = ("agent", "failing agent", "tool", "failing tool", "stream", "left stream")
 
 

@@ -17,24 +17,17 @@ from grace_kp import background
 from grace_kp.confidence import evidence_of_calls
 from grace_kp.gating import Policy, strictest_level
 from grace_kp.record import TROUBLES, current_run
-from grace_kp.testing import ScriptedReviewer
+from grace_kp.testing import ScriptedReviewer, make_grace
 from tests.exhaustive import examples
 
 LEVELS = list(gk.InterventionLevel)
 
 
 def runtime(**settings):
-    settings = {
-        "store": "memory:",
-        "evaluator": None,
-        "embedder": None,
-        "reviewer": None,
-        "unmeasured": "notify",
-    } | settings
-    return gk.Grace(**settings)
+    return make_grace(**{"unmeasured": "notify"} | settings)
 
 
-def asked(grace, before=lambda: None, *, is_async=False):
+def asked(grace, before=lambda: None):
     """The request that a gated action makes after `before` in one run; None where it runs unasked."""
     requests = []
 
@@ -42,15 +35,7 @@ def asked(grace, before=lambda: None, *, is_async=False):
         requests.append(request)
         return gk.InterventionResponse("cancel")
 
-    if is_async:
-
-        @grace.gate(name="act", reviewer=reviewer)
-        async def act_async():
-            return "done"
-
-        act = lambda: asyncio.run(act_async())  # noqa: E731
-    else:
-        act = grace.gate(name="act", reviewer=reviewer)(lambda: "done")
+    act = grace.gate(name="act", reviewer=reviewer)(lambda: "done")
     with grace.run("do it"):
         before()
         try:
@@ -81,11 +66,10 @@ def in_thread(function, times=1):
         thread.join()
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-def test_nothing_happened_is_no_gap(is_async):
+def test_nothing_happened_is_no_gap():
     """Evidence that is merely absent keeps the documented 0.7, which runs with a notice."""
     grace = runtime()
-    assert asked(grace, is_async=is_async) is None
+    assert asked(grace) is None
     (trace,) = grace.store.query()
     assert "evidence_gaps" not in trace.grace["decisions"][0]
     assert (gk.InterventionLevel.NOTIFY, 0.7) == (trace.decisions[0].level, trace.decisions[0].score)
@@ -94,15 +78,14 @@ def test_nothing_happened_is_no_gap(is_async):
 BAD = [math.nan, -1, 5, "0.1", None]
 
 
-@pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("profile", ["grace", "strict"])
 @pytest.mark.parametrize("result", [*({"score": bad, "source": "a"} for bad in BAD), ("a text", 0.02)])
-def test_an_unusable_score_asks(profile, result, is_async):
+def test_an_unusable_score_asks(profile, result):
     """In every profile a gate that met one asks at least for CONFIRM and says why, also beside excellent scores."""
     grace = runtime(profile=profile)
     good = {"score": 0.99, "source": "b"}
     search = grace.retriever(lambda: [good, result], name="search")
-    request = asked(grace, search, is_async=is_async)
+    request = asked(grace, search)
     assert gk.InterventionLevel.CONFIRM is request.level
     assert "1 scores of search results cannot be used" in request.reason
     assert "cannot be used" in request.decision.reason
@@ -196,22 +179,6 @@ def test_what_was_read_of_a_streamed_search_counts(case, nested, how):
         assert requests[0].confidence.factors.search_avg_score == pytest.approx(stored.search_avg_score)
 
 
-def test_a_streamed_search_that_goes_on_counts_once():
-    """A gate at each result sees the results so far; in the end they count as one search."""
-    grace = runtime()
-    hits = [{"score": score, "source": "a"} for score in (0.1, 0.97, 0.95)]
-    search = grace.retriever(lambda: (yield from hits), name="search")
-    act = grace.gate(name="act", reviewer=lambda _request: False)(lambda: "done")
-    with grace.run("do it") as run:
-        for _ in search():
-            with contextlib.suppress(gk.ActionCancelled):
-                act()
-        act()
-    levels = [decision.level.value for decision in run.trace.decisions]
-    assert ["escalate", "silent", "silent", "silent"] == levels
-    assert 3 == evidence_of_calls(run.trace.grace["calls"]).factors().search_result_count
-
-
 NO_SCORE = 'the results of 1 searches carry no score; declare scores=... or scores="none"'
 UNSCORED = {
     "the text of an error": ("Error: index 'policies' not found", None),
@@ -227,35 +194,21 @@ UNSCORED = {
 }
 
 
-@pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("profile", ["grace", "strict"])
 @pytest.mark.parametrize("case", UNSCORED)
-def test_a_search_without_scores_asks(case, profile, is_async):
+def test_a_search_without_scores_asks(case, profile):
     """That something was found is no measurement of how good it is; the gap says so, and the trace reads the same again."""
     found, scores = UNSCORED[case]
     grace = runtime(profile=profile)
     search = grace.retriever(lambda: found, name="search") if scores is None else None
     search = search or grace.retriever(scores=scores, name="search")(lambda: found)
-    request = asked(grace, search, is_async=is_async)
+    request = asked(grace, search)
     assert gk.InterventionLevel.CONFIRM is request.level
     (trace,) = grace.store.query()
     assert (NO_SCORE,) == trace.decisions[0].evidence_gaps
     assert ("search_quality",) == trace.confidence.not_scored
     assert "the search results carry no score" in trace.confidence.reason
     assert evidence_of_calls(trace.grace["calls"]).factors() == request.confidence.factors
-
-
-def test_each_search_without_scores_is_counted():
-    """Scored searches beside them do not hide it, nor does a stream."""
-    grace = runtime()
-    searches = [
-        grace.retriever(lambda: [{"score": 0.99, "source": "a"}], name="good"),
-        grace.retriever(lambda: [{"text": "x"}], name="plain"),
-        grace.retriever(lambda: (yield {"text": "x"}), name="stream"),
-        grace.retriever(lambda: (), name="empty"),
-    ]
-    request = asked(grace, lambda: [list(search()) for search in searches])
-    assert NO_SCORE.replace("1", "2", 1) in request.reason
 
 
 def test_a_search_that_is_declared_to_have_no_scores_does_not_ask():
@@ -270,18 +223,11 @@ def test_a_search_that_is_declared_to_have_no_scores_does_not_ask():
     )
 
 
-def test_declared_scores_do_not_ask():
-    """Once the kind is declared, a good hit runs unasked again."""
-    grace = runtime()
-    assert asked(grace, grace.retriever(scores="distance", name="search")(lambda: [("a text", 0.02)])) is None
-
-
-@pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("profile", ["grace", "strict"])
-def test_with_recording_disabled_gates_ask(profile, is_async):
+def test_with_recording_disabled_gates_ask(profile):
     """Nothing is known of the run, so the gate asks at least for CONFIRM and says why."""
     grace = runtime(profile=profile, enabled=False)
-    request = asked(grace, is_async=is_async)
+    request = asked(grace)
     assert gk.InterventionLevel.CONFIRM is request.level
     assert "recording is disabled" in request.reason
 
@@ -291,23 +237,6 @@ def test_with_recording_disabled_gates_ask(profile, is_async):
         return outside(grace)
 
     assert gk.InterventionLevel.CONFIRM is agent().level
-
-
-def test_with_recording_disabled_a_gate_without_a_reviewer_cancels():
-    """Outside of any run too; an answer still lets the action run."""
-    grace = runtime(enabled=False)
-    with pytest.raises(gk.ActionCancelled) as cancelled:
-        grace.gate(lambda: "done")()
-    assert gk.InterventionLevel.CONFIRM is cancelled.value.decision.level
-    assert "recording is disabled" in cancelled.value.decision.reason
-    assert "done" == grace.gate(reviewer=ScriptedReviewer("proceed"))(lambda: "done")()
-
-
-def test_disabled_recording_inside_a_run_of_another_runtime_asks():
-    """The gate's own runtime decides whether evidence is recorded for it."""
-    other, grace = runtime(), runtime(enabled=False)
-    with other.run("around"):
-        assert asked(grace).level.asks
 
 
 @pytest.mark.parametrize("kind", ["tools", "thoughts", "agents"])
@@ -321,12 +250,11 @@ def test_dropped_steps_ask(kind):
     assert "steps of this run were not recorded" in request.reason
 
 
-@pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("profile", ["grace", "strict"])
-def test_tools_in_plain_threads_ask(profile, is_async):
+def test_tools_in_plain_threads_ask(profile):
     """A tool that is called outside of any run, in a thread that began recording after this run did."""
     grace = runtime(profile=profile)
-    request = asked(grace, lambda: in_thread(failing(grace), 3), is_async=is_async)
+    request = asked(grace, lambda: in_thread(failing(grace), 3))
     assert request.level.asks
     assert "a thread that does not carry this run" in request.reason
 
@@ -348,19 +276,6 @@ def test_a_thread_that_recorded_before_the_run_is_none_of_its_own():
         assert asked(grace, lambda: pool.submit(failing(grace)).result()) is None
 
 
-def test_tools_of_another_runtime_are_none_of_this_ones():
-    """Only tools of the gate's runtime count."""
-    grace, other = runtime(), runtime()
-    assert asked(grace, lambda: in_thread(failing(other))) is None
-
-
-def test_agents_in_other_threads_are_runs_of_their_own():
-    """A server that handles one agent per thread loses nothing: tools inside of an agent are in its run."""
-    grace = runtime()
-    agent = grace.agent(failing(grace), name="other")
-    assert asked(grace, lambda: in_thread(agent)) is None
-
-
 def stray_calls(grace, before):
     """How many tools called outside of their run were counted while `before` ran in a run, and what was logged."""
     counts, logged = TROUBLES.counts.copy(), []
@@ -378,19 +293,11 @@ def stray_calls(grace, before):
         TROUBLES.counts.update(counts)
 
 
-@pytest.mark.parametrize("kind", ["thread", "executor", "async", "gate"])
+@pytest.mark.parametrize("kind", ["thread", "gate"])
 def test_tools_in_plain_threads_warn_once(kind):
     """They are counted in the status, and the warning names both remedies."""
     grace = runtime()
     tool = failing(grace)
-
-    @grace.retriever
-    async def find():
-        return []
-
-    def in_executor():
-        with ThreadPoolExecutor() as pool:
-            [pool.submit(tool).result() for _ in range(3)]
 
     gated = grace.gate(floor="notify")(tool)
 
@@ -398,13 +305,7 @@ def test_tools_in_plain_threads_warn_once(kind):
         with pytest.raises(gk.ActionNotApproved):
             gated()
 
-    before = {
-        "thread": lambda: in_thread(tool, 3),
-        "executor": in_executor,
-        "gate": lambda: in_thread(in_gate, 3),
-        "async": lambda: in_thread(lambda: asyncio.run(find()), 3),
-    }
-    counts, (message,) = stray_calls(grace, before[kind])
+    counts, (message,) = stray_calls(grace, lambda: in_thread(tool if kind == "thread" else in_gate, 3))
     assert [3] == counts
     assert "gk.propagate" in message
     assert "gk.instrument_threads" in message
@@ -435,15 +336,6 @@ def test_tools_that_are_no_concern_of_a_run_do_not_warn(before):
     """Neither those in the run, nor those of a judge or scorer, nor those that the main thread calls outside of it."""
     grace = runtime()
     assert ([], []) == stray_calls(grace, lambda: before(failing(grace)))
-
-
-def test_tools_without_an_agent_do_not_warn():
-    """A server that calls tools in worker threads, before and without an agent."""
-    grace = runtime()
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        pool.submit(failing(grace)).result()
-        assert ([], []) == stray_calls(grace, lambda: pool.submit(failing(grace)).result())
-    assert ([], []) == stray_calls(runtime(), lambda: in_thread(failing(grace)))
 
 
 def test_an_action_in_a_plain_thread_of_a_run_asks():
@@ -524,20 +416,6 @@ def outside(grace):
     return None
 
 
-def test_an_action_after_the_end_of_its_run_asks():
-    """What its run has shown is gone with the run."""
-    grace = runtime()
-    left = []
-
-    @grace.agent
-    def agent():
-        failing(grace)()
-        left.append(gk.propagate(lambda: outside(grace)))
-
-    agent()
-    assert "had already ended" in left[0]().reason
-
-
 def test_a_failure_of_recording_asks(monkeypatch, caplog):
     """A step that could not be recorded may have been a failure."""
     monkeypatch.delenv("GRACE_KP_STRICT_RECORDING")
@@ -592,15 +470,6 @@ def test_an_agent_that_could_not_be_recorded_asks(monkeypatch, caplog, is_async)
     assert [1] == [len(trace.calls) for trace in grace.store.query() if trace.grace["name"] != "act"]
 
 
-def test_sampled_out_runs_keep_their_evidence():
-    """Sampling decides what is stored, not what gates know."""
-    grace = runtime(sample_rate=0.0)
-    broken = failing(grace)
-    request = asked(grace, lambda: [broken() for _ in range(3)])
-    assert "tools succeeded: 0 %" in request.confidence.reason
-    assert "Evidence is missing" not in request.reason
-
-
 @pytest.mark.parametrize("capture", [{"capture_output": False}, {"capture_input": False}])
 def test_what_is_not_captured_is_evidence_all_the_same(capture):
     """Contents are left out of the trace; failures, scores and sources are not."""
@@ -619,14 +488,6 @@ def test_a_release_with_a_gap_asks():
     assert 0 == reviewer.asked
     assert "yes" == grace.agent(release=True)(lambda: search() and "yes")()
     assert 1 == reviewer.asked
-
-
-def test_a_stricter_level_stays():
-    """A gap raises a level to CONFIRM and lowers none; a floor and a gap are both named."""
-    level, why = strictest_level(gk.InterventionLevel.SILENT, Policy("escalate"), ["x is missing"])
-    assert gk.InterventionLevel.ESCALATE is level
-    assert "The policy requires at least escalate. Evidence is missing" in why
-    assert "x is missing" in why
 
 
 @given(st.sampled_from(LEVELS), st.sampled_from([None, *map(str, LEVELS)]), st.lists(st.text(max_size=5), max_size=3))

@@ -1,33 +1,27 @@
-"""Recording fails open: whatever breaks in it is counted and logged once, and the agent goes on."""
+"""Recording fails open, whatever breaks in it; frameworks register their signals, and recording names none of them."""
 
 from __future__ import annotations
 
+import asyncio
 import collections
+import concurrent.futures
 import json
 import logging
+import subprocess
+import sys
 
 import pytest
 
 import grace_kp as gk
-from grace_kp.errors import StoreError
-from grace_kp.record import TROUBLES
+from grace_kp.errors import ActionCancelled, ActionPending, StoreError
+from grace_kp.record import CANCELLED, COMPLETED, FAILED, SUSPENDED, TROUBLES, Framework, Signal
+from grace_kp.record._host import Host
 from grace_kp.store._memory import MemoryStore
+from tests.record.conftest import agent_of
 
 pytestmark = pytest.mark.usefixtures("strict")
 
 MESSAGE = "cannot reach https://ana:hunter2secret@example.com with password=hunter2secret"
-
-
-def agent_of(grace):
-    @grace.tool
-    def look(query):
-        return query
-
-    @grace.agent
-    def agent(question):
-        return look(question)
-
-    return agent
 
 
 def test_the_message_of_a_failing_hook_is_redacted(grace, caplog):
@@ -109,15 +103,14 @@ PARTS = {
     "wall clock": in_recorder("wall_clock"),
     "opening": in_recorder("opened"),
     "ending": in_recorder("ended"),
-    "rendering of arguments": in_module("_enter", "render"),
+    "rendering of arguments": in_module("_wrap", "render"),
     "rendering of results": in_module("_run", "render"),
     "rendering of errors": in_module("_run", "describe_error"),
     "rendering of thoughts": in_module("_run", "render_text"),
-    "rendering of items": in_module("_wrap", "render"),
     "endings": in_module("_host.Host", "status_after"),
     "hits": in_module("_run.Call", "read_hits"),
-    "calls": in_module("_enter", "Call"),
-    "runs": in_module("_enter", "Run"),
+    "calls": in_module("_run.Call", "__init__"),
+    "runs": in_module("_wrap", "attempt"),
 }
 
 
@@ -212,7 +205,7 @@ def test_an_error_without_a_class_in_an_objective_or_a_hook_loses_no_run(grace):
 @pytest.mark.usefixtures("lenient")
 def test_a_trouble_is_counted_each_time_and_logged_once(grace, monkeypatch, caplog):
     """A part that breaks with every call does not flood the log."""
-    monkeypatch.setattr("grace_kp.record._enter.render", broken)
+    monkeypatch.setattr("grace_kp.record._wrap.render", broken)
     monkeypatch.setattr(TROUBLES, "counts", collections.Counter())
 
     @grace.tool
@@ -267,23 +260,102 @@ def test_what_breaks_while_a_run_is_finished_costs_no_other_run(monkeypatch, wha
             assert "Broken" in told
 
 
-@pytest.mark.usefixtures("lenient")
-def test_a_store_that_raises_does_not_reach_the_agent(monkeypatch):
-    """The result is untouched, flush says no, the trouble is counted, and nothing is lost that memory can hold."""
-    with gk.Grace(store="memory:", embedder=None, reviewer=None) as grace:
-        store = grace.store
+class Ask(Exception): ...
 
-        @grace.agent
-        def agent(text):
-            return text
 
-        with monkeypatch.context() as patch:
-            patch.setattr(type(store), "put", broken)
-            for n in range(5):
-                assert f"run {n}" == agent(f"run {n}")
-            assert grace.flush(1) is False
-            status = grace.status()["writer"]
-            assert 5 == status["pending"]
-            assert status["errors"] >= 1
-        assert grace.flush(60)
-        assert [f"run {n}" for n in range(5)] == sorted(trace.task.objective for trace in grace.store.query())
+class AskAgain(Ask): ...
+
+
+class Move(Exception): ...
+
+
+class Other(Exception): ...
+
+
+@pytest.fixture
+def host():
+    host = Host()
+    signals = {"Ask": Signal(SUSPENDED, pauses=True), "Move": Signal(COMPLETED, targets=lambda error: error.args[0])}
+    host.register(Framework("frame", package="frame", load=lambda: None, signals=signals))
+    return host
+
+
+def named(name, base=BaseException):
+    return type(name, (base,), {})()
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (Ask("?"), SUSPENDED), (AskAgain("?"), SUSPENDED), (Move("there"), COMPLETED), (Other("no"), FAILED), (KeyboardInterrupt(), CANCELLED),
+        (SystemExit(), "exited"), (GeneratorExit(), "closed"), (named("ActionNotApproved", Exception), "not_approved"),
+        (named("Cancelled"), CANCELLED), (named("GreenletExit"), CANCELLED), (named("Own", type(named("GreenletExit"))), CANCELLED),
+        (asyncio.CancelledError(), CANCELLED), (concurrent.futures.CancelledError(), CANCELLED),
+        (BaseExceptionGroup("", [named("Cancelled"), BaseExceptionGroup("", [asyncio.CancelledError()])]), CANCELLED),
+        (BaseExceptionGroup("", [named("Cancelled"), ValueError()]), FAILED), (ExceptionGroup("", [ValueError()]), FAILED),
+        (named("Cancelled", Exception), FAILED), (named("Timeout"), FAILED),
+        (ExceptionGroup("", [ActionPending("later"), ActionPending("later")]), "waiting"),
+        (ExceptionGroup("", [ActionPending("later"), ActionCancelled("no")]), FAILED),
+        (ExceptionGroup("", [ExceptionGroup("inner", [ActionPending("later")])]), "waiting"),
+        (ExceptionGroup("", [Other("no"), ActionPending("later")]), FAILED),
+    ],
+)  # fmt: skip
+def test_the_class_of_an_exception_decides_what_it_means(host, error, status):
+    """A signal counts for its subclasses, a cancellation is no failure, and a group has the status that all its members have."""
+    assert (status, status == SUSPENDED) == (host.status_after(error), host.pauses(error))
+    assert (type(error) is Move) == host.hands_off(error)
+
+
+@pytest.mark.parametrize(
+    ("targets", "text"),
+    [
+        ("bob", "handed off to bob"),
+        (["bob", "eve"], "handed off to bob, eve"),
+        (list("abcdefg"), "handed off to a, b, c, d, e and 2 more"),
+        ([], "handed off to its parent graph"),
+        (None, "handed off to its parent graph"),
+    ],
+)
+def test_a_handoff_is_described_by_its_targets(host, targets, text):
+    """At most five targets are named."""
+    assert text == host.handoff_text(Move(targets))
+
+
+def test_without_a_framework_nothing_tells_where_execution_is():
+    """The hot path asks nobody."""
+    assert (None, None) == (Host().locate, Host().place)
+
+
+SUSPENDS = """
+import sys
+from langgraph.errors import GraphInterrupt
+from langgraph.types import Interrupt
+{imports}
+
+@grace.agent
+def agent(question):
+    raise GraphInterrupt((Interrupt("sure?"),))
+
+try:
+    agent("q")
+except GraphInterrupt:
+    pass
+assert "grace_kp.integrations.langchain" not in sys.modules
+print(grace.store.query()[0].grace["status"])
+"""
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import grace_kp as gk; grace = gk.Grace(store='memory:', evaluator=None, embedder=None)",
+        "from grace_kp.testing import make_grace; grace = make_grace()",
+        "from grace_kp.runtime import Grace; grace = Grace(store='memory:', evaluator=None, embedder=None)",
+    ],
+)
+def test_signals_are_known_without_the_adapter(tmp_path, imports):
+    """A graph that runs inside decorated functions suspends their run, whichever module of the package was imported first."""
+    pytest.importorskip("langgraph", reason="needs the extra langchain")
+    code = SUSPENDS.format(imports=imports)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert ("suspended", "") == (ran.stdout.strip(), ran.stderr)

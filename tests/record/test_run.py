@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import json
 import threading
+import uuid
 
 import pytest
 
 import grace_kp as gk
-from grace_kp.record import CURRENT, TROUBLES, Listener, ModelCall, Recorder, Run, current_run, nearest, note
+from grace_kp.record import Listener, ModelCall, Recorder, Run
 from grace_kp.settings import Settings
-from grace_kp.testing import capture, make_grace
+from grace_kp.trace._rules import MAX_LABEL
 
 pytestmark = pytest.mark.usefixtures("strict")
 
@@ -69,44 +71,6 @@ async def test_a_cancelled_task_closes_its_run_as_cancelled(grace):
     statuses = {trace.task.objective: (trace.grace["status"], trace.grace["calls"][0]["status"]) for trace in traces}
     assert {"fast": ("completed", "ok"), "slow": ("cancelled", "cancelled")} == statuses
     assert {"fast": True, "slow": False} == {trace.task.objective: trace.metadata.success for trace in traces}
-
-
-async def test_a_failing_task_group_tells_the_failed_from_the_cancelled(grace):
-    """The group's error ends the run; the sibling that was cancelled for it is not called a failure."""
-
-    @grace.tool
-    async def fail():
-        await asyncio.sleep(0.001)
-        raise ValueError("no")
-
-    @grace.tool
-    async def wait():
-        await asyncio.sleep(60)
-
-    @grace.agent
-    async def agent(marker):
-        async with asyncio.TaskGroup() as group:
-            group.create_task(wait())
-            group.create_task(fail())
-
-    with grace.collect() as traces, pytest.raises(ExceptionGroup):
-        await agent("x")
-    (trace,) = traces
-    assert "failed" == trace.grace["status"]
-    assert {"wait": "cancelled", "fail": "error"} == {c["name"]: c["status"] for c in trace.grace["calls"]}
-
-
-async def test_a_timeout_around_an_agent_cancels_its_run(grace):
-    """`asyncio.timeout` works as without recording."""
-
-    @grace.agent
-    async def agent(marker):
-        await asyncio.sleep(60)
-
-    with grace.collect() as traces, pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.01):
-            await agent("x")
-    assert "cancelled" == traces[0].grace["status"]
 
 
 def test_a_call_that_is_unfinished_at_the_end_is_marked_so(grace):
@@ -222,10 +186,6 @@ def test_a_resumed_run_that_two_threads_ask_for_its_id_continues_the_earlier_run
     assert ({"id": "kp:trace:earlier"}, ()) == (run.earlier, run.missing)
 
 
-def types_of(trace):
-    return [step.type for step in trace.steps]
-
-
 def test_a_nested_agent_is_a_trace_of_its_own_linked_both_ways(grace):
     """Parent and child know each other by id, and the parent has a step for the child."""
 
@@ -245,24 +205,11 @@ def test_a_nested_agent_is_a_trace_of_its_own_linked_both_ways(grace):
         parent("task")
     inner, outer = traces
     assert (inner.task.objective, outer.task.objective) == ("sub-task", "task")
-    assert types_of(outer) == ["tool_call", "observation"]
+    assert ["tool_call", "observation"] == [step.type for step in outer.steps]
     assert outer.steps[0].tool.name == "child"
     assert outer.grace["children"] == [inner.id]
     assert outer.grace["calls"][0]["child"] == inner.id
     assert inner.grace["parent"] == {"trace_id": outer.id, "call_id": outer.grace["calls"][0]["call_id"]}
-
-
-def test_a_tool_outside_of_any_run_is_a_run_of_its_own(grace):
-    """A root call opens a run, whatever it is."""
-
-    @grace.tool
-    def lonely(text):
-        return text.upper()
-
-    with grace.collect() as traces:
-        assert lonely("hi") == "HI"
-    assert types_of(traces[0]) == ["tool_call", "observation"]
-    assert traces[0].task.objective == "hi"
 
 
 def test_switched_off_nothing_is_recorded(monkeypatch):
@@ -314,8 +261,6 @@ def test_a_failed_model_that_the_run_survives_is_a_recovery(grace):
 
 @pytest.mark.parametrize("limit", [1, 2])
 def test_events_beyond_the_bound_are_counted(limit):
-    import grace_kp as gk
-
     with gk.Grace(store="memory:", evaluator=None, embedder=None, max_steps=limit) as grace, grace.run("q") as run:
         for _ in range(3):
             run.thought("hm")
@@ -323,59 +268,154 @@ def test_events_beyond_the_bound_are_counted(limit):
     assert 6 - limit == run.trace.grace["dropped_steps"]
 
 
-def test_a_context_has_its_own_current_run(grace):
-    """A copied context sees the run that was current when it was copied; a plain thread sees none."""
-    seen = []
-    with grace.run("q") as run:
-        copied = contextvars.copy_context()
-        thread = threading.Thread(target=lambda: seen.append(current_run()))
-        thread.start()
-        thread.join()
-        assert run is CURRENT.get()
-    assert [None] == seen
-    assert run is copied.run(CURRENT.get)
-    assert copied.run(current_run) is None  # it has ended
-    assert CURRENT.get() is None
+NAMES = ("tags", "user", "session", "metadata", "dropped_tags", "dropped_metadata")
 
 
-def test_captures_side_by_side_hold_their_own_runs(grace):
-    def captured(objective):
-        with capture() as traces:
-            with grace.run(objective):
-                pass
-            return [trace.task.objective for trace in traces]
-
-    assert (["a"], ["b"]) == (
-        contextvars.copy_context().run(captured, "a"),
-        contextvars.copy_context().run(captured, "b"),
-    )
+def attributes(trace):
+    return {name: trace.grace[name] for name in NAMES if name in trace.grace}
 
 
-@pytest.mark.parametrize(
-    ("error", "theirs", "own"), [("text", False, 0), (ValueError("x"), True, 0), (ValueError("x"), False, 1)]
-)
-def test_only_errors_of_our_own_may_have_cost_evidence(monkeypatch, error, theirs, own):
-    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING", raising=False)
-    before, counted = TROUBLES.own, sum(TROUBLES.counts.values())
-    note("a test", error, theirs=theirs)
-    assert (own, 1) == (TROUBLES.own - before, sum(TROUBLES.counts.values()) - counted)
+def only(grace, **conditions):
+    (trace,) = grace.store.query(**conditions)
+    return trace
 
 
-def test_a_nested_run_has_the_user_around_it():
-    """Unless it states its own."""
-    grace = make_grace()
-    seen = []
+def test_a_decorator_states_values_templates_and_callables(grace):
+    """Texts name parameters in braces, defaults included; callables get the bound arguments."""
 
-    @grace.agent
-    def inner(question):
-        seen.append(nearest(current_run(), "user"))
+    @grace.agent(
+        tags=["nightly", "{kind}"], user="{user_id}", session=lambda ticker: f"s-{ticker}",
+        metadata={"plan": "pro", "kind": "{kind}", "n": 3, "depth": lambda depth: depth * 2},
+    )  # fmt: skip
+    def analyst(ticker, user_id=7, kind="quick", *, depth=1):
+        return ticker
 
-    @grace.agent(user="bo")
-    def own(question):
-        seen.append(nearest(current_run(), "user"))
+    analyst("TSM", depth=4)
+    expected = {
+        "tags": ["nightly", "quick"], "user": "7", "session": "s-TSM", "metadata": {"plan": "pro", "kind": "quick", "n": 3, "depth": 8},
+    }  # fmt: skip
+    assert expected == attributes(only(grace))
 
-    with grace.run("outer", user="ana"):
-        inner("x")
-        own("x")
-    inner("x")
-    assert ["ana", "bo", None] == seen
+
+def test_a_block_and_the_code_inside_state_them(grace):
+    """Tags add up, metadata merges by key, the last user and session hold."""
+    with grace.run("x", tags=["a"], user="ana", session="s1", metadata={"k": 1, "left": True}) as run:
+        grace.update(tags=["b", "a"], metadata={"k": 2})
+        run.update(tags="c", session="s2", metadata={"more": {"deep": [1]}})
+    expected = {
+        "tags": ["a", "b", "c"], "user": "ana", "session": "s2", "metadata": {"k": 2, "left": True, "more": {"deep": [1]}},
+    }  # fmt: skip
+    assert expected == attributes(run.trace)
+
+
+def test_a_nested_run_belongs_to_the_user_and_session_around_it(grace):
+    """Also where they are stated late; its own win; tags and metadata stay where they were stated."""
+
+    @grace.agent(user="{own}")
+    def inner(task, own=None):
+        return task
+
+    with grace.run("outer", tags=["t"], metadata={"m": 1}) as outer:
+        outer.update(user="ana", session="s1")
+        inner("plain")
+        inner("own", own="ben")
+    found = {trace.task.objective: attributes(trace) for trace in grace.store.query(session="s1")}
+    assert {"user": "ana", "session": "s1"} == found["plain"]
+    assert {"user": "ben", "session": "s1"} == found["own"]
+    assert {"tags": ["t"], "user": "ana", "session": "s1", "metadata": {"m": 1}} == found["outer"]
+
+
+def test_what_is_wrong_is_noted_and_breaks_no_agent(grace, monkeypatch):
+    """A template without its parameter, a callable that raises, values of the wrong kind."""
+    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING")
+
+    @grace.agent(user="{nobody}", session=lambda: 1 / 0, tags=["{", "fine"], metadata=lambda: 5)
+    def agent(question):
+        grace.update(tags=5, metadata=["no"], user="  ", session=["a", 1])
+        return question
+
+    assert "q" == agent("q")
+    assert {"tags": ["fine"], "session": '["a", 1]'} == attributes(only(grace))
+    grace.update(tags=["outside"])
+    troubles = " ".join(grace.status()["troubles"])
+    assert "attributes of agent: KeyError" in troubles
+    assert "attributes of agent: ZeroDivisionError" in troubles
+    assert "metadata must be a dict" in troubles
+
+
+@pytest.mark.parametrize("bad", [{"tags": 5}, {"metadata": "text"}, {"metadata": [1]}])
+def test_a_decorator_refuses_what_can_never_be_an_attribute(grace, bad):
+    """When it decorates, with the name of the attribute."""
+    with pytest.raises(TypeError, match=next(iter(bad))):
+        grace.agent(**bad)(lambda question: question)
+
+
+def test_their_number_and_length_are_bounded_and_cuts_are_visible(grace):
+    """Fifty tags and keys; long texts keep their beginning, their length and a fingerprint."""
+    with grace.run("x") as run:
+        for n in range(60):
+            run.update(tags=[f"t{n}"], metadata={f"k{n}": "v" * 5_000})
+        run.update(user="u" * 500)
+    found = attributes(run.trace)
+    assert (50, 50, 10, 10) == (
+        len(found["tags"]), len(found["metadata"]), found["dropped_tags"], found["dropped_metadata"],
+    )  # fmt: skip
+    assert "cut" in found["metadata"]["k0"]
+    assert len(found["metadata"]["k0"]) < 2_100
+    assert len(found["user"]) == MAX_LABEL
+    assert "500 characters" in found["user"]
+    assert run.trace == only(grace, user="u" * 500)
+    assert [] == grace.store.query(user="u" * 499)
+
+
+def test_secrets_go_and_identifiers_go_where_the_level_says(tmp_path):
+    """By the rules of texts; a UUID is no phone number."""
+    key, ident = "sk-proj-" + "a1B2" * 12, str(uuid.UUID(int=0x12345678_1234_5678_1234_567812345678))
+    for level, user in (("private", "ana@example.com"), ("aggregated", "[REDACTED:email]")):
+        grace = gk.Grace(store="memory:", evaluator=None, embedder=None, privacy_level=level)
+        with grace.run("x", user="ana@example.com", session=ident, tags=[key], metadata={"password": "hunter2"}) as run:
+            pass
+        found = attributes(run.trace)
+        assert (user, ident) == (found["user"], found["session"])
+        assert key not in json.dumps(found)
+        assert "hunter2" not in json.dumps(found)
+        grace.close()
+
+
+def test_without_captured_input_arguments_stay_out(grace):
+    """Tags and metadata made of arguments are left out; user and session stay, because runs are found and deleted by them."""
+    grace.recorder.capture_input = False
+
+    @grace.agent(tags=["fixed", "{question}"], metadata={"q": "{question}", "v": 1}, user="{user}")
+    def agent(question, user):
+        return None
+
+    agent("secret question", "ana")
+    assert {"tags": ["fixed"], "metadata": {"v": 1}, "user": "ana"} == attributes(only(grace))
+
+
+def test_threads_that_update_one_run_lose_nothing(grace):
+    """Forty threads, one tag and one key each."""
+    with grace.run("x") as run:
+        threads = [
+            threading.Thread(target=run.update, kwargs={"tags": [f"t{n}"], "metadata": {f"k{n}": n}}) for n in range(40)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    found = attributes(run.trace)
+    assert {f"t{n}" for n in range(40)} == set(found["tags"])
+    assert {f"k{n}": n for n in range(40)} == found["metadata"]
+
+
+def test_the_journal_has_them(grace):
+    """A run whose process dies keeps what it stated until then."""
+    with grace._writer._settling, grace.run("x", tags=["a"]) as run:
+        (entries,) = grace._pipeline.journal()
+        run.update(user="ana", metadata={"k": 1})
+        entries += next(grace._pipeline.journal())
+        assert [[]] == list(grace._pipeline.journal())
+    lost = grace._pipeline.documents.lost([entry.data for entry in entries])
+    expected = {"tags": ["a"], "user": "ana", "metadata": {"k": 1}}
+    assert expected == attributes(gk.ReasoningTrace.model_validate(lost))

@@ -87,18 +87,6 @@ def nested(grace):
     return lambda iban, pin: outer()
 
 
-def around_an_agent(grace):
-    @grace.agent
-    def inner(account):
-        raise ValueError(f"no such account: {account}")
-
-    @gate(grace)
-    def pay(iban, pin):
-        return inner(iban)
-
-    return pay
-
-
 def coroutine(grace):
     @grace.tool
     @gate(grace)
@@ -107,17 +95,6 @@ def coroutine(grace):
         return f"paid {iban}"
 
     return lambda iban, pin: asyncio.run(pay(iban, pin))
-
-
-def method(grace):
-    class Bank:
-        @grace.tool
-        @gate(grace)
-        @grace.tool
-        def pay(self, iban, pin):
-            return f"paid {iban}"
-
-    return Bank().pay
 
 
 def variadic(grace):
@@ -165,7 +142,7 @@ def plain_later(grace):
 
 
 KINDS = [
-    plain, tool_above, agent_above, tool_below, agent_below, nested, around_an_agent, coroutine, method, variadic, then_another, handed_over,
+    plain, tool_above, agent_above, tool_below, agent_below, nested, coroutine, variadic, then_another, handed_over,
 ]  # fmt: skip
 
 

@@ -7,19 +7,12 @@ import collections
 import dataclasses
 import gc
 import inspect
-import types
 
 import pydantic
 import pytest
 
 import grace_kp as gk
-
-
-def searched(grace, search):
-    with grace.run("look it up"):
-        search()
-    (trace,) = grace.store.query()
-    return trace.grace["calls"][0]["search"]
+from tests.record.conftest import searched
 
 
 @pytest.mark.parametrize("capture_output", [True, False])
@@ -75,54 +68,6 @@ def test_an_early_break_closes_the_run(grace):
     assert traces[0].outcome.result_summary == "[1]"
 
 
-def test_send_throw_and_return_value(grace):
-    """Values sent and exceptions thrown reach the generator, and its answers come back."""
-
-    @grace.agent
-    def root():
-        got = yield "first"
-        try:
-            got = yield f"got {got}"
-        except KeyError as error:
-            got = yield f"caught {error}"
-        return f"end {got}"
-
-    running = root()
-    with grace.collect() as traces:
-        assert next(running) == "first"
-        assert running.send("a") == "got a"
-        assert running.throw(KeyError("b")) == "caught 'b'"
-        with pytest.raises(StopIteration) as stop:
-            running.send("c")
-    assert stop.value.value == "end c"
-    assert "end c" in traces[0].outcome.result_summary
-
-
-async def test_asend_athrow_aclose(grace):
-    """The async protocol goes through as well."""
-    closed = []
-
-    @grace.agent
-    async def root():
-        try:
-            got = yield "first"
-            try:
-                yield f"got {got}"
-            except KeyError as error:
-                yield f"caught {error}"
-        finally:
-            closed.append(True)
-
-    with grace.collect() as traces:
-        running = root()
-        assert await running.asend(None) == "first"
-        assert await running.asend("a") == "got a"
-        assert await running.athrow(KeyError("b")) == "caught 'b'"
-        await running.aclose()
-    assert closed == [True]
-    assert traces[0].grace["status"] == "closed"
-
-
 @pytest.mark.parametrize("decorated", [False, True])
 async def test_a_timeout_around_a_yield_fires(grace, decorated):
     """`asyncio.timeout` inside the generator cancels the task that consumes it, with and without the decorator."""
@@ -141,21 +86,6 @@ async def test_a_timeout_around_a_yield_fires(grace, decorated):
     stream = grace.agent(source) if decorated else source
     items = [item async for item in stream()]
     assert (items, seen) == ([1, "late"], ["timeout"])
-
-
-@pytest.mark.parametrize("decorated", [False, True])
-async def test_a_timeout_while_the_consumer_is_slow_fires(grace, decorated):
-    """The same when it is the consumer that takes too long."""
-
-    async def source():
-        async with asyncio.timeout(0.02):
-            yield 1
-            yield 2
-
-    stream = grace.agent(source) if decorated else source
-    with pytest.raises((asyncio.CancelledError, TimeoutError)):  # noqa: PT012
-        async for _ in stream():
-            await asyncio.sleep(10)
 
 
 async def test_one_task_per_step_stays_one_run(grace):
@@ -201,22 +131,6 @@ def test_the_run_is_not_current_between_the_steps(grace):
             theirs()
     inner = next(t for t in traces if t.grace["name"] == "root")
     assert {step.tool.name for step in inner.steps if step.tool} == {"mine"}
-
-
-async def test_a_generator_that_is_dropped_is_closed(grace):
-    """An async generator that nobody finishes ends its run when it is collected."""
-
-    @grace.agent
-    async def root():
-        yield 1
-        yield 2
-
-    with grace.collect() as traces:
-        async for _ in root():
-            break
-        gc.collect()
-        await asyncio.sleep(0.01)
-        assert traces[0].grace["status"] == "closed"
 
 
 def test_the_loop_ends_cleanly_with_a_generator_still_open(grace, caplog):
@@ -411,31 +325,6 @@ def test_streams_in_streams_belong_to_the_run(grace):
                 assert [[0], [1]] == read(outer(make))
             assert names == sorted(trace.name for trace in traces)
             assert 1 == sum(trace.parent_id is None for trace in traces)
-
-
-async def test_a_response_of_an_agent_in_an_agent_keeps_both_open(grace):
-    """The outer run passes on what the inner one returned."""
-    step = grace.tool(lambda number: number, name="step")
-
-    async def body():
-        yield step(1)
-
-    @grace.agent
-    async def inner():
-        return types.SimpleNamespace(body=body())
-
-    @grace.agent
-    async def outer():
-        return await inner()
-
-    with grace.collect() as traces:
-        response = await outer()
-        assert [] == traces
-        assert [1] == [item async for item in response.body]
-    assert [("inner", "outer"), (True, False)] == [
-        tuple(trace.name for trace in traces), tuple(trace.parent_id is not None for trace in traces)
-    ]  # fmt: skip
-    assert ["step"] == [call.name for call in traces[0].calls]
 
 
 def test_what_belongs_to_others_stays_as_it_is(grace):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 import grace_kp as gk
 from grace_kp.levels import InterventionLevel
 from grace_kp.testing import ScriptedReviewer, make_grace
-from grace_kp.trace import ReasoningTrace, _records
+from grace_kp.trace import ReasoningTrace
 
 PROPERTIES = (
     "status", "name", "confidence", "value", "decisions", "calls", "scores", "evaluation", "usage", "error", "parent_id",
@@ -81,15 +80,6 @@ def test_the_confidence_and_its_parts(trace):
     assert (None, False) == (confidence.own, confidence.run_failed)
 
 
-def test_a_confidence_of_the_run_s_own():
-    """It stands beside the computed one."""
-    grace = make_grace()
-    with grace.run("guess") as run:
-        run.outcome(confidence=0.2)
-    assert (0.2, 0.2) == (run.trace.outcome.confidence, run.trace.confidence.own)
-    assert 0.7 == run.trace.confidence.score
-
-
 def test_the_value_and_its_parts(trace):
     """The score is the one in the metadata; a fallback of the novelty is marked."""
     value = trace.value
@@ -144,51 +134,6 @@ def test_an_unusable_score_and_a_notice():
     assert ("0.02", True) == (score.value, "distance" in score.why)
     notice = run.trace.decisions[0].notice
     assert ("on_notify", True) == (notice.to, "archive" in notice.text)
-
-
-def test_nested_runs_name_each_other():
-    """By the ids of their traces."""
-    grace = make_grace()
-
-    @grace.agent
-    def inner(question):
-        return question
-
-    @grace.agent
-    def outer(question):
-        return inner(question)
-
-    with grace.collect() as traces:
-        outer("x")
-    child, parent = traces
-    assert ((child.id,), None) == (parent.children, parent.parent_id)
-    assert ((), parent.id) == (child.children, child.parent_id)
-    assert child.id == parent.calls[0].child
-
-
-def test_what_a_run_stated_about_itself():
-    """Tags, user, session and metadata; a trace without them has none."""
-    grace = make_grace()
-    with grace.run("x", tags=["a", "b"], user="ana", session="s", metadata={"n": 1}) as run:
-        pass
-    trace = run.trace
-    assert (("a", "b"), "ana", "s", {"n": 1}) == (trace.tags, trace.user, trace.session, trace.run_metadata)
-    plain = ReasoningTrace.model_validate(document())
-    assert ((), None, None, {}) == (plain.tags, plain.user, plain.session, plain.run_metadata)
-
-
-def test_what_a_stored_run_still_awaits():
-    """Its judgement, its value or its scores."""
-    assert ("judgement", "scores") == trace_with({"awaits": ["judgement", 3, "scores"]}).awaits
-
-
-def test_a_run_that_fails_says_with_what():
-    """Type and message of the exception."""
-    grace = make_grace()
-    with pytest.raises(ValueError, match="no"), grace.run("x") as run:
-        raise ValueError("no")
-    assert ("failed", "ValueError", "no") == (run.trace.status, run.trace.error.type, run.trace.error.message)
-    assert run.trace.confidence.run_failed is True
 
 
 def test_a_trace_without_our_part_has_none_of_it():
@@ -252,13 +197,3 @@ def test_foreign_top_level_keys_of_these_names_are_kept(extra):
     assert whole == trace.to_dict()
     assert extra == trace.model_extra
     assert (None, None, []) == (trace.confidence, trace.value, trace.decisions)
-
-
-def test_records_are_values():
-    """Frozen, comparable, and built by keyword."""
-    kinds = [getattr(_records, name) for name in vars(_records) if name.endswith("Record")]
-    assert kinds
-    for kind in kinds:
-        assert kind.__dataclass_params__.frozen
-        assert all(field.kw_only for field in dataclasses.fields(kind))
-    assert gk.ConfidenceRecord(score=0.5) == trace_with({"confidence": {"score": 0.5}}).confidence

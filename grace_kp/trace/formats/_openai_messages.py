@@ -1,6 +1,6 @@
 """A recorded chat as a reasoning trace: the step of each turn, the call of each result, the end of the run.
 
-`_turns` reads the dialects, `_runs` finds the chat in a document. Secrets stay; they are removed when the trace is stored or sent.
+`_messages` reads the dialects, `_runs` finds the chat in a document. Secrets stay; they are removed when the trace is stored or sent.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.errors import InvalidTrace, brief
 from grace_kp.trace._model import CONTEXT, TYPE, ReasoningTrace
 from grace_kp.trace._render import MAX_TEXT, cut, render, storable
-from grace_kp.trace._steps import Failure, Failures
-from grace_kp.trace.formats._parts import REFUSAL, ToolCall, ToolResult, Words, plain
-from grace_kp.trace.formats._turns import ChatTurn, read_turn
+from grace_kp.trace._rules import Failure, Failures
+from grace_kp.trace.formats._messages import REFUSAL, ChatTurn, ToolCall, ToolResult, Words, plain, read_turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

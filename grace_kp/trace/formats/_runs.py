@@ -9,10 +9,9 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grace_kp.errors import InvalidTrace, brief
-from grace_kp.trace._attributes import MAX_TAGS, label
+from grace_kp.trace._rules import MAX_TAGS, label
+from grace_kp.trace.formats._messages import decode, is_message
 from grace_kp.trace.formats._openai_messages import FORMAT, RunFacts, build_trace, instant_of
-from grace_kp.trace.formats._parts import decode
-from grace_kp.trace.formats._turns import is_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

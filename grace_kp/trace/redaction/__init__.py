@@ -1,8 +1,8 @@
 """Redaction: secrets and identifiers out of strings and JSON values, before anything is written or leaves the machine.
 
 Secrets are removed at every level, identifiers at `aggregated` and `federated`. A new format of a key goes into `_vendors`, a pattern
-around a secret or an identifier into `_patterns`, a command or a sentence into `_commands`, a name of secrets into `_names`, and a table
-or a group into `_places`. `_scan` chooses the rules that can match a string.
+around a secret or an identifier, a command or a sentence into `_patterns`, a name of secrets into `_names`, and a table or a group into
+`_places`. `_scan` chooses the rules that can match a string.
 """
 
 from grace_kp.trace.redaction._scan import UNSCANNED, Redaction, redact, redact_text, redacted_error

@@ -11,7 +11,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from grace_kp.trace.redaction._commands import is_word, sentence
 from grace_kp.trace.redaction._names import (
     ANY_NAME,
     NAMED_VALUE,
@@ -29,6 +28,7 @@ from grace_kp.trace.redaction._names import (
     names_number,
 )
 from grace_kp.trace.redaction._names import ASCII_NEEDLES as NAMED_NEEDLES
+from grace_kp.trace.redaction._patterns import is_word, keeps_sentence
 from grace_kp.trace.redaction._rule import RedactionRule, lower, places_of
 
 if TYPE_CHECKING:
@@ -412,7 +412,7 @@ def label_secrets(text: str, places: Sequence[int]) -> Iterator[Span]:
             continue
         name, _, closed = match["key"].partition("</")  # a cell of a table names nothing here
         value, start = match["value"], match.start("value")
-        if sentence(match) or (closed[:1] not in {"", "t"} and is_secret_cell(name, value, clear=True)):
+        if not keeps_sentence(match) or (closed[:1] not in {"", "t"} and is_secret_cell(name, value, clear=True)):
             yield start, start + len(value.rstrip(".,;:!?)"))
 
 

@@ -18,7 +18,7 @@ MARK = "[REDACTED:{}]"
 RUN_LENGTH = 15
 """Characters of a long run of letters, digits, `_` and `-`. No rule matches a shorter word of ASCII letters, digits and `_`."""
 
-Replacement = Callable[["re.Match[str]"], "str | None"]
+Decision = Callable[["re.Match[str]"], bool]
 Found = tuple[int, int, str]
 """The start and the end of a place in a text, and what replaces it."""
 
@@ -49,8 +49,10 @@ class RedactionRule:
     """Whether no match has a blank in it, so that each word alone shows whether the rule changes it."""
     flags: int = 0
     """Of `re`; `ASCII` is always added."""
-    replacement: Replacement | None = None
-    """Returns the replacement of a match, or None to leave the match as it is."""
+    keeps: Decision | None = None
+    """Returns whether a match stays as it is. Otherwise a mark replaces it, except for its group `key`."""
+    tail: Callable[[re.Match[str]], str] | None = None
+    """Returns what stays behind the mark."""
     _compiled: re.Pattern[str] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -67,15 +69,16 @@ class RedactionRule:
         return self.replaced(text, self._found(text), counts)
 
     def _found(self, text: str) -> Iterator[Found]:
-        pattern, replacement = self.compiled(), self.replacement
-        mark = MARK.format(self.kind)
+        pattern, keeps, tail = self.compiled(), self.keeps, self.tail
+        mark, has_key = MARK.format(self.kind), "key" in pattern.groupindex
         matches = (
             _matches_at(places_of(self.needs, lower(text)), text, pattern) if self.begins else pattern.finditer(text)
         )
         for match in matches:
-            put = mark if replacement is None else replacement(match)
-            if put is not None and put != match[0]:
-                yield match.start(), match.end(), put
+            if keeps is None or not keeps(match):
+                put = f"{match['key'] if has_key else ''}{mark}{'' if tail is None else tail(match)}"
+                if put != match[0]:
+                    yield match.start(), match.end(), put
 
     def replaced(self, text: str, places: Iterable[Found], counts: Counter[str] | None) -> str:
         """Return the text with its places replaced and counted; the same object where there are none."""

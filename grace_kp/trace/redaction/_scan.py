@@ -18,9 +18,20 @@ from itertools import accumulate, filterfalse
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import PrivacyLevel
-from grace_kp.trace._render import error_text
-from grace_kp.trace.redaction._commands import BARE, FILES, LABELS, OPTIONS, SENTENCES, VENDOR_NAMES
-from grace_kp.trace.redaction._patterns import ADDRESSES, HEADERS, IDENTIFIERS, JSON_TOKENS, KEY_FILES
+from grace_kp.trace._render import error_text, storable
+from grace_kp.trace.redaction._patterns import (
+    ADDRESSES,
+    BARE,
+    FILES,
+    HEADERS,
+    IDENTIFIERS,
+    JSON_TOKENS,
+    KEY_FILES,
+    LABELS,
+    OPTIONS,
+    SENTENCES,
+    VENDOR_NAMES,
+)
 from grace_kp.trace.redaction._places import PLACES_AND_NAMES
 from grace_kp.trace.redaction._rule import MARK, RUN_LENGTH, RedactionRule, lower
 from grace_kp.trace.redaction._vendors import VENDOR_RULES
@@ -169,7 +180,7 @@ def scanner(identifiers: bool) -> Scan:
 class Scan:
     """The selection of rules, with a memory of short texts that no rule changes: names, types and arguments recur in every trace."""
 
-    __slots__ = ("_expected", "_harmless", "_others", "_rules", "_word_flags", "known")
+    __slots__ = ("_harmless", "_others", "_rules", "_word_flags", "known")
     MAX_TEXTS = 4_000
     MAX_LENGTH = 256
     MAX_WORDS = 20_000
@@ -182,16 +193,12 @@ class Scan:
         self._word_flags = _WordFlags(rules)
         self.known: set[str] = set()
         """Short texts that no rule changes."""
-        self._expected: dict[str, Sequence[RedactionRule]] = {}
         self._harmless: set[str] = set()
         self._others: dict[str, int] = {}
 
     def rules(self, text: str) -> Sequence[RedactionRule]:
         """Return the rules that can match; none for a text in memory."""
-        if text in self.known:
-            return ()
-        rules = self._expected.pop(text, None)
-        return self._candidates([text])[0] if rules is None else rules
+        return () if text in self.known else self._candidates([text])[0]
 
     def remember(self, texts: Iterable[str]) -> None:
         """Keep the short ones of these texts; a full memory is emptied first."""
@@ -203,28 +210,16 @@ class Scan:
     def expect(self, texts: Collection[str]) -> Set[str]:
         """Scan texts that are redacted next, and return those that no rule can match.
 
-        The rules for the others are kept, so that no text is scanned twice. If all texts are in memory, the result is the memory
-        itself, which other threads may change.
+        If all texts are in memory, the result is the memory itself, which other threads may change.
         """
-        self.forget()
         if self.known.issuperset(texts):
             return self.known
         known = self.known.intersection(texts)
-        new = [
-            text for text in set(texts).difference(known) if len(text) <= self.LONGEST_EXPECTED and _is_encodable(text)
-        ]
-        harmless = []
-        for text, rules in zip(new, self._candidates(new), strict=True):
-            if rules:
-                self._expected[text] = rules
-            else:
-                harmless.append(text)
+        short = (text for text in set(texts).difference(known) if len(text) <= self.LONGEST_EXPECTED)
+        new = [text for text in short if storable(text) is text]
+        harmless = [text for text, rules in zip(new, self._candidates(new), strict=True) if not rules]
         self.remember(harmless)
         return known.union(harmless)
-
-    def forget(self) -> None:
-        """Expect no texts any more."""
-        self._expected.clear()
 
     def _candidates(self, texts: list[str]) -> list[Sequence[RedactionRule]]:
         all_harmless, is_harmless = self._harmless.issuperset, self._harmless.__contains__
@@ -290,17 +285,6 @@ def _places(bits: int) -> list[int]:
         places.append(lowest.bit_length() - 1)
         bits ^= lowest
     return places
-
-
-def _is_encodable(text: str) -> bool:
-    """Return whether a text has no half of a surrogate pair."""
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 # Texts as shapes: which characters of keys follow each other, and which kinds of characters do.

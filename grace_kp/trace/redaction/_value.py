@@ -11,7 +11,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.trace._render import storable, to_text
-from grace_kp.trace.redaction._commands import is_word
 from grace_kp.trace.redaction._names import (
     NO_SECRET_KEY,
     PASSWORD_MARK,
@@ -23,6 +22,7 @@ from grace_kp.trace.redaction._names import (
     names_number,
     plain_name,
 )
+from grace_kp.trace.redaction._patterns import is_word
 from grace_kp.trace.redaction._places import DESCRIBES, has_values, secret_cells, secret_columns, secret_parameters
 from grace_kp.trace.redaction._scan import redact_text, scanner
 
@@ -393,22 +393,14 @@ class Redactor:
         """Scan texts that are redacted next, alone or inside of values. This replaces the texts expected before."""
         self.harmless = scanner(self._identifiers).expect(texts)
 
-    def forget(self) -> None:
-        """Expect no texts any more, so that none of them is kept."""
-        scanner(self._identifiers).forget()
-        self.harmless = NONE
+    def text(self, text: str, *, is_counted: bool = True) -> str:
+        """Return the text without what must not be stored, in a form that UTF-8 can hold.
 
-    def text(self, text: str) -> str:
-        """Return the text without what must not be stored, in a form that UTF-8 can hold."""
+        A text that occurs more than once in the document is counted once.
+        """
         if text in self.harmless:
             return text
-        return redact_text(storable(text), identifiers=self._identifiers, counts=self.counts)
-
-    def uncounted(self, text: str) -> str:
-        """Return what `text` returns, but count nothing: for a text that occurs more than once in the document."""
-        if text in self.harmless:
-            return text
-        return redact_text(storable(text), identifiers=self._identifiers)
+        return redact_text(storable(text), identifiers=self._identifiers, counts=self.counts if is_counted else None)
 
     def value(self, value: object) -> Any:
         """Return a JSON value without what must not be stored; the same object where nothing was found."""

@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from grace_kp.trace.redaction._names import looks_random
-from grace_kp.trace.redaction._rule import MARK, RUN_LENGTH, RedactionRule
+from grace_kp.trace.redaction._rule import RUN_LENGTH, RedactionRule
 
 
 class Format(NamedTuple):
@@ -248,12 +248,8 @@ _OR_ESCAPE = r"(?:\g<0>|(?<=\\\\[nrtbf]))"  # what a format must not follow is n
 _REST = r"[A-Za-z0-9_]*+"
 
 
-def _key(match: re.Match[str]) -> str | None:
-    return None if len(set(match[0][-8:].lower())) == 1 else MARK.format("api_key")
-
-
-def _random_key(match: re.Match[str]) -> str | None:
-    return _key(match) if looks_random(match[0]) else None
+def _is_example(match: re.Match[str]) -> bool:
+    return len(set(match[0][-8:].lower())) == 1
 
 
 def _begins(row: Format) -> bool:
@@ -289,7 +285,7 @@ def _rule(row: Format) -> RedactionRule:
         runs=_runs(row),
         word=row.word,
         local="[^" not in row.pattern,  # such a class has rare blanks in it
-        replacement=_random_key if row.random else _key,
+        keeps=(lambda match: _is_example(match) or not looks_random(match[0])) if row.random else _is_example,
     )
 
 

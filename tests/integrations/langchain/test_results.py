@@ -163,11 +163,11 @@ class TestAgentsAsTools:
             """Ask the expert."""
             return expert.invoke(question(text))["messages"][-1].content
 
-        from grace_kp.record import current_run, evidence_of
+        from grace_kp.record import current_run, survey_of
 
         def node(state):
             answer = ask_expert.invoke({"text": "x"})
-            seen.append(evidence_of(current_run()).factors())
+            seen.append(survey_of(current_run()).evidence.factors())
             return {"messages": [AIMessage(answer)]}
 
         graph = StateGraph(MessagesState)

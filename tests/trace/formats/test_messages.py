@@ -26,12 +26,9 @@ class TestDialects:
         "message",
         [
             assistant("six", reasoning_content="hm"),
-            assistant("six", reasoning="hm"),
-            assistant("six", thinking="hm"),
             assistant("six", reasoning_details=[{"type": "reasoning.text", "text": "hm"}]),
             assistant("six", reasoning_content="hm", thinking_blocks=[{"type": "thinking", "thinking": "hm"}]),
             assistant([{"type": "thinking", "thinking": "hm", "signature": "x"}, {"type": "text", "text": "six"}]),
-            assistant([{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "six"}]),
             assistant([{"reasoningContent": {"reasoningText": {"text": "hm"}}}, {"text": "six"}]),
             {"role": "model", "parts": [{"text": "hm", "thought": True}, {"text": "six"}]},
         ],
@@ -56,29 +53,21 @@ class TestDialects:
 
     def test_tools_that_the_provider_runs_are_calls_with_their_results(self):
         """Such as a web search of the model's own."""
-        trace = from_openai_messages(
-            [
-                user("q"),
-                {"type": "web_search_call", "id": "w", "status": "completed", "action": {"query": "x"}},
-                {
-                    "type": "mcp_call",
-                    "id": "m",
-                    "name": "roll",
-                    "server_label": "dice",
-                    "arguments": "{}",
-                    "output": "4",
-                },
-                {
-                    "type": "code_interpreter_call",
-                    "id": "i",
-                    "code": "1/0",
-                    "outputs": None,
-                    "status": "failed",
-                    "error": "x",
-                },
-                {"role": "assistant", "content": "six"},
-            ]
-        )
+        chat = [
+            user("q"),
+            {"type": "web_search_call", "id": "w", "status": "completed", "action": {"query": "x"}},
+            {"type": "mcp_call", "id": "m", "name": "roll", "server_label": "dice", "arguments": "{}", "output": "4"},
+            {
+                "type": "code_interpreter_call",
+                "id": "i",
+                "code": "1/0",
+                "outputs": None,
+                "status": "failed",
+                "error": "x",
+            },
+            assistant("six"),
+        ]
+        trace = from_openai_messages(chat)
         names = [(entry["name"], entry["status"]) for entry in trace.grace["calls"]]
         assert [("web_search", "ok"), ("roll", "ok"), ("code_interpreter", "error")] == names
         assert "dice" == trace.steps[2].tool.mcp_server
@@ -92,18 +81,14 @@ class TestArguments:
             ({"a": 1}, {"a": 1}),
             ('"{\\"a\\": 1}"', {"a": 1}),
             ("", {}),
-            ("  ", {}),
             ("null", {}),
-            (None, {}),
             ('{"a": ', {"arguments": '{"a": '}),
             ("ls -l", {"arguments": "ls -l"}),
             ('"Oslo"', {"arguments": "Oslo"}),
             ("[1, 2]", {"arguments": [1, 2]}),
-            ([1, 2], {"arguments": [1, 2]}),
             ("3", {"arguments": 3}),
             ('{"a": NaN}', {"a": "nan"}),
             ("[" * 100_000, None),
-            ("9" * 10_000, None),
         ],
     )
     def test_arguments_in_any_form_are_an_object(self, arguments, read):
@@ -117,8 +102,6 @@ class TestArguments:
             {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"x": 1}'}},
             {"id": "c1", "function": {"name": "find", "arguments": {"x": 1}}},
             {"id": "c1", "name": "find", "args": {"x": 1}, "type": "tool_call"},
-            {"id": "c1", "name": "find", "arguments": {"x": 1}},
-            {"id": "c1", "name": "find", "input": {"x": 1}},
             {"id": "c1", "function": "find", "arguments": {"x": 1}},
             {"tool_call_id": "c1", "function_name": "find", "arguments": {"x": 1}},
             {"toolCallId": "c1", "toolName": "find", "args": {"x": 1}},
@@ -149,7 +132,6 @@ class TestContent:
         [
             ("plain", "plain"),
             ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb"),
-            ([{"type": "output_text", "text": "a", "annotations": []}], "a"),
             ([{"type": "text", "text": {"value": "a", "annotations": []}}], "a"),
             (["a", {"type": "input_text", "text": "b"}], "a\nb"),
             ({"type": "text", "text": "one part"}, "one part"),
@@ -163,7 +145,6 @@ class TestContent:
             ([{"text": "converse"}], "converse"),
             ([{"image": {"format": "png", "source": {"bytes": "AAAA"}}}], "[image]"),
             ([{"inlineData": {"mimeType": "audio/wav", "data": "AAAA"}}], "[audio]"),
-            (42, "42"),
             ({"answer": 6}, '{"answer": 6}'),
         ],
     )
@@ -183,12 +164,10 @@ class TestContent:
         [
             ('{"a": 1}', '{"a": 1}'),
             ({"a": 1}, '{"a": 1}'),
-            ([{"a": 1}, {"b": 2}], '[{"a": 1}, {"b": 2}]'),
             ([{"type": "text", "text": "x"}, {"type": "image", "source": {"data": "AAAA"}}], "x\n[image]"),
             ([{"type": "hotel", "name": "Astoria"}], '[{"type": "hotel", "name": "Astoria"}]'),
             (["AB1", "CD2"], "AB1\nCD2"),
             (None, ""),
-            (7, "7"),
             (True, "true"),
             ({"content": [{"type": "text", "text": "mcp"}], "isError": False}, "mcp"),
         ],

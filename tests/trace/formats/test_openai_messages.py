@@ -46,11 +46,6 @@ class TestSteps:
         factors = factors_from_trace(trace)
         assert (3, 2) == (factors.tool_execution_count, factors.tool_success_count)
 
-    def test_system_and_developer_messages_are_no_steps(self):
-        """Instructions are not what the agent did."""
-        trace = from_openai_messages([{"role": "developer", "content": "x"}, user("q"), CHAT[0], assistant("a")])
-        assert ["a"] == contents(trace)
-
     def test_an_unknown_role_is_an_observation_and_counted(self):
         """Nothing is lost because its role is not known."""
         trace = from_openai_messages([user("q"), {"role": "Critic", "content": "weak"}, assistant("a")])
@@ -63,12 +58,6 @@ class TestSteps:
         counted = from_openai_messages(chat).grace["unknown_roles"]
         assert (21, 500) == (len(counted), sum(counted.values()))
 
-    def test_visible_reasoning_is_a_thought_before_the_answer(self):
-        """Thinking counts as thought, but is not the result."""
-        trace = from_openai_messages([user("q"), assistant(None, reasoning_content="Hm, six.")])
-        assert (["thought"], ["Hm, six."], "") == (kinds(trace), contents(trace), trace.outcome.result_summary)
-        assert not trace.metadata.success
-
     def test_a_run_may_end_on_a_call_without_a_result(self):
         """The last call stays unfinished and says nothing about the tool."""
         trace = from_openai_messages([user("q"), assistant(None, call("submit"))])
@@ -77,11 +66,6 @@ class TestSteps:
         assert 0 == factors_from_trace(trace).tool_execution_count
         assert not trace.metadata.success
 
-    def test_an_assistant_that_says_nothing_leaves_an_empty_thought(self):
-        """A trace has at least one step, also of a run whose model returned nothing."""
-        trace = from_openai_messages([user("q"), assistant(None)])
-        assert ([""], False) == (contents(trace), trace.metadata.success)
-
     def test_long_texts_are_cut_visibly(self):
         """Thoughts, results, arguments and the objective keep within the limit, and say that they were cut."""
         long = "word " * 5_000
@@ -89,12 +73,6 @@ class TestSteps:
         trace = from_openai_messages(chat, max_text=1_000)
         texts = [trace.task.objective, trace.steps[0].content, trace.steps[1].input["x"], trace.steps[2].content]
         assert all("[cut: " in text and len(text) < 1_100 for text in texts)
-
-    def test_half_a_surrogate_pair_is_replaced(self):
-        """What UTF-8 cannot hold does not reach the trace."""
-        trace = from_openai_messages([user("q\ud800"), assistant("a\udc00", call("t\ud800", '{"a": "\\ud800"}'))])
-        assert ("q?", "a?", "t?") == (trace.task.objective, trace.steps[0].content, trace.steps[1].tool.name)
-        trace.to_json().encode()
 
 
 class TestObjective:
@@ -151,16 +129,6 @@ class TestLinks:
         chat = [user("q"), assistant(None, call("a"), call("b")), tool("B", name="b"), tool("A", name="a")]
         assert [("a", "A"), ("b", "B")] == self.linked(chat)
 
-    def test_without_an_id_the_name_decides(self):
-        """As with the older function messages."""
-        chat = [
-            user("q"),
-            assistant(None, call("a", call_id=None), call("b", call_id=None)),
-            {"role": "function", "name": "b", "content": "B"},
-            {"role": "function", "name": "a", "content": "A"},
-        ]
-        assert [("a", "A"), ("b", "B")] == self.linked(chat)
-
     def test_without_id_and_name_the_order_decides(self):
         """A result that names nothing answers the oldest open call."""
         chat = [user("q"), assistant(None, call("a"), call("b")), *({"role": "tool", "content": c} for c in "AB")]
@@ -177,13 +145,10 @@ class TestErrors:
     @pytest.mark.parametrize(
         "result",
         [
-            tool("Error: no", is_error=None),
             tool("Error executing query: no such table", is_error=False),
             tool("Traceback (most recent call last):\n  File x\nValueError: no"),
             tool("no", is_error=True),
-            tool("no", isError=True),
             tool("no", status="error"),
-            tool("no", error=True),
             tool("no", error={"type": "timeout", "message": "no"}),
             tool(None, error="no"),
             tool([{"type": "text", "text": "Error: no"}]),
@@ -209,7 +174,6 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("text", "kind", "message"),
         [
-            ("Error: no such user", "Error", "no such user"),
             ("Traceback (most recent call last):\n  x\nhttpx.ReadTimeout: slow", "httpx.ReadTimeout", "slow"),
             ("Traceback (most recent call last):\n  x\nKeyError: 'a'\n", "KeyError", "'a'"),
             ("Error executing query: no", "ToolError", "Error executing query: no"),
@@ -219,11 +183,6 @@ class TestErrors:
         """Type and message, also from a traceback."""
         trace = from_openai_messages([user("q"), assistant(None, call("t")), tool(text)])
         assert {"type": kind, "message": message} == trace.grace["calls"][0]["error"]
-
-    def test_an_error_at_the_end_is_not_recovered_from(self):
-        """Nothing followed it, so nothing was survived."""
-        trace = from_openai_messages([user("q"), assistant(None, call("t")), tool("Error: no")])
-        assert (["tool_call", "observation"], False) == (kinds(trace), trace.metadata.success)
 
     def test_a_run_known_to_have_succeeded_has_survived_its_last_error(self):
         """It ended normally, so the error did not end it."""
@@ -255,11 +214,6 @@ class TestSuccess:
         trace = from_openai_messages([user("q"), *end])
         assert (success, "assumed") == (trace.metadata.success, trace.grace["success_from"])
 
-    def test_what_is_given_wins(self):
-        """Whoever imports a run may know better than its last message."""
-        trace = from_openai_messages([user("q"), assistant("a")], success=False)
-        assert (False, "given") == (trace.metadata.success, trace.grace["success_from"])
-
 
 class TestIdentity:
     def test_what_is_given_stands_in_the_trace(self):
@@ -271,32 +225,15 @@ class TestIdentity:
         assert ("kp:trace:x", "code", "mine", "kp:agent:a") == known
         assert {"seed": 7} == trace.grace["source"]
 
-    @pytest.mark.parametrize(("field", "value"), [("id", "x"), ("domain", ""), ("agent_id", 1)])
-    def test_what_is_given_is_checked(self, field, value):
-        """An unusable value is named with its field."""
-        path = {"id": "id", "domain": "metadata.task_domain", "agent_id": "metadata.agent_id"}[field]
-        with pytest.raises(InvalidTrace, match=rf"^{path}: "):
-            from_openai_messages(CHAT, **{field: value})
-
-
-class TestMessages:
-    @pytest.mark.parametrize("messages", [None, "text", {"role": "user"}, 5])
-    def test_messages_must_be_a_list(self, messages):
-        """Anything else is refused by name."""
-        with pytest.raises(InvalidTrace, match=r"^messages: must be a list of messages"):
-            from_openai_messages(messages)
-
 
 class TestTimes:
     @pytest.mark.parametrize(
         ("given", "written"),
         [
             ("2024-05-01T10:00:00Z", "2024-05-01T10:00:00.000Z"),
-            ("2024-05-01T12:00:00+02:00", "2024-05-01T10:00:00.000Z"),
             ("2024-05-01 10:00:00.25", "2024-05-01T10:00:00.250Z"),
             ("2024-05-01", "2024-05-01T00:00:00.000Z"),
             (1714557600, "2024-05-01T10:00:00.000Z"),
-            (1714557600.5, "2024-05-01T10:00:00.500Z"),
             (1714557600000, "2024-05-01T10:00:00.000Z"),
             ("1714557600", "2024-05-01T10:00:00.000Z"),
             (datetime.datetime(2024, 5, 1, 10, tzinfo=datetime.UTC), "2024-05-01T10:00:00.000Z"),

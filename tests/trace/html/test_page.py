@@ -1,16 +1,18 @@
-"""A run as a file and as an excerpt for a notebook, from documents that hold anything."""
+"""A run in a notebook and as a file, from documents that hold anything."""
 
 from __future__ import annotations
+
+import stat
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.trace import Links, ReasoningTrace, run_head, run_timeline, run_title, run_tree, run_waterfall
+import grace_kp as gk
+from grace_kp.trace import Links, run_head, run_timeline, run_title, run_tree, run_waterfall
 from grace_kp.trace.html import run_excerpt, run_page
 from tests.pages.reading import Elements, problems
-from tests.trace.html.hostile import attacked, check, documents
-from tests.trace.html.traces import document, full
+from tests.trace.html.traces import attacked, check, document, documents, full
 
 HOSTILE = '<img src=x onerror=alert(1)></title><script>alert(1)</script>"&\u202e'
 JSON = st.recursive(
@@ -85,27 +87,6 @@ def test_any_document_can_be_shown(value):
         assert "script" not in found.tags
 
 
-def test_a_trace_and_its_document_look_the_same():
-    """Both forms are accepted."""
-    assert run_timeline(full()) == run_timeline(ReasoningTrace.model_validate(full()))
-
-
-def test_values_of_other_types_do_no_harm():
-    """Numbers that are none, booleans as numbers, lists as objects."""
-    steps = [
-        None,
-        5,
-        {"step_id": True, "type": 7, "latency_ms": "long", "tool": [], "input": "x"},
-        {"latency_ms": 10**400},
-    ]
-    odd = {
-        "steps": steps,
-        "grace": {"calls": 5, "decisions": [None, {"step": -1}], "model_calls": {}, "duration_ms": float("nan")},
-    }
-    assert 'id="step-3"' in run_timeline(odd)
-    assert '<ol class="steps">' in run_timeline({})
-
-
 @given(documents())
 def test_a_run_with_anything_in_its_fields_is_shown(run):
     """Whatever another program wrote: no error, no foreign markup, no foreign link."""
@@ -143,11 +124,6 @@ def test_an_excerpt_shows_the_figures_and_the_steps():
     assert [] == problems(found)
 
 
-def test_every_text_is_text():
-    """Whatever stands in a trace."""
-    assert [] == problems(run_excerpt(filled(full())))
-
-
 @pytest.mark.parametrize(("count", "size"), [(2_000, 300), (2_000, 60_000)])
 def test_long_runs_stay_small(count, size):
     """Fewer steps are shown the longer they are, with a note that says where the whole run is."""
@@ -165,14 +141,6 @@ def test_steps_that_are_too_long_are_left_out():
     assert len(found) < 500_000
 
 
-def test_figures_that_are_too_long_are_left_out():
-    """With the same note."""
-    run = document([{"type": "thought"}], metadata={str(place): "z" * 9_000 for place in range(50)})
-    found = run_excerpt(run)
-    assert "The figures are too long for a notebook" in found
-    assert len(found) < 500_000
-
-
 @given(JSON)
 def test_any_document_can_be_shown_in_a_notebook(value):
     """Another program may have written it."""
@@ -181,3 +149,83 @@ def test_any_document_can_be_shown_in_a_notebook(value):
         {"grace": dict.fromkeys(full()["grace"], value), "steps": [value]},
     ):
         assert [] == Elements(run_excerpt(run)).unbalanced
+
+
+@pytest.fixture
+def trace():
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None)
+
+    @grace.tool
+    def look_up(city):
+        return f"{city} <b>is</b> dry"
+
+    @grace.agent
+    def forecast(city):
+        return look_up(city)
+
+    with grace.collect() as found:
+        forecast("Lima")
+    return found[0]
+
+
+def test_a_trace_shows_itself_in_a_notebook(trace):
+    """Without a server, a script or anything from elsewhere."""
+    found = trace._repr_html_()
+    assert found.startswith('<div class="grace-kp"><style>')
+    assert "Lima <b>is</b> dry" in Elements(found).text
+    assert [] == problems(found)
+
+
+CONFIDENCES = [
+    {"score": 0.5},
+    {"score": 0.958, "level": "high", "breakdown": {"search_quality": 0.93, "llm_self_eval": None}, "not_evaluated": ["llm_self_eval"],
+     "penalties": ["no_sources"], "reason": "Search <b>93</b>.", "profile": "grace", "own": 0.25, "mismatches": ["another model"]},
+    {"score": 0.2, "contributions": {"steps": -0.4, "huge": 1e300}, "fallback": True, "run_failed": True, "level": {"a": 1}},
+    {"score": 1.0, "breakdown": {"other": 7.0, "<i>": "text", "more": [1]}, "penalties": [3, {}], "not_scored": "x", "unknown": {}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("confidence", CONFIDENCES, ids=["least", "full", "learned", "foreign"])
+def test_the_confidence_of_a_trace_shows_itself_in_a_notebook(trace, confidence):
+    """Whatever the trace holds of it; texts are escaped."""
+    document = trace.to_dict()
+    document["grace"]["confidence"] = confidence
+    found = gk.ReasoningTrace.model_validate(document).confidence._repr_html_()
+    assert f"{confidence['score']:.3f}" in Elements(found).text
+    assert [] == problems(found + found)
+    if "reason" in confidence:
+        text = Elements(found).text
+        for words in (
+            "search quality0.930",
+            "llm self eval",
+            "no sources",
+            "Search <b>93</b>.",
+            "0.250",
+            "another model",
+        ):
+            assert words in text
+
+
+def test_a_trace_is_written_as_one_file(trace, tmp_path):
+    """Private to its owner; the path is returned."""
+    path = trace.to_html(tmp_path / "run.html")
+    assert tmp_path / "run.html" == path
+    assert trace.to_html() == path.read_text(encoding="utf-8")
+    assert 0o600 == stat.S_IMODE(path.stat().st_mode)
+    assert [path] == list(tmp_path.iterdir())
+    assert [] == problems(trace.to_html())
+
+
+def test_a_folder_is_refused(trace, tmp_path):
+    """The error names it and says what to write."""
+    with pytest.raises(IsADirectoryError, match=r"is a folder; name a file in it, such as run\.html: '"):
+        trace.to_html(tmp_path)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_half_a_surrogate_pair_can_be_written(trace, tmp_path):
+    """JSON holds it, and UTF-8 does not."""
+    document = trace.to_dict()
+    document["task"]["objective"] = "a\ud800b"
+    path = gk.ReasoningTrace.model_validate(document).to_html(tmp_path / "run.html")
+    assert "a⟨U+D800⟩b" in path.read_text(encoding="utf-8")

@@ -51,12 +51,6 @@ def test_a_step_shows_its_parts():
         assert words in text
 
 
-def test_long_arguments_fold():
-    """By name, laid out as JSON."""
-    found = run_timeline(document([{"type": "tool_call", "tool": {"name": "a"}, "input": {"items": list(range(400))}}]))
-    assert "<details><summary>items = [" in found
-
-
 def shown(**decision):
     return Elements(
         run_timeline(document([{"type": "thought", "content": "x"}], decisions=[{"action": "pay", **decision}]))
@@ -91,12 +85,6 @@ def test_a_decision_stands_where_it_was_made():
 def test_an_answer_or_why_there_is_none(response, words):
     """In words."""
     assert words in shown(response=response)
-
-
-def test_a_formula_in_place_of_a_profile_is_marked():
-    """A fallback never looks like a measurement."""
-    assert "a formula stands in for the learned profile" in shown(score=0.5, fallback=True)
-    assert "a formula" not in shown(score=0.5)
 
 
 def test_a_run_alone_links_to_nothing_else():

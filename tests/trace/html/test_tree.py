@@ -6,8 +6,7 @@ import re
 
 from grace_kp.trace import Links, run_tree, run_waterfall
 from tests.pages.reading import Elements
-from tests.trace.html.hostile import check
-from tests.trace.html.traces import document, full
+from tests.trace.html.traces import check, document, full
 
 
 def calls(*entries):

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from grace_kp.trace import Links
 from grace_kp.web.runs._compare import align_steps, block_of
 from tests.pages.reading import Elements
-from tests.trace.html.hostile import attacked, check
-from tests.trace.html.traces import document, full
+from tests.trace.html.traces import attacked, check, document, full
 from tests.web.runs.conftest import thoughts
 
 

@@ -7,7 +7,7 @@ import re
 from grace_kp.store import Progress, RunPage
 from grace_kp.web.runs._list import chips, conditions_in, fields
 from tests.pages.reading import Elements
-from tests.trace.html.hostile import attacked, check
+from tests.trace.html.traces import attacked, check
 from tests.web.runs.conftest import thoughts
 
 

@@ -17,8 +17,7 @@ from grace_kp.pages import safe, visible
 from grace_kp.trace import ReasoningTrace
 from grace_kp.web.runs._run import links_from, mark_matches, matching_steps, run_address, with_context
 from tests.pages.reading import Elements
-from tests.trace.html.hostile import attacked, check, documents
-from tests.trace.html.traces import full
+from tests.trace.html.traces import attacked, check, documents, full
 from tests.web.runs.conftest import thoughts
 
 VIEWS = ("timeline", "tree", "waterfall", "json")
