@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 from grace_kp import Grace
 from grace_kp.errors import SettingsError, StoreError
 from grace_kp.web import Person, Right, Role, app
-from grace_kp.web._access import route
 from grace_kp.web._app import SCRIPTS, Following, _static_routes
+from grace_kp.web._site import route
 from tests.web.visiting import Browser
 
 

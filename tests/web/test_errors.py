@@ -6,8 +6,8 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from grace_kp import errors
-from grace_kp.web._access import route
 from grace_kp.web._errors import CODES, ApiProblem, http_problem, problem_of, status_of
+from grace_kp.web._site import route
 from tests.web.visiting import Browser
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from types import SimpleNamespace
 
+from grace_kp.web._kept import Kept
+
 from grace_kp.errors import StoreError
 from grace_kp.web import _kept
-from grace_kp.web._kept import Kept
 
 PATIENT = 60.0
 

@@ -19,7 +19,7 @@ from grace_kp import Grace
 from grace_kp.approvals import Actor
 from grace_kp.errors import GraceError, SettingsError
 from grace_kp.web import Accounts, Right, Role, serving
-from grace_kp.web._access import route
+from grace_kp.web._site import route
 from grace_kp.web.security import _gatekeeper
 from tests.web.visiting import PATIENCE, connect, exchange, listening, received
 

@@ -11,10 +11,9 @@ from pydantic import Field
 
 from grace_kp.approvals import Approval, export
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, EditRefused, UnknownApproval
-from grace_kp.web._access import Right
 from grace_kp.web._errors import ApiProblem, problem_of
-from grace_kp.web._parameter import UNSTATED, WHOLE, Flag, Parameters, Text, Time
-from grace_kp.web._site import perform, perform_several
+from grace_kp.web._parameter import UNSTATED, Parameters, Text, Time
+from grace_kp.web._site import Right, perform, perform_several
 from grace_kp.web.api._document import LEFT_OUT, ApprovalList, Entries, Outcomes, StandingList
 from grace_kp.web.api._operation import ApiOperation, Body
 
@@ -135,25 +134,25 @@ class ListParameters(Parameters):
     """Only what this person decided, voted for or closed."""
     since: Time = Field(UNSTATED, examples=["7d"])
     """Only what changed at or after this time."""
-    limit: Annotated[int, Field(ge=1, le=200), WHOLE] = 50
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
     """Approvals of the page."""
-    offset: Annotated[int, Field(ge=0, le=100_000), WHOLE] = 0
+    offset: Annotated[int, Field(ge=0, le=100_000)] = 0
     """Leave out this many first."""
 
 
 class EntryParameters(Parameters):
     """The place of a page of the audit trail."""
 
-    limit: Annotated[int, Field(ge=1, le=1_000), WHOLE] = 100
+    limit: Annotated[int, Field(ge=1, le=1_000)] = 100
     """Entries of the page."""
-    after: Annotated[int, Field(ge=0, le=2**53), WHOLE] = 0
+    after: Annotated[int, Field(ge=0, le=2**53)] = 0
     """Number of the entry to go on after."""
 
 
 class StandingParameters(Parameters):
     """Which standing approvals to list."""
 
-    ended: Flag = False
+    ended: bool = False
     """Also those that do not hold any more."""
 
 
@@ -168,7 +167,7 @@ def list_approvals(call: ApiCall) -> dict[str, Any]:
         raise ApiProblem("invalid", " and ".join(f"{name} {text}" for name, text in problems.items()), fields=problems)
     if "since" in values:
         values["since"] = datetime.fromisoformat(values["since"]).timestamp()
-    desk = call.site.desk
+    desk = call.site.requests
     found = desk.pending(**values) if state == "pending" else desk.history(**values)
     return {
         "approvals": [list_entry_of(each) for each in found[:limit]],
@@ -179,13 +178,13 @@ def list_approvals(call: ApiCall) -> dict[str, Any]:
 def get_approval(call: ApiCall) -> dict[str, Any]:
     """Return an approval; the audit trail records who has seen it."""
     viewer = None if call.request.method == "HEAD" else call.person.actor
-    return call.site.desk.get(call.id, by=viewer).to_dict()
+    return call.site.requests.get(call.id, by=viewer).to_dict()
 
 
 def list_entries(call: ApiCall) -> dict[str, Any]:
     """Return entries of the audit trail about an approval."""
     limit = call.values["limit"]
-    call.site.desk.get(call.id)  # raises if there is none
+    call.site.requests.get(call.id)  # raises if there is none
     lines = export(call.site.tables, after=call.values["after"], approval=call.id, with_contents=False)
     found = [{"entry": line["entry"], "hash": line["hash"]} for line in islice(lines, limit + 1)]
     last = found[limit - 1]["entry"] if len(found) > limit else None
@@ -194,7 +193,7 @@ def list_entries(call: ApiCall) -> dict[str, Any]:
 
 def list_standing(call: ApiCall) -> dict[str, Any]:
     """Return standing approvals."""
-    return {"standing": [asdict(each) for each in call.site.desk.standing(ended=call.values["ended"])]}
+    return {"standing": [asdict(each) for each in call.site.requests.standing(ended=call.values["ended"])]}
 
 
 def decide_several(call: ApiCall) -> dict[str, Any]:
@@ -205,7 +204,7 @@ def decide_several(call: ApiCall) -> dict[str, Any]:
         problem = "must not name an approval with two digests"
         raise ApiProblem("invalid", f"approvals {problem}", fields={"approvals": problem})
     consented = shown if body.verb == "approve" else ()
-    problems = {each: found for each in consented if (found := _find_unseen(call.site.desk, each))}
+    problems = {each: found for each in consented if (found := _find_unseen(call.site.requests, each))}
     seen = {each: digest for each, digest in shown.items() if each not in problems}
     outcomes = perform_several(call.request, body.verb, seen, words=body.note)
     return {"outcomes": [_outcome(each, problems.get(each) or outcomes[each]) for each in shown]}
@@ -219,15 +218,15 @@ def decide(verb: str) -> Callable[[ApiCall], dict[str, Any]]:
         if (
             isinstance(body, Approve | NewArguments)
             and not body.unseen
-            and (problem := _find_unseen(call.site.desk, call.id))
+            and (problem := _find_unseen(call.site.requests, call.id))
         ):
             raise problem
         try:
             if isinstance(body, Reconcile):
-                return call.site.desk.reconcile(call.id, by=call.person.actor, **body.model_dump()).to_dict()
-            return perform(call.site.desk, verb, call.id, actor=call.person.actor, **body.arguments()).to_dict()
+                return call.site.requests.reconcile(call.id, by=call.person.actor, **body.model_dump()).to_dict()
+            return perform(call.site.requests, verb, call.id, actor=call.person.actor, **body.arguments()).to_dict()
         except (AlreadyDecided, ChangedSinceShown, EditRefused) as error:
-            raise problem_of(error, more={"approval": _brief(call.site.desk, call.id)}) from None
+            raise problem_of(error, more={"approval": _brief(call.site.requests, call.id)}) from None
 
     return answer
 

@@ -25,8 +25,8 @@ from grace_kp.approvals import (
     Vote,
 )
 from grace_kp.store import Group, RunFigures, RunPage, RunRow
-from grace_kp.web._access import RIGHTS, Right
 from grace_kp.web._errors import CODES
+from grace_kp.web._site import RIGHTS, Right
 
 if TYPE_CHECKING:
     from grace_kp.web.api._operation import ApiOperation

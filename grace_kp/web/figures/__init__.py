@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from grace_kp.web._access import Right, route
-from grace_kp.web.figures._page import FiguresPage
+from grace_kp.web._site import Right, route
+from grace_kp.web.figures._page import figures_page
 
 if TYPE_CHECKING:
-    from grace_kp.web._access import PageRoute
+    from grace_kp.web._site import PageRoute
 
 __all__ = ["routes"]
 
 
 def routes() -> list[PageRoute]:
     """Return the routes of this part."""
-    return [route("/figures", FiguresPage().show, Right.SEE)]
+    return [route("/figures", figures_page, Right.SEE)]

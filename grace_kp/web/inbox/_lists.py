@@ -19,8 +19,7 @@ from grace_kp.errors import ApprovalError, ChangedSinceShown, UnknownApproval
 from grace_kp.gating import changed_arguments, unshown_arguments
 from grace_kp.levels import InterventionLevel
 from grace_kp.pages import APPROVAL_STATES
-from grace_kp.web._access import Right
-from grace_kp.web._site import asking_lines, form_of, perform_several, person_of, site_of, whole_of
+from grace_kp.web._site import Right, asking_lines, form_of, perform_several, person_of, site_of, whole_of
 from grace_kp.web.inbox._request import lines, sentence_of, value_of
 from grace_kp.web.inbox._words import MAX_CHARACTERS, query
 
@@ -103,7 +102,7 @@ def waiting(request: Request) -> Response:
     offset = offset_of(request)
 
     def read(limit: int, offset: int) -> list[Approval]:
-        return site.desk.pending(
+        return site.requests.pending(
             pattern_of(values["action"]),
             limit=limit,
             offset=offset,
@@ -120,7 +119,7 @@ def waiting(request: Request) -> Response:
         seq=seq,
         found=page.approvals,
         is_cut=page.is_cut,
-        reasons={approval.id: site.desk.reason_against(approval.id, person.actor) for approval in page.approvals},
+        reasons={approval.id: site.requests.reason_against(approval.id, person.actor) for approval in page.approvals},
         may_decide=person.may(Right.DECIDE),
         values=values,
         is_filtered=any(values.values()),
@@ -136,11 +135,11 @@ def waiting(request: Request) -> Response:
 def attention(request: Request) -> Response:
     """List what needs somebody although it is decided: outcomes that nobody knows, and approvals that nobody has used."""
     site = site_of(request)
-    site.desk.sweep()
+    site.requests.sweep()
     seq = site.tables.head()[0]
-    unknown = site.desk.history(states=["unknown"], limit=ATTENTION)
-    unclaimed = site.desk.history(states=UNCLAIMED, limit=ATTENTION)
-    started = site.desk.history(states=["claimed"], limit=ATTENTION)
+    unknown = site.requests.history(states=["unknown"], limit=ATTENTION)
+    unclaimed = site.requests.history(states=UNCLAIMED, limit=ATTENTION)
+    started = site.requests.history(states=["claimed"], limit=ATTENTION)
     return site.page(
         request,
         "inbox/attention.html",
@@ -162,7 +161,7 @@ def history(request: Request) -> Response:
     since, problem = since_of(values["since"])
 
     def read(limit: int, offset: int) -> list[Approval]:
-        return site.desk.history(
+        return site.requests.history(
             action=pattern_of(values["q"]),
             by=values["by"] or None,
             since=since,
@@ -172,7 +171,7 @@ def history(request: Request) -> Response:
         )
 
     if values["q"].startswith("ap-"):
-        page = RequestPage(approvals=[site.desk.get(each) for each in site.tables.ids(values["q"], limit=PAGE)])
+        page = RequestPage(approvals=[site.requests.get(each) for each in site.tables.ids(values["q"], limit=PAGE)])
     elif problem:
         page = RequestPage(approvals=())
     else:
@@ -282,10 +281,10 @@ def _show_selected(request: Request, ids: list[str], *, problem: str = "", statu
     groups: dict[str, list[tuple[Approval, str]]] = {"ready": [], "denied": [], "alone": [], "ended": []}
     for each in ids:
         try:
-            approval = site.desk.get(each, by=actor)
+            approval = site.requests.get(each, by=actor)
         except UnknownApproval:
             continue
-        reason = site.desk.reason_against(approval.id, actor)
+        reason = site.requests.reason_against(approval.id, actor)
         if approval.state != "pending":
             groups["ended"].append((approval, ""))
         elif reason:
@@ -316,7 +315,7 @@ def _decide_selected(request: Request, ids: list[str], verb: str, digests: dict[
     results = []
     for each in ids:
         try:
-            approval = site.desk.get(each)
+            approval = site.requests.get(each)
         except UnknownApproval:
             approval = None
         results.append((each, approval, _UNSHOWN if each in unseen else _problem(outcomes[each])))
@@ -334,7 +333,7 @@ def _decide_selected(request: Request, ids: list[str], verb: str, digests: dict[
 def _is_unshown(site: Site, approval_id: str) -> bool:
     """Return whether a request must be approved on its own page, because its arguments cannot be shown in full."""
     try:
-        approval = site.desk.get(approval_id)
+        approval = site.requests.get(approval_id)
     except UnknownApproval:
         return False
     return approval.state == "pending" and bool(unshown_arguments(approval, MAX_CHARACTERS))

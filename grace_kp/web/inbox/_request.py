@@ -19,9 +19,8 @@ from grace_kp.gating import changed_arguments, unshown_arguments
 from grace_kp.gating.reviewers import UNSEEN
 from grace_kp.pages import APPROVAL_STATES
 from grace_kp.trace.html import run_timeline
-from grace_kp.web._access import Right
 from grace_kp.web._errors import status_of
-from grace_kp.web._site import form_of, perform, person_of, root_of, site_of, whole_of
+from grace_kp.web._site import Right, form_of, perform, person_of, root_of, site_of, whole_of
 from grace_kp.web.inbox._field import changed_value, fields_of, parsed_json, with_submitted
 from grace_kp.web.inbox._words import MAX_CHARACTERS, opaque_parts, process_word, request_path
 
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from grace_kp.approvals import Approval, Link
-    from grace_kp.web._access import Person
-    from grace_kp.web._site import Site
+    from grace_kp.web._site import Person, Site
     from grace_kp.web.inbox._field import ArgumentField
 
 
@@ -91,7 +89,7 @@ def approval_for(request: Request, approval_id: str) -> Approval:
     """Return a request, after recording that a person sees it; who asks for the headers alone sees nothing."""
     try:
         viewer = None if request.method == "HEAD" else person_of(request).actor
-        return site_of(request).desk.get(approval_id, by=viewer)
+        return site_of(request).requests.get(approval_id, by=viewer)
     except UnknownApproval:
         raise HTTPException(404, "There is no request with this id. It may belong to another store.") from None
 
@@ -100,14 +98,14 @@ def why_not(site: Site, person: Person, approval: Approval) -> str:
     """Return why a person cannot decide a request; empty where nothing is against it."""
     if not person.may(Right.DECIDE):
         return f"your role, {person.role.value}, sees requests and does not decide them"
-    return site.desk.reason_against(approval.id, person.actor)
+    return site.requests.reason_against(approval.id, person.actor)
 
 
 def request_state(request: Request) -> Response:
     """Return where a request stands, for a page that is open: its state and digest, and who changed it last, in a sentence."""
     site = site_of(request)
     try:
-        approval = site.desk.get(request.path_params["id"])
+        approval = site.requests.get(request.path_params["id"])
     except UnknownApproval:
         raise HTTPException(404, "There is no request with this id.") from None
     newest = _newest_change(site, approval)
@@ -159,7 +157,7 @@ def _newest_change(site: Site, approval: Approval) -> dict[str, Any] | None:
 
 
 def _similar(site: Site, approval: Approval) -> list[Approval]:
-    found = site.desk.history(action=glob.escape(approval.action), limit=SIMILAR + 1)
+    found = site.requests.history(action=glob.escape(approval.action), limit=SIMILAR + 1)
     return [other for other in found if other.id != approval.id][:SIMILAR]
 
 
@@ -167,7 +165,7 @@ def _next(site: Site, person: Person, approval: Approval) -> Approval | None:
     """Return the request that this person should decide next."""
     if not person.may(Right.DECIDE):
         return None
-    waiting = site.desk.pending(limit=2, decider=person.actor)
+    waiting = site.requests.pending(limit=2, decider=person.actor)
     return next((other for other in waiting if other.id != approval.id), None)
 
 
@@ -178,7 +176,7 @@ _CHANGED = "Somebody has changed the arguments since they were shown to you. Not
 def decide(request: Request) -> Response:
     """Apply the verb of the path to a request."""
     approval_id, verb = request.path_params["id"], request.path_params["verb"]
-    form, actor, desk = form_of(request), person_of(request).actor, site_of(request).desk
+    form, actor, desk = form_of(request), person_of(request).actor, site_of(request).requests
     digest, note = value_of(form, "digest") or None, lines(value_of(form, "note"))
     if verb not in {"approve", "withdraw", "reconcile", *CONCLUDING}:
         raise HTTPException(404, f"There is no verb {verb!r:.40}.")
@@ -199,12 +197,12 @@ def decide(request: Request) -> Response:
 
 def _approve(request: Request, approval_id: str, digest: str, note: str) -> Response:
     site, person = site_of(request), person_of(request)
-    approval = site.desk.get(approval_id)
+    approval = site.requests.get(approval_id)
     if approval.state == "pending" and approval.digest == digest:
         problem = _reason_unseen(unshown_arguments(approval, MAX_CHARACTERS), form_of(request))
         if problem:
             return shown_request(request, approval_id, problem=problem, status=422, notes={"approve": note})
-    site.desk.approve(approval_id, by=person.actor, note=note, digest=digest)
+    site.requests.approve(approval_id, by=person.actor, note=note, digest=digest)
     return _back(request, approval_id)
 
 
@@ -318,12 +316,12 @@ def _make_edit(request: Request, form: Mapping[str, list[str]]) -> Response:
     try:
         changes = parsed_json(value_of(form, "changes"))
         digest, actor = value_of(form, "digest"), person_of(request).actor
-        approval = site_of(request).desk.get(approval_id)
+        approval = site_of(request).requests.get(approval_id)
         if approval.state == "pending" and approval.digest == digest and isinstance(changes, dict):
             problem = _reason_unseen(_unshown_after(approval, changes), form)
             if problem:
                 return _review(request, approval, changes, note, problem=problem, status=422)
-        perform(site_of(request).desk, "edit", approval_id, actor=actor, words=note, digest=digest, changes=changes)
+        perform(site_of(request).requests, "edit", approval_id, actor=actor, words=note, digest=digest, changes=changes)
     except ApprovalError as error:
         return show_refusal(request, approval_id, error, {"edit": note})
     except ValueError:

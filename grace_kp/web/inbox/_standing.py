@@ -9,8 +9,7 @@ from starlette.responses import RedirectResponse
 
 from grace_kp.approvals import Standing, check_standing, json_text, reason_without_account, seconds_of
 from grace_kp.errors import ApprovalError
-from grace_kp.web._access import Right
-from grace_kp.web._site import form_of, person_of, root_of, site_of
+from grace_kp.web._site import Right, form_of, person_of, root_of, site_of
 from grace_kp.web.inbox._field import fields_of, parsed_json
 from grace_kp.web.inbox._lists import counts
 from grace_kp.web.inbox._request import approval_for, lines, sentence_of, value_of
@@ -30,7 +29,7 @@ UNTIL, USES = "8h", "10"
 def standing(request: Request) -> Response:
     """List standing approvals."""
     site, with_ended = site_of(request), request.query_params.get("ended") == "1"
-    found = site.desk.standing(ended=with_ended)
+    found = site.requests.standing(ended=with_ended)
     return site.page(
         request,
         "inbox/standing.html",
@@ -69,7 +68,7 @@ def grant(request: Request) -> Response:
                 wanted=wanted,
                 fields=[*fields, ("until_at", repr(wanted.until))],
             )
-        site.desk.grant(wanted, by=person_of(request).actor)
+        site.requests.grant(wanted, by=person_of(request).actor)
     except ApprovalError as error:
         return _form(request, form, sentence_of(error), 422)
     except ValueError as error:
@@ -81,7 +80,7 @@ def end(request: Request) -> Response:
     """End a standing approval; what it approved and nobody has started is cancelled."""
     reason = lines(value_of(form_of(request), "reason"))
     try:
-        site_of(request).desk.end_standing(request.path_params["id"], by=person_of(request).actor, reason=reason)
+        site_of(request).requests.end_standing(request.path_params["id"], by=person_of(request).actor, reason=reason)
     except ApprovalError as error:
         raise HTTPException(404, sentence_of(error)) from None
     return RedirectResponse(f"{root_of(request)}/approvals/standing?ended=1", 303)

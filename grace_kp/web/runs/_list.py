@@ -11,9 +11,8 @@ from starlette.responses import RedirectResponse
 
 from grace_kp.levels import InterventionLevel
 from grace_kp.pages import spaced
-from grace_kp.web._access import Right
 from grace_kp.web._parameter import RunConditions, query_from
-from grace_kp.web._site import person_of, recording_lines, root_of, site_of
+from grace_kp.web._site import Right, person_of, recording_lines, root_of, site_of
 from grace_kp.web.runs._run import run_address
 
 if TYPE_CHECKING:

@@ -27,8 +27,7 @@ from grace_kp.trace.html import (
     run_summary,
     text,
 )
-from grace_kp.web._access import Right
-from grace_kp.web._site import form_of, person_of, root_of, site_of, whole_of
+from grace_kp.web._site import Right, form_of, person_of, root_of, site_of, whole_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from grace_kp.approvals import Actor
 from grace_kp.pages import printable
 from grace_kp.trace import redacted_error
-from grace_kp.web._access import Person, Right
+from grace_kp.web._site import Person, Right
 from grace_kp.web.security._refusals import Attempts
 
 if TYPE_CHECKING:

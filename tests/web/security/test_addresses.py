@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from grace_kp.web.security._addresses import Addresses, local_path, network_of
 from starlette.datastructures import Headers
 
 from grace_kp.errors import SettingsError
-from grace_kp.web.security._addresses import Addresses, local_path, network_of
 
 LOOPBACK = Addresses(port=8765)
 ANY_PORT = Addresses()

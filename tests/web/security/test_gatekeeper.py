@@ -14,7 +14,7 @@ from starlette.routing import Mount, Route
 from grace_kp import ActionPending, InboxReviewer
 from grace_kp.approvals import verify
 from grace_kp.web import Person, Right, Role
-from grace_kp.web._access import RIGHTS, PageRoute
+from grace_kp.web._site import RIGHTS, PageRoute
 from grace_kp.web.security import still_may
 from grace_kp.web.security._gatekeeper import FIELDS, parse_form, parse_json, protect_response, read_body
 from tests.web.security.conftest import OPERATOR, entries

@@ -10,7 +10,7 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from grace_kp.web import Person, Right, Role, app
-from grace_kp.web._access import route
+from grace_kp.web._site import route
 from grace_kp.web.security._visitor import bearer_of
 from tests.web.security.conftest import TOKEN
 
