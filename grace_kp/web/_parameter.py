@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from grace_kp.errors import brief
 from grace_kp.store import CatalogQuery, moment
@@ -21,15 +22,21 @@ UNSTATED: Any = None
 """The default of a parameter that has no value where the address does not state it."""
 AT_MOST_VALUES = 20
 """Values of a parameter that may be repeated."""
+_DAY = "[1-9][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,9})?)?"
+_TIME = f"{_DAY}(?:T{_CLOCK}(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?)?|[0-9]{{1,4}}[smhdw]"
 
 
 def _moment(text: str) -> str:
-    return str(moment(text, "it"))
+    return str(moment(text[:40], "it"))
 
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Time = Annotated[str, Field(max_length=40), AfterValidator(_moment)]
+Day = Annotated[
+    str, Field(pattern=f"^{_DAY}$", json_schema_extra={"format": "date"}), AfterValidator(date.fromisoformat)
+]
+Time = Annotated[str, AfterValidator(_moment), WithJsonSchema({"type": "string", "pattern": f"^(?:{_TIME})$"})]
 """A date, a date and time (UTC where it names no zone), or how long ago, such as `2h`. The value is the time as traces hold it."""
 
 

@@ -7,6 +7,7 @@ Templates escape everything that they show and make invisible characters visible
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 import time
@@ -14,7 +15,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from anyio import CapacityLimiter
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -25,6 +26,7 @@ from starlette.routing import Route
 from grace_kp.approvals import Actor
 from grace_kp.errors import ApprovalError, GraceError
 from grace_kp.pages import badge, count_text, duration_text, facts, fold, linked, meter, spaced, visible
+from grace_kp.trace import object_without_duplicates
 from grace_kp.web._errors import explain_error
 
 if TYPE_CHECKING:
@@ -295,6 +297,19 @@ def body_of(request: Request) -> Any:
 def whole_of(text: str) -> int | None:
     """Return the whole number from 0 that a text states in digits; None for any other text."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None
+
+
+def read_json(text: str) -> Any:
+    """Return the JSON value of a text.
+
+    Raises:
+        ValueError, RecursionError: the text is not JSON, is nested too deeply, or has a name twice in an object.
+    """
+    return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=object_without_duplicates)
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def path_of(scope: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from grace_kp.web._errors import ApiProblem, problem_of
 from grace_kp.web._parameter import UNSTATED, Parameters, Text, Time
 from grace_kp.web._site import Right, perform, perform_several
 from grace_kp.web.api._document import LEFT_OUT, ApprovalList, Entries, Outcomes, StandingList
-from grace_kp.web.api._operation import ApiOperation, Body
+from grace_kp.web.api._operation import ApiOperation, Body, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,11 +164,11 @@ def list_approvals(call: ApiCall) -> dict[str, Any]:
     other = ONLY_PAST if state == "pending" else ONLY_PENDING
     problems = {name: f"is no condition of the list state={state}" for name in other if name in values}
     if problems:
-        raise ApiProblem("invalid", " and ".join(f"{name} {text}" for name, text in problems.items()), fields=problems)
+        raise invalid("parameter", problems)
     if "since" in values:
         values["since"] = datetime.fromisoformat(values["since"]).timestamp()
-    desk = call.site.requests
-    found = desk.pending(**values) if state == "pending" else desk.history(**values)
+    read = call.site.requests.pending if state == "pending" else call.site.requests.history
+    found = read(**values)
     return {
         "approvals": [list_entry_of(each) for each in found[:limit]],
         "next": offset + limit if len(found) > limit else None,
@@ -201,8 +201,7 @@ def decide_several(call: ApiCall) -> dict[str, Any]:
     body: Several = call.body
     shown = {each.id: each.digest for each in body.approvals}
     if any(shown[each.id] != each.digest for each in body.approvals):
-        problem = "must not name an approval with two digests"
-        raise ApiProblem("invalid", f"approvals {problem}", fields={"approvals": problem})
+        raise invalid("field", {"approvals": "must not name an approval with two digests"})
     consented = shown if body.verb == "approve" else ()
     problems = {each: found for each in consented if (found := _find_unseen(call.site.requests, each))}
     seen = {each: digest for each, digest in shown.items() if each not in problems}
@@ -215,11 +214,8 @@ def decide(verb: str) -> Callable[[ApiCall], dict[str, Any]]:
 
     def answer(call: ApiCall) -> dict[str, Any]:
         body: VerbBody = call.body
-        if (
-            isinstance(body, Approve | NewArguments)
-            and not body.unseen
-            and (problem := _find_unseen(call.site.requests, call.id))
-        ):
+        is_blind = isinstance(body, Approve | NewArguments) and not body.unseen
+        if is_blind and (problem := _find_unseen(call.site.requests, call.id)):
             raise problem
         try:
             if isinstance(body, Reconcile):
@@ -243,16 +239,16 @@ def _outcome(approval_id: str, outcome: Approval | ApprovalError | ApiProblem) -
     return {"id": approval_id, "ok": False, "code": problem.code, "message": problem.message}
 
 
-def _find_unseen(desk: RequestStore, approval_id: str) -> ApiProblem | None:
+def _find_unseen(requests: RequestStore, approval_id: str) -> ApiProblem | None:
     """Return why a plain consent to an approval does not count: its JSON does not show everything that would run."""
     try:
-        approval = desk.get(approval_id)
+        approval = requests.get(approval_id)
     except UnknownApproval:
         return None
     hidden = ", ".join([*approval.sealed, *approval.unencoded])
     if not hidden or approval.state != "pending":
         return None
-    more = {"approval": _brief(desk, approval_id)}
+    more = {"approval": _brief(requests, approval_id)}
     return ApiProblem(
         "unseen",
         f"the API does not show {hidden}; to consent unseen, state `unseen: true`, for one approval at a time",
@@ -260,8 +256,8 @@ def _find_unseen(desk: RequestStore, approval_id: str) -> ApiProblem | None:
     )
 
 
-def _brief(desk: RequestStore, approval_id: str) -> dict[str, Any]:
-    approval = desk.get(approval_id)
+def _brief(requests: RequestStore, approval_id: str) -> dict[str, Any]:
+    approval = requests.get(approval_id)
     return {name: getattr(approval, name) for name in ("id", "state", "revision", "digest")}
 
 

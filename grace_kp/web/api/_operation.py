@@ -159,7 +159,7 @@ class ApiOperation:
     def _values(self, request: Request) -> dict[str, Any]:
         values, problems = self.parameters.read(request.query_params.multi_items())
         if problems:
-            raise _invalid("parameter", problems)
+            raise invalid("parameter", problems)
         return values
 
     def _body(self, request: Request) -> Any:
@@ -176,10 +176,11 @@ class ApiOperation:
         except InvalidTrace as error:
             raise ApiProblem("invalid", f"the body cannot be used: {error}") from None
         except ValidationError as error:
-            raise _invalid("field", problems_in(error, self.body)) from None
+            raise invalid("field", problems_in(error, self.body)) from None
 
 
-def _invalid(what: str, problems: Mapping[str, str]) -> ApiProblem:
+def invalid(what: str, problems: Mapping[str, str]) -> ApiProblem:
+    """Return the problem of parameters or fields that cannot be used."""
     name, problem = next(iter(problems.items()))
     more = len(problems) - 1
     others = f"; {more} more {what}{'' if more == 1 else 's'} cannot be used" if more else ""

@@ -17,7 +17,7 @@ from grace_kp.web._errors import ApiProblem
 from grace_kp.web._parameter import UNSTATED, RunConditions
 from grace_kp.web._site import Right
 from grace_kp.web.api._document import Feedback, Figures
-from grace_kp.web.api._operation import ApiOperation, Body
+from grace_kp.web.api._operation import ApiOperation, Body, invalid
 from grace_kp.web.figures._page import LONGEST, USUAL, FigureParameters, asked_for
 from grace_kp.web.figures._sums import decisions_of, spending
 
@@ -104,8 +104,7 @@ def get_figures(call: ApiCall) -> dict[str, Any]:
     today = datetime.fromtimestamp(site.clock(), UTC).date()
     asked = asked_for(call.request.query_params, today, lambda: today)
     if asked.problems:
-        text = " and ".join(f"{name} {problem}" for name, problem in asked.problems.items())
-        raise ApiProblem("invalid", text, fields=asked.problems)
+        raise invalid("parameter", asked.problems)
     since, until = asked.since.isoformat(), asked.until.isoformat()
     runs = site.catalog.figures(since, until, agent=asked.agent)
     spent = spending(runs.models, site.grace.settings.prices)
@@ -115,7 +114,7 @@ def get_figures(call: ApiCall) -> dict[str, Any]:
         "agent": asked.agent,
         "runs": asdict(runs),
         "approvals": _approval_figures(site, asked.seconds),
-        "spending": [{**asdict(each), "money": each.money} for each in spent],
+        "spending": [asdict(each) for each in spent],
         "thresholds": site.grace.thresholds.to_dict(),
     }
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from pydantic import Field
 
 from grace_kp.store import CatalogQuery
-from grace_kp.web._parameter import UNSTATED, Parameters, Text
+from grace_kp.web._parameter import UNSTATED, Day, Parameters, Text
 from grace_kp.web._site import recording_lines, root_of, site_of
 from grace_kp.web.figures._sums import approval_values, run_values, spending_values
 from grace_kp.web.figures._trust import threshold_values, trust_values
@@ -38,9 +38,9 @@ class FigureParameters(Parameters):
 
     agent: Text = Field(UNSTATED, examples=["refunds"])
     """Name of the agent or run."""
-    since: date = Field(UNSTATED, examples=["2026-10-01"])
+    since: Day = Field(UNSTATED, examples=["2026-10-01"])
     """First day (UTC)."""
-    until: date = Field(UNSTATED, examples=["2026-10-31"])
+    until: Day = Field(UNSTATED, examples=["2026-10-31"])
     """Last day (UTC)."""
 
 
@@ -76,7 +76,7 @@ class Asked:
         return (self.until - self.since).days + 1
 
     @property
-    def conditions(self) -> dict[str, str]:
+    def conditions(self) -> dict[str, Any]:
         """The period and the agent as parameters of the list of runs."""
         agent = {} if self.agent is None else {"agent": self.agent}
         return {**agent, "since": self.since.isoformat(), "until": f"{self.until}T23:59:59.999Z"}

@@ -40,7 +40,7 @@ REST = "…"
 MOST_BARS = 62
 
 
-def run_values(site: Site, figures: RunFigures, conditions: Mapping[str, str], root: str) -> dict[str, Any]:
+def run_values(site: Site, figures: RunFigures, conditions: Mapping[str, Any], root: str) -> dict[str, Any]:
     """Return what the page shows of the runs of a period."""
     thresholds = site.grace.thresholds
     period = {name: conditions[name] for name in ("since", "until")}
@@ -100,8 +100,10 @@ def bars_of(days: Sequence[Group]) -> tuple[str, list[tuple[date, list[Group]]]]
     """
     units = []
     for unit, begin in _UNITS:
-        grouped = itertools.groupby(days, key=lambda day, begin=begin: begin(date.fromisoformat(day.name)))
-        units.append((unit, [list(group) for _, group in grouped]))
+        grouped: dict[date, list[Group]] = defaultdict(list)
+        for day in days:
+            grouped[begin(date.fromisoformat(day.name))].append(day)
+        units.append((unit, list(grouped.values())))
     unit, bars = next((each for each in units if len(each[1]) <= MOST_BARS), units[-1])
     return unit, [(date.fromisoformat(bar[0].name), bar) for bar in bars]
 
@@ -237,12 +239,9 @@ class ModelSpending:
     fallbacks: int
     """Runs and gates whose judgement is a fallback, because the model could not be asked or its reply could not be used."""
     price: tuple[float, str] | None
-    """Price of a million tokens, with its currency; None where none is set."""
-
-    @property
-    def money(self) -> float | None:
-        """Cost of the tokens in the currency of the price; None without a price."""
-        return None if self.price is None else self.tokens / 1_000_000 * self.price[0]
+    """The price of a million tokens in the settings, with its currency; None where none is set."""
+    money: float | None
+    """Cost of the tokens, in the currency of the price."""
 
 
 def spending(
@@ -257,7 +256,10 @@ def spending(
     found = []
     for model, (calls, tokens, fallbacks) in models.items():
         price = prices.get(model) or next((prices[glob] for glob in prices if fnmatchcase(model, glob)), None)
-        found.append(ModelSpending(model=model, calls=calls, tokens=tokens, fallbacks=fallbacks, price=price))
+        money = None if price is None else tokens / 1_000_000 * price[0]
+        found.append(
+            ModelSpending(model=model, calls=calls, tokens=tokens, fallbacks=fallbacks, price=price, money=money)
+        )
     return tuple(sorted(found, key=lambda spent: (-spent.tokens, -spent.calls, spent.model)))
 
 

@@ -48,9 +48,9 @@ def align_steps(first: Sequence[Any], second: Sequence[Any]) -> list[tuple[bool,
         if tag == "equal":
             blocks.append((True, list(zip(range(a, a_end), range(b, b_end), strict=True))))
             continue
-        kinds = [[step[:2] for step in steps] for steps in (former[a:a_end], latter[b:b_end])]
+        before, after = ([step[:2] for step in steps] for steps in (former[a:a_end], latter[b:b_end]))
         pairs: list[Pair] = []
-        for kind, i, i_end, j, j_end in difflib.SequenceMatcher(None, *kinds).get_opcodes():
+        for kind, i, i_end, j, j_end in difflib.SequenceMatcher(None, before, after).get_opcodes():
             left, right = range(a + i, a + i_end), range(b + j, b + j_end)
             if kind == "equal":
                 pairs += zip(left, right, strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -50,23 +49,6 @@ _HINTS = {
 _RANGE = {"min_score", "max_score", "min_confidence", "max_confidence"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterField:
-    """A field of the form."""
-
-    name: str
-    label: str
-    value: str
-    problem: str
-    options: tuple[tuple[str, str], ...] = ()
-    """Values and words of a drop-down; empty for a text."""
-    kept: tuple[str, ...] = ()
-    """Values that stay beside the one that is chosen."""
-    hint: str = ""
-    number: bool = False
-    first: bool = False
-
-
 def conditions_in(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the conditions that an address states, without empty ones and repeated ones."""
     return list(dict.fromkeys((name, value) for name, value in pairs if name in NAMES and value))
@@ -80,34 +62,33 @@ def chips(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     ]  # fmt: skip
 
 
-def fields(catalog: Catalog, pairs: Sequence[tuple[str, str]], problems: Mapping[str, str]) -> list[FilterField]:
-    """Return the fields of the form with what the address states."""
+def fields(catalog: Catalog, pairs: Sequence[tuple[str, str]], problems: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the fields of the form with what the address states.
+
+    `options` are values and words of a drop-down, empty for a text; `kept` are values that stay beside the one that is chosen.
+    """
     form = []
-    for name in NAMES:
+    for name in [*_FIRST, *(name for name in NAMES if name not in _FIRST)]:
         is_many = RunConditions.is_list(name)
         values = [value for stated_name, value in pairs if stated_name == name]
         value = values[0] if values and not is_many else ""
-        choices = list(_CHOICES.get(name, ()))
-        if name in _FROM_CATALOG:
-            choices = catalog.names(_FROM_CATALOG[name])
+        choices = catalog.names(_FROM_CATALOG[name]) if name in _FROM_CATALOG else list(_CHOICES.get(name, ()))
         if choices and value and value not in choices:
             choices.insert(0, value)
-        options = tuple((choice, _word(name, choice)) for choice in choices if choice and choice not in values[1:])
-        problem = problems.get(name, "")
+        label = "add a tag" if is_many and values else "scorer result" if name == "scorer_passed" else _label(name)
         form.append(
-            FilterField(
-                name=name,
-                label="add a tag" if is_many and values else "scorer result" if name == "scorer_passed" else _label(name),
-                value=value,
-                problem=problem,
-                options=options if is_many or name in _CHOICES or options else (),
-                kept=tuple(values) if is_many else (),
-                hint=_HINTS.get(name, ""),
-                number=name in _RANGE,
-                first=name in _FIRST,
-            )
-        )  # fmt: skip
-    form.sort(key=lambda field: _FIRST.index(field.name) if field.first else len(_FIRST))
+            {
+                "name": name,
+                "label": label,
+                "value": value,
+                "problem": problems.get(name, ""),
+                "options": [(choice, _word(name, choice)) for choice in choices if choice and choice not in values[1:]],
+                "kept": values if is_many else [],
+                "hint": _HINTS.get(name, ""),
+                "number": name in _RANGE,
+                "first": name in _FIRST,
+            }
+        )
     return form
 
 

@@ -159,7 +159,7 @@ def run_page(request: Request) -> Response:
         tabs=[(label, f"{address}?view={word}", word == view) for word, label in VIEWS.items()],
         view=view,
         label=VIEWS[view],
-        **_VIEWS[view](site, document, request),
+        **_content_of(view, site, document, request),
     )
 
 
@@ -193,9 +193,8 @@ def missing_page(request: Request, name: str) -> Response:
     return site.page(request, "runs/missing.html", status=status, run=name[:MAX_QUERY], asked=asked)
 
 
-def _timeline(_site: Site, document: Mapping[str, Any], request: Request) -> dict[str, Any]:
+def _timeline(document: Mapping[str, Any], request: Request, links: Links) -> dict[str, Any]:
     """Return the steps from `from=` on, or those with a match of `q=`."""
-    links = links_from(root_of(request))
     address = run_address(root_of(request), str(document.get("id")))
     count = len(items(document.get("steps")))
     query = request.query_params.get("q", "").strip()[:MAX_QUERY]
@@ -226,16 +225,14 @@ def _timeline(_site: Site, document: Mapping[str, Any], request: Request) -> dic
     return {"content": _html(steps), "query": "", "found": "", "hits": 0, "pages": pages[:50], "count": count}
 
 
-def _tree(site: Site, document: Mapping[str, Any], request: Request) -> dict[str, Any]:
-    tree = run_tree(document, links=links_from(root_of(request)), nested=lambda name: find_run(site, name))
-    return {"content": _html(tree)}
-
-
-def _waterfall(_site: Site, document: Mapping[str, Any], request: Request) -> dict[str, Any]:
-    return {"content": _html(run_waterfall(document, links=links_from(root_of(request))))}
-
-
-def _json(_site: Site, document: Mapping[str, Any], _request: Request) -> dict[str, Any]:
+def _content_of(view: str, site: Site, document: Mapping[str, Any], request: Request) -> dict[str, Any]:
+    links = links_from(root_of(request))
+    if view == "timeline":
+        return _timeline(document, request, links)
+    if view == "tree":
+        return {"content": _html(run_tree(document, links=links, nested=lambda name: find_run(site, name)))}
+    if view == "waterfall":
+        return {"content": _html(run_waterfall(document, links=links))}
     pretty = json.dumps(document, ensure_ascii=False, indent=2)
     left = len(pretty) - MAX_JSON
     note = f"{left:,} more characters are not shown here; the download has them." if left > 0 else ""
@@ -245,9 +242,6 @@ def _json(_site: Site, document: Mapping[str, Any], _request: Request) -> dict[s
 
 def _html(code: str) -> Markup:
     return Markup(code)  # noqa: S704 — pages and trace.html escape every text
-
-
-_VIEWS = {"timeline": _timeline, "tree": _tree, "waterfall": _waterfall, "json": _json}
 
 
 VALUES = {"1": 1.0, "0.5": 0.5, "0": 0.0}

@@ -10,7 +10,6 @@ from proxies that were configured, and only for the address of the client; the p
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -25,9 +24,8 @@ from starlette.routing import Match
 
 from grace_kp.errors import SettingsError, brief
 from grace_kp.pages import printable
-from grace_kp.trace import object_without_duplicates
 from grace_kp.web._errors import answer, answer_unexpected
-from grace_kp.web._site import PageRoute, Right, path_of, root_of
+from grace_kp.web._site import PageRoute, Right, path_of, read_json, root_of
 from grace_kp.web.security._refusals import SENT_TO_LOGIN, plain_address
 from grace_kp.web.security._visitor import is_same
 
@@ -166,16 +164,10 @@ def parse_form(body: bytes) -> dict[str, list[str]]:
 
 def parse_json(body: bytes) -> Any:
     """Return JSON; None without a body."""
-    if not body:
-        return None
     try:
-        return json.loads(body.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=object_without_duplicates)
+        return read_json(body.decode("utf-8")) if body else None
     except (ValueError, RecursionError):
-        raise HTTPException(400, "The body is not JSON in UTF-8, in which each name stands once.") from None
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+        raise HTTPException(400, "The body is not JSON in UTF-8 in which each name occurs once per object.") from None
 
 
 POLICY = "; ".join(

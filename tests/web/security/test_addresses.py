@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from grace_kp.web.security._addresses import Addresses, local_path, network_of
 from starlette.datastructures import Headers
 
 from grace_kp.errors import SettingsError
+from grace_kp.web.security import Addresses
+from grace_kp.web.security._logins import local_path
+from grace_kp.web.security._refusals import network_of
 
 LOOPBACK = Addresses(port=8765)
 ANY_PORT = Addresses()
@@ -14,62 +16,37 @@ PUBLIC = Addresses(public_url="https://Grace.example.com")
 
 
 @pytest.mark.parametrize(
-    ("addresses", "host", "expected"),
+    ("addresses", "accepted", "refused"),
     [
-        (LOOPBACK, "127.0.0.1:8765", True),
-        (LOOPBACK, "localhost:8765", True),
-        (LOOPBACK, "LOCALHOST:8765", True),
-        (LOOPBACK, "[::1]:8765", True),
-        (LOOPBACK, "127.0.0.1", False),
-        (LOOPBACK, "127.0.0.1:8766", False),
-        (LOOPBACK, "localhost.:8765", False),
-        (LOOPBACK, "localhost:8765 ", False),
-        (LOOPBACK, "localhost:8765.evil.example", False),
-        (LOOPBACK, "evil.example:8765", False),
-        (LOOPBACK, "127.0.0.1.nip.io:8765", False),
-        (LOOPBACK, "user@localhost:8765", False),
-        (LOOPBACK, "", False),
-        (Addresses(port=80), "localhost", True),
-        (ANY_PORT, "localhost", True),
-        (ANY_PORT, "127.0.0.1:9", True),
-        (ANY_PORT, "localhost:", False),
-        (ANY_PORT, "localhost:9x", False),
-        (ANY_PORT, "localhost.evil.example", False),
-        (PUBLIC, "grace.example.com", True),
-        (PUBLIC, "grace.example.com:443", True),
-        (PUBLIC, "grace.example.com:80", False),
-        (PUBLIC, "localhost:8765", False),
-        (PUBLIC, "127.0.0.1", False),
-        (PUBLIC, "evil.example.com", False),
-        (Addresses(public_url="https://grace.example.com:8443"), "grace.example.com:8443", True),
-        (Addresses(public_url="https://grace.example.com:8443"), "grace.example.com", False),
+        (
+            LOOPBACK,
+            ["127.0.0.1:8765", "LOCALHOST:8765", "[::1]:8765"],
+            ["127.0.0.1", "127.0.0.1:8766", "localhost.:8765", "localhost:8765 ", "localhost:8765.evil.example", "evil.example:8765",
+             "127.0.0.1.nip.io:8765", "user@localhost:8765", ""],
+        ),
+        (Addresses(port=80), ["localhost"], ["localhost:81"]),
+        (ANY_PORT, ["localhost", "127.0.0.1:9"], ["localhost:", "localhost:9x", "localhost.evil.example"]),
+        (
+            PUBLIC,
+            ["grace.example.com", "grace.example.com:443"],
+            ["grace.example.com:80", "localhost:8765", "127.0.0.1", "evil.example.com"],
+        ),
+        (Addresses(public_url="https://grace.example.com:8443"), ["grace.example.com:8443"], ["grace.example.com"]),
     ],
-)
-def test_only_own_names_are_accepted(addresses, host, expected):
+)  # fmt: skip
+def test_only_own_names_are_accepted(addresses, accepted, refused):
     """The name must be ours, with the port."""
-    assert expected is addresses.accepts(host)
+    assert [True] * len(accepted) == [addresses.accepts(host) for host in accepted]
+    assert [False] * len(refused) == [addresses.accepts(host) for host in refused]
 
 
 @pytest.mark.parametrize(
     ("addresses", "host", "scheme", "expected"),
     [
-        (LOOPBACK, "localhost:8765", "http", "http://localhost:8765"),
         (LOOPBACK, "127.0.0.1:8765", "http", "http://127.0.0.1:8765"),
-        (ANY_PORT, "localhost:80", "http", "http://localhost"),
         (ANY_PORT, "localhost:443", "https", "https://localhost"),
         (PUBLIC, "grace.example.com:443", "http", "https://grace.example.com"),
-        (
-            Addresses(public_url="https://grace.example.com:443"),
-            "grace.example.com",
-            "http",
-            "https://grace.example.com",
-        ),
-        (
-            Addresses(public_url="https://[2001:db8::1]:8443"),
-            "[2001:db8::1]:8443",
-            "http",
-            "https://[2001:db8::1]:8443",
-        ),
+        (Addresses(public_url="https://[2001:db8::1]:8443"), "x", "http", "https://[2001:db8::1]:8443"),
     ],
 )
 def test_the_origin_is_that_of_the_browser(addresses, host, scheme, expected):
@@ -114,57 +91,29 @@ def test_headers_of_proxies_are_ignored_unless_configured():
     assert "10.0.0.1" == trusting.client("10.0.0.1", Headers({"x-forwarded-for": "unknown\n"}))
 
 
-def test_the_last_line_of_a_header_counts():
-    """A proxy may add its own line below the one that the client has sent."""
-    trusting = Addresses(port=1, trusted_proxies=frozenset({"10.0.0.1"}))
-    lines = [(b"x-forwarded-for", b"203.0.113.9"), (b"x-forwarded-for", b"198.51.100.7")]
-    assert "198.51.100.7" == trusting.client("10.0.0.1", Headers(raw=lines))
-
-
 @pytest.mark.parametrize(
     ("proxy", "peer"),
-    [
-        ("10.0.0.1", "::ffff:10.0.0.1"),
-        ("::ffff:10.0.0.1", "10.0.0.1"),
-        ("2001:DB8:0::1", "2001:db8::1"),
-    ],
+    [("10.0.0.1", "::ffff:10.0.0.1"), ("::ffff:10.0.0.1", "10.0.0.1"), ("2001:DB8:0::1", "2001:db8::1")],
 )
 def test_a_proxy_is_known_in_each_form_of_its_address(proxy, peer):
-    """A server that listens to IPv6 sees proxies of IPv4 as mapped addresses."""
+    """And may add its own line below the one that the client has sent."""
     trusting = Addresses(port=1, trusted_proxies=frozenset({proxy}))
-    stated = Headers({"x-forwarded-for": f"203.0.113.9, ::ffff:198.51.100.7, {proxy}"})
-    assert "198.51.100.7" == trusting.client(peer, stated)
+    lines = [(b"x-forwarded-for", b"203.0.113.9"), (b"x-forwarded-for", f"::ffff:198.51.100.7, {proxy}".encode())]
+    assert "198.51.100.7" == trusting.client(peer, Headers(raw=lines))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("/inbox", "/inbox"),
-        ("/runs?text=a%20b&status=x", "/runs?text=a%20b&status=x"),
-        ("/", "/"),
-        ("", "/"),
-        ("//evil.example", "/"),
-        ("/\\evil.example", "/"),
-        ("\\\\evil.example", "/"),
-        ("/a\\b", "/"),
-        ("https://evil.example", "/"),
-        ("javascript:alert(1)", "/"),
-        ("/\t/evil.example", "/"),
-        ("/a\r\nSet-Cookie: x=y", "/"),
-        ("inbox", "/"),
-        ("/" + "a" * 3_000, "/"),
-    ],
-)
-def test_only_paths_of_this_application_are_gone_to(text, expected):
-    """Nobody is sent to another host after a login."""
-    assert expected == local_path(text)
+def test_a_login_leads_to_paths_of_this_application_only():
+    for path in ("/inbox", "/runs?text=a%20b&status=x", "/"):
+        assert path == local_path(path)
+    for foreign in ("", "//evil.example", "/\\evil.example", "\\\\evil.example", "/a\\b", "https://evil.example", "javascript:alert(1)",
+                    "/\t/evil.example", "/a\r\nSet-Cookie: x=y", "inbox", "/" + "a" * 3_000):  # fmt: skip
+        assert "/" == local_path(foreign)
 
 
 @pytest.mark.parametrize(
     ("address", "expected"),
     [
         ("192.0.2.7", "192.0.2.7"),
-        ("2001:db8::1", "2001:db8::/64"),
         ("2001:db8::ffff:1", "2001:db8::/64"),
         ("::ffff:192.0.2.7", "192.0.2.7"),
         ("testclient", "unknown"),

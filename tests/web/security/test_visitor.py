@@ -57,10 +57,15 @@ class Callable:
 
 @pytest.mark.parametrize("auth", [lambda request: ANA, coroutine, Callable(), lambda request: coroutine(request)])
 def test_the_host_says_who_it_is(mounted, auth):
-    """By a function or a coroutine function."""
-    page = mounted(auth).get("/grace/no-such-page")
+    """By a function or a coroutine function. The host has the logins, and links begin with the path of the mount."""
+    browser = mounted(auth)
+    page = browser.get("/grace/no-such-page")
     assert 404 == page.status_code
     assert "<span>ana</span>" in page.text
+    assert "/logout" not in page.text
+    assert 'href="/grace/static/site.css"' in page.text
+    assert [404, 404] == [browser.get(path).status_code for path in ("/grace/login", "/grace/accounts")]
+    assert "/grace/inbox" == browser.get("/grace/").headers["location"]
 
 
 def fails(request):
@@ -73,41 +78,21 @@ def fails(request):
         lambda request: None,
         fails,
         lambda request: "ana",
-        lambda request: True,
         lambda request: SimpleUser("ana"),
         lambda request: Person(name="", role=Role.ADMIN),
         lambda request: Person(name="x" * 201, role=Role.ADMIN),
         lambda request: Person(name="ana", role="owner"),
     ],
 )
-def test_anything_else_refuses(mounted, auth):
-    """Nobody, an exception, and what is no person. There is no login page to be sent to."""
+def test_anything_else_refuses(mounted, auth, caplog):
+    """Nobody, an exception, and what is no person. There is no login page to be sent to, and the log has the error in one line."""
     browser = mounted(auth)
-    for path in ("/grace/inbox", "/grace/api/v1/runs", "/grace/no-such-page"):
-        assert 401 == browser.get(path).status_code
+    assert 401 == browser.get("/grace/inbox").status_code
+    failed = "auth failed, and the request was refused: RuntimeError: the session is broken"
+    assert (auth is fails) is (failed in caplog.messages)
+    assert [401, 401] == [browser.get(path).status_code for path in ("/grace/api/v1/runs", "/grace/no-such-page")]
     assert 401 == browser.post("/grace/logout", data={"a": "b"}).status_code
     assert 200 == browser.get("/grace/static/site.css").status_code
-
-
-def test_why_auth_failed_is_in_the_log(mounted, caplog):
-    """As one line without control characters."""
-    mounted(fails).get("/grace/inbox")
-    assert ["auth failed, and the request was refused: RuntimeError: the session is broken"] == caplog.messages
-
-
-def test_there_are_no_logins_of_ours(mounted):
-    """No login page, no logout, no accounts: the host has them."""
-    browser = mounted(lambda request: ANA)
-    for path in ("/grace/login", "/grace/accounts"):
-        assert 404 == browser.get(path).status_code
-    assert "/logout" not in browser.get("/grace/no-such-page").text
-
-
-def test_links_begin_with_the_path(mounted):
-    """Of the mount, also where pages lead on."""
-    browser = mounted(lambda request: ANA)
-    assert "/grace/inbox" == browser.get("/grace/").headers["location"]
-    assert 'href="/grace/static/site.css"' in browser.get("/grace/no-such-page").text
 
 
 def test_writes_need_origin_and_token(mounted):
