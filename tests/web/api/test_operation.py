@@ -19,28 +19,22 @@ from tests.web.visiting import Browser
 JSON = {"Content-Type": "application/json"}
 
 
-def test_unknown_parameters_are_refused_by_name(ana):
-    """With those that there are; also where there are none."""
+def test_unknown_names_are_refused(house, ana):
+    """With those that there are, in addresses and in bodies."""
     refused = ana.get("/api/v1/runs", params={"agnet": "refunds"})
     assert (422, "invalid") == (refused.status_code, refused.json()["code"])
-    assert refused.json()["fields"]["agnet"].startswith("is no parameter; known are agent, domain, status")
-    assert {"x": "is no parameter; known are none"} == ana.get("/healthz?x=1").json()["fields"]
+    assert refused.json()["fields"]["agnet"].startswith("is unknown; known are agent, domain, status")
+    assert {"x": "is unknown; known are none"} == ana.get("/healthz?x=1").json()["fields"]
+    refused = ana.post(f"/api/v1/approvals/{house.request().id}/reject", json={"reson": "x"})
+    assert {"reson": "is unknown; known are reason, digest"} == refused.json()["fields"]
 
 
 def test_all_problems_are_named_at_once(ana):
     """The message states the first, and how many more there are."""
-    refused = ana.get("/api/v1/runs?limit=201&level=loud&limit=1").json()
-    assert (
-        "'level' must be one of silent, notify, confirm, escalate, none, not 'loud'; 1 more parameter cannot be used"
-        == (refused["message"])
-    )
+    refused = ana.get("/api/v1/runs?limit=201&level=loud").json()
+    assert refused["message"].startswith("'level' cannot be used: input should be 'silent', 'notify', ")
+    assert refused["message"].endswith(", not 'loud'; 1 more parameter cannot be used")
     assert ["level", "limit"] == sorted(refused["fields"])
-
-
-def test_unknown_fields_are_refused_by_name(house, ana):
-    """With those that there are."""
-    refused = ana.post(f"/api/v1/approvals/{house.request().id}/reject", json={"reson": "x"})
-    assert {"reson": "is no field; known are reason, digest"} == refused.json()["fields"]
 
 
 @pytest.mark.parametrize("body", [b"", b"null"])
@@ -64,7 +58,6 @@ def test_a_body_is_needed(house, ana, body):
         (b'{"reason": "\\ud800"}', 422, "invalid"),
         (b'{"reason": 1}', 422, "invalid"),
         (b"[]", 422, "invalid"),
-        (b'"text"', 422, "invalid"),
         (b'{"reason": "' + b"x" * 10_001 + b'"}', 422, "invalid"),
         (b'{"reason": "' + b"x" * 1_100_000 + b'"}', 413, "too_large"),
     ],
@@ -92,12 +85,6 @@ def test_hostile_values_of_an_edit(house, ana, changes):
     assert response.status_code in {200, 422}
     response.content.decode("utf-8")
     assert 200 == ana.get(f"/api/v1/approvals/{approval.id}").status_code
-
-
-def test_another_media_type_is_refused(house, ana):
-    """Only JSON is read, so that no form of a foreign page is."""
-    response = ana.post(f"/api/v1/approvals/{house.request().id}/reject", data={"reason": "x"})
-    assert (415, "unsupported_media_type") == (response.status_code, response.json()["code"])
 
 
 def test_a_store_that_fails_is_no_server_error(house, ana, monkeypatch):
@@ -147,15 +134,9 @@ def refuse(constant):
 
 @given(ANYTHING)
 def test_every_value_is_written(value):
-    """As UTF-8 that strict readers accept."""
-    json.loads(json_text(value).encode("utf-8"), parse_constant=refuse)
-
-
-def test_what_json_holds_stays():
-    """Texts stay as they are, half surrogate pairs as escapes."""
-    for value in ({"a": [1, 2.5, None, True, "日本語 \u202e"]}, {"half": "\ud800"}):
-        assert value == json.loads(json_text(value).encode("utf-8"))
-    assert "日本語" in json_text("日本語")
+    """As UTF-8 that strict readers accept; texts stay as they are, half surrogate pairs as escapes."""
+    found = json.loads(json_text(value).encode("utf-8"), parse_constant=refuse)
+    assert not isinstance(value, str) or value == found
 
 
 def test_what_json_cannot_hold_is_replaced():
@@ -195,14 +176,3 @@ def test_the_response_names_those_that_it_has(ana, method, address, allowed):
         response.headers["allow"],
         response.json()["code"],
     )
-
-
-def test_strangers_learn_nothing(house):
-    """Who may not see is refused before."""
-    assert 401 == house.client(None).put("/api/v1/runs").status_code
-
-
-def test_an_unknown_address(ana):
-    """404 as JSON."""
-    response = ana.get("/api/v1/nothing")
-    assert (404, "not_found") == (response.status_code, response.json()["code"])
