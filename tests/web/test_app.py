@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 from starlette.applications import Starlette
-from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from grace_kp import Grace
 from grace_kp.errors import SettingsError, StoreError
-from grace_kp.web import Person, Right, Role, app
+from grace_kp.web import Person, Role, app
 from grace_kp.web._app import SCRIPTS, Following, _static_routes
-from grace_kp.web._site import route
 from tests.web.visiting import Browser
 
 
@@ -26,12 +24,6 @@ def test_a_mounted_application_needs_auth(grace, auth):
     """Without it everybody or nobody would be an admin; the message names it."""
     with pytest.raises(SettingsError, match=r"app\(\) needs auth=: a function from the request"):
         app(grace, auth=auth)
-
-
-def test_a_public_url_must_be_one(grace):
-    """It is checked when the application is made, not at the first request."""
-    with pytest.raises(SettingsError, match="the public URL must be like https://"):
-        app(grace, auth=lambda request: None, public_url="shop.example")
 
 
 class Catalog:
@@ -94,18 +86,6 @@ async def test_the_catalog_is_closed_at_the_end():
     assert ["follow", "close"] == catalog.calls
 
 
-def test_a_route_holds_its_right_and_methods():
-    """GET includes HEAD; a path with two methods is two names."""
-
-    def handler(request):
-        return Response()
-
-    shown, sent = route("/runs/{id}", handler, Right.SEE), route("/runs/{id}", handler, Right.LABEL, methods=["POST"])
-    assert (Right.SEE, {"GET", "HEAD"}) == (shown.right, shown.methods)
-    assert (Right.LABEL, {"POST"}) == (sent.right, sent.methods)
-    assert shown.name != sent.name
-
-
 @pytest.fixture
 def client():
     return TestClient(Starlette(routes=_static_routes()))
@@ -123,23 +103,9 @@ def test_a_file_is_sent_until_the_browser_has_it(client, name):
     assert 200 == client.get(f"/static/{name}", headers={"If-None-Match": '"other"'}).status_code
 
 
-def test_the_sheets_are_one(client):
-    """The style that all pages share, and that of each part."""
-    sheet = client.get("/static/site.css").text
-    assert "--ink" in sheet
-    assert sheet.count("{") == sheet.count("}")
-
-
 def test_a_role_is_one_of_the_known():
     """Its word is taken for it; another one is refused, before anything is asked of it."""
     assert Role.ADMIN is Person(name="ana", role="admin").role
     for role in ("root", "", None):
         with pytest.raises(ValueError, match="is not a valid Role"):
             Person(name="ana", role=role)
-
-
-def test_a_person_is_the_author_of_decisions():
-    """By name, through the web, with a login or without."""
-    actor = Person(name="ana", role=Role.ADMIN, authenticated=False).actor
-    assert ("ana", "web", False) == (actor.name, actor.channel, actor.authenticated)
-    assert Person(name="ana", role=Role.ADMIN).actor.authenticated

@@ -6,7 +6,7 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from grace_kp import errors
-from grace_kp.web._errors import CODES, ApiProblem, http_problem, problem_of, status_of
+from grace_kp.web._errors import http_problem, problem_of, status_of
 from grace_kp.web._site import route
 from tests.web.visiting import Browser
 
@@ -21,6 +21,9 @@ from tests.web.visiting import Browser
         (errors.ChangedSinceShown("x"), 409, "changed_since_shown"),
         (errors.EditRefused("x"), 422, "edit_refused"),
         (errors.ApprovalError("x"), 422, "invalid"),
+        (errors.GraceError("x"), 422, "invalid"),
+        (ValueError("x"), 422, "invalid"),
+        (RuntimeError("x"), 500, "internal"),
     ],
 )
 def test_errors_have_a_status_and_a_code(error, status, code):
@@ -28,25 +31,8 @@ def test_errors_have_a_status_and_a_code(error, status, code):
     problem = problem_of(error)
     assert (status, status) == (status_of(error), problem.status)
     assert {"code": code, "message": "x"} == problem.document
-
-
-@pytest.mark.parametrize(
-    ("error", "page", "api"),
-    [
-        (errors.KeyReused("x"), 409, 422),
-        (errors.GraceError("x"), 400, 422),
-        (errors.SettingsError("x"), 422, 422),
-        (ValueError("x"), 422, None),
-        (errors.StoreError("x"), 503, 503),
-        (HTTPException(418), 418, None),
-        (RuntimeError("x"), 500, None),
-        (PermissionError("x"), 500, None),
-    ],
-)
-def test_other_errors_have_a_status(error, page, api):
-    """Those of the library also in the API."""
-    assert page == status_of(error)
-    assert api is None or api == problem_of(error).status
+    assert status == http_problem(status, "x").status
+    assert (418, "bad_request") == (status_of(HTTPException(418)), http_problem(418, "x").code)
 
 
 @pytest.fixture
@@ -104,39 +90,3 @@ def test_an_unexpected_error_tells_nothing(broken, path, caplog):
     for told in ("ZeroDivisionError", "secret", "Traceback", ".py"):
         assert told not in response.text
     assert "ZeroDivisionError: a secret of line 7" in caplog.text
-
-
-def test_a_message_is_bounded(broken):
-    """However long what somebody sent is."""
-    assert len(broken(ValueError("x" * 100_000)).text) < 5_000
-
-
-def test_a_store_that_fails_does_not_tell_where_it_is(caplog):
-    """Its message may name a file, and is in the log."""
-    problem = problem_of(errors.StoreError("cannot open /home/ana/app.db"))
-    assert (503, "unavailable") == (problem.status, problem.code)
-    assert "ana" not in problem.message
-    assert "cannot open /home/ana/app.db" in caplog.text
-
-
-@pytest.mark.parametrize("status", sorted({status for status, _ in CODES.values()}))
-def test_each_status_has_a_code(status):
-    """The code of an HTTP error has the status of the error."""
-    problem = http_problem(status, "x")
-    assert status == problem.status
-
-
-def test_a_status_without_a_code():
-    """Counts as a request that cannot be read."""
-    assert "bad_request" == http_problem(418, "x").code
-
-
-def test_more_members():
-    """Fields and further members stand beside the code."""
-    problem = ApiProblem("invalid", "x", fields={"a": "is missing"}, more={"approval": {"id": "ap-1"}})
-    assert {
-        "code": "invalid",
-        "message": "x",
-        "fields": {"a": "is missing"},
-        "approval": {"id": "ap-1"},
-    } == problem.document

@@ -69,7 +69,7 @@ def test_values(parameter, stated, expected):
     [
         ("text", ["a" * 6], "string should have at most 5 characters, not 'aaaaaa'"),
         ("text", [""], "string should have at least 1 character, not ''"),
-        ("text", ["a", "b"], "input should be a valid string, not ['a', 'b']"),
+        ("text", ["a", "b"], "input should be a valid string, not a list of 2"),
         ("number", ["nan"], "not 'nan'"),
         ("number", ["1e999"], "input should be less than or equal to 1, not '1e999'"),
         ("limit", ["1.5"], "not '1.5'"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import functools
 import re
 import select
@@ -60,18 +59,15 @@ def test_it_listens_on_this_machine_only(bind):
     assert f"http://127.0.0.1:{port}/login?code=" == server.address()[: len(server.url) + 12]
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
-def test_a_public_url_needs_tls(bind, add, host):
+def test_a_public_url_needs_tls(bind, add):
     """Otherwise tokens travel in the clear."""
     add()
     with pytest.raises(GraceError, match="must begin with https://, because logins"):
-        bind(host=host, public_url="http://grace.example.com")
+        bind(host="0.0.0.0", public_url="http://grace.example.com")
 
 
-def test_other_addresses_answer_to_local_names_without_a_public_url(bind, add, monkeypatch):
+def test_other_addresses_answer_to_local_names_without_a_public_url(bind, add):
     """As in a container whose port is published on its host. Before there are accounts, they are refused."""
-    real = socket.getaddrinfo
-    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *rest, **options: real("127.0.0.1", *rest, **options))
     with pytest.raises(GraceError, match="so it needs an account"):
         bind(host="0.0.0.0")
     add()
@@ -85,6 +81,8 @@ def test_other_addresses_answer_to_local_names_without_a_public_url(bind, add, m
         accepts(f"{name}:{port}") for name in ("127.0.0.1", "localhost", "192.0.2.1", "grace.example.com")
     ]
     assert "" == bind().hint
+    with pytest.raises(GraceError, match=r"192\.0\.2\.1:0 cannot be used \(.*\); use --host 127\.0\.0\.1 for"):
+        bind(host="192.0.2.1")
 
 
 def test_what_others_can_reach_needs_accounts(bind, add):
@@ -96,18 +94,6 @@ def test_what_others_can_reach_needs_accounts(bind, add):
     assert PUBLIC == bind(public_url=PUBLIC).url
 
 
-def test_an_address_of_another_machine_is_refused(bind, monkeypatch):
-    """With the addresses that can be used."""
-
-    class Elsewhere(socket.socket):
-        def bind(self, place):
-            raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
-
-    monkeypatch.setattr(socket, "socket", Elsewhere)
-    with pytest.raises(GraceError, match=r"127\.0\.0\.1 is no address of this machine; use --host 127\.0\.0\.1 for"):
-        bind()
-
-
 def test_a_path_is_part_of_the_address(bind, add):
     """And of the links in pages."""
     add()
@@ -115,7 +101,7 @@ def test_a_path_is_part_of_the_address(bind, add):
     assert f"{PUBLIC}/grace/" == server.address()
 
 
-@pytest.mark.parametrize("root", ["/../x", "/a b", "/a//b", "/a?b", "/é", "https://x"])
+@pytest.mark.parametrize("root", ["/../x", "/a b", "/a//b", "/é"])
 def test_a_path_that_is_none_is_refused(bind, root):
     """The message shows it."""
     with pytest.raises(
@@ -195,13 +181,6 @@ def status(answer):
 def is_open(connection):
     """Whether the server has not closed a connection, and has sent nothing."""
     return not select.select([connection], [], [], 0)[0]
-
-
-def test_a_request_is_answered(server):
-    """Without the name of the server's software."""
-    answer = exchange(server, head(server, "GET /login HTTP/1.1", "Connection: close"))
-    assert 200 == status(answer)
-    assert b"uvicorn" not in answer.lower()
 
 
 def test_a_body_that_does_not_come_is_refused(grace, monkeypatch):
@@ -297,14 +276,4 @@ def test_line_breaks_in_an_address_split_no_response(server, path):
     names = [line.partition(b":")[0].lower() for line in answer.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]]
     assert b"set-cookie" not in names
     assert b"x" not in names
-
-
-def test_an_upgrade_is_not_followed(server):
-    """To a web socket or to HTTP/2: the request is answered as it is, or refused."""
-    lines = [
-        "Upgrade: websocket",
-        "Connection: Upgrade, close",
-        "Sec-WebSocket-Version: 13",
-        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
-    ]
-    assert 200 == status(exchange(server, head(server, "GET /login HTTP/1.1", *lines)))
+    assert b"uvicorn" not in answer.lower()

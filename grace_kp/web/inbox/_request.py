@@ -169,10 +169,10 @@ def decide(request: Request) -> Response:
     try:
         if verb == "reconcile":
             happened, revision = value_of(form, "happened"), whole_of(value_of(form, "revision"))
-            if revision is None:
-                raise HTTPException(400, "The form lacks the revision that was shown. Open the request again.")
             if happened not in {"yes", "no"}:
                 raise ApprovalError("say whether the action has happened", approval_id=approval_id)
+            if revision is None:
+                raise HTTPException(400, "The form lacks the revision that was shown. Open the request again.")
             site.requests.reconcile(approval_id, by=actor, happened=happened == "yes", note=note, revision=revision)
             return _back(request)
         if verb == "approve":

