@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import itertools
-import os
-import signal
 import sys
 from typing import Literal
 
@@ -46,13 +44,7 @@ class Shop:
         ) -> str:
             return f"paid back {euros} euros for {invoice} by {channel}"
 
-        @grace.gate(key="erase:{customer}", floor="confirm")
-        @grace.tool
-        def erase(customer: str) -> str:
-            os.kill(os.getpid(), signal.SIGKILL)
-            return customer
-
-        self.refund, self.erase = refund, erase
+        self.refund = refund
 
     def action(self, name, group=None):
         """Return an action with one argument that only one test knows."""
@@ -165,10 +157,6 @@ def wait(store, invoice):
             print(type(refused).__name__, flush=True)
 
 
-def crash(store, customer):
-    Shop(store).erase(customer)
-
-
 if __name__ == "__main__":
     task, store, *rest = sys.argv[1:]
     match task:
@@ -176,5 +164,3 @@ if __name__ == "__main__":
             fill(Shop(store))
         case "wait":
             wait(store, *rest)
-        case "crash":
-            crash(store, *rest)

@@ -59,7 +59,6 @@ def read(name, stated):
     ],
 )
 def test_values(parameter, stated, expected):
-    """A value is read as its kind says."""
     values, problems = read(parameter, stated)
     assert (expected, {}) == (values[parameter], problems)
 
@@ -107,7 +106,6 @@ def test_all_parameters_are_read_at_once():
     ],
 )  # fmt: skip
 def test_the_schema_allows_what_is_read(parameter, value, allowed):
-    """And refuses what is refused."""
     schema = Example.model_json_schema()["properties"][parameter]
     assert allowed is jsonschema.Draft202012Validator(schema).is_valid(value)
 

@@ -28,7 +28,6 @@ from grace_kp.web._site import FRESH_SECONDS, Kept, asking_lines, path_of, recor
     ],
 )
 def test_the_path_is_split_at_the_mount(path, root, expected):
-    """What is below, and what links begin with."""
     scope = {"type": "http", "path": path, "root_path": root, "headers": []}
     assert expected == (path_of(scope), root_of(Request(scope)))
 
@@ -53,12 +52,10 @@ def render():
     ],
 )
 def test_what_is_shown_is_escaped_and_visible(render, value, expected):
-    """HTML of ours is the exception."""
     assert expected == render("{{ value }}", value=value)
 
 
 def test_a_name_that_is_missing_is_an_error(render):
-    """A page with a hole in it is not shown."""
     with pytest.raises(UndefinedError):
         render("{{ missing }}")
 
@@ -74,7 +71,6 @@ def test_a_name_that_is_missing_is_an_error(render):
     ],
 )
 def test_a_time_is_in_utc_and_for_scripts(seconds, expected):
-    """What has no time is in words."""
     assert expected == when(seconds)
 
 
@@ -94,7 +90,6 @@ def test_the_first_records_a_run(tmp_path, monkeypatch):
 
 
 def test_the_second_waits_for_a_decision(tmp_path, monkeypatch, capsys):
-    """And goes on with it."""
     monkeypatch.chdir(tmp_path)
     names = {}
     asking = threading.Thread(target=exec, args=(asking_lines("sqlite:///app.db"), names))

@@ -48,7 +48,6 @@ def test_past_approvals_are_found_by_person_and_time(house, ana):
 
 @pytest.mark.parametrize(("state", "name"), [("pending", "by"), ("pending", "since"), ("past", "group")])
 def test_a_condition_of_the_other_list_is_refused(ana, state, name):
-    """A condition that would not restrict is named."""
     refused = ana.get("/api/v1/approvals", params={"state": state, name: "1h"})
     assert (422, "invalid") == problem(refused)
     assert {name: f"is no condition of the list state={state}"} == refused.json()["fields"]
@@ -113,7 +112,6 @@ def test_an_edit_replaces_arguments(house, ana):
     ],
 )
 def test_the_other_verbs(house, ana, verb, body, state, note):
-    """Each closes the request and keeps the words."""
     approval = house.request()
     closed = ana.post(path(approval, verb), json=body)
     assert (200, state, note) == (closed.status_code, closed.json()["state"], closed.json()["decision"]["note"])
@@ -147,7 +145,6 @@ def test_another_digest_is_refused(house, ana, verb):
 
 
 def test_the_second_decision_is_refused(house, ana):
-    """409 with the state that came first."""
     approval = house.request()
     house.desk.reject(approval.id, by=CY)
     refused = ana.post(path(approval, "approve"), json={"digest": approval.digest})
@@ -179,7 +176,6 @@ def test_viewers_and_programs_never_decide(house, name, verb):
 
 @pytest.mark.parametrize(("verb", "body"), [("", None), ("history", None), ("approve", {"digest": "sha256:00"})])
 def test_an_unknown_approval(ana, verb, body):
-    """404 with its code, whatever is asked of it."""
     address = f"/api/v1/approvals/{MISSING}" + (f"/{verb}" if verb else "")
     assert (404, "unknown_approval") == problem(ana.get(address) if body is None else ana.post(address, json=body))
 

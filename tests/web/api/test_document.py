@@ -149,7 +149,6 @@ def test_an_answer_needs_words(words):
 
 
 def test_several_are_bounded():
-    """At most 200 at once, and at least one."""
     shown = [{"id": str(number), "digest": "d"} for number in range(201)]
     assert 200 == len(Several(verb="skip", approvals=shown[:200]).approvals)
     for approvals in (shown, []):

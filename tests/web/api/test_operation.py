@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from grace_kp.errors import StoreError
 from grace_kp.web import Person, Role, app
-from grace_kp.web.api._operation import NOT_WRITABLE, json_response, json_text
+from grace_kp.web.api._operation import NOT_WRITABLE, json_text
 from tests.web.visiting import Browser
 
 JSON = {"Content-Type": "application/json"}
@@ -39,7 +39,6 @@ def test_all_problems_are_named_at_once(ana):
 
 @pytest.mark.parametrize("body", [b"", b"null"])
 def test_a_body_is_needed(house, ana, body):
-    """An operation that reads a body says so."""
     refused = ana.post(f"/api/v1/approvals/{house.request().id}/reject", content=body, headers=JSON)
     assert (422, "invalid") == (refused.status_code, refused.json()["code"])
     assert "needs a body" in refused.json()["message"]
@@ -147,16 +146,6 @@ def test_what_json_cannot_hold_is_replaced():
     for _ in range(5_000):
         deep = [deep]
     assert NOT_WRITABLE in json_text(deep)
-
-
-def test_the_response_is_json_only():
-    """No browser takes it for a page, and nobody keeps it."""
-    response = json_response("{}", 409, {"Allow": "GET"})
-    names = ("content-type", "x-content-type-options", "cache-control", "allow")
-    assert (409, "application/json", "nosniff", "no-store", "GET") == (
-        response.status_code,
-        *(response.headers[name] for name in names),
-    )
 
 
 @pytest.mark.parametrize(

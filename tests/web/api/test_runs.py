@@ -141,7 +141,6 @@ def self_labelled(source):
     ],
 )
 def test_a_label_that_cannot_be_used_is_refused(house, ana, body, field):
-    """With the field that is wrong."""
     run = house.record("refunds")
     refused = ana.post(f"/api/v1/runs/{run}/feedback", json=body)
     assert (422, "invalid") == (refused.status_code, refused.json()["code"])
@@ -158,13 +157,11 @@ def test_a_label_that_cannot_be_used_is_refused(house, ana, body, field):
     ],
 )
 def test_an_unknown_run(ana, method, path):
-    """404 with its code, whatever is asked of it."""
     response = ana.request(method, path, json={"correct": True} if method == "POST" else None)
     assert (404, "unknown_run") == (response.status_code, response.json()["code"])
 
 
 def test_a_run_that_waited_states_what_became_of_its_request(house, ana):
-    """Beside what was recorded, which stays."""
     with pytest.raises(ActionPending), house.grace.run("pay") as run:
         house.grace.gate(name="pay", key="one", floor="confirm", reviewer=InboxReviewer(wait="raise"))(print)()
     house.grace.flush()
@@ -221,7 +218,6 @@ def test_the_figures_of_a_period(house, ana):
 
 
 def test_decisions_are_read_once_a_minute(house, ana, monkeypatch):
-    """For all who ask; what waits is counted anew."""
     read = []
 
     def figures(*query):
@@ -240,7 +236,6 @@ def test_decisions_are_read_once_a_minute(house, ana, monkeypatch):
 
 @pytest.mark.parametrize(("message", "words"), [("", "being computed"), ("locked: /secret/place.db", "cannot be read")])
 def test_figures_that_are_not_there_yet(house, ana, monkeypatch, message, words):
-    """The program asks again."""
 
     def figures(*_):
         raise StoreError(message)

@@ -36,7 +36,6 @@ def test_the_newest_entries_stand_first(shop, ana):
 
 
 def test_entries_are_paged(shop, ana):
-    """And those of one request are found by its id."""
     made = [shop.ask({"invoice": f"A-{n}", "euros": n}) for n in range(PAGE + 5)]
     text = ana.get("/approvals/audit").text
     assert list(range(PAGE + 5, 5, -1)) == numbers(text)
@@ -59,7 +58,6 @@ def test_a_verification_says_what_it_has_found(shop):
 
 
 def test_a_checkpoint_that_was_kept_elsewhere_is_compared(shop, ana):
-    """The line of the page is one."""
     shop.ask()
     line = json.loads(
         re.search(r"<pre data-copy[^>]*>(.*?)</pre>", ana.get("/approvals/audit").text)[1].replace("&#34;", '"')
@@ -76,7 +74,6 @@ def test_a_checkpoint_that_was_kept_elsewhere_is_compared(shop, ana):
 
 @pytest.mark.parametrize("text", ["x", "{}", '{"seq": 1}', HOSTILE])
 def test_what_is_no_checkpoint_is_refused(shop, ana, text):
-    """With the line."""
     answer = verify(ana, text)
     assert 422 == answer.status_code
     assert "line 1" in answer.text
@@ -98,7 +95,6 @@ def test_a_damaged_chain_is_found(filed):
 
 
 def test_a_store_that_fails_meanwhile_does_not_tell_where_it_is(shop, ana, monkeypatch, caplog):
-    """Its message is in the log."""
 
     def fail(*_, **__):
         raise StoreError("cannot read /secret/place.db")
@@ -141,7 +137,6 @@ def test_two_verifications_do_not_run_at_once(shop, ana):
 
 
 def test_the_export_is_the_chain(shop, ana):
-    """As JSON lines, with contents or without."""
     approval = shop.ask()
     answer = ana.get("/approvals/audit/export")
     assert 'attachment; filename="approvals.jsonl"' == answer.headers["content-disposition"]

@@ -130,7 +130,6 @@ def test_a_schema_may_list_types(kinds, kind):
 
 
 def test_a_list_of_values_holds_null_once():
-    """Also where the type allows it, too."""
     (field,) = fields_of(with_schema({"type": ["string", "null"], "enum": ["a", None]}, "a", {}))
     assert ["a", None] == field.choices
 
@@ -170,7 +169,6 @@ def test_each_type_has_its_field():
     ],
 )  # fmt: skip
 def test_each_type_takes_what_a_person_writes(name, text, value):
-    """And encodes it as the action expects it."""
     approval = SHOP.ask(DEFAULTS, typed)
     field = next(field for field in fields_of(approval) if field.name == name)
     found = change(approval, field, text)
@@ -178,7 +176,6 @@ def test_each_type_takes_what_a_person_writes(name, text, value):
 
 
 def test_a_member_of_an_enum_is_chosen_by_number():
-    """Its encoding names the class."""
     approval = SHOP.ask({"currency": Currency.EUR}, typed)
     (field,) = fields_of(approval)
     assert ["eur", "usd"] == field.labels
@@ -209,7 +206,6 @@ def test_null_is_a_value_of_its_own():
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_at_the_field(name, text, words):
-    """With the value and what the parameter takes."""
     approval = SHOP.ask(DEFAULTS, typed)
     field = next(field for field in fields_of(approval) if field.name == name)
     with pytest.raises(ValueError, match=words):

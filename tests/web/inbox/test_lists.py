@@ -9,8 +9,7 @@ import pytest
 
 from grace_kp.approvals import PolicyNow
 from grace_kp.web.inbox._lists import MOST_SEARCHED, PAGE, contains, find, since_of
-from tests.web.inbox.conftest import HOSTILE, person
-from tests.web.inbox.forms import forms
+from tests.web.inbox.conftest import HOSTILE, forms, person
 
 
 def ids(text):
@@ -18,7 +17,6 @@ def ids(text):
 
 
 def test_an_empty_inbox_says_what_to_do_next(ana):
-    """So do the other empty lists."""
     assert "InboxReviewer" in ana.get("/inbox").text
     for path in ("/inbox/attention", "/approvals/history", "/approvals/standing"):
         assert 'class="empty"' in ana.get(path).text
@@ -67,7 +65,6 @@ def test_filters_narrow_the_list(shop, ana):
 
 
 def test_the_list_is_paged(shop, ana):
-    """Filters stay in the links."""
     made = [shop.ask({"invoice": f"A-{n}", "euros": n}) for n in range(PAGE + 3)]
     text = ana.get("/inbox?action=refund").text
     assert PAGE == len(ids(text))
@@ -96,7 +93,6 @@ def test_what_needs_attention(shop, ana):
 
 
 def test_the_history_is_searched(shop, ana):
-    """By action or id, person, time and state."""
     one, two = shop.ask(name="send_mail"), shop.ask()
     shop.desk.reject(one.id, by=person("bo"), reason=HOSTILE)
     shop.desk.approve(two.id, by=person("ana"))
@@ -112,7 +108,6 @@ def test_the_history_is_searched(shop, ana):
 
 @pytest.mark.parametrize("text", ["0001-01-01", "9999-12-31T23:59:59-23:59", "x", "2026-13-01"])
 def test_any_date_is_a_time_or_a_problem(text):
-    """No text raises."""
     at, problem = since_of(text)
     assert (at is None) == bool(problem)
 
@@ -145,7 +140,6 @@ def reader(approvals):
 
 
 def test_a_search_looks_at_a_bounded_number_of_requests(many):
-    """And continues where it has ended."""
     wanted = f"n-{MOST_SEARCHED + 200:05}"
     begun = find(reader(many), wanted, offset=0, limit=10)
     assert ([], MOST_SEARCHED, True) == (list(begun.approvals), begun.older, begun.is_cut)
@@ -154,7 +148,6 @@ def test_a_search_looks_at_a_bounded_number_of_requests(many):
 
 
 def test_pages_of_a_search_join_without_gap(many):
-    """Each match stands on one page."""
     offset, found = 0, []
     while offset is not None:
         page = find(reader(many), "n-0", offset=offset, limit=70)
@@ -164,7 +157,6 @@ def test_pages_of_a_search_join_without_gap(many):
 
 
 def test_sealed_arguments_are_not_searched_in_the_clear(shop):
-    """Not even where this process can open them."""
     one = shop.ask({"invoice": "A-17", "euros": 5})
     opened = replace(one, arguments={"card": "4111-secret"}, encoded={"card": {"$sealed": "abc"}})
     assert not contains(opened, "4111-secret")
@@ -196,7 +188,6 @@ def test_nothing_is_decided_before_it_was_shown(shop, ana):
     [("approve", "approved"), ("respond", "responded"), ("withdraw", "cancelled")],
 )
 def test_each_verb_is_applied_to_each(shop, ana, verb, state):
-    """A second submission changes nothing."""
     made = [shop.ask({"invoice": f"A-{n}", "euros": n}) for n in range(3)]
     form = forms(selected(ana, *made).text)["decide"].submitted(verb=verb, note="all of them")
     for _ in range(2):

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from grace_kp.approvals._arguments import MAX_DEPTH
-from tests.web.inbox.conftest import HOSTILE, anything
-from tests.web.inbox.forms import forms
+from tests.web.inbox.conftest import HOSTILE, anything, forms
 
 
 def form_of(browser, approval):
@@ -38,7 +37,6 @@ def test_the_form_begins_with_exactly_these_values(shop, ana):
 
 
 def test_each_kind_of_constraint(shop, ana):
-    """One of several values, a range, any value."""
     approval = shop.ask({"invoice": "A", "euros": 40, "memo": "x"})
     grant(
         ana, approval, kind0="any", kind1="range", low1="0", high1="50", kind2="in", value2='["x", "y"]', uses="3", until="30m", note="why", this_version=None
@@ -60,7 +58,6 @@ def test_each_kind_of_constraint(shop, ana):
     ],
 )  # fmt: skip
 def test_what_cannot_be_granted_stays_in_the_form(shop, ana, changes, words):
-    """With the reason and what was typed."""
     approval = shop.ask()
     path = f"/approvals/{approval.id}/grant"
     answer = ana.post(path, data=form_of(ana, approval).submitted(note="mine", **changes))
@@ -102,7 +99,6 @@ def test_the_largest_argument_of_an_action_can_be_granted(shop, ana):
 
 
 def test_what_is_not_covered_can_only_be_anything(shop, ana):
-    """The form offers nothing else."""
     approval = shop.ask({"invoice": "A", "euros": 40}, not_covered=("invoice",))
     assert "any" == form_of(ana, approval).value("kind0")
     grant(ana, approval)
@@ -110,7 +106,6 @@ def test_what_is_not_covered_can_only_be_anything(shop, ana):
 
 
 def test_it_is_ended_by_form(shop, ana):
-    """With a reason, once; another id is an error."""
     grant(ana, shop.ask())
     (standing,) = shop.desk.standing()
     end = forms(ana.get("/approvals/standing").text)["end"].submitted(reason="enough")

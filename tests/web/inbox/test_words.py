@@ -33,7 +33,6 @@ from tests.web.inbox.conftest import HOSTILE, Shop, anything, refund
 
 
 def test_a_time_stands_with_its_distance():
-    """For the script, as a number, too."""
     assert "in 3 h 20 m" in moment(13_000.0, 1_000.0)
     assert 'data-distance="13000.000"' in moment(13_000.0, 1_000.0)
     assert "10 s ago" in moment(990.0, 1_000.0)
@@ -102,14 +101,12 @@ def test_what_cannot_be_seen_is_marked():
 
 
 def test_markup_stays_text():
-    """In texts, keys and nested values."""
     for value in (HOSTILE, [HOSTILE], {HOSTILE: {HOSTILE: HOSTILE}}):
         assert "<script" not in value_html(value)
         assert "\u202e" not in value_html(value)
 
 
 def test_a_long_value_is_complete():
-    """It can be folded, and is open at first."""
     text = "word " * 2_000 + "end"
     assert "<details open" in value_html(text)
     assert text in plain(value_html(text))
@@ -118,7 +115,6 @@ def test_a_long_value_is_complete():
 
 
 def test_text_and_number_are_told_apart():
-    """By their kind, which stands beside the name."""
     values = ["40", 40, 40.0, True, None, decimal.Decimal(4), dt.date(2026, 1, 2), b"x", [1], {"a": 1}, (1,)]
     kinds = "text|integer|number|true or false|no value|decimal number|date|bytes|list|object|tuple"
     assert kinds.split("|") == [kind_of(value) for value in values]
@@ -149,6 +145,5 @@ def test_a_member_of_an_enum_is_named():
 
 
 def test_what_cannot_be_shown_says_so():
-    """Beyond the limits of a page."""
     assert [] == opaque_parts({"a": [1, "x"]})
     assert opaque_parts([0] * 100_001)

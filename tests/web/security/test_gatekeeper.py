@@ -1,4 +1,4 @@
-"""The gatekeeper: what passes, what is refused and why, bodies, and headers of responses."""
+"""The gatekeeper: names of the server, what passes, what is refused and why, bodies, and headers of responses."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ import re
 import time
 
 import pytest
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
 from grace_kp import ActionPending, InboxReviewer
 from grace_kp.approvals import verify
+from grace_kp.errors import SettingsError
 from grace_kp.web import Right, Role
 from grace_kp.web._site import RIGHTS, PageRoute
-from grace_kp.web.security import still_may
+from grace_kp.web.security import Addresses, still_may
 from grace_kp.web.security._gatekeeper import parse_form, parse_json, protect_response, read_body
+from grace_kp.web.security._logins import local_path
+from grace_kp.web.security._refusals import network_of
 from tests.web.security.conftest import OPERATOR, entries
 
 READS = {"GET", "HEAD"}
@@ -138,7 +142,6 @@ def test_other_methods_are_refused(visit, add, method):
 
 
 def test_there_are_no_web_sockets(server):
-    """A connection is refused."""
     from starlette.testclient import TestClient, WebSocketDisconnect
 
     with pytest.raises(WebSocketDisconnect), TestClient(server.app).websocket_connect("/inbox"):
@@ -344,7 +347,6 @@ def test_an_unknown_operation_names_the_description(visit, add):
 
 
 def test_attacks_by_nobody_are_counted_only(tables, server, visit, pending, marked):
-    """They cannot fill the audit trail."""
     before = tables.head()
     browser = visit()
     assert 401 == browser.post(f"/approvals/{pending.id}/test-of-a-verb", data={"a": "b"}).status_code
@@ -436,7 +438,6 @@ def start(*pairs):
 
 
 def test_a_handler_cannot_loosen_the_policy():
-    """What it sets is replaced; other headers stay."""
     loose = start((b"Content-Security-Policy", b"default-src *"), (b"x-frame-options", b"ALLOW"), (b"x-other", b"1"))
     found = headers(protect_response(loose, may_keep=False))
     assert "default-src 'none'" == found["content-security-policy"].partition(";")[0]
@@ -455,6 +456,115 @@ def test_nothing_is_kept_by_caches():
 
 @pytest.mark.parametrize("value", [b"a\r\nset-cookie: x=y", b"a\nb", b"a\0b"])
 def test_a_header_with_a_line_break_is_an_error(value):
-    """A response is never split in two."""
     with pytest.raises(ValueError, match="line break"):
         protect_response(start((b"location", value)), may_keep=False)
+
+
+LOOPBACK = Addresses(port=8765)
+ANY_PORT = Addresses()
+PUBLIC = Addresses(public_url="https://Grace.example.com")
+
+
+@pytest.mark.parametrize(
+    ("addresses", "accepted", "refused"),
+    [
+        (
+            LOOPBACK,
+            ["127.0.0.1:8765", "LOCALHOST:8765", "[::1]:8765"],
+            ["127.0.0.1", "127.0.0.1:8766", "localhost.:8765", "localhost:8765 ", "localhost:8765.evil.example", "evil.example:8765",
+             "127.0.0.1.nip.io:8765", "user@localhost:8765", ""],
+        ),
+        (Addresses(port=80), ["localhost"], ["localhost:81"]),
+        (ANY_PORT, ["localhost", "127.0.0.1:9"], ["localhost:", "localhost:9x", "localhost.evil.example"]),
+        (
+            PUBLIC,
+            ["grace.example.com", "grace.example.com:443"],
+            ["grace.example.com:80", "localhost:8765", "127.0.0.1", "evil.example.com"],
+        ),
+        (Addresses(public_url="https://grace.example.com:8443"), ["grace.example.com:8443"], ["grace.example.com"]),
+    ],
+)  # fmt: skip
+def test_only_own_names_are_accepted(addresses, accepted, refused):
+    assert [True] * len(accepted) == [addresses.accepts(host) for host in accepted]
+    assert [False] * len(refused) == [addresses.accepts(host) for host in refused]
+
+
+@pytest.mark.parametrize(
+    ("addresses", "host", "scheme", "expected"),
+    [
+        (LOOPBACK, "127.0.0.1:8765", "http", "http://127.0.0.1:8765"),
+        (ANY_PORT, "localhost:443", "https", "https://localhost"),
+        (PUBLIC, "grace.example.com:443", "http", "https://grace.example.com"),
+        (Addresses(public_url="https://[2001:db8::1]:8443"), "x", "http", "https://[2001:db8::1]:8443"),
+    ],
+)
+def test_the_origin_is_that_of_the_browser(addresses, host, scheme, expected):
+    """As browsers write it: without the default port, and behind a proxy that of the public URL."""
+    assert expected == addresses.origin(host, scheme)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "grace.example.com",
+        "ftp://grace.example.com",
+        "https://",
+        "https://grace.example.com/path",
+        "https://grace.example.com?query",
+        "https://user@grace.example.com",
+        "https://grace.example.com:port",
+        "https://grace.example.com\r\nX: y",
+        "https://gräce.example.com",
+    ],
+)
+def test_a_public_url_that_is_none_is_refused(url):
+    with pytest.raises(SettingsError, match="the public URL must be like"):
+        Addresses(public_url=url)
+
+
+def test_a_trusted_proxy_is_an_address():
+    with pytest.raises(SettingsError, match="must be an IP address, not 'localhost'"):
+        Addresses(trusted_proxies=frozenset({"localhost"}))
+
+
+def test_headers_of_proxies_are_ignored_unless_configured():
+    """Only a trusted proxy says who its client is, and only its own statement counts, not what came from outside."""
+    stated = Headers({"x-forwarded-for": "203.0.113.9, 198.51.100.7, 10.0.0.2"})
+    assert "192.0.2.1" == LOOPBACK.client("192.0.2.1", stated)
+    trusting = Addresses(port=1, trusted_proxies=frozenset({"10.0.0.1", "10.0.0.2"}))
+    assert "198.51.100.7" == trusting.client("10.0.0.1", stated)
+    assert "192.0.2.1" == trusting.client("192.0.2.1", stated)
+    assert "10.0.0.1" == trusting.client("10.0.0.1", Headers())
+    assert "10.0.0.1" == trusting.client("10.0.0.1", Headers({"x-forwarded-for": "unknown\n"}))
+
+
+@pytest.mark.parametrize(
+    ("proxy", "peer"),
+    [("10.0.0.1", "::ffff:10.0.0.1"), ("::ffff:10.0.0.1", "10.0.0.1"), ("2001:DB8:0::1", "2001:db8::1")],
+)
+def test_a_proxy_is_known_in_each_form_of_its_address(proxy, peer):
+    """And may add its own line below the one that the client has sent."""
+    trusting = Addresses(port=1, trusted_proxies=frozenset({proxy}))
+    lines = [(b"x-forwarded-for", b"203.0.113.9"), (b"x-forwarded-for", f"::ffff:198.51.100.7, {proxy}".encode())]
+    assert "198.51.100.7" == trusting.client(peer, Headers(raw=lines))
+
+
+def test_a_login_leads_to_paths_of_this_application_only():
+    for path in ("/inbox", "/runs?text=a%20b&status=x", "/"):
+        assert path == local_path(path)
+    for foreign in ("", "//evil.example", "/\\evil.example", "\\\\evil.example", "/a\\b", "https://evil.example", "javascript:alert(1)",
+                    "/\t/evil.example", "/a\r\nSet-Cookie: x=y", "inbox", "/" + "a" * 3_000):  # fmt: skip
+        assert "/" == local_path(foreign)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8::ffff:1", "2001:db8::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("testclient", "unknown"),
+    ],
+)
+def test_limits_are_by_network(address, expected):
+    assert expected == network_of(address)

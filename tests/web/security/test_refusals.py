@@ -29,7 +29,6 @@ def refusals(tables, clock):
 
 
 def test_an_attempt_is_recorded(refusals, tables):
-    """Who, what and why; the chain still holds."""
     assert refusals.record(ANA, path="/approvals/x\n/approve", reason="right", approval="x")
     (entry,) = entries(tables, "refused")
     assert "ana" == entry["actor"]["name"]
@@ -39,7 +38,6 @@ def test_an_attempt_is_recorded(refusals, tables):
 
 
 def test_all_people_together_are_bounded(refusals, tables, clock):
-    """In a day; the next day is a new one."""
     for number in range(EACH_DAY + 5):
         refusals.record(Person(name=f"person {number}", role=Role.VIEWER), path="/", reason="csrf")
     assert EACH_DAY == len(entries(tables, "refused"))
@@ -60,7 +58,6 @@ def test_nobody_uses_up_the_entries_of_others(refusals, tables, clock):
 
 
 def test_a_store_that_cannot_be_written_refuses_all_the_same(clock, caplog):
-    """The attempt is in the log."""
     from grace_kp.errors import StoreError
 
     def transaction():
@@ -77,7 +74,6 @@ def attempts(clock):
 
 
 def test_kinds_are_counted(attempts):
-    """By word, in alphabetical order."""
     attempts.count("no_login")
     attempts.count("foreign_host")
     attempts.failed("no_login", "192.0.2.1")
@@ -97,7 +93,6 @@ def test_waits_grow_with_each_failure(attempts):
 
 
 def test_a_success_and_an_hour_forget(attempts, clock):
-    """Then failures cost nothing again."""
     for _ in range(FREE):
         attempts.failed("x", "192.0.2.1")
         attempts.failed("x", "192.0.2.2")

@@ -126,7 +126,6 @@ def test_a_program_with_a_token_in_a_header_needs_neither(mounted):
 
 
 def test_only_names_of_this_machine_unless_the_public_url_is_stated(mounted):
-    """A host that has a name states it."""
     browser = mounted(lambda request: ANA)
     assert 404 == browser.get("/grace/none", headers={"Host": "127.0.0.1:1"}).status_code
     refused = browser.get("/grace/none", headers={"Host": "shop.example"})
