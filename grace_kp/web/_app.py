@@ -67,7 +67,7 @@ def application(grace: Grace, identity_provider: IdentityProvider, addresses: Ad
             *(security.routes() if identity_provider.has_login else ()),
             *inbox.routes(),
             *runs.routes(),
-            *figures.routes(),
+            route("/figures", figures.figures_page, Right.SEE),
             *api.routes(),
         ],
         middleware=[

@@ -152,7 +152,6 @@ def serving(
 
 
 def _check_open(grace: Grace, host: str, addresses: Addresses) -> None:
-    """Refuse an address that others can reach while there are no accounts, or without TLS."""
     is_local = _is_loopback(host)
     if is_local and addresses.is_loopback:
         return

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
 from grace_kp import Grace, errors
-from grace_kp.errors import SettingsError, StoreError
+from grace_kp.errors import SettingsError
 from grace_kp.web import Person, Role, app
 from grace_kp.web._app import SCRIPTS, Following, _static_routes
 from grace_kp.web._errors import http_problem, problem_of, status_of
@@ -49,29 +49,6 @@ def test_the_catalog_follows_the_store_from_the_first_request():
     for _ in range(3):
         assert 204 == client.get("/").status_code
     assert ["follow"] == catalog.calls
-
-
-def test_a_store_that_cannot_be_followed_yet_is_tried_again(grace, monkeypatch):
-    """With the next request; this one is answered as by a page whose store fails."""
-    browser = Browser(grace)
-    catalog, failing = browser.app.state.site.catalog, [True]
-    follow = catalog.follow
-
-    def fail():
-        if failing.pop():
-            failing.append(False)
-            raise StoreError("cannot open /secret/place.db")
-        follow()
-
-    monkeypatch.setattr(catalog, "follow", fail)
-    failed = browser.get("/inbox")
-    assert 503 == failed.status_code
-    assert "the store cannot be read or written" in failed.text
-    assert "place" not in failed.text
-    assert "content-security-policy" in failed.headers
-    assert 200 == browser.get("/inbox").status_code
-    assert [] == failing
-    catalog.close()
 
 
 async def test_the_catalog_is_closed_at_the_end():
@@ -166,12 +143,6 @@ def test_an_error_of_ours_is_a_page(broken):
     assert "&lt;b&gt;ben&lt;/b&gt;" in response.text
     assert "\u202e" not in response.text
     assert "Nothing was changed" in response.text
-
-
-def test_an_error_below_the_api_is_json(broken):
-    response = broken(errors.UnknownTrace("no run has this id"), "/api/broken")
-    assert (404, "application/json") == (response.status_code, response.headers["content-type"])
-    assert "no run has this id" in response.json()["message"]
 
 
 @pytest.mark.parametrize("path", ["/broken", "/api/broken"])

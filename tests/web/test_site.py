@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 
 import pytest
 from jinja2 import UndefinedError
@@ -93,12 +92,10 @@ def test_the_second_waits_for_a_decision(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
     asking = threading.Thread(target=exec, args=(asking_lines("sqlite:///app.db"), names))
-    asking.start()
     with gk.Grace(store="sqlite:///app.db", evaluator=None, embedder=None) as other:
-        deadline = time.monotonic() + 300
-        while not (pending := other.approvals.pending()) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        other.approvals.approve(pending[0].id, by="ana")
+        changes = other.approvals.watch()
+        asking.start()
+        other.approvals.approve(next(iter(changes)).approval, by="ana")
     asking.join(300)
     names["grace"].close()
     assert "paid back 40 euros for A-17" in capsys.readouterr().out

@@ -120,7 +120,6 @@ def get_figures(call: ApiCall) -> dict[str, Any]:
 
 
 def _approval_figures(site: Site, span: tuple[float, float]) -> dict[str, Any]:
-    """Return the figures of approvals, which all readers share; those that wait are counted now."""
     found = decisions_of(site, span)
     if found is None or found.value is None:
         reason = "" if found is None else found.problem

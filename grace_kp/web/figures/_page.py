@@ -130,7 +130,7 @@ def figures_page(request: Request) -> Response:
         "figures/figures.html",
         asked=asked,
         notes=[f"{_FIELDS[name]} {problem}." for name, problem in asked.problems.items()],
-        presets=_presets(asked, root),
+        presets=PRESETS,
         agents=agents if asked.agent in [None, *agents] else [asked.agent, *agents],
         progress=site.catalog.progress(),
         record=recording_lines(site.grace.settings.store),
@@ -149,15 +149,3 @@ def _oldest_day(site: Site) -> date:
     if not rows:
         return datetime.fromtimestamp(site.clock(), UTC).date()
     return date.fromisoformat(rows[0].created_at[:10])
-
-
-def _presets(asked: Asked, root: str) -> list[dict[str, Any]]:
-    agent = {} if asked.agent is None else {"agent": asked.agent}
-    return [
-        {
-            "words": "All" if name == ALL else f"{name} days",
-            "address": f"{root}/figures?{urlencode({'days': name, **agent}, errors='replace')}",
-            "is_chosen": name == asked.preset,
-        }
-        for name in PRESETS
-    ]

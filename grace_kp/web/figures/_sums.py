@@ -153,9 +153,8 @@ def alike(site: Site, query: CatalogQuery, figures: RunFigures) -> dict[str, flo
         return None
     page = site.catalog.find(query, limit=LOOKED_AT)
     found = Counter(round(row.confidence, 3) for row in page.rows if row.confidence is not None)
-    if not found:
-        return None
-    (value, count), of = found.most_common(1)[0], found.total()
+    of = found.total()
+    (value, count), *_ = found.most_common(1) or [(0.0, 0)]
     return {"value": value, "share": count / of, "of": of} if of >= LEAST_ALIKE and count >= ALIKE * of else None
 
 

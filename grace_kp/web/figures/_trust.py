@@ -137,16 +137,8 @@ def watched_promises(store: Any) -> tuple[list[dict[str, Any]], str]:
         found = promises_in(store)
     except GraceError as error:
         return [], f"Watched promises cannot be read: {explain_error(error, 'reading watched promises')}."
-    return [
-        {
-            "profile": str(each["profile"]),
-            "fitted_at": str(each["fitted_at"] or ""),
-            "labels": each["labels"],
-            "alarms": tuple(each["alarms"]),
-            "table_html": Markup(_figures_table(each["figures"])),  # noqa: S704 — made of escaped texts,
-        }
-        for each in found
-    ], ""
+    tables = [Markup(_figures_table(each["figures"])) for each in found]  # noqa: S704 — tables escape every text
+    return [{**each, "table_html": shown} for each, shown in zip(found, tables, strict=True)], ""
 
 
 WEALTH = (
@@ -154,15 +146,14 @@ WEALTH = (
     (3.0, "the labels say nothing against it"),
     (20.0, "some doubt"),
     (100.0, "strong doubt"),
-    (math.inf, "almost impossible if the promise holds"),
 )
 """What the wealth of the bettor against a promise says, below each bound."""
 
 
 def _state_of(row: Mapping[str, Any]) -> str:
-    if row["alarm"]:
-        return "refuted"
-    return next(words for bound, words in WEALTH if row["wealth"] < bound) if row["n"] else "no labels yet"
+    if row["alarm"] or not row["n"]:
+        return "refuted" if row["alarm"] else "no labels yet"
+    return next((words for bound, words in WEALTH if row["wealth"] < bound), "almost impossible if the promise holds")
 
 
 def _figures_table(figures: Sequence[Mapping[str, Any]]) -> str:

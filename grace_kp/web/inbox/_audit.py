@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from dataclasses import dataclass
@@ -32,8 +33,8 @@ PAGE = 100
 """Entries on a page."""
 SHOWN = 50
 """Problems of a verification that are shown."""
-CHUNK = 1 << 16
-"""Characters of an export that are sent at a time."""
+CHUNK = 100
+"""Entries of an export that are sent at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,12 +118,6 @@ def export_lines(request: Request) -> Response:
 
 
 def _chunks(tables: Tables, with_contents: bool) -> Iterator[str]:
-    kept: list[str] = []
-    size = 0
-    for line in export(tables, with_contents=with_contents):
-        kept.append(f"{json.dumps(line, ensure_ascii=True)}\n")
-        size += len(kept[-1])
-        if size >= CHUNK:
-            yield "".join(kept)
-            kept, size = [], 0
-    yield "".join(kept)
+    lines = iter(export(tables, with_contents=with_contents))
+    while part := list(itertools.islice(lines, CHUNK)):
+        yield "".join(f"{json.dumps(line, ensure_ascii=True)}\n" for line in part)

@@ -228,7 +228,6 @@ def edit(request: Request) -> Response:
 def _review(
     request: Request, approval: Approval, changes: Mapping[str, Any], note: str, *, problem: str = "", status: int = 200
 ) -> Response:
-    """Show an edit as a difference, with the form that makes it."""
     return site_of(request).page(
         request,
         "inbox/review.html",
@@ -244,7 +243,6 @@ def _review(
 
 
 def _unshown_after(approval: Approval, changes: Mapping[str, Any]) -> list[str]:
-    """Return the arguments that cannot be shown in full once an edit is made."""
     kept = [name for name in unshown_arguments(approval, MAX_CHARACTERS) if name not in changes]
     return [*kept, *(name for name, value in changes.items() if opaque_parts(decode_for_display(name, value)))]
 
@@ -313,8 +311,7 @@ def sentence_of(error: ApprovalError) -> str:
 
 def value_of(form: Mapping[str, list[str]], name: str) -> str:
     """Return the value of a field of a form; empty without one."""
-    values = form.get(name) or [""]
-    return values[0]
+    return (form.get(name) or [""])[0]
 
 
 def lines(text: str) -> str:

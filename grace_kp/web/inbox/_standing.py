@@ -121,7 +121,6 @@ def _form(request: Request, form: Mapping[str, list[str]], problem: str, status:
 
 
 def _read_standing(request: Request, approval: Approval, form: Mapping[str, list[str]]) -> Standing:
-    """Return the standing approval that a form describes."""
     uses = value_of(form, "uses").strip()
     if not (uses.isascii() and uses.isdecimal() and len(uses) < 10):
         raise ValueError(f"uses must be a whole number from 1, not “{uses[:40]}”")

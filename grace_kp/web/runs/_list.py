@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from grace_kp.store import Catalog, RunRow
+    from grace_kp.store import Catalog
 
 
 NAMES = tuple(RunConditions.model_fields)
@@ -47,11 +47,6 @@ _HINTS = {
     "until": "a day such as 2026-11-25, or 2h for two hours ago",
 }
 _RANGE = {"min_score", "max_score", "min_confidence", "max_confidence"}
-
-
-def conditions_in(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the conditions that an address states, without empty ones and repeated ones."""
-    return list(dict.fromkeys((name, value) for name, value in pairs if name in NAMES and value))
 
 
 def chips(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
@@ -112,7 +107,7 @@ def run_list(request: Request) -> Response:
         # A form sends all its fields; an address that people share holds only those that say something.
         kept = urlencode([pair for pair in pairs if pair[1]])
         return RedirectResponse(f"{root}/runs{'?' if kept else ''}{kept}", 303)
-    conditions = conditions_in(pairs)
+    conditions = list(dict.fromkeys((name, value) for name, value in pairs if name in NAMES and value))
     query, problems = query_from(request.query_params)
     active = [pair for pair in conditions if pair[0] not in problems]
     cursor = _cursor(request)
@@ -123,7 +118,9 @@ def run_list(request: Request) -> Response:
         request,
         "runs/list.html",
         status=422 if problems else 200,
-        rows=[_row(row, root) for row in found.rows],
+        rows=[
+            {"run": row, "address": run_address(root, row.id), "began": _seconds(row.created_at)} for row in found.rows
+        ],
         chips=chips(active),
         fields=fields(site.catalog, conditions, problems),
         problems=problems,
@@ -139,10 +136,6 @@ def run_list(request: Request) -> Response:
         may_label=person_of(request).may(Right.LABEL),
         record=recording_lines(site.grace.settings.store),
     )
-
-
-def _row(row: RunRow, root: str) -> dict[str, Any]:
-    return {"run": row, "address": run_address(root, row.id), "began": _seconds(row.created_at)}
 
 
 def _page(conditions: list[tuple[str, str]], name: str, position: int | None) -> str:

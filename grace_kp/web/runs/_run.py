@@ -30,7 +30,7 @@ from grace_kp.trace.html import (
 from grace_kp.web._site import Right, form_of, person_of, root_of, site_of, whole_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from starlette.requests import Request
 
@@ -85,11 +85,6 @@ def matching_steps(document: Mapping[str, Any], query: str) -> list[int]:
     for place, decisions in decisions_by_place(items(grace.get("decisions")), len(steps)).items():
         records.setdefault(min(place, len(steps) - 1), []).extend(decisions)
     return [place for place, step in enumerate(steps) if sought in _words([step, *records.get(place, ())]).casefold()]
-
-
-def with_context(places: Sequence[int], count: int) -> list[int]:
-    """Return the steps in order, each with the one before and the one after it."""
-    return sorted({near for place in places for near in (place - 1, place, place + 1) if 0 <= near < count})
 
 
 def mark_matches(page: str, query: str) -> str:
@@ -203,7 +198,8 @@ def _timeline(document: Mapping[str, Any], request: Request, links: Links) -> di
         found = matching_steps(document, query)
         rest = [place for place in found if place >= start]
         shown = rest[:MAX_FOUND]
-        steps = mark_matches(run_timeline(document, places=with_context(shown, count), links=links), query)
+        context = sorted({near for place in shown for near in (place - 1, place, place + 1) if 0 <= near < count})
+        steps = mark_matches(run_timeline(document, places=context, links=links), query)
         more = f"{address}?{urlencode({'q': query, 'from': rest[MAX_FOUND]})}" if len(rest) > MAX_FOUND else ""
         words = f"{count_text(len(found), 'step')} of {count:,} contain{'s' if len(found) == 1 else ''} “{query}”"
         return {

@@ -5,22 +5,19 @@ The threat model is in `docs/web-threats.md`.
 
 from grace_kp.web.security._accounts import Account, Accounts
 from grace_kp.web.security._gatekeeper import Addresses, Gatekeeper, still_may
-from grace_kp.web.security._logins import Logins, os_user, routes
-from grace_kp.web.security._refusals import Attempts, Refusals
-from grace_kp.web.security._visitor import HostIdentityProvider, IdentityProvider, Visitor
+from grace_kp.web.security._logins import Logins, routes
+from grace_kp.web.security._refusals import Refusals
+from grace_kp.web.security._visitor import HostIdentityProvider, IdentityProvider
 
 __all__ = [
     "Account",
     "Accounts",
     "Addresses",
-    "Attempts",
     "Gatekeeper",
     "HostIdentityProvider",
     "IdentityProvider",
     "Logins",
     "Refusals",
-    "Visitor",
-    "os_user",
     "routes",
     "still_may",
 ]

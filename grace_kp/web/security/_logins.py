@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getpass
 import logging
+import os
 import re
 import threading
 import time
@@ -238,8 +239,6 @@ def os_user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):
-        import os
-
         return f"user {os.getuid()}"
 
 

@@ -130,7 +130,6 @@ def self_labelled(source):
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({}, "correct"),
         ({"correct": "yes"}, "correct"),
         ({"correct": 2}, "correct"),
         ({"correct": True, "source": "a b"}, "source"),

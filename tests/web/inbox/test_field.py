@@ -100,19 +100,6 @@ def test_a_malformed_schema_breaks_no_form(schema, value, definitions):
 
 
 @pytest.mark.parametrize(
-    "schema",
-    [{"enum": 5}, {"type": ["integer", "null"]}, {"type": {}}, {"x-encoding": []}, {"anyOf": [5, {"type": []}]}],
-)
-def test_pages_of_a_malformed_schema_are_shown(schema):
-    """That of the request and the form for a standing approval."""
-    approval, browser = SHOP.ask({"value": 5}, anything, schema={"properties": {"value": schema}}), SHOP.browser()
-    for path in ("", "/grant"):
-        assert 200 == browser.get(f"/approvals/{approval.id}{path}").status_code
-    edit = {"digest": approval.digest, "v0": "7"}
-    assert browser.post_form(f"/approvals/{approval.id}/edit", edit).status_code in {200, 422}
-
-
-@pytest.mark.parametrize(
     ("kinds", "kind"),
     [
         (["integer", "null"], "number"),

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from grace_kp.approvals._arguments import MAX_DEPTH
-from tests.web.inbox.conftest import HOSTILE, anything, forms
+from tests.web.inbox.conftest import HOSTILE, forms
 
 
 def form_of(browser, approval):
@@ -85,17 +84,6 @@ def test_what_cannot_be_granted_is_not_reviewed(shop, ana, changes):
     assert 422 == answer.status_code
     assert "Let these calls run" not in answer.text
     assert "grant" in forms(answer.text)
-
-
-def test_the_largest_argument_of_an_action_can_be_granted(shop, ana):
-    """What can be asked for can be approved in advance."""
-    value = 1
-    for _ in range(MAX_DEPTH):
-        value = {1: value}
-    approval = shop.ask({"value": value}, anything)
-    assert 303 == grant(ana, approval).status_code
-    (standing,) = shop.desk.standing()
-    assert standing.covers(approval.encoded)
 
 
 def test_what_is_not_covered_can_only_be_anything(shop, ana):

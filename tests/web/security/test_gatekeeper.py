@@ -298,23 +298,6 @@ def test_every_response_has_the_headers(visit, add, path):
         assert "access-control-allow-origin" not in headers
 
 
-def test_a_failure_shows_nothing_of_itself(server, visit, add, caplog):
-    """A plain 500 with the same headers; the reason is one line of the log, without control characters."""
-
-    def broken(request):
-        raise RuntimeError("the secret\nis out")
-
-    route = PageRoute("/broken", broken)
-    route.right = Right.SEE
-    server.app.router.routes.insert(0, route)
-    response = visit(add("ana", Role.ADMIN)).get("/broken")
-    assert 500 == response.status_code
-    assert "secret" not in response.text
-    assert "no-referrer" == response.headers["referrer-policy"]
-    (line,) = [message for message in caplog.messages if "failed" in message]
-    assert line.startswith("GET /broken failed: RuntimeError: the secret is out at ")
-
-
 # -- what is recorded
 
 
@@ -520,10 +503,9 @@ def test_the_origin_is_that_of_the_browser(addresses, host, scheme, expected):
 def test_a_public_url_that_is_none_is_refused(url):
     with pytest.raises(SettingsError, match="the public URL must be like"):
         Addresses(public_url=url)
-
-
-def test_a_trusted_proxy_is_an_address():
-    with pytest.raises(SettingsError, match="must be an IP address, not 'localhost'"):
+    with pytest.raises(
+        SettingsError, match="must be an IP address, not 'localhost'"
+    ):  # a name could be made to lead elsewhere
         Addresses(trusted_proxies=frozenset({"localhost"}))
 
 
