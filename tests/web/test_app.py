@@ -36,24 +36,18 @@ class Catalog:
         self.calls.append("close")
 
 
-async def answers(scope, receive, send):
-    await send({"type": "http.response.start", "status": 204, "headers": []})
-    await send({"type": "http.response.body", "body": b""})
+async def test_the_catalog_follows_the_store_from_the_first_request():
+    """Once: a mounted application gets no word of its start. Another one is told about its end, too."""
 
+    async def answer(scope, receive, send):
+        answered.append(scope["type"])
 
-def test_the_catalog_follows_the_store_from_the_first_request():
-    """Once: a mounted application gets no word of its start."""
-    catalog = Catalog()
-    client = TestClient(Following(catalog).before(answers))
-    assert [] == catalog.calls
-    for _ in range(3):
-        assert 204 == client.get("/").status_code
-    assert ["follow"] == catalog.calls
-
-
-async def test_the_catalog_is_closed_at_the_end():
-    catalog = Catalog()
+    catalog, answered = Catalog(), []
     following = Following(catalog)
+    application = following.before(answer)
+    for kind in ("lifespan", "http", "http"):
+        assert ["follow"] * ("http" in answered) == catalog.calls
+        await application({"type": kind}, None, None)
     async with following.lifespan(None):
         assert ["follow"] == catalog.calls
     assert ["follow", "close"] == catalog.calls

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import re
 import socket
 import threading
@@ -16,7 +15,6 @@ from grace_kp.approvals import Actor
 from grace_kp.errors import GraceError, SettingsError
 from grace_kp.web import Accounts, Right, Role, serving
 from grace_kp.web._site import route
-from grace_kp.web.security import _gatekeeper
 from tests.web.visiting import PATIENCE, connect, exchange, listening
 
 PUBLIC = "https://grace.example.com"
@@ -156,21 +154,6 @@ def head(server, line="GET /login HTTP/1.1", *more):
 
 def status(answer):
     return int(answer.split(b" ", 2)[1])
-
-
-def test_a_body_that_does_not_come_is_refused(grace, monkeypatch):
-    """With 408, although its length was stated; the connection ends."""
-    monkeypatch.setattr(_gatekeeper, "read_body", functools.partial(_gatekeeper.read_body, seconds=0.2))
-    with listening(grace) as server:
-        host, port = server.place[:2]
-        lines = [
-            f"Origin: http://{host}:{port}",
-            "Content-Type: application/x-www-form-urlencoded",
-            "Content-Length: 100",
-        ]
-        answer = exchange(server, head(server, "POST /login HTTP/1.1", *lines) + b"credential=")
-        assert 408 == status(answer)
-        assert b"connection: close" in answer.lower()
 
 
 @pytest.mark.parametrize("line", ["GET /login HTTP/1.1", "POST /inbox HTTP/1.1", "POST /login HTTP/1.1"])

@@ -22,7 +22,6 @@ from grace_kp.web._site import FRESH_SECONDS, Kept, asking_lines, path_of, recor
         ("/grace/inbox", "/grace", ("/inbox", "/grace")),
         ("/grace", "/grace", ("", "/grace")),
         ("/gracefully", "/grace", ("/gracefully", "/grace")),
-        ("/grace/grace/x", "/grace", ("/grace/x", "/grace")),
         ("/inbox", "/", ("/inbox", "")),
     ],
 )
@@ -44,9 +43,7 @@ def render():
         ('" onclick="x', "&#34; onclick=&#34;x"),
         ("a\u202eb", "a⟨U+202E⟩b"),
         ("a\x00\x1b[31mb", "a⟨U+0000⟩⟨U+001B⟩[31mb"),
-        ("a\nb", "a\nb"),
         (None, ""),
-        (0, "0"),
         (Markup("<b>ours</b>"), "<b>ours</b>"),
     ],
 )

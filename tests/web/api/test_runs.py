@@ -147,17 +147,12 @@ def test_a_label_that_cannot_be_used_is_refused(house, ana, body, field):
     assert [field] * bool(field) == list(fields)
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", f"/api/v1/runs/{UNKNOWN}"),
-        ("GET", "/api/v1/runs/x/feedback"),
-        ("POST", f"/api/v1/runs/{UNKNOWN}/feedback"),
-    ],
-)
-def test_an_unknown_run(ana, method, path):
-    response = ana.request(method, path, json={"correct": True} if method == "POST" else None)
-    assert (404, "unknown_run") == (response.status_code, response.json()["code"])
+def test_an_unknown_run(ana):
+    for response in (
+        ana.get(f"/api/v1/runs/{UNKNOWN}"),
+        ana.post(f"/api/v1/runs/{UNKNOWN}/feedback", json={"correct": True}),
+    ):
+        assert (404, "unknown_run") == (response.status_code, response.json()["code"])
 
 
 def test_a_run_that_waited_states_what_became_of_its_request(house, ana):

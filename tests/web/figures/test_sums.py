@@ -115,13 +115,7 @@ def test_money_is_tokens_times_price():
     assert (["0.00 EUR", "1.60 USD"], ["<b>"]) == (shown["money"], shown["unpriced"])
     assert 2 == shown["spending_table"].count(">no price set<")
     assert "&lt;b&gt;" in shown["spending_table"]
-
-
-@pytest.mark.parametrize(
-    ("amount", "text"), [(0.0, "0.00 USD"), (0.0004, "0.0004 USD"), (0.5, "0.50 USD"), (1_234.5, "1,234.50 USD")]
-)
-def test_small_amounts_do_not_read_as_nothing(amount, text):
-    assert text == money_text(amount, "USD")
+    assert "0.0004 USD" == money_text(0.0004, "USD")  # small amounts do not read as nothing
 
 
 def verdict(rows, weights=None):

@@ -86,13 +86,6 @@ def test_what_cannot_be_granted_is_not_reviewed(shop, ana, changes):
     assert "grant" in forms(answer.text)
 
 
-def test_what_is_not_covered_can_only_be_anything(shop, ana):
-    approval = shop.ask({"invoice": "A", "euros": 40}, not_covered=("invoice",))
-    assert "any" == form_of(ana, approval).value("kind0")
-    grant(ana, approval)
-    assert {"any": True} == shop.desk.standing()[0].parameters["invoice"]
-
-
 def test_it_is_ended_by_form(shop, ana):
     grant(ana, shop.ask())
     (standing,) = shop.desk.standing()

@@ -5,25 +5,12 @@ from __future__ import annotations
 import pytest
 from starlette.applications import Starlette
 from starlette.authentication import SimpleUser
-from starlette.requests import Request
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from grace_kp.web import Person, Right, Role, app
 from grace_kp.web._site import route
-from grace_kp.web.security._visitor import bearer_of
 from tests.web.security.conftest import TOKEN
-
-
-@pytest.mark.parametrize(
-    ("header", "expected"),
-    [("Bearer abc", "abc"), ("bearer  abc ", "abc"), ("Bearer", ""), ("Basic abc", None), ("", None), (None, None)],
-)
-def test_only_bearer_tokens_count(header, expected):
-    """Browsers send other schemes by themselves, so that they prove nothing about a page."""
-    headers = [] if header is None else [(b"authorization", header.encode())]
-    assert expected == bearer_of(Request({"type": "http", "headers": headers}))
-
 
 BASE = "http://localhost:9000"
 ANA = Person(name="ana", role=Role.ADMIN)
