@@ -6,7 +6,6 @@ Whatever a test does: a script that fails, a message of the Content-Security-Pol
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from tests.browser.serving import PATIENCE, PROGRAM, Server, executable, flags
+from tests.browser.serving import PATIENCE, Server, executable, flags
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = Path(sys.prefix) / "axe" / "node_modules" / "axe-core" / "axe.min.js"
@@ -174,22 +173,6 @@ def shop(server):
     opened = server.shop()
     yield opened
     opened.grace.close()
-
-
-@pytest.fixture
-def start(server):
-    """Starts the shop as a process of its own, which a test may kill."""
-    started = []
-
-    def run(task, *arguments):
-        command = [sys.executable, PROGRAM, task, server.store, *arguments]
-        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-        return started[-1]
-
-    yield run
-    for process in started:
-        process.kill()
-        process.communicate()
 
 
 class Visits:

@@ -1,7 +1,6 @@
 """An agent that works in a shop: its runs and its requests for approval are what the pages show.
 
-As a program: `fill STORE` makes example runs, `wait STORE INVOICE` waits for the decision on a refund and prints what came of it, and
-`crash STORE CUSTOMER` dies inside of an approved action, so that nobody knows whether that happened.
+As a program, it makes example runs in the store of its argument.
 """
 
 from __future__ import annotations
@@ -148,19 +147,5 @@ def hostile(grace):
     agent(HOSTILE)
 
 
-def wait(store, invoice):
-    shop = Shop(store, wait=True)
-    with shop.grace.run(f"Pay back {invoice}", user="eve"):
-        try:
-            print(shop.refund(invoice, 40), flush=True)
-        except gk.ActionNotApproved as refused:
-            print(type(refused).__name__, flush=True)
-
-
 if __name__ == "__main__":
-    task, store, *rest = sys.argv[1:]
-    match task:
-        case "fill":
-            fill(Shop(store))
-        case "wait":
-            wait(store, *rest)
+    fill(Shop(sys.argv[1]))

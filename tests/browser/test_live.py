@@ -1,14 +1,12 @@
-"""What happens elsewhere while a page is open: other people, their logins, processes that wait and die, and a server that goes away."""
+"""What happens elsewhere while a page is open: other people, their logins, and a server that goes away."""
 
 from __future__ import annotations
-
-import signal
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Visits, arrival, follow
-from tests.browser.serving import PATIENCE, Server, until
+from tests.browser.serving import Server
 
 BOXES = """() => [...document.querySelectorAll('main button, main summary, main textarea, main input:not([type=hidden]), main h1')]
     .map(each => { const box = each.getBoundingClientRect(); return [each.tagName, box.x, box.y, box.width, box.height]; })"""
@@ -63,21 +61,6 @@ def test_news_move_no_row_of_the_inbox(visit, shop, width, scheme):
     expect(page.get_by_role("checkbox", name=first.id)).to_be_checked()
     follow(live(page).get_by_role("link", name="Show"))
     expect(page.get_by_role("checkbox", name=second.id)).to_be_visible()
-
-
-def test_the_page_says_that_the_process_died(visit, shop, start):
-    """While it is open. The decision stays possible, and is kept."""
-    process = start("wait", "W-2")
-    approval = pending(shop, "W-2")
-    page = visit(f"/approvals/{approval.id}")
-    page.get_by_label("Note (optional)").first.fill("half a sent")
-    process.send_signal(signal.SIGKILL)
-    process.wait(PATIENCE)
-    expect(live(page)).to_contain_text("has ended")
-    assert "half a sent" == page.get_by_label("Note (optional)").first.input_value()
-    follow(page.get_by_role("button", name="Approve", exact=True))
-    expect(page.get_by_role("main")).to_contain_text("the process that waited is gone")
-    assert "approved" == shop.read(approval).state
 
 
 def test_the_back_button_leads_to_what_is_true_now(visit, shop):
@@ -229,20 +212,6 @@ def test_who_logs_out_is_out(team):
     expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
     other.reload()
     expect(other.get_by_role("heading", level=1)).to_have_text("Log in")
-
-
-def pending(shop, invoice):
-    """The request of a process for this invoice, once it is filed and awaited."""
-    return until(
-        lambda: next(
-            (
-                each
-                for each in shop.grace.approvals.pending("refund")
-                if each.arguments["invoice"] == invoice and each.is_awaited
-            ),
-            None,
-        )
-    )
 
 
 def entries(shop, approval):
