@@ -92,11 +92,8 @@ class Office:
         return browser
 
     def page(self, query="", **options):
-        """Return the page of figures once everything in it was computed."""
-        browser = self.visit(**options)
-        # The page waits a moment by itself while something is computed.
-        pages = (browser.get(f"/figures{query}") for _ in range(200))
-        return next(page for page in pages if page.status_code != 200 or "being read" not in page.text)
+        """Return the page of figures."""
+        return self.visit(**options).get(f"/figures{query}")
 
     def close(self):
         for browser in self.browsers:

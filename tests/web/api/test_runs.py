@@ -9,14 +9,12 @@ import anyio.to_thread
 import httpx
 import pytest
 
-from grace_kp import ActionPending, Grace, InboxReviewer, Thresholds
-from grace_kp import calibrate as cal
+from grace_kp import ActionPending, Grace, InboxReviewer
 from grace_kp.approvals import approval_figures
 from grace_kp.errors import StoreError
 from grace_kp.trace import ReasoningTrace
 from grace_kp.web import app
 from grace_kp.web.figures import _sums
-from tests.web.visiting import Browser
 
 UNKNOWN = "kp:trace:00000000-0000-0000-0000-000000000000"
 
@@ -97,34 +95,6 @@ def test_a_program_labels_under_its_own_name_and_for_this_run_alone(house):
         assert status == bot.post(address, json={"correct": True, field: value}).status_code
     (label,) = bot.post(address, json={"correct": True, "probability": 1}).json()["feedback"]
     assert ("bot", True) == (label["by"], label["program"])
-
-
-@pytest.mark.parametrize("source", ["user", "test"])
-def test_an_agent_that_labels_its_own_runs_keeps_no_alarm_from_being_raised(source):
-    """It calls each run right before a person calls it wrong: the same figures and alarms as without it, and the gate asks."""
-    found = [self_labelled(source), self_labelled(None)]
-    assert found[1] == found[0]
-    assert (True, "confirm") == (bool(found[0][0]), found[0][-1])
-
-
-def self_labelled(source):
-    with Grace(
-        store="memory:", evaluator=None, embedder=None, thresholds=Thresholds(0, 0, 0), unmeasured="silent", on_alarm="confirm",
-        monitor=cal.Monitor({"silent": 0.05}), reviewer=lambda request: "proceed",
-    ) as grace:  # fmt: skip
-        send = grace.gate(name="send")(lambda number: number)
-        with Browser(grace, name="bot", role="agent") as bot:
-            for number in range(9):
-                with grace.run("work") as run:
-                    send(number)
-                grace.flush()
-                if source is not None:
-                    body = {"correct": True, "source": source}
-                    assert 201 == bot.post_json(f"/api/v1/runs/{run.id}/feedback", body).status_code
-                grace.feedback(run.id, False, by="ana")
-        promise = grace.status()["promise"]
-        figures = [(row["level"], row["action"], row["n"], row["errors"], row["alarm"]) for row in promise["figures"]]
-        return promise["alarms"], figures, cal.labels(grace).labels, str(grace.store.get(run.id).decisions[-1].level)
 
 
 @pytest.mark.parametrize(

@@ -148,29 +148,18 @@ def test_approvals_are_counted(office):
     assert 3 == sum(int(row[1]) for row in rows(page, "Time until people decided"))
 
 
-def test_judges_cost_what_their_price_says(tmp_path):
-
-    def page_of(folder, **settings):
-        folder.mkdir()
-        office = Office(folder, evaluator=ScriptedJudge(0.8), **settings)
-
-        @office.grace.agent
-        def answer(question):
-            return f"It is {question}."
-
-        answer("4")
-        page = whole(office.page())
-        office.close()
-        return page
-
-    plain = page_of(tmp_path / "a")
-    (row,) = rows(plain, "Judge spending")
-    assert (tiles(plain)["Money"], row[4:]) == ("no price set", ["no price set", "no price set"])
+@pytest.mark.parametrize("prices", [{}, {"*": (1_000.0, "EUR")}])
+def test_judges_cost_what_their_price_says(tmp_path, prices):
+    """A model without a price costs no 0."""
+    office = Office(tmp_path, evaluator=ScriptedJudge(0.8), prices=prices)
+    office.grace.agent(lambda question: f"It is {question}.")("4")
+    page = whole(office.page())
+    office.close()
+    (row,) = rows(page, "Judge spending")
     assert int(row[1]) >= 1
-    priced = page_of(tmp_path / "b", prices={"*": (1_000.0, "EUR")})
-    (row,) = rows(priced, "Judge spending")
-    tokens = int(row[2].replace(",", ""))
-    assert ("1,000 EUR", f"{tokens / 1_000:,.2f} EUR") == (row[4], row[5])
+    cost = f"{int(row[2].replace(',', '')) / 1_000:,.2f} EUR" if prices else "no price set"
+    assert ["1,000 EUR" if prices else "no price set", cost] == row[4:]
+    assert cost == tiles(page)["Money"]
 
 
 def test_labels_show_what_the_confidence_is_worth(office):

@@ -116,11 +116,6 @@ def test_a_schema_may_list_types(kinds, kind):
     assert (kind, "null" in kinds and kind != "choice") == (field.kind, field.is_nullable)
 
 
-def test_a_list_of_values_holds_null_once():
-    (field,) = fields_of(with_schema({"type": ["string", "null"], "enum": ["a", None]}, "a", {}))
-    assert ["a", None] == field.choices
-
-
 @given(st.text(st.characters(codec=None)), st.text(st.characters(codec=None)))
 @settings(max_examples=100, deadline=None)
 def test_a_text_takes_any_characters(before, after):

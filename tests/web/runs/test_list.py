@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from grace_kp.store import Progress, RunPage
-from grace_kp.web.runs._list import fields
 from tests.pages.reading import Elements
 from tests.trace.html.hostile import attacked, check
 from tests.web.conftest import thoughts
@@ -50,6 +49,9 @@ def test_a_filter_lives_in_the_address(house):
     assert (303, "/runs?status=failed") == (answer.status_code, answer.headers["location"])
     assert ["Objective 1"] == objectives(browser.get("/runs?status=failed").text)
     assert 303 == browser.get("/runs?status=").status_code
+    page = browser.get("/runs?status=gone").text  # a value that occurs no more stays selected
+    assert '<option value="gone" selected>gone</option>' in page
+    assert '<option value="failed">failed</option>' in page
     links = Elements(browser.get("/runs?tags=x&tags=y%26z&scorer_passed=false").text).links
     assert {"/runs?tags=x&scorer_passed=false", "/runs?tags=x&tags=y%26z"} <= set(links)
 
@@ -132,20 +134,3 @@ def test_a_search_that_ran_out_of_time_can_go_on(house):
     assert "/runs?text=needle&after=9" in Elements(browser.get("/runs?text=needle&after=3").text).links
     assert "it has 10 of 1,000 runs" in text
     assert "No run meets" not in text
-
-
-class Names:
-    def names(self, kind, limit=200):
-        return {"agent": ["support", "writer"], "tag": ["web", "vip"]}.get(kind, [])
-
-
-def test_fields_offer_what_occurs():
-    """A value that occurs no more stays selected; a field without names is a text."""
-    form = fields(Names(), [("agent", "old"), ("tags", "web")], {"since": "must be a time"})
-    by_name = {field["name"]: field for field in form}
-    agent = by_name["agent"]
-    assert (["old", "support", "writer"], "old") == ([value for value, _ in agent["options"]], agent["value"])
-    assert (["web"], "") == (by_name["tags"]["kept"], by_name["tags"]["value"])
-    assert [] == by_name["domain"]["options"]
-    assert "must be a time" == by_name["since"]["problem"]
-    assert ["text", "agent", "status", "level"] == [field["name"] for field in form if field["first"]]
