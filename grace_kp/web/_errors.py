@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 CODES: Mapping[str, tuple[int, str]] = {
-    "bad_request": (400, "The request cannot be read; for example, its body is no JSON."),
+    "bad_request": (400, "The request cannot be read; for example, its body is not JSON."),
     "unauthenticated": (401, "No valid token or session came with the request."),
     "forbidden": (
         403,
@@ -52,7 +52,7 @@ CODES: Mapping[str, tuple[int, str]] = {
     "unsupported_media_type": (415, "The body is of another type than JSON."),
     "foreign_host": (421, "The Host header names another server."),
     "invalid": (422, "A parameter or a field is missing, unknown or cannot be used."),
-    "unseen": (422, "Arguments are sealed or have no JSON, so that nobody has seen them; consent to them says so."),
+    "unseen": (422, "Arguments are sealed or have no JSON, so they were not shown; consent must state `unseen`."),
     "edit_refused": (422, "The new arguments do not fit the action, or change what identifies it."),
     "too_many_requests": (429, "Too many attempts; try again later."),
     "internal": (500, "The server failed; its log says how."),
@@ -126,7 +126,7 @@ def explain_error(error: Exception, task: str) -> str:
 
 
 def http_problem(status: int, detail: str) -> ApiProblem:
-    """Return an HTTP error as a problem; one that has no code of its own counts as a request that cannot be read."""
+    """Return an HTTP error as a problem; a status without a code counts as a request that cannot be read."""
     return ApiProblem(_CODE_AT.get(status, "bad_request"), detail)
 
 
@@ -152,7 +152,7 @@ TITLES = {
 
 
 def status_of(error: Exception) -> int:
-    """Return the HTTP status of an error; 500 for one that nobody expected."""
+    """Return the HTTP status of an error; 500 for an unexpected one."""
     return error.status_code if isinstance(error, HTTPException) else CODES[_code_of(error)][0]
 
 
@@ -181,7 +181,7 @@ def refusal(request: Request, status: int, text: str, headers: Mapping[str, str]
 
 
 def answer_unexpected(request: Request, error: Exception) -> Response:
-    """Return the response to an error that nobody expected, and log it: one line, and its traceback at the level DEBUG."""
+    """Return the response to an unexpected error, and log it: one line, and its traceback at the level DEBUG."""
     place = traceback.extract_tb(error.__traceback__)[-1:]
     where = f" at {place[0].filename}:{place[0].lineno}" if place else ""
     what = f"{printable(redacted_error(error))[:LONGEST]}{where}"

@@ -373,7 +373,7 @@ def perform(
 def perform_several(
     request: Request, verb: str, digests: Mapping[str, str], *, words: str = ""
 ) -> dict[str, Approval | ApprovalError]:
-    """Carry out a verb on several approvals for the person who sent a request, and return what came of each, by id.
+    """Carry out a verb on several approvals for the person who sent a request, and return each outcome, by id.
 
     Refused ones are recorded in the audit trail, as the gatekeeper records a single one.
     """

@@ -90,7 +90,7 @@ class Pass(VerbBody):
 
 
 class Withdraw(VerbBody):
-    """Cancel a request, or a decision that nobody has claimed."""
+    """Cancel a request, or a decision that has not been claimed."""
 
     words_field = "reason"
     reason: Words = ""
@@ -162,7 +162,7 @@ def list_approvals(call: ApiCall) -> dict[str, Any]:
     state, limit, offset = values.pop("state"), values["limit"], values["offset"]
     values["limit"] = limit + 1
     other = ONLY_PAST if state == "pending" else ONLY_PENDING
-    problems = {name: f"is no condition of the list state={state}" for name in other if name in values}
+    problems = {name: f"is not a condition of the list state={state}" for name in other if name in values}
     if problems:
         raise invalid("parameter", problems)
     if "since" in values:
@@ -324,7 +324,7 @@ OPERATIONS = (
     _verb("respond", Respond, "Answer the agent with instructions", {"words": "Ask the customer first."}, _CHANGED),
     _verb("skip", Pass, "Let the agent go on without the action", {"note": "not needed"}, _CHANGED),
     _verb("retry", Pass, "Have the gate assess the call again", {"note": "the search works again"}, _CHANGED),
-    _verb("withdraw", Withdraw, "Cancel a request, or a decision that nobody has claimed", {"reason": "obsolete"}),
+    _verb("withdraw", Withdraw, "Cancel a request, or a decision that has not been claimed", {"reason": "obsolete"}),
     _verb("reconcile", Reconcile, "State whether an action with an unknown outcome has happened", {"revision": 4, "happened": True}, _CHANGED),
     ApiOperation(
         name="decideApprovals",
@@ -332,7 +332,7 @@ OPERATIONS = (
         path="/api/v1/approvals/decide",
         right=Right.DECIDE,
         summary="Carry out a verb on several approvals",
-        description="Each is a transaction of its own: some may succeed while others do not. `withdraw` does not compare the digests.",
+        description="Each is a separate transaction: some may succeed while others do not. `withdraw` does not compare the digests.",
         answer=decide_several,
         result=Outcomes,
         body=Several,

@@ -50,7 +50,7 @@ ListedApproval = Annotated[dict[str, Any], WithJsonSchema({"$ref": f"{PLACE}List
 
 
 class ApiResult(BaseModel):
-    """A response that is no type of the library."""
+    """A response whose type belongs to the API alone."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 

@@ -251,7 +251,7 @@ def verdict_of(site: Site, query: CatalogQuery) -> Verdict:
         if before is None:
             break
     columns: list[list[Any]] = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
-    if len(set(columns[3])) == 1:  # the runs state no tasks, so each is one of its own
+    if len(set(columns[3])) == 1:  # the runs state no tasks, so each counts separately
         columns[3] = list(range(len(rows)))
     return Verdict(
         confidence=columns[0],

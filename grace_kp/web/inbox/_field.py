@@ -1,7 +1,7 @@
 """The fields of the form that edits a request: one per argument, of the kind that its schema and its value ask for.
 
-A field that comes back as it was rendered is no change, whatever its text would read as. What a person does change is read as the kind of value
-that is there, and checked by the schema of the action.
+A field that comes back as it was rendered changes nothing, whatever its text would read as. A changed field is read as the kind of the present value
+and checked by the schema of the action.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HINTS: Mapping[str, str] = MappingProxyType(
 
 
 class Misread(ValueError):
-    """A field whose text is no value of its kind; the message says what it takes."""
+    """The text of a field is not a value of its kind; the message states the allowed form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +176,7 @@ def _label(encoded: Any) -> str:
 
 
 def _read(field: ArgumentField, text: str, now: Any) -> Any:
-    """Return the value that a text stands for."""
+    """Return the value that a text describes."""
     if field.kind == "choice":
         if not text.isdecimal() or int(text) >= len(field.choices):
             raise Misread("choose one of the values")
@@ -256,7 +256,7 @@ def _has_model(encoded: Any) -> bool:
 
 
 def _base(declared: Mapping[str, Any], whole: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-    """Return the schema of what a parameter holds beside null, and whether it may be null. Several alternatives are no schema of a field."""
+    """Return the schema of what a parameter holds beside null, and whether it may be null. Several alternatives do not describe a field."""
     branches = declared.get("anyOf") or declared.get("oneOf")
     if isinstance(declared.get("type"), list):
         branches = [{**declared, "type": kind} for kind in declared["type"]]

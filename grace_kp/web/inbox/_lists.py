@@ -133,7 +133,7 @@ def waiting(request: Request) -> Response:
 
 
 def attention(request: Request) -> Response:
-    """List what needs somebody although it is decided: outcomes that nobody knows, and approvals that nobody has used."""
+    """List decided requests that need attention: unknown outcomes, unused approvals, and actions under way."""
     site = site_of(request)
     site.requests.sweep()
     seq = site.tables.head()[0]
@@ -213,7 +213,7 @@ def texts_of(request: Request, *names: str) -> dict[str, str]:
 
 
 def offset_of(request: Request) -> int:
-    """Return how many requests stand before the page; 0 for what is no number."""
+    """Return the number of requests before the page; 0 for other text than a number."""
     return min(whole_of(request.query_params.get("offset", "")) or 0, 10**9)
 
 

@@ -111,7 +111,7 @@ def why_not(site: Site, person: Person, approval: Approval) -> str:
 
 
 def request_state(request: Request) -> Response:
-    """Return where a request stands, for a page that is open: its state and digest, and who changed it last, in a sentence."""
+    """Return the state of a request, for a page that is open: its name and digest, and who changed it last, in a sentence."""
     site = site_of(request)
     try:
         approval = site.requests.get(request.path_params["id"])
@@ -144,7 +144,7 @@ def show_entry(link: Link) -> dict[str, Any]:
 
 
 def _newest_change(site: Site, approval: Approval) -> dict[str, Any] | None:
-    """Return the entry that wrote this revision; views and refused attempts after it are no changes."""
+    """Return the entry that wrote this revision; views and refused attempts after it are not changes."""
     before: int | None = None
     while links := site.tables.links_before(before, limit=ENTRIES, approval=approval.id):
         for entry in map(show_entry, links):

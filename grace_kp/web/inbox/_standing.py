@@ -77,7 +77,7 @@ def grant(request: Request) -> Response:
 
 
 def end(request: Request) -> Response:
-    """End a standing approval; what it approved and nobody has started is cancelled."""
+    """End a standing approval; approvals that it gave and that were not started are cancelled."""
     reason = lines(value_of(form_of(request), "reason"))
     try:
         site_of(request).requests.end_standing(request.path_params["id"], by=person_of(request).actor, reason=reason)

@@ -51,7 +51,7 @@ FOLDED, FOLDED_LINES = 600, 12
 IN_SENTENCE = 48
 """Characters of one argument within a sentence."""
 LINE = 72
-"""Characters up to which a list or an object stands on one line."""
+"""Characters up to which a list or an object is written on one line."""
 _CODE = re.compile(r"⟨U\+([0-9A-F]{4,6})⟩")
 _LITERAL = re.compile(r"⟨(?=U\+)")
 _BLANKS = " \u3000"

@@ -143,7 +143,7 @@ def _page(conditions: list[tuple[str, str]], name: str, position: int | None) ->
 
 
 def _cursor(request: Request) -> dict[str, int]:
-    """Return `before` or `after` as the address states it; one that is no position is ignored."""
+    """Return `before` or `after` as the address states it; other text than a position is ignored."""
     for name in _CURSORS:
         value = request.query_params.get(name, "")
         if value.removeprefix("-").isascii() and value.removeprefix("-").isdecimal() and len(value) < 19:

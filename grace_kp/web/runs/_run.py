@@ -49,7 +49,7 @@ def run_address(root: str, name: str) -> str:
 
 
 def links_from(root: str) -> Links:
-    """Return the links of a page about runs. An id that no trace can have is no link."""
+    """Return the links of a page about runs. Ids that no trace can have get no link."""
 
     def run(name: str) -> str | None:
         return run_address(root, name) if name.startswith(PREFIX) and len(name) <= MAX_ID else None

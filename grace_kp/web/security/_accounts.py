@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 SEEN = "account_seen"
-"""Kind of the documents that hold when a token was last used. They are no part of the audit trail."""
+"""Kind of the documents that hold when a token was last used. They do not belong to the audit trail."""
 SEEN_SECONDS = 600.0
 """The last use of a token is written at most this often."""
 NAME_LENGTH = 200

@@ -116,7 +116,7 @@ def _origin(scheme: str, host: str) -> str:
 
 
 BODY_BYTES = 1 << 20
-"""Largest body of a request by somebody who is known."""
+"""Largest body of a request by a known person."""
 LOGIN_BYTES = 1 << 14
 """Largest body of a request that needs no login."""
 READ_SECONDS = 15.0
@@ -351,7 +351,7 @@ class _Visit:
         return partial.right if isinstance(partial, PageRoute) else None
 
     def _refuse_unknown(self) -> NoReturn:
-        """Refuse a request of nobody who is known: lead browsers to the login, and slow down who tries tokens."""
+        """Refuse a request of an unknown person: lead browsers to the login, and slow down guesses of tokens."""
         request, keeper = self._request, self._keeper
         is_api, has_login = request.scope["grace_kp.is_api"], keeper.identity_provider.has_login
         if is_api and has_login and "authorization" in request.headers:
@@ -409,7 +409,7 @@ class _Visit:
             self._refuse(415, f"The body must be {wanted}.", reason="body")
         if not is_api:
             state.form = parse_form(body)
-        # Without a token of its own comes a program, or the login, which the origin protects.
+        # Programs and the login have no CSRF token; the login is protected by its origin.
         if self._visitor is not None and self._visitor.csrf:
             fields = state.form.get("csrf", [])
             stated = request.headers.get("x-csrf-token") or (fields[0] if len(fields) == 1 else "")
@@ -426,7 +426,7 @@ _CHANGE = " Whoever runs this server can change it with `grace-kp serve users ro
 
 
 def _is_background(request: Request) -> bool:
-    """Return whether a page reads this by itself, so that it is no use of the session: an event stream, or what the script of the pages polls."""
+    """Return whether a page reads this by itself, by an event stream or its script, which does not count as a use of the session."""
     headers = request.headers
     return "x-background" in headers or headers.get("accept") == "text/event-stream"
 

@@ -80,7 +80,7 @@ class IdentityProvider(Protocol):
     """Counts what is refused."""
 
     async def visitor(self, request: Request, *, touch: bool = True) -> Visitor | None:
-        """Return who has sent a request; None for nobody who is known."""
+        """Return who has sent a request; None for an unknown person."""
         ...
 
 

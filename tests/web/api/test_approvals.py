@@ -50,7 +50,7 @@ def test_past_approvals_are_found_by_person_and_time(house, ana):
 def test_a_condition_of_the_other_list_is_refused(ana, state, name):
     refused = ana.get("/api/v1/approvals", params={"state": state, name: "1h"})
     assert (422, "invalid") == problem(refused)
-    assert {name: f"is no condition of the list state={state}"} == refused.json()["fields"]
+    assert {name: f"is not a condition of the list state={state}"} == refused.json()["fields"]
 
 
 def test_seeing_an_approval_is_recorded(house):
