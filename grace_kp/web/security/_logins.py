@@ -177,8 +177,8 @@ class Logins:
         Programs (role `agent`) have no sessions: their token is for the API.
         """
         if not self.code_is_needless:
-            end = self._codes.pop(hash_of(credential), 0.0)  # in one step, so that a code works once
-            return self.sessions.begin("", "") if self._clock() <= end else None
+            end = self._codes.pop(hash_of(credential), None)  # in one step, so that a code works once
+            return None if end is None or self._clock() > end else self.sessions.begin("", "")
         account = self.accounts.of_token(credential)
         if account is None or account.role is Role.AGENT:
             return None

@@ -40,6 +40,7 @@ def test_an_expired_code_is_refused(tables):
     now = [0.0]
     logins = Logins(tables, Addresses(port=1), clock=lambda: now[0])
     early, late = logins.code(), logins.code()
+    assert logins.enter("another") is None
     now[0] = 599.0
     assert logins.enter(early) is not None
     now[0] = 601.0
