@@ -12,9 +12,9 @@ try:
 except ImportError:
     raise MissingExtra("grace_kp.web", "web") from None
 
-from grace_kp.web._access import Person, Right, Role
 from grace_kp.web._app import app
 from grace_kp.web._server import Server, serving
+from grace_kp.web._site import Person, Right, Role
 from grace_kp.web.security import Account, Accounts
 
 __all__ = ["Account", "Accounts", "Person", "Right", "Role", "Server", "app", "serving"]

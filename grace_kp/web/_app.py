@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import threading
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -19,9 +17,8 @@ from grace_kp.errors import GraceError, SettingsError
 from grace_kp.pages import style
 from grace_kp.store import open_catalog
 from grace_kp.web import api, figures, inbox, runs, security
-from grace_kp.web._access import PageRoute, Right, route
 from grace_kp.web._errors import answer
-from grace_kp.web._site import Site, root_of
+from grace_kp.web._site import PageRoute, Right, Site, root_of, route
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -65,12 +62,12 @@ def application(grace: Grace, identity_provider: IdentityProvider, addresses: Ad
     refusals = security.Refusals(site.tables, site.clock)
     built = Starlette(
         routes=[
-            route("/", _home, Right.SEE),
+            route("/", lambda request: RedirectResponse(f"{root_of(request)}/inbox", 303), Right.SEE),
             *_static_routes(),
             *(security.routes() if identity_provider.has_login else ()),
             *inbox.routes(),
             *runs.routes(),
-            *figures.routes(),
+            route("/figures", figures.figures_page, Right.SEE),
             *api.routes(),
         ],
         middleware=[
@@ -78,7 +75,6 @@ def application(grace: Grace, identity_provider: IdentityProvider, addresses: Ad
                 security.Gatekeeper,
                 identity_provider=identity_provider,
                 addresses=addresses,
-                attempts=identity_provider.attempts,
                 refusals=refusals,
             ),
             Middleware(following.before),  # behind the gatekeeper, who answers for a store that cannot be used
@@ -101,23 +97,20 @@ class Following:
     """Starts the catalog: when the application starts, or at the first request of a mounted application, which gets no start event."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self._catalog, self._lock, self._follows = catalog, threading.Lock(), False
-        self._own_thread = CapacityLimiter(1)
+        self._catalog, self._follows = catalog, False
 
     def begin(self) -> None:
         """Follow the store, once; after an error, the next request tries again."""
-        with self._lock:
-            if not self._follows:
-                self._catalog.follow()
-                self._follows = True
+        if not self._follows:
+            self._catalog.follow()
+            self._follows = True
 
     def before(self, app: ASGIApp) -> ASGIApp:
         """Return an application that follows the store before its first answer."""
 
         async def follow_first(scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["type"] == "http" and not self._follows:
-                # All other threads may be waiting for an answer of the host application.
-                await to_thread.run_sync(self.begin, limiter=self._own_thread)
+            if scope["type"] == "http":
+                self.begin()
             await app(scope, receive, send)
 
         return follow_first
@@ -126,15 +119,11 @@ class Following:
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
         """Follow the store until the application ends."""
         del app
-        await run_in_threadpool(self.begin)
+        self.begin()
         try:
             yield
         finally:
             await run_in_threadpool(self._catalog.close)
-
-
-def _home(request: Request) -> Response:
-    return RedirectResponse(f"{root_of(request)}/inbox", 303)
 
 
 SHEETS = ("site.css", "inbox.css", "runs.css", "figures.css")
@@ -145,24 +134,25 @@ SCRIPTS = ("site.js", "runs.js")
 
 def _static_routes() -> list[PageRoute]:
     """Return the routes of the style sheet and the scripts. They need no login. The files are read now, and never again."""
-    sheet = "\n".join([style(), *map(_file, SHEETS)])
-    return [
-        _sends("site.css", sheet, "text/css"),
-        *(_sends(name, _file(name), "text/javascript") for name in SCRIPTS),
-    ]
+    files_by_name = {
+        "site.css": "\n".join([style(), *map(_read_file, SHEETS)]),
+        **{name: _read_file(name) for name in SCRIPTS},
+    }
+    return [_static_route(name, content) for name, content in files_by_name.items()]
 
 
-def _sends(name: str, text: str, kind: str) -> PageRoute:
-    tag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+def _static_route(name: str, content: str) -> PageRoute:
+    kind = "text/css" if name.endswith(".css") else "text/javascript"
+    tag = f'"{hashlib.sha256(content.encode()).hexdigest()[:32]}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
 
     def send(request: Request) -> Response:
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
-        return Response(text, media_type=kind, headers=headers)
+        return Response(content, media_type=kind, headers=headers)
 
     return route(f"/static/{name}", send, Right.ANYBODY)
 
 
-def _file(name: str) -> str:
+def _read_file(name: str) -> str:
     return files("grace_kp.web").joinpath("static", name).read_text(encoding="utf-8")

@@ -14,11 +14,9 @@ from starlette.responses import JSONResponse, PlainTextResponse
 
 from grace_kp.errors import (
     AlreadyDecided,
-    ApprovalError,
     ChangedSinceShown,
     EditRefused,
     GraceError,
-    KeyReused,
     NotEntitled,
     StoreError,
     UnknownApproval,
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
 
 CODES: Mapping[str, tuple[int, str]] = {
-    "bad_request": (400, "The request cannot be read; for example, its body is no JSON."),
+    "bad_request": (400, "The request cannot be read; for example, its body is not JSON."),
     "unauthenticated": (401, "No valid token or session came with the request."),
     "forbidden": (
         403,
@@ -54,7 +52,7 @@ CODES: Mapping[str, tuple[int, str]] = {
     "unsupported_media_type": (415, "The body is of another type than JSON."),
     "foreign_host": (421, "The Host header names another server."),
     "invalid": (422, "A parameter or a field is missing, unknown or cannot be used."),
-    "unseen": (422, "Arguments are sealed or have no JSON, so that nobody has seen them; consent to them says so."),
+    "unseen": (422, "Arguments are sealed or have no JSON, so they were not shown; consent must state `unseen`."),
     "edit_refused": (422, "The new arguments do not fit the action, or change what identifies it."),
     "too_many_requests": (429, "Too many attempts; try again later."),
     "internal": (500, "The server failed; its log says how."),
@@ -62,25 +60,21 @@ CODES: Mapping[str, tuple[int, str]] = {
 }
 """The codes with their status and meaning."""
 
-ERRORS: tuple[tuple[type[Exception], int, str], ...] = (
-    (UnknownApproval, 404, "unknown_approval"),
-    (UnknownTrace, 404, "unknown_run"),
-    (NotEntitled, 403, "not_entitled"),
-    (AlreadyDecided, 409, "already_decided"),
-    (ChangedSinceShown, 409, "changed_since_shown"),
-    (KeyReused, 409, "invalid"),
-    (EditRefused, 422, "edit_refused"),
-    (ApprovalError, 422, "invalid"),
-    (StoreError, 503, "unavailable"),
-    (ValueError, 422, "invalid"),
-    (GraceError, 400, "invalid"),
-)
-"""The status of each error on a page and its code in the API, whose status is that of the code; the first class that fits counts."""
+ERRORS: Mapping[type[Exception], str] = {
+    UnknownApproval: "unknown_approval",
+    UnknownTrace: "unknown_run",
+    NotEntitled: "not_entitled",
+    AlreadyDecided: "already_decided",
+    ChangedSinceShown: "changed_since_shown",
+    EditRefused: "edit_refused",
+    StoreError: "unavailable",
+    GraceError: "invalid",
+    ValueError: "invalid",
+}
+"""The code of each error; the first class that fits counts."""
 _CODE_AT = {status: code for code, (status, _) in CODES.items()} | {403: "forbidden", 404: "not_found", 422: "invalid"}
 LONGEST = 1_000
 """Characters of a message."""
-
-_UNAVAILABLE = "the store cannot be read or written at the moment"
 
 
 class ApiProblem(Exception):
@@ -116,9 +110,11 @@ def problem_of(
     error: GraceError, *, task: str = "a request to the API", more: Mapping[str, Any] | None = None
 ) -> ApiProblem:
     """Return an error of this library as a problem, with the message of `explain_error`."""
-    return ApiProblem(
-        next(code for kind, _, code in ERRORS if isinstance(error, kind)), explain_error(error, task), more=more
-    )
+    return ApiProblem(_code_of(error), explain_error(error, task), more=more)
+
+
+def _code_of(error: Exception) -> str:
+    return next((code for kind, code in ERRORS.items() if isinstance(error, kind)), "internal")
 
 
 def explain_error(error: Exception, task: str) -> str:
@@ -126,16 +122,17 @@ def explain_error(error: Exception, task: str) -> str:
     if not isinstance(error, StoreError):
         return str(error)
     _log.error("%s failed: %s", printable(task), printable(str(error))[:LONGEST])
-    return _UNAVAILABLE
+    return "the store cannot be read or written at the moment"
 
 
 def http_problem(status: int, detail: str) -> ApiProblem:
-    """Return an HTTP error as a problem; one that has no code of its own counts as a request that cannot be read."""
+    """Return an HTTP error as a problem; a status without a code counts as a request that cannot be read."""
     return ApiProblem(_CODE_AT.get(status, "bad_request"), detail)
 
 
 _log = logging.getLogger("grace_kp.web")
 TITLES = {
+    303: "Please log in",
     400: "The request cannot be used",
     401: "Please log in",
     403: "You may not do this",
@@ -155,21 +152,18 @@ TITLES = {
 
 
 def status_of(error: Exception) -> int:
-    """Return the HTTP status of an error; 500 for one that nobody expected."""
-    if isinstance(error, HTTPException):
-        return error.status_code
-    return next((status for kind, status, _ in ERRORS if isinstance(error, kind)), 500)
+    """Return the HTTP status of an error; 500 for an unexpected one."""
+    return error.status_code if isinstance(error, HTTPException) else CODES[_code_of(error)][0]
 
 
 def answer(request: Request, error: Exception) -> Response:
     """Return the response to an error that was raised while a request was answered."""
-    status = status_of(error)
     request.scope["grace_kp.error"] = type(error).__name__
-    if status == 500 and not isinstance(error, HTTPException):
-        return answer_unexpected(request, error)
     if isinstance(error, HTTPException):
-        return refusal(request, status, error.detail, error.headers)
-    return refusal(request, status, explain_error(error, f"{request.method} {request.url.path[:200]}"))
+        return refusal(request, error.status_code, error.detail, error.headers)
+    if status_of(error) == 500:
+        return answer_unexpected(request, error)
+    return refusal(request, status_of(error), explain_error(error, f"{request.method} {request.url.path[:200]}"))
 
 
 def refusal(request: Request, status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -177,8 +171,6 @@ def refusal(request: Request, status: int, text: str, headers: Mapping[str, str]
     text = printable(text)[:LONGEST]
     if is_api(request):
         response: Response = JSONResponse(http_problem(status, text).document, status)
-    elif status in {304, 204}:
-        response = PlainTextResponse("", status)
     else:
         title = TITLES.get(status, "The request failed")
         has_person = getattr(request.state, "person", None) is not None
@@ -189,7 +181,7 @@ def refusal(request: Request, status: int, text: str, headers: Mapping[str, str]
 
 
 def answer_unexpected(request: Request, error: Exception) -> Response:
-    """Return the response to an error that nobody expected, and log it: one line, and its traceback at the level DEBUG."""
+    """Return the response to an unexpected error, and log it: one line, and its traceback at the level DEBUG."""
     place = traceback.extract_tb(error.__traceback__)[-1:]
     where = f" at {place[0].filename}:{place[0].lineno}" if place else ""
     what = f"{printable(redacted_error(error))[:LONGEST]}{where}"

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from grace_kp.errors import brief
 from grace_kp.store import CatalogQuery, moment
@@ -16,62 +16,28 @@ from grace_kp.store import CatalogQuery, moment
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pydantic.fields import FieldInfo
-    from pydantic_core import ErrorDetails
     from starlette.datastructures import QueryParams
 
 UNSTATED: Any = None
 """The default of a parameter that has no value where the address does not state it."""
 AT_MOST_VALUES = 20
 """Values of a parameter that may be repeated."""
-_NUMBER = r"-?(?:0|[1-9][0-9]{0,20})(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,4})?"
 _DAY = "[1-9][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
-_LOCAL = rf"{_DAY}T(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{{1,9}})?)?"
-_ZONE = "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
-_TIME = f"{_DAY}|{_LOCAL}{_ZONE}?|[0-9]{{1,4}}[smhdw]"
-
-
-def _check_spelling(pattern: str, words: str) -> BeforeValidator:
-    """Return a check of the text of a value. Pydantic alone would also read `1_0`, `yes` and `inf`."""
-
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise ValueError(f"must be {words}, not {brief(text)}")
-        return text
-
-    return BeforeValidator(check)
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,9})?)?"
+_TIME = f"{_DAY}(?:T{_CLOCK}(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?)?|[0-9]{{1,4}}[smhdw]"
 
 
 def _moment(text: str) -> str:
-    try:
-        return str(moment(text, "it"))
-    except ValueError:
-        raise ValueError(f"must be a time that exists, not {brief(text)}") from None
+    return str(moment(text[:40], "it"))
 
 
-def _day(text: str) -> str:
-    _moment(text)
-    return text
-
-
-WHOLE = _check_spelling(r"-?(?:0|[1-9][0-9]{0,18})", "a whole number")
-"""Completes the type of a whole number: `Annotated[int, Field(ge=1, le=200), WHOLE]`."""
 Text = Annotated[str, Field(min_length=1, max_length=200)]
-Share = Annotated[float, Field(ge=0, le=1), _check_spelling(_NUMBER, "a number")]
-Flag = Annotated[bool, _check_spelling("true|false", "true or false")]
-Time = Annotated[
-    str,
-    _check_spelling(_TIME, "a time like 2026-01-02, 2026-01-02T03:04:05Z or 2h"),
-    AfterValidator(_moment),
-    WithJsonSchema({"type": "string", "pattern": f"^(?:{_TIME})$"}),
-]
-"""A date, a date and time (UTC where it names no zone), or how long ago, such as `2h`. The value is the time as traces hold it."""
+Share = Annotated[float, Field(ge=0, le=1)]
 Day = Annotated[
-    str,
-    _check_spelling(_DAY, "a day like 2026-01-02"),
-    AfterValidator(_day),
-    WithJsonSchema({"type": "string", "format": "date", "pattern": f"^{_DAY}$"}),
+    str, Field(pattern=f"^{_DAY}$", json_schema_extra={"format": "date"}), AfterValidator(date.fromisoformat)
 ]
+Time = Annotated[str, AfterValidator(_moment), WithJsonSchema({"type": "string", "pattern": f"^(?:{_TIME})$"})]
+"""A date, a date and time (UTC where it names no zone), or how long ago, such as `2h`. The value is the time as traces hold it."""
 
 
 class Parameters(BaseModel):
@@ -81,55 +47,39 @@ class Parameters(BaseModel):
 
     @classmethod
     def read(cls, items: Sequence[tuple[str, str]]) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return the values by name, and by name what is wrong with the others: a sentence without a subject, such as `must not be empty`."""
-        stated: dict[str, Any] = {}
-        problems: dict[str, str] = {}
+        """Return the values by name, and by name what is wrong with the others: a sentence without a subject."""
+        stated: dict[str, list[str]] = {}
         for name, value in items:
             stated.setdefault(name, []).append(value)
-        for name, values in stated.items():
-            if name not in cls.model_fields:
-                problems[name] = f"is no parameter; known are {', '.join(cls.model_fields) or 'none'}"
-            elif cls.is_list(name):
-                continue
-            elif len(values) > 1:
-                problems[name] = f"must be stated once, not {len(values)} times"
-            else:
-                stated[name] = values[0]
-        usable = {name: value for name, value in stated.items() if name not in problems}
+        values = {name: found if cls.is_list(name) or len(found) > 1 else found[0] for name, found in stated.items()}
+        problems: dict[str, str] = {}
         try:
-            found = cls.model_validate(usable)
+            found = cls.model_validate(values)
         except ValidationError as error:
-            for each in error.errors(include_url=False):
-                name = str(each["loc"][0])
-                problems.setdefault(name, _problem(each, cls.model_fields[name]))
-            found = cls.model_validate({name: value for name, value in usable.items() if name not in problems})
-        values = {name: value for name, value in found if value is not None and name not in problems}
-        return values, {name: problems[name] for name in [*cls.model_fields, *stated] if name in problems}
+            problems = problems_in(error, cls)
+            found = cls.model_validate({name: value for name, value in values.items() if name not in problems})
+        return {name: value for name, value in found if value is not None}, problems
 
     @classmethod
     def is_list(cls, name: str) -> bool:
         """Return whether a parameter may be repeated."""
-        return cls.model_fields[name].annotation == tuple[Text, ...]
+        return name in cls.model_fields and cls.model_fields[name].annotation == tuple[Text, ...]
 
 
-def _problem(error: ErrorDetails, field: FieldInfo) -> str:
-    """Return an error of pydantic in the words of this library."""
-    context, value = error.get("ctx", {}), error["input"]
-    match error["type"]:
-        case "string_too_short":
-            return "must not be empty"
-        case "string_too_long":
-            return f"must have at most {context['max_length']:,} characters, not {len(value):,}"
-        case "too_long":
-            return f"must be stated at most {context['max_length']} times, not {len(value)} times"
-        case "literal_error":
-            return f"must be one of {', '.join(get_args(field.annotation))}, not {brief(value)}"
-        case "greater_than_equal" | "less_than_equal":
-            low, high = (
-                next(getattr(each, end) for each in field.metadata if hasattr(each, end)) for end in ("ge", "le")
-            )
-            return f"must be from {low:g} to {high:.15g}, not {brief(value)}"
-    return error["msg"].removeprefix("Value error, ")
+def problems_in(error: ValidationError, model: type[BaseModel]) -> dict[str, str]:
+    """Return what is wrong with parameters or a body, by field: a sentence without a subject."""
+    texts = {
+        "missing": "is missing",
+        "extra_forbidden": f"is unknown; known are {', '.join(model.model_fields) or 'none'}",
+    }
+    problems: dict[str, str] = {}
+    for found in error.errors(include_url=False, include_context=False):
+        place = [str(part) for part in found["loc"]]
+        name = (place[0] if issubclass(model, Parameters) else ".".join(place)) if place else "body"
+        reason = found["msg"].removeprefix("Value error, ")
+        other = f"cannot be used: {reason[:1].lower()}{reason[1:]}, not {brief(found['input'])}"
+        problems.setdefault(name, texts.get(found["type"], other))
+    return problems
 
 
 class RunConditions(Parameters):
@@ -153,7 +103,7 @@ class RunConditions(Parameters):
     """Largest confidence."""
     scorer: Text = UNSTATED
     """Name of a scorer or suite that has scored the run."""
-    scorer_passed: Flag = UNSTATED
+    scorer_passed: bool = UNSTATED
     """Whether the run passed that scorer, or any."""
     tags: tuple[Text, ...] = Field(UNSTATED, max_length=AT_MOST_VALUES)
     """A tag of the run; repeat it for several, which must all be there."""
@@ -167,9 +117,9 @@ class RunConditions(Parameters):
     """Runs that began at or before this time."""
     text: str = Field(UNSTATED, min_length=1, max_length=500)
     """A text that the run contains, in any case."""
-    feedback: Flag = UNSTATED
+    feedback: bool = UNSTATED
     """Only runs with feedback, or only runs without."""
-    roots: Flag = UNSTATED
+    roots: bool = UNSTATED
     """Only runs that are nested in no other."""
 
 

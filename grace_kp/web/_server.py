@@ -6,7 +6,6 @@ Clients that send their headers slowly, or read nothing, are left to a proxy: he
 from __future__ import annotations
 
 import errno
-import ipaddress
 import re
 import socket
 from typing import TYPE_CHECKING
@@ -36,9 +35,6 @@ HINT = (
     "The server answers requests for 127.0.0.1 and localhost only, and has no protection against slow clients. "
     "To let others open it, put a proxy in front and add --public-url https://HOST."
 )
-
-
-_USABLE = "use --host 127.0.0.1 for this machine only, or --host 0.0.0.0 for all its addresses"
 
 
 class Server:
@@ -156,7 +152,6 @@ def serving(
 
 
 def _check_open(grace: Grace, host: str, addresses: Addresses) -> None:
-    """Refuse an address that others can reach while there are no accounts, or without TLS."""
     is_local = _is_loopback(host)
     if is_local and addresses.is_loopback:
         return
@@ -173,34 +168,28 @@ def _check_open(grace: Grace, host: str, addresses: Addresses) -> None:
 
 
 def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host == "localhost" or re.fullmatch(r"127(\.[0-9]{1,3}){3}|::1", host) is not None
 
 
 def _bound(host: str, port: int) -> socket.socket:
+    """Return a socket that listens already, so that the address can be opened as soon as it is printed."""
+    is_v6 = ":" in host
     try:
-        family, kind, number, _, place = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, number)
+        return socket.create_server(
+            (host, port),
+            family=socket.AF_INET6 if is_v6 else socket.AF_INET,
+            backlog=BACKLOG,
+            dualstack_ipv6=is_v6 and socket.has_dualstack_ipv6(),
+        )
     except OSError as error:
-        raise GraceError(f"{host} is no address of this machine ({error.strerror or error}); {_USABLE}") from None
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(place)
-        listener.listen(BACKLOG)  # the address can be opened as soon as it is printed
-    except OSError as error:
-        listener.close()
         if error.errno == errno.EADDRINUSE:
             raise GraceError(
                 f"port {port} of {host} is taken; --port names another, and --port 0 takes a free one"
             ) from None
-        if error.errno == errno.EADDRNOTAVAIL:
-            raise GraceError(f"{host} is no address of this machine; {_USABLE}") from None
-        raise GraceError(f"{host}:{port} cannot be used: {error.strerror}") from None
-    return listener
+        raise GraceError(
+            f"{host}:{port} cannot be used ({error.strerror}); use --host 127.0.0.1 for this machine only, "
+            "or --host 0.0.0.0 for all its addresses"
+        ) from None
 
 
 def _checked_root(root: str) -> str:

@@ -1,4 +1,5 @@
-"""What all pages share: the context of one application, the templates, what a handler may read of a request, and the verbs on approvals.
+"""What all pages share: who looks at them and with which right, routes, the context of one application, the templates, and what a handler may read
+of a request.
 
 Templates escape everything that they show and make invisible characters visible. They use these filters and functions beside Jinja's own: `when`
 (a time), `duration`, `spaced`, `badge`, `meter`, `facts`, `fold`, `linked`, `count`. All but `spaced`, `duration` and `count` return HTML.
@@ -6,31 +7,124 @@ Templates escape everything that they show and make invisible characters visible
 
 from __future__ import annotations
 
+import json
 import math
+import threading
 import time
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from anyio import CapacityLimiter
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
+from starlette.routing import Route
 
-from grace_kp.errors import ApprovalError
+from grace_kp.approvals import Actor
+from grace_kp.errors import ApprovalError, GraceError
 from grace_kp.pages import badge, count_text, duration_text, facts, fold, linked, meter, spaced, visible
-from grace_kp.web._kept import Kept
+from grace_kp.trace import object_without_duplicates
+from grace_kp.web._errors import explain_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from grace_kp.approvals import Actor, Approval, ApprovalFigures, Inbox, RequestStore, Tables
+    from grace_kp.approvals import Approval, Inbox, RequestStore, Tables
     from grace_kp.runtime import Grace
     from grace_kp.store import Catalog
-    from grace_kp.web._access import Person
+
+
+class Right(StrEnum):
+    """A right that a route requires."""
+
+    ANYBODY = "anybody"
+    """Also without a login: the login itself, style sheets, `/healthz`."""
+    SEE = "see"
+    LABEL = "label"
+    """Add feedback to runs."""
+    DECIDE = "decide"
+    """Decide requests for approval. Groups and quorums of a request still apply."""
+    MANAGE = "manage"
+    """Manage accounts."""
+
+
+class Role(StrEnum):
+    """The role of an account."""
+
+    VIEWER = "viewer"
+    APPROVER = "approver"
+    ADMIN = "admin"
+    AGENT = "agent"
+    """A program: it sees runs and requests and adds feedback through the API, and never decides. Labels of people replace its labels."""
+
+
+RIGHTS = {
+    Role.VIEWER: frozenset({Right.ANYBODY, Right.SEE}),
+    Role.APPROVER: frozenset({Right.ANYBODY, Right.SEE, Right.LABEL, Right.DECIDE}),
+    Role.ADMIN: frozenset({Right.ANYBODY, Right.SEE, Right.LABEL, Right.DECIDE, Right.MANAGE}),
+    Role.AGENT: frozenset({Right.ANYBODY, Right.SEE, Right.LABEL}),
+}
+"""The rights of each role."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """A person, or a program with the role `agent`, whose identity a login, a token or the host application has established.
+
+    Return one from the `auth=` of `app` to use the identities of your own application.
+
+    Raises:
+        ValueError: there is no such role.
+    """
+
+    name: str
+    role: Role
+    authenticated: bool = True
+    """Whether a login established the name; False for the operating system's user while there are no accounts."""
+    account: str = ""
+    """Mark of the account of `grace-kp serve`, with which consent ends. Leave it empty for identities of your own application."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "role", Role(self.role))
+
+    def may(self, right: Right) -> bool:
+        """Return whether the role has a right."""
+        return right in RIGHTS[self.role]
+
+    @property
+    def is_program(self) -> bool:
+        """Whether this is a program, whose labels count behind those of people."""
+        return self.role is Role.AGENT
+
+    @property
+    def actor(self) -> Actor:
+        """The author of this person's decisions, for the audit trail."""
+        return Actor.here(self.name, channel="web", authenticated=self.authenticated, account=self.account)
+
+
+class PageRoute(Route):
+    """A route with the right that a person needs for it. The gatekeeper checks the right before the handler is called."""
+
+    right: Right
+
+
+def route(
+    path: str,
+    handler: Callable[[Request], Response] | Callable[[Request], Awaitable[Response]],
+    right: Right,
+    *,
+    methods: Sequence[str] = ("GET",),
+) -> PageRoute:
+    """Return a route whose handler is called only for people with a right."""
+    stated = PageRoute(path, handler, methods=list(methods), name=f"{methods[0]} {path}")
+    stated.right = right
+    return stated
 
 
 def templates() -> Environment:
@@ -43,7 +137,7 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    markup = {name: _as_markup(part) for name, part in _PARTS.items()}
+    markup = {part.__name__: _as_markup(part) for part in (badge, meter, facts, fold, linked)}
     look.globals.update(markup)
     look.filters.update(markup)
     look.filters.update(when=when, duration=duration_text, spaced=spaced, count=count_text)
@@ -80,13 +174,57 @@ def _as_markup(part: Callable[..., str]) -> Callable[..., Markup]:
     return markup
 
 
-_PARTS: dict[str, Callable[..., str]] = {
-    "badge": badge,
-    "meter": meter,
-    "facts": facts,
-    "fold": fold,
-    "linked": linked,
-}
+FRESH_SECONDS = 60.0
+PATIENCE = 2.0
+"""Seconds that a reader waits for the computation of another one; a page must be fast, and the next view shows the value."""
+MAX_KEPT = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptValue:
+    """A value, or why there is none."""
+
+    value: Any = None
+    problem: str = ""
+    at: float = 0.0
+    """When it was asked for, in seconds since the epoch."""
+
+
+class Kept:
+    """Values that take too long for each view of a page: computed once a minute at most, and kept for those who look next.
+
+    One value is computed at a time, so that requests for many of them leave threads to other pages.
+    """
+
+    def __init__(self) -> None:
+        self._computing = threading.Lock()
+        self._values: OrderedDict[Hashable, KeptValue] = OrderedDict()
+
+    def get(self, key: Hashable, now: float, compute: Callable[[], Any]) -> KeptValue | None:
+        """Return a value of the last minute; the one before, or None, while another thread computes.
+
+        Args:
+            now: seconds since the epoch.
+        """
+        before = self._values.get(key)
+        if before is not None and 0 <= now - before.at < FRESH_SECONDS:
+            return before
+        if not self._computing.acquire(timeout=PATIENCE if before is None else 0):
+            return before
+        try:
+            if self._values.get(key) is not before:  # computed while this thread waited
+                return self._values.get(key)
+            try:
+                found = KeptValue(value=compute(), at=now)
+            except (GraceError, ValueError) as error:
+                found = KeptValue(problem=explain_error(error, "computing figures"), at=now)
+            self._values[key] = found
+            self._values.move_to_end(key)
+            if len(self._values) > MAX_KEPT:
+                self._values.popitem(last=False)
+            return found
+        finally:
+            self._computing.release()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,15 +238,15 @@ class Site:
     """The index of the runs: lists, search and figures."""
     clock: Callable[[], float] = time.time
     """The wall clock, in seconds since the epoch."""
-    decisions: Kept[tuple[float, float], ApprovalFigures] = field(default_factory=Kept)
-    """How approvals were decided, by period: for the page of figures and the API."""
+    figures: Kept = field(default_factory=Kept)
+    """What the page of figures and the API compute once a minute at most."""
     look: Any = field(default_factory=templates)
     """The Jinja environment."""
     own_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(2))
     """Threads for what must be answered while requests that wait occupy all others."""
 
     @property
-    def desk(self) -> RequestStore:
+    def requests(self) -> RequestStore:
         """The verbs on approvals."""
         return self.inbox.requests
 
@@ -161,6 +299,19 @@ def whole_of(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None
 
 
+def read_json(text: str) -> Any:
+    """Return the JSON value of a text.
+
+    Raises:
+        ValueError, RecursionError: the text is not JSON, is nested too deeply, or has a name twice in an object.
+    """
+    return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=object_without_duplicates)
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
 def path_of(scope: Mapping[str, Any]) -> str:
     """Return the path of a request below the one that this application is mounted under."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
@@ -198,12 +349,8 @@ def _runtime(url: str | None, *options: str) -> str:
     return f"import grace_kp as gk\n\ngrace = gk.Grace({', '.join([*store, *options])}){comment}"
 
 
-VERBS = ("approve", "edit", "reject", "respond", "skip", "retry", "withdraw")
-"""The verbs that `perform` knows."""
-
-
 def perform(
-    desk: RequestStore,
+    requests: RequestStore,
     verb: str,
     approval_id: str,
     *,
@@ -214,8 +361,8 @@ def perform(
 ) -> Approval:
     """Carry out a verb and return the approval as it is then."""
     if verb == "edit":
-        return desk.edit(approval_id, changes or {}, by=actor, note=words, digest=digest, is_encoded=True)
-    outcome = desk.decide_all(
+        return requests.edit(approval_id, changes or {}, by=actor, note=words, digest=digest, is_encoded=True)
+    outcome = requests.decide_all(
         [approval_id], verb, by=actor, note=words, digests=None if digest is None else {approval_id: digest}
     )[approval_id]
     if isinstance(outcome, Exception):
@@ -226,12 +373,12 @@ def perform(
 def perform_several(
     request: Request, verb: str, digests: Mapping[str, str], *, words: str = ""
 ) -> dict[str, Approval | ApprovalError]:
-    """Carry out a verb on several approvals for the person who sent a request, and return what came of each, by id.
+    """Carry out a verb on several approvals for the person who sent a request, and return each outcome, by id.
 
     Refused ones are recorded in the audit trail, as the gatekeeper records a single one.
     """
     person = person_of(request)
-    outcomes = site_of(request).desk.decide_all(list(digests), verb, by=person.actor, note=words, digests=digests)
+    outcomes = site_of(request).requests.decide_all(list(digests), verb, by=person.actor, note=words, digests=digests)
     for approval_id, outcome in outcomes.items():
         if isinstance(outcome, ApprovalError):
             reason = type(outcome).__name__

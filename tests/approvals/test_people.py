@@ -18,7 +18,7 @@ from grace_kp.approvals import (
 from grace_kp.approvals._people import DECIDING_ROLES
 from grace_kp.errors import AlreadyDecided, NotEntitled
 from grace_kp.web import Role
-from grace_kp.web._access import RIGHTS, Right
+from grace_kp.web._site import RIGHTS, Right
 from tests.approvals.shops import GATE, SAME, Shop, asked
 
 SECRET = "ghp_aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY1zA2"

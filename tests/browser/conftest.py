@@ -1,4 +1,4 @@
-"""A real browser, a real `grace-kp serve`, and a store that real agents have filled.
+"""A real browser, a real `grace-kp serve`, a store that real agents have filled, and the ways in which people use pages.
 
 Whatever a test does: a script that fails, a message of the Content-Security-Policy, a dialog and a foreign request fail it.
 """
@@ -6,21 +6,125 @@ Whatever a test does: a script that fails, a message of the Content-Security-Pol
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from tests.browser.keys import follow
-from tests.browser.serving import PATIENCE, PROGRAM, Server, executable, flags
+from tests.browser.serving import PATIENCE, Server, executable, flags
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = Path(sys.prefix) / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 
 expect.set_options(timeout=PATIENCE * 1_000)
+
+
+STEPS = 300
+"""More presses of Tab than any page of the tests needs."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a person uses a page."""
+
+    name: str
+    scheme: str = "light"
+    width: int = 1400
+    script: bool = True
+
+    def __str__(self):
+        return self.name
+
+    def open(self, visit, path):
+        return Hand(visit(path, scheme=self.scheme, width=self.width, script=self.script), self)
+
+
+WAYS = [
+    Way("mouse"),
+    Way("keyboard", scheme="dark"),
+    Way("phone", scheme="dark", width=360),
+    Way("phone without script", width=360, script=False),
+]
+
+
+class Hand:
+    """Uses the controls of a page in one way."""
+
+    def __init__(self, page, way):
+        self.page, self.way = page, way
+
+    def press(self, target):
+        """Use a button, a link or a summary."""
+        if self.way.name == "keyboard":
+            press_on(self.page, target)
+        elif self.way.width < 500:
+            target.tap()
+        else:
+            target.click()
+
+    def follow(self, target):
+        """Use a button or a link that leads to another page, and return when that is loaded."""
+        with arrival(self.page):
+            self.press(target)
+
+    def tick(self, target):
+        """Use a check box."""
+        if self.way.name == "keyboard":
+            press_on(self.page, target, "Space")
+        else:
+            self.press(target)
+
+    def write(self, target, text):
+        """Replace what stands in a field."""
+        if self.way.name == "keyboard":
+            press_on(self.page, target, None)
+            self.page.keyboard.press("Control+a")
+        else:
+            self.press(target)
+            target.select_text()
+        self.page.keyboard.type(text)
+
+    def choose(self, target, label):
+        """Choose an option of a select field. A keyboard chooses it by its first letters."""
+        if self.way.name == "keyboard":
+            press_on(self.page, target, None)
+            self.page.keyboard.type(label)
+        else:
+            target.select_option(label=label)
+
+
+def arrival(page):
+    """Return a context manager that waits at its end until the next page is loaded, with its styles and scripts.
+
+    Without it, the next line of a test may still act on the old page, or on a page that is only partly loaded.
+    """
+    return page.expect_navigation()
+
+
+def follow(target):
+    """Click on a button or a link that leads to another page, and return when that is loaded."""
+    with arrival(target.page):
+        target.click()
+
+
+def press_on(page, target, key="Enter"):
+    """Move the focus to a control with Tab, and press a key there; None only moves the focus.
+
+    Where the focus arrives it must be seen: the control has an outline.
+    """
+    for _ in range(STEPS):
+        if target.evaluate("each => each === document.activeElement || each.parentElement === document.activeElement"):
+            break
+        page.keyboard.press("Tab")
+    else:
+        raise AssertionError(f"Tab does not lead to {target}")
+    style = page.locator(":focus").evaluate("each => getComputedStyle(each).outlineStyle")
+    assert style != "none", f"nothing shows that the focus is on {target}"
+    if key is not None:
+        page.keyboard.press(key)
 
 
 @pytest.fixture(scope="session")
@@ -69,22 +173,6 @@ def shop(server):
     opened = server.shop()
     yield opened
     opened.grace.close()
-
-
-@pytest.fixture
-def start(server):
-    """Starts the shop as a process of its own, which a test may kill."""
-    started = []
-
-    def run(task, *arguments):
-        command = [sys.executable, PROGRAM, task, server.store, *arguments]
-        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-        return started[-1]
-
-    yield run
-    for process in started:
-        process.kill()
-        process.communicate()
 
 
 class Visits:

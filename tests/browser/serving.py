@@ -74,7 +74,7 @@ class Server:
 
     def fill(self):
         """Have the agents of the shop work, in a process of their own."""
-        self._run(PROGRAM, "fill", self.store)
+        self._run(PROGRAM, self.store)
 
     def add_user(self, name, role):
         """Add an account, and return its token."""

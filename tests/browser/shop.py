@@ -1,7 +1,6 @@
 """An agent that works in a shop: its runs and its requests for approval are what the pages show.
 
-As a program: `fill STORE` makes example runs, `wait STORE INVOICE` waits for the decision on a refund and prints what came of it, and
-`crash STORE CUSTOMER` dies inside of an approved action, so that nobody knows whether that happened.
+As a program, it makes example runs in the store of its argument.
 """
 
 from __future__ import annotations
@@ -9,8 +8,6 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import itertools
-import os
-import signal
 import sys
 from typing import Literal
 
@@ -46,13 +43,7 @@ class Shop:
         ) -> str:
             return f"paid back {euros} euros for {invoice} by {channel}"
 
-        @grace.gate(key="erase:{customer}", floor="confirm")
-        @grace.tool
-        def erase(customer: str) -> str:
-            os.kill(os.getpid(), signal.SIGKILL)
-            return customer
-
-        self.refund, self.erase = refund, erase
+        self.refund = refund
 
     def action(self, name, group=None):
         """Return an action with one argument that only one test knows."""
@@ -156,25 +147,5 @@ def hostile(grace):
     agent(HOSTILE)
 
 
-def wait(store, invoice):
-    shop = Shop(store, wait=True)
-    with shop.grace.run(f"Pay back {invoice}", user="eve"):
-        try:
-            print(shop.refund(invoice, 40), flush=True)
-        except gk.ActionNotApproved as refused:
-            print(type(refused).__name__, flush=True)
-
-
-def crash(store, customer):
-    Shop(store).erase(customer)
-
-
 if __name__ == "__main__":
-    task, store, *rest = sys.argv[1:]
-    match task:
-        case "fill":
-            fill(Shop(store))
-        case "wait":
-            wait(store, *rest)
-        case "crash":
-            crash(store, *rest)
+    fill(Shop(sys.argv[1]))

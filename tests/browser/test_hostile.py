@@ -1,4 +1,6 @@
-"""Texts that agents, models and other people wrote: whatever they contain, pages show them as text and run nothing of them.
+"""Texts that agents, models and other people wrote, which pages show as text, and pages of another origin on the same machine.
+
+Whatever texts contain, nothing of them runs. Pages of strangers, in the browser of somebody who is logged in, decide, show and read nothing.
 
 Beside what is asserted here, every visit fails on messages of the console, which a Content-Security-Policy would write, on dialogs and on
 requests to other hosts.
@@ -6,12 +8,14 @@ requests to other hosts.
 
 from __future__ import annotations
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlencode as query
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.keys import follow
+from tests.browser.conftest import follow
 from tests.browser.shop import HOSTILE
 
 FOREIGN = r"""() => ({
@@ -95,17 +99,6 @@ def test_a_hostile_request_is_text_until_it_is_decided(visit, shop):
         harmless(page)
 
 
-def test_every_hostile_request_of_the_store_is_text(visit, shop):
-    """Those that wait and those that ended, decided by people with hostile names."""
-    page = visit("/inbox")
-    found = [*shop.grace.approvals.pending(), *shop.grace.approvals.history()]
-    hostile = [each for each in found if "__pwned" in str(each.to_dict())]
-    assert len(hostile) > 2
-    for approval in hostile[:8]:
-        page.goto(visit.origin + f"/approvals/{approval.id}")
-        harmless(page)
-
-
 @pytest.mark.parametrize(
     "path", ["/inbox?{}", "/approvals/history?{}", "/approvals/audit?{}", "/runs?{}", "/figures?{}", "/login?{}"]
 )
@@ -122,3 +115,87 @@ def test_hostile_addresses_are_text(visit, path):
 def hostile_run(shop):
     (found,) = [trace for trace in shop.grace.store.query(limit=200) if trace.name == HOSTILE] or [None]
     return found
+
+
+class Stranger:
+    """A web server on another port, which a browser takes for the same site and for another origin."""
+
+    def __init__(self):
+        self.page = ""
+        stranger = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                body = stranger.page.encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args):
+                """Write nothing to the terminal."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+
+    def open(self, context, page):
+        self.page = f"<!doctype html><title>stranger</title><link rel=icon href='data:,'>{page}"
+        tab = context.new_page()
+        tab.goto(f"http://127.0.0.1:{self.server.server_port}/")
+        return tab
+
+    def close(self):
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+
+@pytest.fixture
+def stranger():
+    opened = Stranger()
+    yield opened
+    opened.close()
+
+
+def test_a_form_of_a_stranger_decides_nothing(visit, server, shop, stranger):
+    approval = shop.ask()
+    visit.expect_message("403")
+    form = f"<form method=post action='{server.origin}/approvals/{approval.id}/approve'>"
+    field = f"<input name=digest value='{approval.digest}'><button>Win a prize</button></form>"
+    page = stranger.open(visit.context(), form + field)
+    with page.expect_response(lambda answer: answer.request.method == "POST") as caught:
+        page.get_by_role("button").click()
+    assert 403 == caught.value.status
+    assert "pending" == shop.read(approval).state
+
+
+def test_a_script_of_a_stranger_decides_nothing(visit, server, shop, stranger):
+    """Neither with a form nor with JSON, and it is not told why."""
+    approval = shop.ask()
+    visit.expect_message("403")
+    visit.expect_message("CORS")
+    visit.expect_message("ERR_FAILED")
+    visit.expect_message("ERR_BLOCKED_BY_RESPONSE")
+    page = stranger.open(visit.context(), "")
+    for path in (f"/approvals/{approval.id}/approve", f"/api/v1/approvals/{approval.id}/approve"):
+        for kind in ("application/x-www-form-urlencoded", "text/plain", "application/json"):
+            page.evaluate(
+                "([url, kind]) => fetch(url, {method: 'POST', body: 'note=x', credentials: 'include', mode: kind.endsWith('json') ? "
+                "'cors' : 'no-cors', headers: {'content-type': kind}}).catch(() => 0)",
+                [server.origin + path, kind],
+            )
+    assert "pending" == shop.read(approval).state
+
+
+def test_a_frame_of_a_stranger_stays_empty(visit, server, shop, stranger):
+    """So nobody can be made to click a button that they do not see."""
+    approval = shop.ask()
+    visit.expect_message("frame-ancestors")
+    visit.expect_message("Refused to display")
+    visit.expect_message("403")
+    page = stranger.open(visit.context(), f"<iframe src='{server.origin}/approvals/{approval.id}'></iframe>")
+    frame = page.frames[1]
+    expect(frame.get_by_role("button")).to_have_count(0)
+    assert approval.action not in frame.content()

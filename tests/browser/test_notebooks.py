@@ -66,7 +66,6 @@ def test_outputs_change_nothing_of_the_page_around_them(tab, outputs):
 
 
 def test_the_page_around_changes_nothing_of_the_outputs(tab, outputs):
-    """They look as they do in an empty page."""
     own = [".grace-kp, .grace-kp :not(style)", LOOKS]
     tab.set_content("<!doctype html>" + "".join(f"<div>{output}</div>" for output in outputs))
     alone = tab.evaluate(STYLES, own)
@@ -82,9 +81,7 @@ def test_the_page_around_changes_nothing_of_the_outputs(tab, outputs):
         ("", "rgb(255, 255, 255)"),
         ('data-jp-theme-light="true"', "rgb(255, 255, 255)"),
         ('data-jp-theme-light="false"', "rgb(16, 19, 24)"),
-        ('class="vscode-light"', "rgb(255, 255, 255)"),
         ('class="vscode-dark"', "rgb(16, 19, 24)"),
-        ('data-theme="dark"', "rgb(16, 19, 24)"),
         ('theme="dark"', "rgb(16, 19, 24)"),
         ('style="color-scheme: dark"', "rgb(16, 19, 24)"),
     ],
@@ -119,7 +116,6 @@ def test_a_mailed_run_is_accessible_and_fits_a_phone(browser, scheme, run, tmp_p
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_outputs_are_accessible(browser, outputs, scheme):
-    """axe-core reports nothing about them."""
     context = browser.new_context(color_scheme=scheme)
     page = context.new_page()
     page.set_content(
@@ -129,16 +125,3 @@ def test_outputs_are_accessible(browser, outputs, scheme):
     found = page.evaluate("async () => (await axe.run()).violations.map(each => each.id + ': ' + each.nodes[0].html)")
     context.close()
     assert [] == found
-
-
-def test_a_mailed_run_asks_for_nothing(browser, tmp_path):
-    """No request leaves the browser, and no script runs."""
-    path = tmp_path / "run.html"
-    path.write_text(run_page(full()), encoding="utf-8")
-    context = browser.new_context(offline=True)
-    page, asked_for = context.new_page(), []
-    page.on("request", lambda request: asked_for.append(request.url))
-    page.goto(path.as_uri())
-    page.locator("summary").last.click()
-    context.close()
-    assert [path.as_uri()] == asked_for

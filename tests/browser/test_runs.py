@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.keys import arrival, follow, press_on
+from tests.browser.conftest import arrival, follow
 from tests.browser.serving import until
 from tests.browser.shop import JAPANESE
 
-WAYS = [(1400, True), (360, True), (1400, False), (360, False)]
+WAYS = [(1400, True), (360, False)]
 
 
 @pytest.mark.parametrize(("width", "script"), WAYS)
@@ -31,17 +30,6 @@ def test_filters_stand_in_the_address(visit, width, script):
     expect(found).to_have_count(1)
 
 
-def test_japanese_is_found(visit):
-    """By a part of the text."""
-    page = visit("/runs?session=s-1")
-    page.get_by_label("contains").fill("返金依頼")
-    with arrival(page):
-        page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(r"text=%E8%BF%94"))
-    expect(page.get_by_role("link", name=JAPANESE)).to_have_count(2)
-    expect(page.get_by_role("link", name="Where is order")).to_have_count(0)
-
-
 @pytest.mark.parametrize(("width", "script"), WAYS)
 def test_a_run_is_labelled_with_one_click(visit, shop, width, script):
     """The label is in the store under the name of the person, and the page shows it."""
@@ -50,18 +38,6 @@ def test_a_run_is_labelled_with_one_click(visit, shop, width, script):
     follow(page.get_by_role("button", name="Partly"))
     expect(page.locator("#labels")).to_contain_text("partly")
     assert [0.5] == [entry["correct"] for entry in shop.grace.store.get(trace.id).grace["feedback"]]
-
-
-def test_a_run_is_labelled_by_keyboard(visit, shop):
-    """With a note, and without the mouse."""
-    trace = recorded(shop, "Is this labelled by keyboard?")
-    page = visit(f"/runs/{trace.id}")
-    press_on(page, page.get_by_text("Add a note"))
-    press_on(page, page.get_by_label("Note"), key=None)
-    page.keyboard.type("the second order was meant")
-    with arrival(page):
-        press_on(page, page.get_by_role("button", name="Wrong"))
-    expect(page.locator("#labels")).to_contain_text("the second order was meant")
 
 
 @pytest.mark.parametrize(("width", "script"), WAYS)
@@ -82,34 +58,12 @@ def test_two_runs_stand_side_by_side(visit, shop, width, script):
 
 @pytest.mark.parametrize("script", [True, False])
 def test_the_steps_of_a_run_are_searched(visit, shop, script):
-    """The page shows the steps that hold the text."""
     trace = recorded(shop, "Search in me", "needle in the hay", *["hay"] * 30)
     page = visit(f"/runs/{trace.id}", script=script)
     page.get_by_role("searchbox").fill("needle")
     page.get_by_role("button", name="Search").click()  # with scripts, the search stays on the page
     expect(page.get_by_role("status")).to_contain_text("1")
     expect(page.get_by_text("needle in the hay").first).to_be_visible()
-
-
-@pytest.mark.parametrize("view", ["Tree", "Durations", "JSON"])
-def test_a_run_has_other_views(visit, shop, view):
-    """Each under an address of its own."""
-    (trace,) = [trace for trace in shop.grace.store.query(text=JAPANESE) if trace.name == "desk"]
-    page = visit(f"/runs/{trace.id}")
-    follow(page.get_by_role("link", name=view, exact=True))
-    expect(page.get_by_role("navigation", name="Views").locator("[aria-current]")).to_have_text(view)
-    expect(page.get_by_role("main")).to_contain_text("clerk")
-
-
-def test_a_run_is_downloaded(visit, shop):
-    """As the JSON of the trace."""
-    trace = recorded(shop, "Take me home")
-    page = visit(f"/runs/{trace.id}")
-    follow(page.get_by_role("link", name="JSON", exact=True))
-    with page.expect_download() as caught:
-        page.get_by_role("link", name="Download").click()
-    document = json.loads(caught.value.path().read_text("utf-8"))
-    assert (trace.id, "Take me home") == (document["id"], document["task"]["objective"])
 
 
 def recorded(shop, objective, *thoughts):

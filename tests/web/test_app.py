@@ -1,24 +1,19 @@
-"""The application as a whole: who may make one, its start and end, its routes, its style sheet and scripts, and its people."""
+"""The application as a whole: who may make one, its start and end, its style sheet and scripts, its people, and errors as pages and as problems of the API."""
 
 from __future__ import annotations
 
 import pytest
 from starlette.applications import Starlette
-from starlette.responses import Response
+from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
-from grace_kp import Grace
-from grace_kp.errors import SettingsError, StoreError
-from grace_kp.web import Person, Right, Role, app
-from grace_kp.web._access import route
+from grace_kp import Grace, errors
+from grace_kp.errors import SettingsError
+from grace_kp.web import Person, Role, app
 from grace_kp.web._app import SCRIPTS, Following, _static_routes
+from grace_kp.web._errors import http_problem, problem_of, status_of
+from grace_kp.web._site import route
 from tests.web.visiting import Browser
-
-
-@pytest.fixture
-def grace(tmp_path):
-    with Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize("auth", [None, "ana", Person(name="ana", role=Role.ADMIN)])
@@ -26,12 +21,6 @@ def test_a_mounted_application_needs_auth(grace, auth):
     """Without it everybody or nobody would be an admin; the message names it."""
     with pytest.raises(SettingsError, match=r"app\(\) needs auth=: a function from the request"):
         app(grace, auth=auth)
-
-
-def test_a_public_url_must_be_one(grace):
-    """It is checked when the application is made, not at the first request."""
-    with pytest.raises(SettingsError, match="the public URL must be like https://"):
-        app(grace, auth=lambda request: None, public_url="shop.example")
 
 
 class Catalog:
@@ -47,63 +36,21 @@ class Catalog:
         self.calls.append("close")
 
 
-async def answers(scope, receive, send):
-    await send({"type": "http.response.start", "status": 204, "headers": []})
-    await send({"type": "http.response.body", "body": b""})
+async def test_the_catalog_follows_the_store_from_the_first_request():
+    """Once: a mounted application gets no word of its start. Another one is told about its end, too."""
 
+    async def answer(scope, receive, send):
+        answered.append(scope["type"])
 
-def test_the_catalog_follows_the_store_from_the_first_request():
-    """Once: a mounted application gets no word of its start."""
-    catalog = Catalog()
-    client = TestClient(Following(catalog).before(answers))
-    assert [] == catalog.calls
-    for _ in range(3):
-        assert 204 == client.get("/").status_code
-    assert ["follow"] == catalog.calls
-
-
-def test_a_store_that_cannot_be_followed_yet_is_tried_again(grace, monkeypatch):
-    """With the next request; this one is answered as by a page whose store fails."""
-    browser = Browser(grace)
-    catalog, failing = browser.app.state.site.catalog, [True]
-    follow = catalog.follow
-
-    def fail():
-        if failing.pop():
-            failing.append(False)
-            raise StoreError("cannot open /secret/place.db")
-        follow()
-
-    monkeypatch.setattr(catalog, "follow", fail)
-    failed = browser.get("/inbox")
-    assert 503 == failed.status_code
-    assert "the store cannot be read or written" in failed.text
-    assert "place" not in failed.text
-    assert "content-security-policy" in failed.headers
-    assert 200 == browser.get("/inbox").status_code
-    assert [] == failing
-    catalog.close()
-
-
-async def test_the_catalog_is_closed_at_the_end():
-    """Of an application that is told about it."""
-    catalog = Catalog()
+    catalog, answered = Catalog(), []
     following = Following(catalog)
+    application = following.before(answer)
+    for kind in ("lifespan", "http", "http"):
+        assert ["follow"] * ("http" in answered) == catalog.calls
+        await application({"type": kind}, None, None)
     async with following.lifespan(None):
         assert ["follow"] == catalog.calls
     assert ["follow", "close"] == catalog.calls
-
-
-def test_a_route_holds_its_right_and_methods():
-    """GET includes HEAD; a path with two methods is two names."""
-
-    def handler(request):
-        return Response()
-
-    shown, sent = route("/runs/{id}", handler, Right.SEE), route("/runs/{id}", handler, Right.LABEL, methods=["POST"])
-    assert (Right.SEE, {"GET", "HEAD"}) == (shown.right, shown.methods)
-    assert (Right.LABEL, {"POST"}) == (sent.right, sent.methods)
-    assert shown.name != sent.name
 
 
 @pytest.fixture
@@ -123,13 +70,6 @@ def test_a_file_is_sent_until_the_browser_has_it(client, name):
     assert 200 == client.get(f"/static/{name}", headers={"If-None-Match": '"other"'}).status_code
 
 
-def test_the_sheets_are_one(client):
-    """The style that all pages share, and that of each part."""
-    sheet = client.get("/static/site.css").text
-    assert "--ink" in sheet
-    assert sheet.count("{") == sheet.count("}")
-
-
 def test_a_role_is_one_of_the_known():
     """Its word is taken for it; another one is refused, before anything is asked of it."""
     assert Role.ADMIN is Person(name="ana", role="admin").role
@@ -138,8 +78,73 @@ def test_a_role_is_one_of_the_known():
             Person(name="ana", role=role)
 
 
-def test_a_person_is_the_author_of_decisions():
-    """By name, through the web, with a login or without."""
-    actor = Person(name="ana", role=Role.ADMIN, authenticated=False).actor
-    assert ("ana", "web", False) == (actor.name, actor.channel, actor.authenticated)
-    assert Person(name="ana", role=Role.ADMIN).actor.authenticated
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (errors.UnknownApproval("x"), 404, "unknown_approval"),
+        (errors.UnknownTrace("x"), 404, "unknown_run"),
+        (errors.NotEntitled("x"), 403, "not_entitled"),
+        (errors.AlreadyDecided("x"), 409, "already_decided"),
+        (errors.ChangedSinceShown("x"), 409, "changed_since_shown"),
+        (errors.EditRefused("x"), 422, "edit_refused"),
+        (errors.ApprovalError("x"), 422, "invalid"),
+        (errors.GraceError("x"), 422, "invalid"),
+        (ValueError("x"), 422, "invalid"),
+        (RuntimeError("x"), 500, "internal"),
+    ],
+)
+def test_errors_have_a_status_and_a_code(error, status, code):
+    """The same status on pages and in the API. Programs read the code, people the message."""
+    problem = problem_of(error)
+    assert (status, status) == (status_of(error), problem.status)
+    assert {"code": code, "message": "x"} == problem.document
+    assert status == http_problem(status, "x").status
+    assert (418, "bad_request") == (status_of(HTTPException(418)), http_problem(418, "x").code)
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """Returns the response of a page, or of the API, whose handler raises an error."""
+    from grace_kp.web import Right
+
+    with Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as grace:
+        browser = Browser(grace)
+
+        def response(error, path="/broken"):
+            def handler(request):
+                raise error
+
+            browser.app.router.routes.insert(0, route(path, handler, Right.SEE))
+            return browser.get(path)
+
+        yield response
+        browser.app.state.site.catalog.close()
+
+
+@pytest.mark.parametrize("path", ["/broken", "/api/broken"])
+def test_what_a_store_says_stays_in_the_log(broken, caplog, path):
+    response = broken(errors.StoreError("store /secret/place.db: it is locked"), path)
+    assert 503 == response.status_code
+    assert "cannot be read or written" in response.text
+    assert "place" not in response.text
+    assert "place.db: it is locked" in caplog.text
+
+
+def test_an_error_of_ours_is_a_page(broken):
+    """With its message, in which control characters and markup are harmless."""
+    response = broken(errors.AlreadyDecided("<b>ben</b>\u202e was faster"))
+    assert 409 == response.status_code
+    assert "&lt;b&gt;ben&lt;/b&gt;" in response.text
+    assert "\u202e" not in response.text
+    assert "Nothing was changed" in response.text
+
+
+@pytest.mark.parametrize("path", ["/broken", "/api/broken"])
+def test_an_unexpected_error_tells_nothing(broken, path, caplog):
+    """Neither type nor message nor place reach the client."""
+    response = broken(ZeroDivisionError("a secret of line 7"), path)
+    assert 500 == response.status_code
+    assert "Something went wrong here" in response.text
+    for told in ("ZeroDivisionError", "secret", "Traceback", ".py"):
+        assert told not in response.text
+    assert "ZeroDivisionError: a secret of line 7" in caplog.text

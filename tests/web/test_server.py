@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
-import functools
 import re
-import select
 import socket
 import threading
 
@@ -15,21 +11,13 @@ import httpx
 import pytest
 from starlette.responses import StreamingResponse
 
-from grace_kp import Grace
 from grace_kp.approvals import Actor
 from grace_kp.errors import GraceError, SettingsError
 from grace_kp.web import Accounts, Right, Role, serving
-from grace_kp.web._access import route
-from grace_kp.web.security import _gatekeeper
-from tests.web.visiting import PATIENCE, connect, exchange, listening, received
+from grace_kp.web._site import route
+from tests.web.visiting import PATIENCE, connect, exchange, listening
 
 PUBLIC = "https://grace.example.com"
-
-
-@pytest.fixture
-def grace(tmp_path):
-    with Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -53,25 +41,20 @@ def add(grace):
 
 
 def test_it_listens_on_this_machine_only(bind):
-    """And takes a free port if it is to."""
     server = bind()
     host, port = server.listener.getsockname()
     assert ("127.0.0.1", f"http://127.0.0.1:{port}") == (host, server.url)
     assert f"http://127.0.0.1:{port}/login?code=" == server.address()[: len(server.url) + 12]
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
-def test_a_public_url_needs_tls(bind, add, host):
-    """Otherwise tokens travel in the clear."""
+def test_a_public_url_needs_tls(bind, add):
     add()
     with pytest.raises(GraceError, match="must begin with https://, because logins"):
-        bind(host=host, public_url="http://grace.example.com")
+        bind(host="0.0.0.0", public_url="http://grace.example.com")
 
 
-def test_other_addresses_answer_to_local_names_without_a_public_url(bind, add, monkeypatch):
+def test_other_addresses_answer_to_local_names_without_a_public_url(bind, add):
     """As in a container whose port is published on its host. Before there are accounts, they are refused."""
-    real = socket.getaddrinfo
-    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *rest, **options: real("127.0.0.1", *rest, **options))
     with pytest.raises(GraceError, match="so it needs an account"):
         bind(host="0.0.0.0")
     add()
@@ -85,6 +68,8 @@ def test_other_addresses_answer_to_local_names_without_a_public_url(bind, add, m
         accepts(f"{name}:{port}") for name in ("127.0.0.1", "localhost", "192.0.2.1", "grace.example.com")
     ]
     assert "" == bind().hint
+    with pytest.raises(GraceError, match=r"192\.0\.2\.1:0 cannot be used \(.*\); use --host 127\.0\.0\.1 for"):
+        bind(host="192.0.2.1")
 
 
 def test_what_others_can_reach_needs_accounts(bind, add):
@@ -96,28 +81,8 @@ def test_what_others_can_reach_needs_accounts(bind, add):
     assert PUBLIC == bind(public_url=PUBLIC).url
 
 
-def test_an_address_of_another_machine_is_refused(bind, monkeypatch):
-    """With the addresses that can be used."""
-
-    class Elsewhere(socket.socket):
-        def bind(self, place):
-            raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
-
-    monkeypatch.setattr(socket, "socket", Elsewhere)
-    with pytest.raises(GraceError, match=r"127\.0\.0\.1 is no address of this machine; use --host 127\.0\.0\.1 for"):
-        bind()
-
-
-def test_a_path_is_part_of_the_address(bind, add):
-    """And of the links in pages."""
-    add()
-    server = bind(public_url=f"{PUBLIC}/", root="/grace/")
-    assert f"{PUBLIC}/grace/" == server.address()
-
-
-@pytest.mark.parametrize("root", ["/../x", "/a b", "/a//b", "/a?b", "/é", "https://x"])
+@pytest.mark.parametrize("root", ["/../x", "/a b", "/a//b", "/é"])
 def test_a_path_that_is_none_is_refused(bind, root):
-    """The message shows it."""
     with pytest.raises(
         SettingsError,
         match=r"the root path must be like /grace, of letters, digits, dots.*got " + re.escape(repr(root)),
@@ -126,7 +91,6 @@ def test_a_path_that_is_none_is_refused(bind, root):
 
 
 def test_a_taken_port_is_named(grace, bind):
-    """With what to do."""
     port = bind().listener.getsockname()[1]
     taken = socket.socket()
     taken.bind(("127.0.0.1", 0))
@@ -192,33 +156,6 @@ def status(answer):
     return int(answer.split(b" ", 2)[1])
 
 
-def is_open(connection):
-    """Whether the server has not closed a connection, and has sent nothing."""
-    return not select.select([connection], [], [], 0)[0]
-
-
-def test_a_request_is_answered(server):
-    """Without the name of the server's software."""
-    answer = exchange(server, head(server, "GET /login HTTP/1.1", "Connection: close"))
-    assert 200 == status(answer)
-    assert b"uvicorn" not in answer.lower()
-
-
-def test_a_body_that_does_not_come_is_refused(grace, monkeypatch):
-    """With 408, although its length was stated; the connection ends."""
-    monkeypatch.setattr(_gatekeeper, "read_body", functools.partial(_gatekeeper.read_body, seconds=0.2))
-    with listening(grace) as server:
-        host, port = server.place[:2]
-        lines = [
-            f"Origin: http://{host}:{port}",
-            "Content-Type: application/x-www-form-urlencoded",
-            "Content-Length: 100",
-        ]
-        answer = exchange(server, head(server, "POST /login HTTP/1.1", *lines) + b"credential=")
-        assert 408 == status(answer)
-        assert b"connection: close" in answer.lower()
-
-
 @pytest.mark.parametrize("line", ["GET /login HTTP/1.1", "POST /inbox HTTP/1.1", "POST /login HTTP/1.1"])
 def test_a_body_that_nobody_reads_ends_the_connection(server, line):
     """A refused request is answered before its body, and a client cannot go on sending the body for ever."""
@@ -227,41 +164,14 @@ def test_a_body_that_nobody_reads_ends_the_connection(server, line):
     assert b"\r\nconnection: close\r\n" in answer.lower()
 
 
-def test_an_endless_body_is_refused_while_it_comes(server):
-    """In chunks, without a length: the rest is not read, and the connection ends."""
-    host, port = server.place[:2]
-    lines = [
-        f"Origin: http://{host}:{port}",
-        "Content-Type: application/x-www-form-urlencoded",
-        "Transfer-Encoding: chunked",
-    ]
-    with connect(server) as connection:
-        connection.sendall(head(server, "POST /login HTTP/1.1", *lines))
-        chunk = b"4000\r\n" + b"a" * 0x4000 + b"\r\n"
-        with contextlib.suppress(ConnectionError):
-            for _ in range(10_000):
-                connection.sendall(chunk)
-                if not is_open(connection):
-                    break
-            else:
-                pytest.fail("160 MB were taken in")
-        connection.settimeout(PATIENCE)
-        assert received(connection)[:12] in {b"HTTP/1.1 413", b""}
-
-
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
         (["Content-Length: 99999999999"], 413),
         (["Content-Length: 5", "Content-Length: 6"], 400),
-        (["Content-Length: -1"], 400),
         (["Content-Length: 5", "Transfer-Encoding: chunked"], 400),
-        (["Transfer-Encoding: gzip, chunked"], 501),
         (["X: " + "y" * 100_000], 431),
         (["Host: second.example"], 400),
-        (["X : y"], 400),
-        ([" folded: y"], 415),
-        (["X: a\x00b"], 400),
     ],
 )
 def test_malformed_and_ambiguous_requests_are_refused(server, lines, expected):
@@ -275,20 +185,6 @@ def test_malformed_and_ambiguous_requests_are_refused(server, lines, expected):
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "GET http://evil.example/login HTTP/1.1",
-        "CONNECT evil.example:443 HTTP/1.1",
-        "GET * HTTP/1.1",
-        "OPTIONS * HTTP/1.1",
-    ],
-)
-def test_it_is_no_proxy(server, line):
-    """Other forms of an address are no page of this server."""
-    assert status(exchange(server, head(server, line, "Connection: close"))) in {303, 400, 401, 403, 404}
-
-
-@pytest.mark.parametrize(
     "path", ["/login?next=/%0d%0aSet-Cookie:%20a=b", "/%0d%0aSet-Cookie:%20a=b", "/inbox?a=%0d%0aX:%20y"]
 )
 def test_line_breaks_in_an_address_split_no_response(server, path):
@@ -297,14 +193,4 @@ def test_line_breaks_in_an_address_split_no_response(server, path):
     names = [line.partition(b":")[0].lower() for line in answer.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]]
     assert b"set-cookie" not in names
     assert b"x" not in names
-
-
-def test_an_upgrade_is_not_followed(server):
-    """To a web socket or to HTTP/2: the request is answered as it is, or refused."""
-    lines = [
-        "Upgrade: websocket",
-        "Connection: Upgrade, close",
-        "Sec-WebSocket-Version: 13",
-        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
-    ]
-    assert 200 == status(exchange(server, head(server, "GET /login HTTP/1.1", *lines)))
+    assert b"uvicorn" not in answer.lower()

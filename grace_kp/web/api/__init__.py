@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import RootModel
 
-from grace_kp.web._access import Right
-from grace_kp.web._site import root_of
+from grace_kp.web._site import Right, root_of
 from grace_kp.web.api import _approvals, _runs
 from grace_kp.web.api._document import Health, document
 from grace_kp.web.api._operation import ApiOperation, refuse_other_methods
 
 if TYPE_CHECKING:
-    from grace_kp.web._access import PageRoute
+    from grace_kp.web._site import PageRoute
     from grace_kp.web.api._operation import ApiCall
 
 

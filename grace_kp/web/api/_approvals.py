@@ -11,12 +11,11 @@ from pydantic import Field
 
 from grace_kp.approvals import Approval, export
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, EditRefused, UnknownApproval
-from grace_kp.web._access import Right
 from grace_kp.web._errors import ApiProblem, problem_of
-from grace_kp.web._parameter import UNSTATED, WHOLE, Flag, Parameters, Text, Time
-from grace_kp.web._site import perform, perform_several
+from grace_kp.web._parameter import UNSTATED, Parameters, Text, Time
+from grace_kp.web._site import Right, perform, perform_several
 from grace_kp.web.api._document import LEFT_OUT, ApprovalList, Entries, Outcomes, StandingList
-from grace_kp.web.api._operation import ApiOperation, Body
+from grace_kp.web.api._operation import ApiOperation, Body, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +90,7 @@ class Pass(VerbBody):
 
 
 class Withdraw(VerbBody):
-    """Cancel a request, or a decision that nobody has claimed."""
+    """Cancel a request, or a decision that has not been claimed."""
 
     words_field = "reason"
     reason: Words = ""
@@ -135,25 +134,25 @@ class ListParameters(Parameters):
     """Only what this person decided, voted for or closed."""
     since: Time = Field(UNSTATED, examples=["7d"])
     """Only what changed at or after this time."""
-    limit: Annotated[int, Field(ge=1, le=200), WHOLE] = 50
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
     """Approvals of the page."""
-    offset: Annotated[int, Field(ge=0, le=100_000), WHOLE] = 0
+    offset: Annotated[int, Field(ge=0, le=100_000)] = 0
     """Leave out this many first."""
 
 
 class EntryParameters(Parameters):
     """The place of a page of the audit trail."""
 
-    limit: Annotated[int, Field(ge=1, le=1_000), WHOLE] = 100
+    limit: Annotated[int, Field(ge=1, le=1_000)] = 100
     """Entries of the page."""
-    after: Annotated[int, Field(ge=0, le=2**53), WHOLE] = 0
+    after: Annotated[int, Field(ge=0, le=2**53)] = 0
     """Number of the entry to go on after."""
 
 
 class StandingParameters(Parameters):
     """Which standing approvals to list."""
 
-    ended: Flag = False
+    ended: bool = False
     """Also those that do not hold any more."""
 
 
@@ -163,13 +162,13 @@ def list_approvals(call: ApiCall) -> dict[str, Any]:
     state, limit, offset = values.pop("state"), values["limit"], values["offset"]
     values["limit"] = limit + 1
     other = ONLY_PAST if state == "pending" else ONLY_PENDING
-    problems = {name: f"is no condition of the list state={state}" for name in other if name in values}
+    problems = {name: f"is not a condition of the list state={state}" for name in other if name in values}
     if problems:
-        raise ApiProblem("invalid", " and ".join(f"{name} {text}" for name, text in problems.items()), fields=problems)
+        raise invalid("parameter", problems)
     if "since" in values:
         values["since"] = datetime.fromisoformat(values["since"]).timestamp()
-    desk = call.site.desk
-    found = desk.pending(**values) if state == "pending" else desk.history(**values)
+    read = call.site.requests.pending if state == "pending" else call.site.requests.history
+    found = read(**values)
     return {
         "approvals": [list_entry_of(each) for each in found[:limit]],
         "next": offset + limit if len(found) > limit else None,
@@ -179,13 +178,13 @@ def list_approvals(call: ApiCall) -> dict[str, Any]:
 def get_approval(call: ApiCall) -> dict[str, Any]:
     """Return an approval; the audit trail records who has seen it."""
     viewer = None if call.request.method == "HEAD" else call.person.actor
-    return call.site.desk.get(call.id, by=viewer).to_dict()
+    return call.site.requests.get(call.id, by=viewer).to_dict()
 
 
 def list_entries(call: ApiCall) -> dict[str, Any]:
     """Return entries of the audit trail about an approval."""
     limit = call.values["limit"]
-    call.site.desk.get(call.id)  # raises if there is none
+    call.site.requests.get(call.id)  # raises if there is none
     lines = export(call.site.tables, after=call.values["after"], approval=call.id, with_contents=False)
     found = [{"entry": line["entry"], "hash": line["hash"]} for line in islice(lines, limit + 1)]
     last = found[limit - 1]["entry"] if len(found) > limit else None
@@ -194,7 +193,7 @@ def list_entries(call: ApiCall) -> dict[str, Any]:
 
 def list_standing(call: ApiCall) -> dict[str, Any]:
     """Return standing approvals."""
-    return {"standing": [asdict(each) for each in call.site.desk.standing(ended=call.values["ended"])]}
+    return {"standing": [asdict(each) for each in call.site.requests.standing(ended=call.values["ended"])]}
 
 
 def decide_several(call: ApiCall) -> dict[str, Any]:
@@ -202,10 +201,9 @@ def decide_several(call: ApiCall) -> dict[str, Any]:
     body: Several = call.body
     shown = {each.id: each.digest for each in body.approvals}
     if any(shown[each.id] != each.digest for each in body.approvals):
-        problem = "must not name an approval with two digests"
-        raise ApiProblem("invalid", f"approvals {problem}", fields={"approvals": problem})
+        raise invalid("field", {"approvals": "must not name an approval with two digests"})
     consented = shown if body.verb == "approve" else ()
-    problems = {each: found for each in consented if (found := _find_unseen(call.site.desk, each))}
+    problems = {each: found for each in consented if (found := _find_unseen(call.site.requests, each))}
     seen = {each: digest for each, digest in shown.items() if each not in problems}
     outcomes = perform_several(call.request, body.verb, seen, words=body.note)
     return {"outcomes": [_outcome(each, problems.get(each) or outcomes[each]) for each in shown]}
@@ -216,18 +214,15 @@ def decide(verb: str) -> Callable[[ApiCall], dict[str, Any]]:
 
     def answer(call: ApiCall) -> dict[str, Any]:
         body: VerbBody = call.body
-        if (
-            isinstance(body, Approve | NewArguments)
-            and not body.unseen
-            and (problem := _find_unseen(call.site.desk, call.id))
-        ):
+        is_blind = isinstance(body, Approve | NewArguments) and not body.unseen
+        if is_blind and (problem := _find_unseen(call.site.requests, call.id)):
             raise problem
         try:
             if isinstance(body, Reconcile):
-                return call.site.desk.reconcile(call.id, by=call.person.actor, **body.model_dump()).to_dict()
-            return perform(call.site.desk, verb, call.id, actor=call.person.actor, **body.arguments()).to_dict()
+                return call.site.requests.reconcile(call.id, by=call.person.actor, **body.model_dump()).to_dict()
+            return perform(call.site.requests, verb, call.id, actor=call.person.actor, **body.arguments()).to_dict()
         except (AlreadyDecided, ChangedSinceShown, EditRefused) as error:
-            raise problem_of(error, more={"approval": _brief(call.site.desk, call.id)}) from None
+            raise problem_of(error, more={"approval": _brief(call.site.requests, call.id)}) from None
 
     return answer
 
@@ -244,16 +239,16 @@ def _outcome(approval_id: str, outcome: Approval | ApprovalError | ApiProblem) -
     return {"id": approval_id, "ok": False, "code": problem.code, "message": problem.message}
 
 
-def _find_unseen(desk: RequestStore, approval_id: str) -> ApiProblem | None:
+def _find_unseen(requests: RequestStore, approval_id: str) -> ApiProblem | None:
     """Return why a plain consent to an approval does not count: its JSON does not show everything that would run."""
     try:
-        approval = desk.get(approval_id)
+        approval = requests.get(approval_id)
     except UnknownApproval:
         return None
     hidden = ", ".join([*approval.sealed, *approval.unencoded])
     if not hidden or approval.state != "pending":
         return None
-    more = {"approval": _brief(desk, approval_id)}
+    more = {"approval": _brief(requests, approval_id)}
     return ApiProblem(
         "unseen",
         f"the API does not show {hidden}; to consent unseen, state `unseen: true`, for one approval at a time",
@@ -261,8 +256,8 @@ def _find_unseen(desk: RequestStore, approval_id: str) -> ApiProblem | None:
     )
 
 
-def _brief(desk: RequestStore, approval_id: str) -> dict[str, Any]:
-    approval = desk.get(approval_id)
+def _brief(requests: RequestStore, approval_id: str) -> dict[str, Any]:
+    approval = requests.get(approval_id)
     return {name: getattr(approval, name) for name in ("id", "state", "revision", "digest")}
 
 
@@ -329,7 +324,7 @@ OPERATIONS = (
     _verb("respond", Respond, "Answer the agent with instructions", {"words": "Ask the customer first."}, _CHANGED),
     _verb("skip", Pass, "Let the agent go on without the action", {"note": "not needed"}, _CHANGED),
     _verb("retry", Pass, "Have the gate assess the call again", {"note": "the search works again"}, _CHANGED),
-    _verb("withdraw", Withdraw, "Cancel a request, or a decision that nobody has claimed", {"reason": "obsolete"}),
+    _verb("withdraw", Withdraw, "Cancel a request, or a decision that has not been claimed", {"reason": "obsolete"}),
     _verb("reconcile", Reconcile, "State whether an action with an unknown outcome has happened", {"revision": 4, "happened": True}, _CHANGED),
     ApiOperation(
         name="decideApprovals",
@@ -337,7 +332,7 @@ OPERATIONS = (
         path="/api/v1/approvals/decide",
         right=Right.DECIDE,
         summary="Carry out a verb on several approvals",
-        description="Each is a transaction of its own: some may succeed while others do not. `withdraw` does not compare the digests.",
+        description="Each is a separate transaction: some may succeed while others do not. `withdraw` does not compare the digests.",
         answer=decide_several,
         result=Outcomes,
         body=Several,

@@ -25,8 +25,9 @@ from grace_kp.approvals import (
     Vote,
 )
 from grace_kp.store import Group, RunFigures, RunPage, RunRow
-from grace_kp.web._access import RIGHTS, Right
 from grace_kp.web._errors import CODES
+from grace_kp.web._site import RIGHTS, Right
+from grace_kp.web.figures._sums import ModelSpending
 
 if TYPE_CHECKING:
     from grace_kp.web.api._operation import ApiOperation
@@ -38,7 +39,7 @@ PLACE = "#/components/schemas/"
 """The place of named schemas in the document."""
 _DATACLASSES = (
     *(Actor, Approval, Claimed, Decided, Earlier, Ended, Standing, Vote),
-    *(ApprovalFigures, Group, RunFigures, RunPage, RunRow),
+    *(ApprovalFigures, Group, ModelSpending, RunFigures, RunPage, RunRow),
 )
 """The dataclasses among the responses: their JSON has every field."""
 LEFT_OUT = frozenset({"run", "schema"})
@@ -49,7 +50,7 @@ ListedApproval = Annotated[dict[str, Any], WithJsonSchema({"$ref": f"{PLACE}List
 
 
 class ApiResult(BaseModel):
-    """A response that is no type of the library."""
+    """A response whose type belongs to the API alone."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -120,20 +121,6 @@ class StandingList(ApiResult):
     standing: list[Standing]
 
 
-class Spending(ApiResult):
-    """The use of one judge model."""
-
-    model: str
-    calls: int
-    tokens: int
-    fallbacks: int
-    """Runs and gates whose judgement is a fallback."""
-    price: tuple[float, str] | None
-    """The price of a million tokens in the settings, with its currency; null where none is set."""
-    money: float | None
-    """Cost of the tokens, in the currency of the price."""
-
-
 class Figures(ApiResult):
     """The figures of a period."""
 
@@ -145,7 +132,7 @@ class Figures(ApiResult):
     """The agent that `runs` and `spending` are restricted to."""
     runs: RunFigures
     approvals: ApprovalFigures
-    spending: list[Spending]
+    spending: list[ModelSpending]
     """The model with the most tokens first."""
     thresholds: dict[str, float | Literal["never"]]
     """The thresholds in force: the lowest confidence of each level."""

@@ -13,18 +13,16 @@ from starlette.responses import Response
 
 from grace_kp.errors import GraceError, InvalidTrace, brief
 from grace_kp.trace import refuse_what_json_cannot_hold
-from grace_kp.web._access import Right, route
 from grace_kp.web._errors import ApiProblem, problem_of
-from grace_kp.web._parameter import Parameters
-from grace_kp.web._site import body_of, person_of, site_of
+from grace_kp.web._parameter import Parameters, problems_in
+from grace_kp.web._site import Right, body_of, person_of, route, site_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from starlette.requests import Request
 
-    from grace_kp.web._access import PageRoute, Person
-    from grace_kp.web._site import Site
+    from grace_kp.web._site import PageRoute, Person, Site
 
 
 NOT_WRITABLE = "cannot be written as JSON"
@@ -161,7 +159,7 @@ class ApiOperation:
     def _values(self, request: Request) -> dict[str, Any]:
         values, problems = self.parameters.read(request.query_params.multi_items())
         if problems:
-            raise _invalid("parameter", problems)
+            raise invalid("parameter", problems)
         return values
 
     def _body(self, request: Request) -> Any:
@@ -178,28 +176,15 @@ class ApiOperation:
         except InvalidTrace as error:
             raise ApiProblem("invalid", f"the body cannot be used: {error}") from None
         except ValidationError as error:
-            raise _invalid("field", _problems_in(error, self.body)) from None
+            raise invalid("field", problems_in(error, self.body)) from None
 
 
-def _invalid(what: str, problems: Mapping[str, str]) -> ApiProblem:
+def invalid(what: str, problems: Mapping[str, str]) -> ApiProblem:
+    """Return the problem of parameters or fields that cannot be used."""
     name, problem = next(iter(problems.items()))
     more = len(problems) - 1
     others = f"; {more} more {what}{'' if more == 1 else 's'} cannot be used" if more else ""
     return ApiProblem("invalid", f"{brief(name)} {problem}{others}", fields=problems)
-
-
-def _problems_in(error: ValidationError, model: type[BaseModel]) -> dict[str, str]:
-    """Return what is wrong with a body, by field."""
-    known = ", ".join(model.model_fields)
-    problems: dict[str, str] = {}
-    for found in error.errors(include_url=False, include_context=False):
-        name = ".".join(map(str, found["loc"])) or "body"
-        kind, text = found["type"], found["msg"][:1].lower() + found["msg"][1:]
-        text = {"missing": "is missing", "extra_forbidden": f"is no field; known are {known}"}.get(kind, text)
-        if kind not in {"missing", "extra_forbidden"}:
-            text = f"cannot be used: {text}, not {brief(found['input'])}"
-        problems.setdefault(name, text)
-    return problems
 
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")

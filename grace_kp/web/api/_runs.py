@@ -13,11 +13,11 @@ from grace_kp.errors import GraceError
 from grace_kp.runtime import program_problem, with_outcomes
 from grace_kp.store import CatalogQuery, RunPage
 from grace_kp.trace import ReasoningTrace
-from grace_kp.web._access import Right
 from grace_kp.web._errors import ApiProblem
-from grace_kp.web._parameter import UNSTATED, WHOLE, RunConditions
+from grace_kp.web._parameter import UNSTATED, RunConditions
+from grace_kp.web._site import Right
 from grace_kp.web.api._document import Feedback, Figures
-from grace_kp.web.api._operation import ApiOperation, Body
+from grace_kp.web.api._operation import ApiOperation, Body, invalid
 from grace_kp.web.figures._page import LONGEST, USUAL, FigureParameters, asked_for
 from grace_kp.web.figures._sums import decisions_of, spending
 
@@ -48,11 +48,11 @@ class RunLabel(Body):
 class RunListParameters(RunConditions):
     """Conditions on runs, and the place of the page."""
 
-    limit: Annotated[int, Field(ge=1, le=200), WHOLE] = 50
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
     """Rows of the page."""
-    before: Annotated[int, Field(ge=0, le=FARTHEST), WHOLE] = UNSTATED
+    before: Annotated[int, Field(ge=0, le=FARTHEST)] = UNSTATED
     """Only runs older than this position."""
-    after: Annotated[int, Field(ge=0, le=FARTHEST), WHOLE] = UNSTATED
+    after: Annotated[int, Field(ge=0, le=FARTHEST)] = UNSTATED
     """Only runs newer than this position: those nearest to it."""
 
 
@@ -98,19 +98,14 @@ def add_feedback(call: ApiCall) -> dict[str, Any]:
     return list_feedback(call)
 
 
-PATIENCE = 2.0
-"""Seconds that a program waits for figures that nobody has asked for before."""
-
-
 def get_figures(call: ApiCall) -> dict[str, Any]:
     """Return the figures of a period."""
     site = call.site
     today = datetime.fromtimestamp(site.clock(), UTC).date()
     asked = asked_for(call.request.query_params, today, lambda: today)
     if asked.problems:
-        text = " and ".join(f"{name} {problem}" for name, problem in asked.problems.items())
-        raise ApiProblem("invalid", text, fields=asked.problems)
-    since, until = asked.period.since.isoformat(), asked.period.until.isoformat()
+        raise invalid("parameter", asked.problems)
+    since, until = asked.since.isoformat(), asked.until.isoformat()
     runs = site.catalog.figures(since, until, agent=asked.agent)
     spent = spending(runs.models, site.grace.settings.prices)
     return {
@@ -118,15 +113,14 @@ def get_figures(call: ApiCall) -> dict[str, Any]:
         "until": until,
         "agent": asked.agent,
         "runs": asdict(runs),
-        "approvals": _approval_figures(site, asked.period.seconds),
-        "spending": [{**asdict(each), "money": each.money} for each in spent],
+        "approvals": _approval_figures(site, asked.seconds),
+        "spending": [asdict(each) for each in spent],
         "thresholds": site.grace.thresholds.to_dict(),
     }
 
 
 def _approval_figures(site: Site, span: tuple[float, float]) -> dict[str, Any]:
-    """Return the figures of approvals, which all readers share; those that wait are counted now."""
-    found = decisions_of(site, span, patience=PATIENCE)
+    found = decisions_of(site, span)
     if found is None or found.value is None:
         reason = "" if found is None else found.problem
         raise ApiProblem(

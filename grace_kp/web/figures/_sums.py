@@ -12,17 +12,19 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from grace_kp.approvals import ENTITLING, approval_figures
+from markupsafe import Markup
+
+from grace_kp.approvals import ENTITLING, ApprovalState, RowQuery, approval_figures
 from grace_kp.pages import Rule, histogram, named_bars, span_text, table, timeline
+from grace_kp.store import CatalogQuery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from grace_kp.approvals import ApprovalFigures
     from grace_kp.confidence import Thresholds
-    from grace_kp.store import Catalog, CatalogQuery, Group, RunFigures
-    from grace_kp.web._kept import KeptValue
-    from grace_kp.web._site import Site
+    from grace_kp.store import Group, RunFigures
+    from grace_kp.web._site import KeptValue, Site
 
 
 LEVELS = ("silent", "notify", "confirm", "escalate")
@@ -35,24 +37,59 @@ LOOKED_AT = 500
 """Runs that are looked at for that: the newest."""
 REST = "…"
 """The name under which the catalog sums up agents beyond the first."""
-
-
-def failure_rate(group: Group) -> float:
-    """Return the share of failed runs among those that do not wait for a person, 0 to 1."""
-    return group.failed / (group.runs - group.waiting) if group.failed else 0.0
-
-
-def mean_score(group: Group) -> float:
-    """Return the mean value score; 0 without runs."""
-    return group.score / group.runs if group.runs else 0.0
-
-
-def mean_confidence(group: Group) -> float | None:
-    """Return the mean confidence of the runs that have one; None if none has."""
-    return group.confidence / group.with_confidence if group.with_confidence else None
-
-
 MOST_BARS = 62
+
+
+def run_values(site: Site, figures: RunFigures, conditions: Mapping[str, Any], root: str) -> dict[str, Any]:
+    """Return what the page shows of the runs of a period."""
+    thresholds = site.grace.thresholds
+    period = {name: conditions[name] for name in ("since", "until")}
+    return {
+        "total": figures.total,
+        "means": means_of(figures.total),
+        "statuses": figures.statuses,
+        "run_bars": _html(run_bars(figures.days)),
+        "agent_rows": [
+            {
+                "group": group,
+                "means": means_of(group),
+                "address": f"{root}/runs?{urlencode({'agent': group.name, **period}, errors='replace')}",
+                "is_rest": group.name in {"", REST},
+            }
+            for group in figures.agents
+        ],
+        "confidence_plot": _html(confidence_plot(figures, thresholds)),
+        "score_plot": _html(
+            histogram(
+                "Value score",
+                figures.scores,
+                edges=SHARE_EDGES,
+                axis="value score",
+                caption="How much others can learn from a run.",
+            )
+        ),
+        "alike": alike(site, CatalogQuery(**conditions), figures),
+        "never": [level for level in LEVELS[:3] if getattr(thresholds, level) == math.inf],
+        "gates": sum(figures.levels.values()),
+        "level_plot": _html(
+            named_bars(
+                "Gates by level",
+                {level: figures.levels.get(level, 0) for level in LEVELS},
+                kind="level",
+                unit="gates",
+                caption="Levels that the gates of these runs chose, before anybody was asked.",
+            )
+        ),
+    }
+
+
+def means_of(group: Group) -> dict[str, float | None]:
+    """Return the share of failed runs among those that do not wait for a person, the mean score, and the mean confidence of the runs that have one."""
+    return {
+        "failed": group.failed / (group.runs - group.waiting) if group.failed else 0.0,
+        "score": group.score / group.runs if group.runs else 0.0,
+        "confidence": group.confidence / group.with_confidence if group.with_confidence else None,
+    }
 
 
 def bars_of(days: Sequence[Group]) -> tuple[str, list[tuple[date, list[Group]]]]:
@@ -61,28 +98,19 @@ def bars_of(days: Sequence[Group]) -> tuple[str, list[tuple[date, list[Group]]]]
     Args:
         days: the days of the period, in order.
     """
-    dated = [(date.fromisoformat(day.name), day) for day in days]
-    bars: list[tuple[date, list[Group]]] = []
+    units = []
     for unit, begin in _UNITS:
-        bars = []
-        for day, group in dated:
-            first = begin(day)
-            if not bars or begin(bars[-1][0]) != first:
-                # The first bar begins where the period does, so that no day is named that it does not hold.
-                bars.append((max(first, dated[0][0]), []))
-            bars[-1][1].append(group)
-        if len(bars) <= MOST_BARS:
-            return unit, bars
-    return _UNITS[-1][0], bars
-
-
-def _week(day: date) -> date:
-    return day - timedelta(days=min(day.weekday(), day.toordinal() - 1))
+        grouped: dict[date, list[Group]] = defaultdict(list)
+        for day in days:
+            grouped[begin(date.fromisoformat(day.name))].append(day)
+        units.append((unit, list(grouped.values())))
+    unit, bars = next((each for each in units if len(each[1]) <= MOST_BARS), units[-1])
+    return unit, [(date.fromisoformat(bar[0].name), bar) for bar in bars]
 
 
 _UNITS: tuple[tuple[str, Callable[[date], date]], ...] = (
     ("day", lambda day: day),
-    ("week", _week),
+    ("week", lambda day: day - timedelta(days=min(day.weekday(), day.toordinal() - 1))),
     ("month", lambda day: day.replace(day=1)),
     ("year", lambda day: day.replace(month=1, day=1)),
 )
@@ -103,25 +131,6 @@ def run_bars(days: Sequence[Group]) -> str:
     )
 
 
-def agent_rows(agents: Sequence[Group], period: Mapping[str, str], root: str) -> list[dict[str, Any]]:
-    """Return the agents as rows of a table, each with the address of its runs; the rest has none."""
-    return [
-        {
-            "name": group.name,
-            "runs": group.runs,
-            "failed": group.failed,
-            "waiting": group.waiting,
-            "failure_rate": failure_rate(group),
-            "score": mean_score(group),
-            "confidence": mean_confidence(group),
-            "address": ""
-            if group.name in {"", REST}
-            else f"{root}/runs?{urlencode({'agent': group.name, **period}, errors='replace')}",
-        }
-        for group in agents
-    ]
-
-
 def confidence_plot(figures: RunFigures, thresholds: Thresholds) -> str:
     """Return the distribution of the confidence, with the thresholds in force."""
     rules = [
@@ -137,39 +146,15 @@ def confidence_plot(figures: RunFigures, thresholds: Thresholds) -> str:
     )
 
 
-def score_plot(figures: RunFigures) -> str:
-    """Return the distribution of the value score."""
-    return histogram(
-        "Value score",
-        figures.scores,
-        edges=SHARE_EDGES,
-        axis="value score",
-        caption="How much others can learn from a run.",
-    )
-
-
-def level_plot(figures: RunFigures) -> str:
-    """Return how many gates decided at each level."""
-    values = {level: figures.levels.get(level, 0) for level in LEVELS}
-    return named_bars(
-        "Gates by level",
-        values,
-        kind="level",
-        unit="gates",
-        caption="Levels that the gates of these runs chose, before anybody was asked.",
-    )
-
-
-def alike(catalog: Catalog, query: CatalogQuery, figures: RunFigures) -> dict[str, float] | None:
+def alike(site: Site, query: CatalogQuery, figures: RunFigures) -> dict[str, float] | None:
     """Return the confidence that most of the newest runs have; None if fewer than half of them have the same, or for few runs."""
     total = sum(figures.confidence)
     if total < LEAST_ALIKE or max(figures.confidence) < ALIKE * total:
         return None
-    page = catalog.find(query, limit=LOOKED_AT)
+    page = site.catalog.find(query, limit=LOOKED_AT)
     found = Counter(round(row.confidence, 3) for row in page.rows if row.confidence is not None)
-    if not found:
-        return None
-    (value, count), of = found.most_common(1)[0], found.total()
+    of = found.total()
+    (value, count), *_ = found.most_common(1) or [(0.0, 0)]
     return {"value": value, "share": count / of, "of": of} if of >= LEAST_ALIKE and count >= ALIKE * of else None
 
 
@@ -179,29 +164,40 @@ _WORDS = {
     "retried": "sent back for a retry",
     "standing": "by a standing approval",
 }
+_BY_PEOPLE = ("approved", "edited", "rejected", "responded", "skipped", "retried")
 
 
-def decisions_of(
-    site: Site, span: tuple[float, float], *, patience: float | None = None
-) -> KeptValue[ApprovalFigures] | None:
-    """Return the figures of a period, computed once a minute at most, for all readers; None while they are computed for the first time.
+def decisions_of(site: Site, span: tuple[float, float]) -> KeptValue | None:
+    """Return the figures of approvals in a period, computed once a minute at most; None while another reader has them computed.
 
     Args:
         span: begin and end of the period, in seconds since the epoch.
-        patience: seconds to wait for the first computation.
     """
-    return site.decisions.get(span, site.clock(), lambda: approval_figures(site.tables, *span), patience=patience)
+    return site.figures.get(span, site.clock(), lambda: approval_figures(site.tables, *span))
 
 
-def waits_of(figures: ApprovalFigures) -> dict[str, float] | None:
-    """Return `count`, `median`, `most` (nine of ten took no longer) and `longest` of the waits for people, in seconds; None without a decision."""
-    if not figures.waits:
-        return None
+def approval_values(site: Site, span: tuple[float, float]) -> dict[str, Any]:
+    """Return what the page shows of the decisions of a period."""
+    decisions = decisions_of(site, span)
+    found: ApprovalFigures | None = None if decisions is None else decisions.value
+    values: dict[str, Any] = {
+        "pending": site.tables.count(RowQuery(states=(ApprovalState.PENDING.value,))),
+        "decisions": decisions,
+        "approvals": found,
+    }
+    if found is None:
+        return values
+    total = sum(found.outcomes.get(name, 0) for name in _BY_PEOPLE)
+    entitled = sum(found.outcomes.get(state.value, 0) for state in ENTITLING)
+    outcomes = {_WORDS.get(name, name): count for name, count in found.outcomes.items()}
+    waits = found.waits
     return {
-        "count": len(figures.waits),
-        "median": quantile(figures.waits, 0.5),
-        "most": quantile(figures.waits, 0.9),
-        "longest": figures.waits[-1],
+        **values,
+        "decided": sum(found.outcomes.values()),
+        "waits": {"median": quantile(waits, 0.5), "most": quantile(waits, 0.9), "longest": waits[-1]} if waits else {},
+        "approved_share": entitled / total if total else None,
+        "outcome_plot": _html(named_bars("How requests were decided", outcomes, kind="decision", unit="requests")),
+        "wait_plot": _html(wait_plot(waits)),
     }
 
 
@@ -210,20 +206,16 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
 
 
-def outcome_plot(figures: ApprovalFigures) -> str:
-    """Return how requests were decided or closed."""
-    values = {_WORDS.get(name, name): count for name, count in figures.outcomes.items()}
-    return named_bars("How requests were decided", values, kind="decision", unit="requests")
+def wait_plot(waits: Sequence[float]) -> str:
+    """Return how long people took as a distribution; the bins are times that people name.
 
-
-def wait_plot(figures: ApprovalFigures) -> str:
-    """Return how long people took as a distribution; the bins are times that people name."""
-    edges = (
-        [*WAIT_EDGES, max(figures.waits[-1], 2 * WAIT_EDGES[-1])]
-        if figures.waits and figures.waits[-1] > WAIT_EDGES[-1]
-        else list(WAIT_EDGES)
-    )
-    places = [bisect_left(figures.waits, edge) for edge in edges[:-1]] + [len(figures.waits)]
+    Args:
+        waits: seconds, in ascending order.
+    """
+    edges = list(WAIT_EDGES)
+    if waits and waits[-1] > edges[-1]:
+        edges.append(max(waits[-1], 2 * edges[-1]))
+    places = [bisect_left(waits, edge) for edge in edges[:-1]] + [len(waits)]
     return histogram(
         "Time until people decided",
         [end - begin for begin, end in itertools.pairwise(places)],
@@ -231,16 +223,6 @@ def wait_plot(figures: ApprovalFigures) -> str:
         labels=["0", *(span_text(edge).replace(" ", "") for edge in edges[1:])],
         unit="decisions",
     )
-
-
-def approved_share(figures: ApprovalFigures) -> float | None:
-    """Return the share of the decisions of people that let the action run; None without decisions."""
-    decided = {
-        name: figures.outcomes.get(name, 0)
-        for name in ("approved", "edited", "rejected", "responded", "skipped", "retried")
-    }
-    total = sum(decided.values())
-    return sum(decided[state.value] for state in ENTITLING) / total if total else None
 
 
 NO_PRICE = "no price set"
@@ -256,12 +238,9 @@ class ModelSpending:
     fallbacks: int
     """Runs and gates whose judgement is a fallback, because the model could not be asked or its reply could not be used."""
     price: tuple[float, str] | None
-    """Price of a million tokens, with its currency; None where none is set."""
-
-    @property
-    def money(self) -> float | None:
-        """Cost of the tokens in the currency of the price; None without a price."""
-        return None if self.price is None else self.tokens / 1_000_000 * self.price[0]
+    """The price of a million tokens in the settings, with its currency; None where none is set."""
+    money: float | None
+    """Cost of the tokens, in the currency of the price."""
 
 
 def spending(
@@ -271,28 +250,16 @@ def spending(
 
     Args:
         models: calls, tokens and fallbacks by model.
+        prices: prices by name of a model, else by the first glob that matches.
     """
-    found = [
-        ModelSpending(model=model, calls=calls, tokens=tokens, fallbacks=fallbacks, price=price_of(model, prices))
-        for model, (calls, tokens, fallbacks) in models.items()
-    ]
+    found = []
+    for model, (calls, tokens, fallbacks) in models.items():
+        price = prices.get(model) or next((prices[glob] for glob in prices if fnmatchcase(model, glob)), None)
+        money = None if price is None else tokens / 1_000_000 * price[0]
+        found.append(
+            ModelSpending(model=model, calls=calls, tokens=tokens, fallbacks=fallbacks, price=price, money=money)
+        )
     return tuple(sorted(found, key=lambda spent: (-spent.tokens, -spent.calls, spent.model)))
-
-
-def price_of(model: str, prices: Mapping[str, tuple[float, str]]) -> tuple[float, str] | None:
-    """Return the price of a model: by its name, else by the first glob that matches; None if none is set."""
-    if model in prices:
-        return prices[model]
-    return next((price for pattern, price in prices.items() if fnmatchcase(model, pattern)), None)
-
-
-def sums_by_currency(spent: Sequence[ModelSpending]) -> dict[str, float]:
-    """Return the money that was spent in each currency, for the models with a price."""
-    sums: dict[str, float] = defaultdict(float)
-    for each in spent:
-        if each.price is not None and each.money is not None:
-            sums[each.price[1]] += each.money
-    return dict(sums)
 
 
 def money_text(amount: float, currency: str) -> str:
@@ -300,14 +267,27 @@ def money_text(amount: float, currency: str) -> str:
     return f"{amount:,.2f} {currency}" if amount >= 0.01 or not amount else f"{amount:.2g} {currency}"
 
 
-def spending_table(spent: Sequence[ModelSpending]) -> str:
-    """Return what each model cost as a table."""
-    rows = [
-        (
-            each.model, f"{each.calls:,}", f"{each.tokens:,}", f"{each.fallbacks:,}",
-            NO_PRICE if each.price is None else f"{each.price[0]:,.4g} {each.price[1]}",
-            NO_PRICE if each.price is None or each.money is None else money_text(each.money, each.price[1]),
-        )
-        for each in spent
-    ]  # fmt: skip
-    return table(("model", "calls", "tokens", "fallbacks", "price per million tokens", "money"), rows)
+def spending_values(
+    models: Mapping[str, tuple[int, int, int]], prices: Mapping[str, tuple[float, str]]
+) -> dict[str, Any]:
+    """Return what the page shows of the cost of judge models."""
+    spent = spending(models, prices)
+    sums: dict[str, float] = defaultdict(float)
+    rows = []
+    for each in spent:
+        price = money = NO_PRICE
+        if each.price is not None and each.money is not None:
+            sums[each.price[1]] += each.money
+            price, money = f"{each.price[0]:,.4g} {each.price[1]}", money_text(each.money, each.price[1])
+        rows.append((each.model, f"{each.calls:,}", f"{each.tokens:,}", f"{each.fallbacks:,}", price, money))
+    heads = ("model", "calls", "tokens", "fallbacks", "price per million tokens", "money")
+    return {
+        "spent": spent,
+        "spending_table": _html(table(heads, rows)),
+        "money": [money_text(amount, currency) for currency, amount in sums.items()],
+        "unpriced": [each.model for each in spent if each.price is None],
+    }
+
+
+def _html(part: str) -> Markup:
+    return Markup(part)  # noqa: S704 — plots and tables escape every text

@@ -43,11 +43,10 @@ def needed_labels(labels: int) -> tuple[str, ...]:
     )
 
 
-def reliability_plot(verdict: Verdict) -> str:
+def reliability_plot(verdict: Verdict, assessment: Assessment) -> str:
     """Return the share of correct runs by confidence."""
-    assessment = verdict.assessment
-    bins = () if assessment is None else assessment.bins
-    are_plain = not verdict.is_weighted and all(sample.correct in (0, 1) for sample in verdict.samples)
+    bins = assessment.bins
+    are_plain = not verdict.is_weighted and all(correct in (0, 1) for correct in verdict.correct)
     curve = Curve(
         name="labelled runs",
         points=[(found.confidence, found.accuracy) for found in bins],
@@ -65,21 +64,15 @@ def reliability_plot(verdict: Verdict) -> str:
     return curves("Reliability", [curve], plane, caption=caption)
 
 
-def intervals_words(found: Assessment) -> dict[str, str]:
-    """Return the 95 % intervals of the figures in words; empty texts where there are none."""
-    pairs = {name: found.intervals.get(name) for name in ("auroc", "ece", "brier")}
-    return {name: "" if pair is None else f"{pair[0]:.2f} to {pair[1]:.2f}" for name, pair in pairs.items()}
-
-
-def risk_plot(verdict: Verdict) -> str:
+def risk_plot(points: Sequence[RiskPoint], tasks: int) -> str:
     """Return the share of wrong runs against the share of runs that act."""
     curve = Curve(
         name="labelled runs",
-        points=[(point.coverage, point.risk) for point in verdict.curve],
-        band=[(point.low, point.high) for point in verdict.curve],
-        notes=[f"{point.confidence:.3g}" for point in verdict.curve],
+        points=[(point.coverage, point.risk) for point in points],
+        band=[(point.low, point.high) for point in points],
+        notes=[f"{point.confidence:.3g}" for point in points],
     )
-    settled = [point for point in verdict.curve if point.coverage >= FIRST_SHARES]
+    settled = [point for point in points if point.coverage >= FIRST_SHARES]
     top = max((point.high for point in settled), default=1.0)
     plane = Plane(
         x="coverage: share of runs that act",
@@ -90,7 +83,7 @@ def risk_plot(verdict: Verdict) -> str:
     )
     caption = (
         "From strict thresholds on the left to mild ones on the right. A curve that does not rise means that the confidence carries no information. "
-        f"One run of each task counts, of {count_text(verdict.tasks, 'task')}; the band is a 95 % interval at each point."
+        f"One run of each task counts, of {count_text(tasks, 'task')}; the band is a 95 % interval at each point."
     )
     return curves("Risk and coverage", [curve], plane, caption=caption)
 
@@ -100,38 +93,42 @@ def wrong_at_thresholds(grace: Grace, verdict: Verdict) -> dict[str, str]:
     found = {}
     for level in LEVELS[:3]:
         value = getattr(grace.thresholds, level)
-        point = None if value == math.inf else verdict.above(value)
-        if point is not None:
+        if value != math.inf and (points := verdict.curve(value, points=2)):
+            point = points[-1]
             found[level] = f"{point.risk:.1%} wrong ({point.low:.1%} to {point.high:.1%})"
     return found
 
 
-def threshold_rows(grace: Grace, labelled: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the thresholds in force with their origin, and how many labelled runs reach each and are wrong."""
-    thresholds = grace.thresholds
-    origins: Mapping[str, str] = (grace.status()["profile"] or {}).get("thresholds_from", {})
-    return [
-        {
-            "level": level,
-            "value": "never" if (value := getattr(thresholds, level)) == math.inf else f"{value:g}",
-            "origin": origins.get(level, "default"),
-            "labelled": labelled.get(level, "–"),
-        }
-        for level in LEVELS[:3]
-    ]
+def threshold_values(grace: Grace, labelled: Mapping[str, str]) -> dict[str, Any]:
+    """Return the thresholds in force with their origin, how many labelled runs reach each and are wrong, and what the profile promises."""
+    profile: Mapping[str, Any] = grace.status()["profile"] or {}
+    rows = []
+    for level in LEVELS[:3]:
+        value = getattr(grace.thresholds, level)
+        rows.append(
+            {
+                "level": level,
+                "value": "never" if value == math.inf else f"{value:g}",
+                "origin": profile.get("thresholds_from", {}).get(level, "default"),
+                "labelled": labelled.get(level, "–"),
+            }
+        )
+    return {
+        "thresholds": rows,
+        "profile": profile.get("name", ""),
+        "promise": _promise_words(profile.get("promise") or {}),
+    }
 
 
-def promise_words(grace: Grace) -> str:
-    """Return what the profile in use promises, in sentences; empty if it promises nothing, or nothing that can be read."""
-    stated = (grace.status()["profile"] or {}).get("promise")
+def _promise_words(stated: Mapping[str, Any]) -> str:
+    """Return what a profile promises, in sentences; empty if it promises nothing, or nothing that can be read."""
     if not stated:
         return ""
     try:
         promise = Promise(**{name: stated[name] for name in ("risks", "delta", "kind", "moment") if name in stated})
     except (TypeError, ValueError):
         return ""
-    approximate = " The promise is approximate." if stated.get("approximate") else ""
-    return promise.in_words + approximate
+    return promise.in_words + (" The promise is approximate." if stated.get("approximate") else "")
 
 
 def watched_promises(store: Any) -> tuple[list[dict[str, Any]], str]:
@@ -140,27 +137,23 @@ def watched_promises(store: Any) -> tuple[list[dict[str, Any]], str]:
         found = promises_in(store)
     except GraceError as error:
         return [], f"Watched promises cannot be read: {explain_error(error, 'reading watched promises')}."
-    return [
-        {
-            "profile": str(each["profile"]),
-            "fitted_at": str(each["fitted_at"] or ""),
-            "labels": each["labels"],
-            "alarms": tuple(each["alarms"]),
-            "table_html": Markup(_figures_table(each["figures"])),  # noqa: S704 — made of escaped texts,
-        }
-        for each in found
-    ], ""
+    tables = [Markup(_figures_table(each["figures"])) for each in found]  # noqa: S704 — tables escape every text
+    return [{**each, "table_html": shown} for each, shown in zip(found, tables, strict=True)], ""
 
 
-def wealth_words(wealth: float) -> str:
-    """Return what the wealth of the bettor against a promise says, in words."""
-    if wealth < 1:
-        return "the labels speak for the promise"
-    if wealth < 3:
-        return "the labels say nothing against it"
-    if wealth < 20:
-        return "some doubt"
-    return "strong doubt" if wealth < 100 else "almost impossible if the promise holds"
+WEALTH = (
+    (1.0, "the labels speak for the promise"),
+    (3.0, "the labels say nothing against it"),
+    (20.0, "some doubt"),
+    (100.0, "strong doubt"),
+)
+"""What the wealth of the bettor against a promise says, below each bound."""
+
+
+def _state_of(row: Mapping[str, Any]) -> str:
+    if row["alarm"] or not row["n"]:
+        return "refuted" if row["alarm"] else "no labels yet"
+    return next((words for bound, words in WEALTH if row["wealth"] < bound), "almost impossible if the promise holds")
 
 
 def _figures_table(figures: Sequence[Mapping[str, Any]]) -> str:
@@ -171,16 +164,11 @@ def _figures_table(figures: Sequence[Mapping[str, Any]]) -> str:
             f"{row['risk']:.1%}",
             f"{row['errors']:,} of {row['n']:,}",
             "–" if row["rate"] is None else f"{row['rate']:.1%} ({row['low']:.1%} to {row['high']:.1%})",
-            "refuted" if row["alarm"] else wealth_words(row["wealth"]) if row["n"] else "no labels yet",
+            _state_of(row),
         )
         for row in figures[: MOST_ACTIONS * len(USUAL_RISKS)]
     ]
     return table(("action", "level", "promised risk", "wrong", "error rate", "state"), rows, words={"state"})
-
-
-def sources_words(counts: Mapping[str, int]) -> str:
-    """Return labels by their source, or runs that do not count by reason: `12 user, 3 audit`."""
-    return ", ".join(f"{count:,} {spaced(name)}" for name, count in counts.items())
 
 
 AT_MOST_READ = 5_000
@@ -189,50 +177,59 @@ PAGE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """One labelled run."""
-
-    confidence: float
-    correct: bool | float
-    weight: float
-    group: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Figures of the recorded confidence on labelled runs."""
+    """Figures of the recorded confidence on labelled runs. The columns have an item for each of them."""
 
-    samples: tuple[Sample, ...] = ()
+    confidence: Sequence[float] = ()
+    correct: Sequence[bool | float] = ()
+    weights: Sequence[float] = ()
+    groups: Sequence[object] = ()
+    """The tasks of the runs; runs of one task count once."""
     sources: Mapping[str, int] = field(default_factory=dict)
     """Labels by where they are from."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Runs with feedback that do not count, by reason."""
-    assessment: Assessment | None = None
-    curve: Sequence[RiskPoint] = ()
     is_cut: bool = False
     """Whether there are more labelled runs, which are older."""
 
     @property
     def tasks(self) -> int:
-        """Number of independent labels: runs of one task count once, unless all runs have the same task."""
-        return _tasks(self.samples)
+        """Number of independent labels."""
+        return len(set(self.groups))
 
     @property
     def is_weighted(self) -> bool:
         """Whether some labels stand for more runs than others."""
-        return len({sample.weight for sample in self.samples}) > 1
+        return len(set(self.weights)) > 1
 
-    def above(self, threshold: float) -> RiskPoint | None:
-        """Return the share of wrong runs with at least a confidence; None where no label says anything about them."""
-        reached = [sample for sample in self.samples if sample.confidence >= threshold]
-        return _curve(reached, points=2)[-1] if any(sample.correct in (0, 1) for sample in reached) else None
+    @property
+    def assessment(self) -> Assessment | None:
+        """The figures of the confidence; None without labels."""
+        from grace_kp.calibrate import assess
+
+        if not self.groups:
+            return None
+        return assess(self.confidence, self.correct, clusters=self.groups, weights=self.weights)
+
+    def curve(self, threshold: float = 0.0, points: int = 60) -> Sequence[RiskPoint]:
+        """Return the share of wrong runs among those with at least a confidence, by coverage; empty where no label is simply right or wrong."""
+        from grace_kp.calibrate import risk_curve
+
+        columns = zip(self.confidence, self.correct, self.groups, self.weights, strict=True)
+        reached = [row for row in columns if row[0] >= threshold]
+        if not any(correct in (0, 1) for _, correct, _, _ in reached):
+            return ()
+        confidence, correct, groups, weights = map(list, zip(*reached, strict=True))
+        return risk_curve(
+            confidence, correct, groups=groups, weights=weights if len(set(weights)) > 1 else None, points=points
+        )
 
 
 def verdict_of(site: Site, query: CatalogQuery) -> Verdict:
-    """Read the newest labelled runs that meet a query, and assess their confidence."""
-    from grace_kp.calibrate import assess, labels
+    """Read the newest labelled runs that meet a query."""
+    from grace_kp.calibrate import labels
 
-    samples: list[Sample] = []
+    rows: list[tuple[float, bool | float, float, object]] = []
     sources: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
     before, read, store = None, 0, site.grace.store
@@ -249,48 +246,42 @@ def verdict_of(site: Site, query: CatalogQuery) -> Verdict:
                 left_out["no confidence"] += 1
                 continue
             sources[source] += 1
-            samples.append(Sample(confidence=confidence, correct=correct, weight=weight, group=group))
+            rows.append((confidence, correct, weight, group))
         read, before = read + len(page.rows), page.older
         if before is None:
             break
-    assessment = None
-    if samples:
-        columns = _columns(samples)
-        assessment = assess(
-            columns["confidence"], columns["correct"], clusters=columns["groups"], weights=columns["weights"]
-        )
+    columns: list[list[Any]] = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
+    if len(set(columns[3])) == 1:  # the runs state no tasks, so each counts separately
+        columns[3] = list(range(len(rows)))
     return Verdict(
-        samples=tuple(samples),
+        confidence=columns[0],
+        correct=columns[1],
+        weights=columns[2],
+        groups=columns[3],
         sources=dict(sources.most_common()),
         left_out=dict(left_out),
-        assessment=assessment,
-        curve=_curve(samples) if any(sample.correct in (0, 1) for sample in samples) else (),
         is_cut=before is not None,
     )
 
 
-def _is_grouped(samples: Sequence[Sample]) -> bool:
-    return len({sample.group for sample in samples}) > 1
-
-
-def _tasks(samples: Sequence[Sample]) -> int:
-    return len({sample.group for sample in samples}) if _is_grouped(samples) else len(samples)
-
-
-def _columns(samples: Sequence[Sample]) -> dict[str, list[object]]:
+def trust_values(site: Site, labelled: CatalogQuery) -> dict[str, Any]:
+    """Return what the page shows of labels and watched promises; it may take seconds."""
+    verdict = verdict_of(site, labelled)
+    found, curve = verdict.assessment, verdict.curve()
+    watched, problem = watched_promises(site.grace.store)
     return {
-        "confidence": [sample.confidence for sample in samples],
-        "correct": [sample.correct for sample in samples],
-        "groups": [sample.group for sample in samples] if _is_grouped(samples) else list(range(len(samples))),
-        "weights": [sample.weight for sample in samples],
+        "assessment": found,
+        "is_cut": verdict.is_cut,
+        "sources": _counts(verdict.sources),
+        "left_out": _counts(verdict.left_out),
+        "lacking": needed_labels(verdict.tasks),
+        "reliability_plot": Markup(reliability_plot(verdict, found)) if found else "",  # noqa: S704 — plots escape every text
+        "risk_plot": Markup(risk_plot(curve, verdict.tasks)) if curve else "",  # noqa: S704
+        "labelled": wrong_at_thresholds(site.grace, verdict),
+        "watched": watched,
+        "watched_problem": problem,
     }
 
 
-def _curve(samples: Sequence[Sample], points: int = 60) -> tuple[RiskPoint, ...]:
-    from grace_kp.calibrate import risk_curve
-
-    columns = _columns(samples)
-    weights = columns["weights"] if len({sample.weight for sample in samples}) > 1 else None
-    return risk_curve(
-        columns["confidence"], columns["correct"], groups=columns["groups"], weights=weights, points=points
-    )
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {spaced(name)}" for name, count in counts.items())

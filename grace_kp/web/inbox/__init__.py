@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from grace_kp.web._access import Right, route
+from grace_kp.web._site import Right, route
 from grace_kp.web.inbox._audit import Audit, export_lines
 from grace_kp.web.inbox._events import Feed, stop_events
 from grace_kp.web.inbox._lists import attention, decide_several, history, waiting
@@ -16,7 +16,7 @@ from grace_kp.web.inbox._standing import end, grant, grant_form, standing
 from grace_kp.web.inbox._words import WORDS
 
 if TYPE_CHECKING:
-    from grace_kp.web._access import PageRoute
+    from grace_kp.web._site import PageRoute
 
 __all__ = ["WORDS", "routes", "stop_events"]
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
@@ -25,26 +26,22 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from grace_kp.approvals import Checkpoint, Link, Tables, Verification
+    from grace_kp.approvals import Checkpoint, Tables, Verification
     from grace_kp.web._site import Site
 
 PAGE = 100
 """Entries on a page."""
 SHOWN = 50
 """Problems of a verification that are shown."""
-CHUNK = 1 << 16
-"""Characters of an export that are sent at a time."""
+CHUNK = 100
+"""Entries of an export that are sent at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerificationProgress:
-    """State of the verification."""
+class VerificationState:
+    """The last verification."""
 
     is_running: bool = False
-    read: int = 0
-    """Entries that were read so far."""
-    total: int = 0
-    begun: float = 0.0
     ended: float = 0.0
     found: Verification | None = None
     problem: str = ""
@@ -56,11 +53,7 @@ class Audit:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._progress = VerificationProgress()
-
-    def page(self, request: Request) -> Response:
-        """Show the newest entries, and what the last verification has found."""
-        return self._page(request)
+        self._state = VerificationState()
 
     def verify(self, request: Request) -> Response:
         """Begin a verification, which runs after the answer was sent; refuse a second one meanwhile."""
@@ -68,89 +61,49 @@ class Audit:
         try:
             points = parse_checkpoints(text.strip(), secret=site.inbox.secret, place="the checkpoints")
         except ApprovalError as error:
-            return self._page(request, problem=sentence_of(error), status=422)
-        head = site.tables.head()[0]
+            return self.page(request, problem=sentence_of(error), status=422)
         with self._lock:
-            if self._progress.is_running:
-                raise HTTPException(
-                    409, "A verification is running. Its progress stands on the page of the audit trail."
-                )
-            self._progress = VerificationProgress(is_running=True, total=head, begun=site.clock())
+            if self._state.is_running:
+                raise HTTPException(409, "A verification is running. The page of the audit trail will show its result.")
+            self._state = VerificationState(is_running=True)
         task = BackgroundTask(self._run, site, points)
         return RedirectResponse(f"{root_of(request)}/approvals/audit", 303, background=task)
 
     def _run(self, site: Site, points: Sequence[Checkpoint]) -> None:
-        begun, total, found, problem = self._progress.begun, self._progress.total, None, ""
+        found, problem = None, "It ended before it was complete. Begin it again."
         try:
-            found = verify(CountedTables(site.tables, self._count), at=site.clock(), checkpoint=points or None)
+            found, problem = verify(site.tables, at=site.clock(), checkpoint=points or None), ""
         except (ApprovalError, StoreError) as error:
             problem = explain_error(error, "the verification of the audit trail")
         finally:
-            self._progress = VerificationProgress(
-                read=total,
-                total=total,
-                begun=begun,
-                ended=site.clock(),
-                found=found,
-                problem=problem or ("It ended before it was complete. Begin it again." if found is None else ""),
-            )
+            self._state = VerificationState(ended=site.clock(), found=found, problem=problem)
 
-    def _count(self, seq: int) -> None:
-        now = self._progress
-        self._progress = VerificationProgress(
-            is_running=True, read=max(now.read, seq), total=now.total, begun=now.begun
-        )
-
-    def _page(self, request: Request, *, problem: str = "", status: int = 200) -> Response:
-        site, progress = site_of(request), self._progress
+    def page(self, request: Request, *, problem: str = "", status: int = 200) -> Response:
+        """Show the newest entries, and what the last verification has found."""
+        site, state = site_of(request), self._state
         values = texts_of(request, "approval")
         before = whole_of(request.query_params.get("before", "")) or 0
-        entries, older = entries_before(site.tables, before, values["approval"] or None)
+        links = site.tables.links_before(before or None, limit=PAGE + 1, approval=values["approval"] or None)
+        older = links[PAGE - 1].seq if len(links) > PAGE else 0
         point = checkpoint(site.tables, at=site.clock())
-        found = progress.found
+        found = state.found
         return site.page(
             request,
             "inbox/audit.html",
             status=status,
             tab="audit",
-            entries=entries,
+            entries=[show_entry(link) for link in links[:PAGE]],
             values=values,
             older=query(values, before=older) if older else None,
             newer=query(values) if before else None,
             point=point,
             point_line=json.dumps(point.to_dict(site.inbox.secret)),
-            progress=progress,
+            verification=state,
             problem=problem,
             verdict="" if found is None else verdict_text(found),
             shown=() if found is None else found.problems[:SHOWN],
             **counts(site),
         )
-
-
-class CountedTables:
-    """Tables that report the number of the last entry which was read."""
-
-    def __init__(self, tables: Tables, report: Any) -> None:
-        self._tables, self._report = tables, report
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._tables, name)
-
-    def links(
-        self, *, after: int = 0, limit: int = 1_000, approval: str | None = None, kept: bool = False
-    ) -> list[Link]:
-        """Return entries, as `Reads.links` does."""
-        found = self._tables.links(after=after, limit=limit, approval=approval, kept=kept)
-        if found and approval is None:
-            self._report(found[-1].seq)
-        return found
-
-
-def entries_before(tables: Tables, before: int, approval: str | None) -> tuple[list[dict[str, Any]], int]:
-    """Return a page of entries, newest first, and the number before which the next page begins; 0 where there is none."""
-    links = tables.links_before(before or None, limit=PAGE + 1, approval=approval)
-    shown = links[:PAGE]
-    return [show_entry(link) for link in shown], shown[-1].seq if len(links) > PAGE else 0
 
 
 def export_lines(request: Request) -> Response:
@@ -165,12 +118,6 @@ def export_lines(request: Request) -> Response:
 
 
 def _chunks(tables: Tables, with_contents: bool) -> Iterator[str]:
-    kept: list[str] = []
-    size = 0
-    for line in export(tables, with_contents=with_contents):
-        kept.append(f"{json.dumps(line, ensure_ascii=True)}\n")
-        size += len(kept[-1])
-        if size >= CHUNK:
-            yield "".join(kept)
-            kept, size = [], 0
-    yield "".join(kept)
+    lines = iter(export(tables, with_contents=with_contents))
+    while part := list(itertools.islice(lines, CHUNK)):
+        yield "".join(f"{json.dumps(line, ensure_ascii=True)}\n" for line in part)

@@ -16,8 +16,7 @@ from starlette.responses import StreamingResponse
 
 from grace_kp.approvals import Change
 from grace_kp.trace import redacted_error
-from grace_kp.web._access import Right
-from grace_kp.web._site import person_of, site_of, whole_of
+from grace_kp.web._site import Right, person_of, site_of, whole_of
 from grace_kp.web.security import still_may
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The fields of the form that edits a request: one per argument, of the kind that its schema and its value ask for.
 
-A field that comes back as it was rendered is no change, whatever its text would read as. What a person does change is read as the kind of value
-that is there, and checked by the schema of the action.
+A field that comes back as it was rendered changes nothing, whatever its text would read as. A changed field is read as the kind of the present value
+and checked by the schema of the action.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-import re
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -17,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.approvals import KEY_FIELD, NOT_COVERED, SEALED_REMARK, canonical, decode, encode, fitted_edit, json_text
 from grace_kp.errors import brief
 from grace_kp.pages import printable
+from grace_kp.web._site import read_json
 from grace_kp.web.inbox._words import read_codes, write_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from grace_kp.approvals import Approval
 
@@ -36,22 +36,10 @@ HINTS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Values that are written as one line of text, by type tag, with how to write them."""
-_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?|[+-]?\.\d+([eE][+-]?\d+)?")
-_INTEGER = re.compile(r"[+-]?\d+")
-_NULL = {"type": "null"}
 
 
 class Misread(ValueError):
-    """A field whose text is no value of its kind; the message says what it takes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldChoice:
-    """One of the values that a parameter can have."""
-
-    label: str
-    value: Any
-    """The value, encoded."""
+    """The text of a field is not a value of its kind; the message states the allowed form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +51,7 @@ class ArgumentField:
     number: int
     """Its place among the arguments; names of form fields contain it, because a parameter's name may hold anything."""
     kind: str
-    """`text`, `number`, `date`, `line`, `choice`, `json`, or `fixed` for what cannot be edited."""
+    """`text`, `number`, `line`, `choice`, `json`, or `fixed` for what cannot be edited."""
     text: str = ""
     """The text in the field; for a choice, the number of the chosen one."""
     tag: str = ""
@@ -71,7 +59,8 @@ class ArgumentField:
     is_null: bool = False
     """Whether the value is null, where the field of a text has a box for that."""
     is_nullable: bool = False
-    choices: tuple[FieldChoice, ...] = ()
+    choices: Sequence[Any] = ()
+    """The values that the parameter can have, encoded."""
     hint: str = ""
     """How to write the value; for a fixed field, why it cannot be edited."""
     problem: str = ""
@@ -82,6 +71,11 @@ class ArgumentField:
         """Lines that the field shows at first."""
         wrapped = sum(1 + len(line) // 70 for line in self.text.split("\n"))
         return min(max(wrapped, 1), 16)
+
+    @property
+    def labels(self) -> list[str]:
+        """The choices in words."""
+        return [_label(choice) for choice in self.choices]
 
 
 def fields_of(approval: Approval) -> list[ArgumentField]:
@@ -112,88 +106,64 @@ def with_submitted(field: ArgumentField, submitted: str | None, *, is_null: bool
     if field.kind == "json":
         text = printable(submitted, keep="\r\n", replace=lambda character: json.dumps(character)[1:-1])
         return replace(field, text=text, problem=problem)
-    text = write_codes(submitted.replace("\r\n", "\n").replace("\r", "\n").replace("⟨U+", "\0")).replace(
-        "⟨U+0000⟩", "⟨U+"
-    )
+    text = write_codes(read_codes(submitted.replace("\r\n", "\n").replace("\r", "\n")))
     return replace(field, text=text, is_null=is_null, problem=problem)
 
 
 def _field(approval: Approval, number: int, name: str) -> ArgumentField:
     now, schema = approval.encoded[name], approval.schema
-    reason = _reason_fixed(approval, name)
     declared = _resolve_reference(_object(schema.get("properties")).get(name), schema)
     base, is_nullable = _base(declared, schema)
     encoding = str(base.get("x-encoding", "$path" if base.get("format") == "path" else ""))
-    if not reason and encoding != "$enum" and _has_model(now):
-        reason = "an object of a class, whose values cannot be written here; reject the request, or respond with words"
     new_field = functools.partial(ArgumentField, name=name, number=number)
-    if reason:
+    fixed = [
+        (name in approval.key_fields, KEY_FIELD),
+        (name in approval.sealed, SEALED_REMARK),
+        (name in approval.not_covered, NOT_COVERED),
+        (encoding != "$enum" and _has_model(now), _HAS_MODEL),
+    ]
+    if reason := next((reason for is_fixed, reason in fixed if is_fixed), ""):
         return new_field(kind="fixed", hint=reason)
     choices = _choices(base, is_nullable)
     if choices:
-        return _choice(new_field, choices, now)
+        forms = [canonical(choice) for choice in [*choices, now]]
+        place = forms.index(canonical(now))
+        return new_field(kind="choice", text=str(place), choices=[*choices, now] if place == len(choices) else choices)
+    new_field = functools.partial(new_field, is_nullable=is_nullable)
     tag = next((key for key in now if key.startswith("$")), "") if isinstance(now, dict) else ""
     is_null = now is None and is_nullable
+    or_empty = ", or empty for no value" if is_nullable else ""
     if (tag in HINTS and encoding in {tag, ""} and isinstance(now[tag], str)) or (is_null and encoding in HINTS):
         written = tag or encoding
         text = "" if is_null else write_codes(now[tag], keep="")
-        kind = "date" if written == "$date" else "line"
-        return new_field(
-            kind=kind, text=text, tag=written, is_nullable=is_nullable, hint=_hint(HINTS[written], is_nullable)
-        )
-    is_number = base.get("type") in {"integer", "number"} and not encoding
-    if is_number and (is_null or (type(now) in {int, float}) or tag in {"$int", "$float"}):
+        return new_field(kind="line", text=text, tag=written, hint=f"{HINTS[written]}{or_empty}")
+    kind = "" if encoding else base.get("type", "")
+    if kind in ("integer", "number") and (is_null or type(now) in {int, float} or tag in {"$int", "$float"}):
         text = "" if is_null else str(now[tag]) if tag else json.dumps(now)
-        words = "a whole number" if base["type"] == "integer" else "a number"
-        return new_field(kind="number", text=text, is_nullable=is_nullable, hint=_hint(words, is_nullable))
-    is_text = not encoding and (base.get("type") == "string" or not base)
+        words = "a whole number" if kind == "integer" else "a number"
+        return new_field(kind="number", text=text, hint=f"{words}{or_empty}")
     # A text with half a surrogate pair is encoded by a tag, because JSON cannot hold it.
     text_now: Any = decode({name: now})[name] if tag == "$text" else now
-    if is_text and (isinstance(text_now, str) or (is_null and base)):
-        return new_field(kind="text", text=write_codes(text_now or ""), is_null=is_null, is_nullable=is_nullable)
-    return new_field(kind="json", text=json_text(_with_numbers(now), indent=2), hint="JSON")
+    is_any = not base and not encoding
+    if (kind == "string" or is_any) and (isinstance(text_now, str) or (is_null and not is_any)):
+        return new_field(kind="text", text=write_codes(text_now or ""), is_null=is_null)
+    return new_field(kind="json", text=json_text(_with_numbers(now), indent=2), hint="JSON", is_nullable=False)
 
 
-def _hint(words: str, is_nullable: bool) -> str:
-    return f"{words}, or empty for no value" if is_nullable else words
+_HAS_MODEL = "an object of a class, whose values cannot be written here; reject the request, or respond with words"
 
 
-def _reason_fixed(approval: Approval, name: str) -> str:
-    """Return why an argument cannot be edited; empty where it can."""
-    for names, reason in (
-        (approval.key_fields, KEY_FIELD),
-        (approval.sealed, SEALED_REMARK),
-        (approval.not_covered, NOT_COVERED),
-    ):
-        if name in names:
-            return reason
-    return ""
-
-
-def _choice(new_field: Callable[..., ArgumentField], choices: list[FieldChoice], now: Any) -> ArgumentField:
-    forms = [canonical(choice.value) for choice in choices]
-    if canonical(now) not in forms:
-        choices, forms = [*choices, FieldChoice(label=_label(now), value=now)], [*forms, canonical(now)]
-    return new_field(kind="choice", text=str(forms.index(canonical(now))), choices=tuple(choices))
-
-
-def _choices(base: Mapping[str, Any], is_nullable: bool) -> list[FieldChoice]:
-    """Return the values that a schema lists; none where it lists none."""
-    if base.get("x-encoding") == "$enum":
-        values = base.get("x-members", [])
-    elif "x-encoding" in base:
-        values = []
-    elif base.get("type") == "boolean" and "enum" not in base and "const" not in base:
-        values = [True, False]
+def _choices(base: Mapping[str, Any], is_nullable: bool) -> list[Any]:
+    """Return the values that a schema lists, encoded; none where it lists none."""
+    if "x-encoding" in base:
+        members = base.get("x-members") if base["x-encoding"] == "$enum" else []
     else:
-        values = base.get("enum", [base["const"]] if "const" in base else [])
-    if not isinstance(values, list) or not values:
+        values = [True, False] if base.get("type") == "boolean" else []
+        values = base.get("enum", [base["const"]] if "const" in base else values)
+        members = [encode({"": each})[0].get("", each) for each in values] if isinstance(values, list) else []
+    if not isinstance(members, list) or not members:
         return []
-    members = values if base.get("x-encoding") else [encode({"": value})[0].get("", value) for value in values]
-    return [
-        FieldChoice(label=_label(member), value=member)
-        for member in [*members, *([None] if is_nullable and None not in members else [])]
-    ]
+    return [*members, *([None] if is_nullable and None not in members else [])]
 
 
 def _label(encoded: Any) -> str:
@@ -206,11 +176,11 @@ def _label(encoded: Any) -> str:
 
 
 def _read(field: ArgumentField, text: str, now: Any) -> Any:
-    """Return the value that a text stands for."""
+    """Return the value that a text describes."""
     if field.kind == "choice":
         if not text.isdecimal() or int(text) >= len(field.choices):
             raise Misread("choose one of the values")
-        return field.choices[int(text)].value
+        return field.choices[int(text)]
     if field.kind == "text":
         return _encode_value(read_codes(text))
     if field.is_nullable and not text.strip():
@@ -223,15 +193,13 @@ def _read(field: ArgumentField, text: str, now: Any) -> Any:
 
 
 def _number(text: str, hint: str) -> int | float:
-    if not _NUMBER.fullmatch(text):
-        raise Misread(f"{brief(text)} is not {hint}")
     try:
-        value = int(text) if _INTEGER.fullmatch(text) else float(text)
-    except ValueError:  # more digits than Python reads
-        raise Misread("has more digits than can be kept") from None
-    if not math.isfinite(value):
-        raise Misread(f"{text} is too large for a number with a fraction")
-    return value
+        value = parsed_json(text)
+    except Misread:
+        value = None
+    if type(value) not in {int, float} or not math.isfinite(value):
+        raise Misread(f"{brief(text)} is not {hint} that can be kept")
+    return value  # type: ignore[no-any-return]
 
 
 def _line(field: ArgumentField, text: str, now: Any) -> Any:
@@ -248,29 +216,17 @@ def _line(field: ArgumentField, text: str, now: Any) -> Any:
 
 
 def parsed_json(text: str) -> Any:
-    """Return the JSON value of a text."""
+    """Return the JSON value of a text.
+
+    Raises:
+        Misread: the text is not JSON, or JSON that cannot be kept.
+    """
     try:
-        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
-    except Misread:
-        raise
+        return read_json(text)
     except json.JSONDecodeError as error:
-        raise Misread(f"is no JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
-    except (ValueError, RecursionError):
-        raise Misread("is no JSON that can be kept") from None
-
-
-def _refuse_constant(constant: str) -> Any:
-    raise Misread(f"{constant} is no JSON")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise Misread(
-            f"the name {brief(next(name for name in names if names.count(name) > 1))} stands twice in an object"
-        )
-    return found
+        raise Misread(f"is not JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
+    except (ValueError, RecursionError) as error:
+        raise Misread(f"is not JSON that can be kept: {str(error)[:100]}") from None
 
 
 def _encode_value(value: object) -> Any:
@@ -300,24 +256,15 @@ def _has_model(encoded: Any) -> bool:
 
 
 def _base(declared: Mapping[str, Any], whole: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-    """Return the schema of what a parameter holds beside null, and whether it may be null. Several alternatives are no schema of a field."""
+    """Return the schema of what a parameter holds beside null, and whether it may be null. Several alternatives do not describe a field."""
     branches = declared.get("anyOf") or declared.get("oneOf")
+    if isinstance(declared.get("type"), list):
+        branches = [{**declared, "type": kind} for kind in declared["type"]]
     if not isinstance(branches, list):
-        return _of_one_type(declared)
-    others = [_resolve_reference(branch, whole) for branch in branches if branch != _NULL]
-    base, is_nullable = _of_one_type(others[0] if len(others) == 1 else {"anyOf": others})
-    return base, is_nullable or len(others) < len(branches)
-
-
-def _of_one_type(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-    """Return a schema whose type is one name, empty for several, and whether it lists null beside it."""
-    stated = schema.get("type", "")
-    if isinstance(stated, str):
-        return schema, False
-    kinds = stated if isinstance(stated, list) else []
-    others = [kind for kind in kinds if kind != "null"]
-    kind = others[0] if len(others) == 1 and isinstance(others[0], str) else ""
-    return {**schema, "type": kind}, len(others) < len(kinds)
+        return declared, False
+    resolved = [_resolve_reference(branch, whole) for branch in branches]
+    others = [branch for branch in resolved if branch.get("type") != "null"]
+    return others[0] if len(others) == 1 else {"anyOf": others}, len(others) < len(branches)
 
 
 def _resolve_reference(schema: Any, whole: Mapping[str, Any]) -> Mapping[str, Any]:

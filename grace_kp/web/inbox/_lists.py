@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import math
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -19,8 +18,8 @@ from grace_kp.errors import ApprovalError, ChangedSinceShown, UnknownApproval
 from grace_kp.gating import changed_arguments, unshown_arguments
 from grace_kp.levels import InterventionLevel
 from grace_kp.pages import APPROVAL_STATES
-from grace_kp.web._access import Right
-from grace_kp.web._site import asking_lines, form_of, perform_several, person_of, site_of, whole_of
+from grace_kp.store import moment
+from grace_kp.web._site import Right, asking_lines, form_of, perform_several, person_of, site_of, whole_of
 from grace_kp.web.inbox._request import lines, sentence_of, value_of
 from grace_kp.web.inbox._words import MAX_CHARACTERS, query
 
@@ -103,7 +102,7 @@ def waiting(request: Request) -> Response:
     offset = offset_of(request)
 
     def read(limit: int, offset: int) -> list[Approval]:
-        return site.desk.pending(
+        return site.requests.pending(
             pattern_of(values["action"]),
             limit=limit,
             offset=offset,
@@ -120,7 +119,7 @@ def waiting(request: Request) -> Response:
         seq=seq,
         found=page.approvals,
         is_cut=page.is_cut,
-        reasons={approval.id: site.desk.reason_against(approval.id, person.actor) for approval in page.approvals},
+        reasons={approval.id: site.requests.reason_against(approval.id, person.actor) for approval in page.approvals},
         may_decide=person.may(Right.DECIDE),
         values=values,
         is_filtered=any(values.values()),
@@ -134,21 +133,17 @@ def waiting(request: Request) -> Response:
 
 
 def attention(request: Request) -> Response:
-    """List what needs somebody although it is decided: outcomes that nobody knows, and approvals that nobody has used."""
+    """List decided requests that need attention: unknown outcomes, unused approvals, and actions under way."""
     site = site_of(request)
-    site.desk.sweep()
+    site.requests.sweep()
     seq = site.tables.head()[0]
-    unknown = site.desk.history(states=["unknown"], limit=ATTENTION)
-    unclaimed = site.desk.history(states=UNCLAIMED, limit=ATTENTION)
-    started = site.desk.history(states=["claimed"], limit=ATTENTION)
+    kinds: dict[str, Sequence[str]] = {"unknown": ["unknown"], "unclaimed": UNCLAIMED, "started": ["claimed"]}
     return site.page(
         request,
         "inbox/attention.html",
         tab="attention",
         seq=seq,
-        unknown=unknown,
-        unclaimed=unclaimed,
-        started=started,
+        found={name: site.requests.history(states=states, limit=ATTENTION) for name, states in kinds.items()},
         limit=ATTENTION,
         **counts(site),
     )
@@ -162,7 +157,7 @@ def history(request: Request) -> Response:
     since, problem = since_of(values["since"])
 
     def read(limit: int, offset: int) -> list[Approval]:
-        return site.desk.history(
+        return site.requests.history(
             action=pattern_of(values["q"]),
             by=values["by"] or None,
             since=since,
@@ -172,7 +167,7 @@ def history(request: Request) -> Response:
         )
 
     if values["q"].startswith("ap-"):
-        page = RequestPage(approvals=[site.desk.get(each) for each in site.tables.ids(values["q"], limit=PAGE)])
+        page = RequestPage(approvals=[site.requests.get(each) for each in site.tables.ids(values["q"], limit=PAGE)])
     elif problem:
         page = RequestPage(approvals=())
     else:
@@ -218,7 +213,7 @@ def texts_of(request: Request, *names: str) -> dict[str, str]:
 
 
 def offset_of(request: Request) -> int:
-    """Return how many requests stand before the page; 0 for what is no number."""
+    """Return the number of requests before the page; 0 for other text than a number."""
     return min(whole_of(request.query_params.get("offset", "")) or 0, 10**9)
 
 
@@ -231,14 +226,11 @@ def pattern_of(text: str) -> str | None:
 
 def since_of(text: str) -> tuple[float | None, str]:
     """Return the time of a date in UTC, in seconds since the epoch, and what is wrong with the text."""
-    if not text:
-        return None, ""
     try:
-        moment = dt.datetime.fromisoformat(text)
-        at = (moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment).timestamp()
+        stated = moment(text or None, "since")
+        return None if stated is None else dt.datetime.fromisoformat(stated).timestamp(), ""
     except (ValueError, OverflowError):
-        return None, f"“{text[:40]}” is no date such as 2026-01-31."
-    return (at, "") if math.isfinite(at) else (None, f"“{text[:40]}” is no date that can be used.")
+        return None, f"“{text[:40]}” is not a date such as 2026-01-31."
 
 
 MOST_SELECTED = 200
@@ -278,14 +270,13 @@ def decide_several(request: Request) -> Response:
 
 def _show_selected(request: Request, ids: list[str], *, problem: str = "", status: int = 200) -> Response:
     site, person = site_of(request), person_of(request)
-    actor = person.actor
     groups: dict[str, list[tuple[Approval, str]]] = {"ready": [], "denied": [], "alone": [], "ended": []}
     for each in ids:
         try:
-            approval = site.desk.get(each, by=actor)
+            approval = site.requests.get(each, by=person.actor)
         except UnknownApproval:
             continue
-        reason = site.desk.reason_against(approval.id, actor)
+        reason = site.requests.reason_against(approval.id, person.actor)
         if approval.state != "pending":
             groups["ended"].append((approval, ""))
         elif reason:
@@ -310,16 +301,17 @@ def _decide_selected(request: Request, ids: list[str], verb: str, digests: dict[
     if verb == "respond" and not note:
         problem = "An answer needs words for the agent. Nothing was decided."
         return _show_selected(request, ids, problem=problem, status=422)
-    unseen = [each for each in ids if verb == "approve" and _is_unshown(site, each)]
-    shown = {each: digests[each] for each in ids if each not in unseen}
-    outcomes = perform_several(request, verb, shown, words=note)
-    results = []
-    for each in ids:
-        try:
-            approval = site.desk.get(each)
-        except UnknownApproval:
-            approval = None
-        results.append((each, approval, _UNSHOWN if each in unseen else _problem(outcomes[each])))
+    found = {each: _find(site, each) for each in ids}
+    unseen = [
+        each
+        for each, approval in found.items()
+        if verb == "approve"
+        and approval
+        and approval.state == "pending"
+        and unshown_arguments(approval, MAX_CHARACTERS)
+    ]
+    outcomes = perform_several(request, verb, {each: digests[each] for each in ids if each not in unseen}, words=note)
+    results = [(each, _find(site, each), _UNSHOWN if each in unseen else _problem(outcomes[each])) for each in ids]
     failed = sum(bool(problem) for _, _, problem in results)
     return site.page(
         request,
@@ -331,13 +323,11 @@ def _decide_selected(request: Request, ids: list[str], verb: str, digests: dict[
     )
 
 
-def _is_unshown(site: Site, approval_id: str) -> bool:
-    """Return whether a request must be approved on its own page, because its arguments cannot be shown in full."""
+def _find(site: Site, approval_id: str) -> Approval | None:
     try:
-        approval = site.desk.get(approval_id)
+        return site.requests.get(approval_id)
     except UnknownApproval:
-        return False
-    return approval.state == "pending" and bool(unshown_arguments(approval, MAX_CHARACTERS))
+        return None
 
 
 def _problem(outcome: Approval | ApprovalError) -> str:

@@ -19,11 +19,10 @@ from grace_kp.gating import changed_arguments, unshown_arguments
 from grace_kp.gating.reviewers import UNSEEN
 from grace_kp.pages import APPROVAL_STATES
 from grace_kp.trace.html import run_timeline
-from grace_kp.web._access import Right
 from grace_kp.web._errors import status_of
-from grace_kp.web._site import form_of, perform, person_of, root_of, site_of, whole_of
+from grace_kp.web._site import Right, form_of, perform, person_of, root_of, site_of, whole_of
 from grace_kp.web.inbox._field import changed_value, fields_of, parsed_json, with_submitted
-from grace_kp.web.inbox._words import MAX_CHARACTERS, opaque_parts, process_word, request_path
+from grace_kp.web.inbox._words import MAX_CHARACTERS, opaque_parts, process_words, request_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from grace_kp.approvals import Approval, Link
-    from grace_kp.web._access import Person
-    from grace_kp.web._site import Site
+    from grace_kp.web._site import Person, Site
     from grace_kp.web.inbox._field import ArgumentField
 
 
@@ -45,25 +43,28 @@ ENTRIES = 50
 """Newest entries of the chain that are shown."""
 
 
-def request_page(request: Request) -> Response:
-    """Show one request. That a person has seen this revision is recorded in the chain."""
-    return shown_request(request, request.path_params["id"])
-
-
-def shown_request(
+def request_page(
     request: Request,
-    approval_id: str,
     *,
     problem: str = "",
     status: int = 200,
     fields: list[ArgumentField] | None = None,
-    notes: dict[str, str] | None = None,
+    notes: Mapping[str, str] | None = None,
 ) -> Response:
-    """Render the page of a request."""
+    """Show one request. That a person has seen this revision is recorded in the chain."""
     site, person = site_of(request), person_of(request)
     seq = site.tables.head()[0]
-    approval = approval_for(request, approval_id)
+    approval = approval_for(request)
+    is_pending = approval.state == "pending"
     entries = [show_entry(link) for link in site.tables.links_before(limit=ENTRIES + 1, approval=approval.id)]
+    similar = site.requests.history(action=glob.escape(approval.action), limit=SIMILAR + 1)
+    following = (
+        [] if is_pending or not person.may(Right.DECIDE) else site.requests.pending(limit=2, decider=person.actor)
+    )
+    if not is_pending or approval.unencoded or approval.deleted:
+        shown_fields = []
+    else:
+        shown_fields = fields_of(approval) if fields is None else fields
     return site.page(
         request,
         "inbox/request.html",
@@ -71,45 +72,51 @@ def shown_request(
         approval=approval,
         seq=seq,
         problem=problem,
-        fields=(fields_of(approval) if fields is None else fields) if _can_edit(approval) else [],
+        fields=shown_fields,
         is_editing=fields is not None,
         notes=notes or {},
         changed=changed_arguments(approval),
         unshown=unshown_arguments(approval, MAX_CHARACTERS),
         unseen=UNSEEN,
         why_not=why_not(site, person, approval),
-        has_voted=_has_voted(approval, person),
+        has_voted=any(
+            vote.actor.name == person.actor.name and vote.digest == approval.digest and vote.counts
+            for vote in approval.votes
+        ),
         timeline=None if approval.run is None else Markup(run_timeline(approval.run, limit=STEPS)),  # noqa: S704 — escaped
-        similar=_similar(site, approval),
+        similar=[other for other in similar if other.id != approval.id][:SIMILAR],
         entries=entries[:ENTRIES][::-1],
         has_older=len(entries) > ENTRIES,
-        following=None if approval.state == "pending" else _next(site, person, approval),
+        following=next((other for other in following if other.id != approval.id), None),
     )
 
 
-def approval_for(request: Request, approval_id: str) -> Approval:
-    """Return a request, after recording that a person sees it; who asks for the headers alone sees nothing."""
+NO_REQUEST = "There is no request with this id. It may belong to another store."
+
+
+def approval_for(request: Request) -> Approval:
+    """Return the request that an address names, after recording that a person sees it; who asks for the headers alone sees nothing."""
     try:
         viewer = None if request.method == "HEAD" else person_of(request).actor
-        return site_of(request).desk.get(approval_id, by=viewer)
+        return site_of(request).requests.get(request.path_params["id"], by=viewer)
     except UnknownApproval:
-        raise HTTPException(404, "There is no request with this id. It may belong to another store.") from None
+        raise HTTPException(404, NO_REQUEST) from None
 
 
 def why_not(site: Site, person: Person, approval: Approval) -> str:
     """Return why a person cannot decide a request; empty where nothing is against it."""
     if not person.may(Right.DECIDE):
         return f"your role, {person.role.value}, sees requests and does not decide them"
-    return site.desk.reason_against(approval.id, person.actor)
+    return site.requests.reason_against(approval.id, person.actor)
 
 
 def request_state(request: Request) -> Response:
-    """Return where a request stands, for a page that is open: its state and digest, and who changed it last, in a sentence."""
+    """Return the state of a request, for a page that is open: its name and digest, and who changed it last, in a sentence."""
     site = site_of(request)
     try:
-        approval = site.desk.get(request.path_params["id"])
+        approval = site.requests.get(request.path_params["id"])
     except UnknownApproval:
-        raise HTTPException(404, "There is no request with this id.") from None
+        raise HTTPException(404, NO_REQUEST) from None
     newest = _newest_change(site, approval)
     actor = "" if newest is None else (newest["actor"] or {}).get("name", "")
     return JSONResponse(
@@ -118,23 +125,12 @@ def request_state(request: Request) -> Response:
             "revision": approval.revision,
             "state": approval.state.value,
             "words": APPROVAL_STATES[approval.state],
-            "process": process_word(approval),
+            "process": process_words(approval)[0],
             "digest": approval.digest,
             "event": "" if newest is None else event_text(newest).replace("_", " "),
             "by": actor,
             "at": approval.created_at if newest is None else newest["at"],
         }
-    )
-
-
-def _can_edit(approval: Approval) -> bool:
-    return approval.state == "pending" and not approval.unencoded and not approval.deleted
-
-
-def _has_voted(approval: Approval, person: Person) -> bool:
-    return any(
-        vote.actor.name == person.actor.name and vote.digest == approval.digest and vote.counts
-        for vote in approval.votes
     )
 
 
@@ -148,7 +144,7 @@ def show_entry(link: Link) -> dict[str, Any]:
 
 
 def _newest_change(site: Site, approval: Approval) -> dict[str, Any] | None:
-    """Return the entry that wrote this revision; views and refused attempts after it are no changes."""
+    """Return the entry that wrote this revision; views and refused attempts after it are not changes."""
     before: int | None = None
     while links := site.tables.links_before(before, limit=ENTRIES, approval=approval.id):
         for entry in map(show_entry, links):
@@ -158,54 +154,44 @@ def _newest_change(site: Site, approval: Approval) -> dict[str, Any] | None:
     return None
 
 
-def _similar(site: Site, approval: Approval) -> list[Approval]:
-    found = site.desk.history(action=glob.escape(approval.action), limit=SIMILAR + 1)
-    return [other for other in found if other.id != approval.id][:SIMILAR]
-
-
-def _next(site: Site, person: Person, approval: Approval) -> Approval | None:
-    """Return the request that this person should decide next."""
-    if not person.may(Right.DECIDE):
-        return None
-    waiting = site.desk.pending(limit=2, decider=person.actor)
-    return next((other for other in waiting if other.id != approval.id), None)
-
-
-CONCLUDING = ("reject", "respond", "skip", "retry")
+VERBS = ("approve", "reject", "respond", "skip", "retry", "withdraw", "reconcile")
 _CHANGED = "Somebody has changed the arguments since they were shown to you. Nothing was decided. They are shown below as they are now."
 
 
 def decide(request: Request) -> Response:
     """Apply the verb of the path to a request."""
     approval_id, verb = request.path_params["id"], request.path_params["verb"]
-    form, actor, desk = form_of(request), person_of(request).actor, site_of(request).desk
-    digest, note = value_of(form, "digest") or None, lines(value_of(form, "note"))
-    if verb not in {"approve", "withdraw", "reconcile", *CONCLUDING}:
+    form, actor, site = form_of(request), person_of(request).actor, site_of(request)
+    note = lines(value_of(form, "note"))
+    if verb not in VERBS:
         raise HTTPException(404, f"There is no verb {verb!r:.40}.")
-    if digest is None:
-        raise HTTPException(400, "The form lacks the digest of the arguments that were shown. Open the request again.")
+    digest = _digest_in(form)
     try:
-        if verb == "approve":
-            return _approve(request, approval_id, digest, note)
         if verb == "reconcile":
-            happened, revision = _read_happened(approval_id, form), _revision(form)
-            desk.reconcile(approval_id, by=actor, happened=happened, note=note, revision=revision)
-        else:
-            perform(desk, verb, approval_id, actor=actor, words=note, digest=digest)
+            happened, revision = value_of(form, "happened"), whole_of(value_of(form, "revision"))
+            if happened not in {"yes", "no"}:
+                raise ApprovalError("say whether the action has happened", approval_id=approval_id)
+            if revision is None:
+                raise HTTPException(400, "The form lacks the revision that was shown. Open the request again.")
+            site.requests.reconcile(approval_id, by=actor, happened=happened == "yes", note=note, revision=revision)
+            return _back(request)
+        if verb == "approve":
+            approval = site.requests.get(approval_id)
+            if approval.state == "pending" and approval.digest == digest:
+                problem = _reason_unseen(unshown_arguments(approval, MAX_CHARACTERS), form)
+                if problem:
+                    return request_page(request, problem=problem, status=422, notes={verb: note})
+        perform(site.requests, verb, approval_id, actor=actor, words=note, digest=digest)
     except ApprovalError as error:
-        return show_refusal(request, approval_id, error, {verb: note})
-    return _back(request, approval_id)
+        return show_refusal(request, error, {verb: note})
+    return _back(request)
 
 
-def _approve(request: Request, approval_id: str, digest: str, note: str) -> Response:
-    site, person = site_of(request), person_of(request)
-    approval = site.desk.get(approval_id)
-    if approval.state == "pending" and approval.digest == digest:
-        problem = _reason_unseen(unshown_arguments(approval, MAX_CHARACTERS), form_of(request))
-        if problem:
-            return shown_request(request, approval_id, problem=problem, status=422, notes={"approve": note})
-    site.desk.approve(approval_id, by=person.actor, note=note, digest=digest)
-    return _back(request, approval_id)
+def _digest_in(form: Mapping[str, list[str]]) -> str:
+    digest = value_of(form, "digest")
+    if not digest:
+        raise HTTPException(400, "The form lacks the digest of the arguments that were shown. Open the request again.")
+    return digest
 
 
 def _reason_unseen(unshown: Sequence[str], form: Mapping[str, list[str]]) -> str:
@@ -216,57 +202,32 @@ def _reason_unseen(unshown: Sequence[str], form: Mapping[str, list[str]]) -> str
     return f"These arguments cannot be shown in full: {names}. To approve the request unseen, type {UNSEEN!r} in its field."
 
 
-def _read_happened(approval_id: str, form: Mapping[str, list[str]]) -> bool:
-    happened = value_of(form, "happened")
-    if happened not in {"yes", "no"}:
-        raise ApprovalError("say whether the action has happened", approval_id=approval_id)
-    return happened == "yes"
-
-
-def _revision(form: Mapping[str, list[str]]) -> int:
-    revision = whole_of(value_of(form, "revision"))
-    if revision is None:
-        raise HTTPException(400, "The form lacks the revision that was shown. Open the request again.")
-    return revision
-
-
 def edit(request: Request) -> Response:
     """Read an edit and show it as a difference; with `step=decide`, make the edit that was shown."""
     form = form_of(request)
-    if not value_of(form, "digest"):
-        raise HTTPException(400, "The form lacks the digest of the arguments that were shown. Open the request again.")
+    digest, note = _digest_in(form), lines(value_of(form, "note"))
     if value_of(form, "step") == "decide":
-        return _make_edit(request, form)
-    return _review_edit(request, form)
-
-
-def _review_edit(request: Request, form: Mapping[str, list[str]]) -> Response:
-    approval_id = request.path_params["id"]
-    approval = approval_for(request, approval_id)
-    note = lines(value_of(form, "note"))
+        return _make_edit(request, form, digest, note)
+    approval = approval_for(request)
     if approval.state != "pending":
         problem = "This request is no longer pending, so that nothing can be edited. Nothing was changed."
-        return shown_request(request, approval_id, problem=problem, status=409)
-    if approval.digest != value_of(form, "digest"):
-        return shown_request(request, approval_id, problem=_CHANGED, status=409)
+        return request_page(request, problem=problem, status=409)
+    if approval.digest != digest:
+        return request_page(request, problem=_CHANGED, status=409)
     if approval.unencoded or approval.deleted:
-        return shown_request(request, approval_id, problem="This request cannot be edited.", status=422)
+        return request_page(request, problem="This request cannot be edited.", status=422)
     changes, fields = read_edit(approval, form)
-    problems = [field.name for field in fields if field.problem]
-    if problems or not changes:
-        problem = (
-            f"These values cannot be used: {', '.join(problems)}. The reason stands at each. Nothing was changed."
-            if problems
-            else "No value was changed. To run the action as it is, approve the request."
-        )
-        return shown_request(request, approval_id, problem=problem, status=422, fields=fields, notes={"edit": note})
-    return _review(request, approval, changes, note)
+    if changes and not any(field.problem for field in fields):
+        return _review(request, approval, changes, note)
+    problem = "No value was changed. To run the action as it is, approve the request."
+    if wrong := [field.name for field in fields if field.problem]:
+        problem = f"These values cannot be used: {', '.join(wrong)}. The reason is beside each. Nothing was changed."
+    return request_page(request, problem=problem, status=422, fields=fields, notes={"edit": note})
 
 
 def _review(
     request: Request, approval: Approval, changes: Mapping[str, Any], note: str, *, problem: str = "", status: int = 200
 ) -> Response:
-    """Show an edit as a difference, with the form that makes it."""
     return site_of(request).page(
         request,
         "inbox/review.html",
@@ -282,7 +243,6 @@ def _review(
 
 
 def _unshown_after(approval: Approval, changes: Mapping[str, Any]) -> list[str]:
-    """Return the arguments that cannot be shown in full once an edit is made."""
     kept = [name for name in unshown_arguments(approval, MAX_CHARACTERS) if name not in changes]
     return [*kept, *(name for name, value in changes.items() if opaque_parts(decode_for_display(name, value)))]
 
@@ -313,46 +273,45 @@ def decode_for_display(name: str, encoded: object) -> object:
         return encoded
 
 
-def _make_edit(request: Request, form: Mapping[str, list[str]]) -> Response:
-    approval_id, note = request.path_params["id"], lines(value_of(form, "note"))
+def _make_edit(request: Request, form: Mapping[str, list[str]], digest: str, note: str) -> Response:
+    approval_id, requests = request.path_params["id"], site_of(request).requests
     try:
         changes = parsed_json(value_of(form, "changes"))
-        digest, actor = value_of(form, "digest"), person_of(request).actor
-        approval = site_of(request).desk.get(approval_id)
+        approval = requests.get(approval_id)
         if approval.state == "pending" and approval.digest == digest and isinstance(changes, dict):
             problem = _reason_unseen(_unshown_after(approval, changes), form)
             if problem:
                 return _review(request, approval, changes, note, problem=problem, status=422)
-        perform(site_of(request).desk, "edit", approval_id, actor=actor, words=note, digest=digest, changes=changes)
+        perform(
+            requests, "edit", approval_id, actor=person_of(request).actor, words=note, digest=digest, changes=changes
+        )
     except ApprovalError as error:
-        return show_refusal(request, approval_id, error, {"edit": note})
+        return show_refusal(request, error, {"edit": note})
     except ValueError:
         raise HTTPException(400, "The form of the edit is damaged. Open the request again.") from None
-    return _back(request, approval_id)
+    return _back(request)
 
 
-def show_refusal(request: Request, approval_id: str, error: ApprovalError, notes: dict[str, str]) -> Response:
+def show_refusal(request: Request, error: ApprovalError, notes: Mapping[str, str]) -> Response:
     """Show the request with the error of a verb."""
     if isinstance(error, UnknownApproval):
-        raise HTTPException(404, "There is no request with this id. It may belong to another store.")
+        raise HTTPException(404, NO_REQUEST)
     request.scope["grace_kp.error"] = type(error).__name__  # for the record of refused decisions
     verb = request.path_params.get("verb")
     problem = _CHANGED if isinstance(error, ChangedSinceShown) and verb != "reconcile" else sentence_of(error)
-    return shown_request(request, approval_id, problem=problem, status=status_of(error), notes=notes)
+    return request_page(request, problem=problem, status=status_of(error), notes=notes)
 
 
 def sentence_of(error: ApprovalError) -> str:
     """Return the message of an error as a sentence."""
     text = str(error)
-    return (
-        f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if not text.startswith("ap-") else f"{text}."
-    )
+    first = text[:1] if text.startswith("ap-") else text[:1].upper()
+    return f"{first}{text[1:].removesuffix('.')}."
 
 
 def value_of(form: Mapping[str, list[str]], name: str) -> str:
     """Return the value of a field of a form; empty without one."""
-    values = form.get(name) or [""]
-    return values[0]
+    return (form.get(name) or [""])[0]
 
 
 def lines(text: str) -> str:
@@ -360,5 +319,5 @@ def lines(text: str) -> str:
     return text.replace("\r\n", "\n").strip()
 
 
-def _back(request: Request, approval_id: str) -> Response:
-    return RedirectResponse(f"{root_of(request)}{request_path(approval_id)}", 303)
+def _back(request: Request) -> Response:
+    return RedirectResponse(f"{root_of(request)}{request_path(request.path_params['id'])}", 303)

@@ -9,8 +9,7 @@ from starlette.responses import RedirectResponse
 
 from grace_kp.approvals import Standing, check_standing, json_text, reason_without_account, seconds_of
 from grace_kp.errors import ApprovalError
-from grace_kp.web._access import Right
-from grace_kp.web._site import form_of, person_of, root_of, site_of
+from grace_kp.web._site import Right, form_of, person_of, root_of, site_of
 from grace_kp.web.inbox._field import fields_of, parsed_json
 from grace_kp.web.inbox._lists import counts
 from grace_kp.web.inbox._request import approval_for, lines, sentence_of, value_of
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from grace_kp.approvals import Approval, Reads
+    from grace_kp.approvals import Approval
 
 UNTIL, USES = "8h", "10"
 """Initial values of the form."""
@@ -30,22 +29,22 @@ UNTIL, USES = "8h", "10"
 def standing(request: Request) -> Response:
     """List standing approvals."""
     site, with_ended = site_of(request), request.query_params.get("ended") == "1"
-    found = site.desk.standing(ended=with_ended)
+    found = site.requests.standing(ended=with_ended)
     return site.page(
         request,
         "inbox/standing.html",
         tab="standing",
-        found=[(each, _lapse(site.tables, each)) for each in reversed(found)],
+        found=[
+            (
+                each,
+                "" if each.granted_by is None or each.ended else reason_without_account(site.tables, each.granted_by),
+            )
+            for each in reversed(found)
+        ],
         with_ended=with_ended,
         may_decide=person_of(request).may(Right.DECIDE),
         **counts(site),
     )
-
-
-def _lapse(reads: Reads, standing: Standing) -> str:
-    """Return why a standing approval that has not ended approves nothing, because of its author; empty otherwise."""
-    author = standing.granted_by
-    return "" if author is None or standing.ended else reason_without_account(reads, author)
 
 
 def grant_form(request: Request) -> Response:
@@ -56,7 +55,7 @@ def grant_form(request: Request) -> Response:
 def grant(request: Request) -> Response:
     """Read the form and show what would run without asking; with `step=decide`, grant it."""
     form, site = form_of(request), site_of(request)
-    approval = approval_for(request, request.path_params["id"])
+    approval = approval_for(request)
     try:
         wanted = _read_standing(request, approval, form)
         if value_of(form, "step") != "decide":
@@ -69,7 +68,7 @@ def grant(request: Request) -> Response:
                 wanted=wanted,
                 fields=[*fields, ("until_at", repr(wanted.until))],
             )
-        site.desk.grant(wanted, by=person_of(request).actor)
+        site.requests.grant(wanted, by=person_of(request).actor)
     except ApprovalError as error:
         return _form(request, form, sentence_of(error), 422)
     except ValueError as error:
@@ -78,10 +77,10 @@ def grant(request: Request) -> Response:
 
 
 def end(request: Request) -> Response:
-    """End a standing approval; what it approved and nobody has started is cancelled."""
+    """End a standing approval; approvals that it gave and that were not started are cancelled."""
     reason = lines(value_of(form_of(request), "reason"))
     try:
-        site_of(request).desk.end_standing(request.path_params["id"], by=person_of(request).actor, reason=reason)
+        site_of(request).requests.end_standing(request.path_params["id"], by=person_of(request).actor, reason=reason)
     except ApprovalError as error:
         raise HTTPException(404, sentence_of(error)) from None
     return RedirectResponse(f"{root_of(request)}/approvals/standing?ended=1", 303)
@@ -89,9 +88,10 @@ def end(request: Request) -> Response:
 
 def _form(request: Request, form: Mapping[str, list[str]], problem: str, status: int) -> Response:
     site = site_of(request)
-    approval = approval_for(request, request.path_params["id"])
+    approval = approval_for(request)
     rows = []
-    for number, name in enumerate(approval.encoded):
+    for number, field in enumerate(fields_of(approval)):
+        name = field.name
         only_any = name in approval.sealed or name in approval.not_covered
         text = "" if only_any else json_text(approval.encoded[name])
         rows.append(
@@ -103,7 +103,7 @@ def _form(request: Request, form: Mapping[str, list[str]], problem: str, status:
                 "value": value_of(form, f"value{number}") or text,
                 "low": value_of(form, f"low{number}"),
                 "high": value_of(form, f"high{number}"),
-                "is_number": any(field.name == name and field.kind == "number" for field in fields_of(approval)),
+                "is_number": field.kind == "number",
             }
         )
     return site.page(
@@ -121,7 +121,6 @@ def _form(request: Request, form: Mapping[str, list[str]], problem: str, status:
 
 
 def _read_standing(request: Request, approval: Approval, form: Mapping[str, list[str]]) -> Standing:
-    """Return the standing approval that a form describes."""
     uses = value_of(form, "uses").strip()
     if not (uses.isascii() and uses.isdecimal() and len(uses) < 10):
         raise ValueError(f"uses must be a whole number from 1, not “{uses[:40]}”")
@@ -148,28 +147,24 @@ def _until(form: Mapping[str, list[str]], now: float) -> float:
 
 
 def _constraint(form: Mapping[str, list[str]], number: int, name: str) -> dict[str, Any]:
-    match value_of(form, f"kind{number}"):
-        case "any":
-            return {"any": True}
-        case "is":
-            return {"is": _json(value_of(form, f"value{number}"), name)}
-        case "in":
-            values = _json(value_of(form, f"value{number}"), name)
-            if not isinstance(values, list):
-                raise ValueError(f'{name}: “one of” needs a list such as ["EUR", "USD"]')
-            return {"in": values}
-        case "range":
-            bounds = {"from": value_of(form, f"low{number}").strip(), "to": value_of(form, f"high{number}").strip()}
-            found = {bound: _json(text, name) for bound, text in bounds.items() if text}
-            if not found or not all(type(each) in {int, float} for each in found.values()):
-                raise ValueError(f"{name}: a range needs one or two numbers")
-            return found
-        case _:
-            raise ValueError(f"{name}: choose what may stand for it")
-
-
-def _json(text: str, name: str) -> Any:
+    kind, stated = value_of(form, f"kind{number}"), value_of(form, f"value{number}")
     try:
-        return parsed_json(text)
+        match kind:
+            case "any":
+                return {"any": True}
+            case "is":
+                return {"is": parsed_json(stated)}
+            case "in":
+                values = parsed_json(stated)
+                if not isinstance(values, list):
+                    raise ValueError('“one of” needs a list such as ["EUR", "USD"]')
+                return {"in": values}
+            case "range":
+                bounds = {"from": value_of(form, f"low{number}").strip(), "to": value_of(form, f"high{number}").strip()}
+                found = {bound: parsed_json(text) for bound, text in bounds.items() if text}
+                if not found or not all(type(each) in {int, float} for each in found.values()):
+                    raise ValueError("a range needs one or two numbers")
+                return found
+        raise ValueError("choose what may stand for it")
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None

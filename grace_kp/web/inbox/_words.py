@@ -35,7 +35,7 @@ from grace_kp.approvals import (
     unheld_text,
 )
 from grace_kp.gating import flat, view
-from grace_kp.pages import APPROVAL_STATES, badge, confidence_html, hides, printable, span_text, with_fallbacks
+from grace_kp.pages import APPROVAL_STATES, badge, confidence_html, printable, span_text, with_fallbacks
 from grace_kp.web._site import when
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ FOLDED, FOLDED_LINES = 600, 12
 IN_SENTENCE = 48
 """Characters of one argument within a sentence."""
 LINE = 72
-"""Characters up to which a list or an object stands on one line."""
+"""Characters up to which a list or an object is written on one line."""
 _CODE = re.compile(r"⟨U\+([0-9A-F]{4,6})⟩")
 _LITERAL = re.compile(r"⟨(?=U\+)")
 _BLANKS = " \u3000"
@@ -161,16 +161,10 @@ def _text(text: str) -> Markup:
 
 def _mark_hidden(line: str) -> Iterator[Markup]:
     """Yield the pieces of a line, with marks for what cannot be seen."""
-    start, is_hidden, before = 0, False, ""
-    for place, character in enumerate(line):
-        now_hidden = not character.isprintable() and character != _SPACE
-        if not now_hidden and hides(character):  # a variation selector may belong to the character before it
-            now_hidden = printable(f"{before}{character}", replace="\0")[-1] == "\0"
-        if now_hidden is not is_hidden:
-            yield from _marks(line[start:place]) if is_hidden else (escape(line[start:place]),)
-            start, is_hidden = place, now_hidden
-        before = character
-    yield from _marks(line[start:]) if is_hidden else (escape(line[start:]),)
+    shown = printable(line, keep=_SPACE, replace="\0")
+    for is_hidden, run in itertools.groupby(zip(shown, line, strict=True), key=lambda pair: pair[0] == "\0"):
+        piece = "".join(character for _, character in run)
+        yield from _marks(piece) if is_hidden else (escape(piece),)
 
 
 def _marks(characters: str) -> Iterator[Markup]:
@@ -219,14 +213,23 @@ def _escape_hidden(text: str) -> str:
 
 SOON = 600
 """Seconds before a deadline from which it is urgent."""
-_PROCESS = MappingProxyType({"raise": "asks again", "hand_over": "handed over", "interrupt": "interrupted graph"})
-_NONE_WAITS = MappingProxyType(
+_PROCESSES: Mapping[str | bool | None, tuple[str, str]] = MappingProxyType(
     {
-        "raise": "no process waits (asks again later)",
-        "hand_over": "no process waits (handed over)",
-        "interrupt": "no process waits (the graph is resumed)",
+        "raise": ("asks again", "no process waits (asks again later)"),
+        "hand_over": ("handed over", "no process waits (handed over)"),
+        "interrupt": ("interrupted graph", "no process waits (the graph is resumed)"),
+        True: ("waits", "a process waits"),
+        False: ("gone", "the process has ended"),
+        None: ("unknown", "unknown whether a process waits"),
     }
 )
+"""Whether a process waits for the decision: in a word or two, which scripts read, and in a phrase for the list of requests."""
+_STATE_KINDS = MappingProxyType(
+    {
+        "done": "good", "edited": "good", "approved": "good", "claimed": "warn", "pending": "warn",
+        "not_done": "bad", "rejected": "bad", "failed": "bad", "unknown": "bad",
+    }
+)  # fmt: skip
 
 
 def moment(at: float | None, now: float, otherwise: str = "no deadline") -> Markup:
@@ -241,29 +244,14 @@ def moment(at: float | None, now: float, otherwise: str = "no deadline") -> Mark
     return Markup('{} <span class="distance" data-distance="{}">{}</span>').format(when(at), f"{at:.3f}", distance)
 
 
-def process_word(approval: Approval) -> str:
-    """Return in a word or two whether a process waits for the decision; scripts read it."""
-    if approval.waits in _PROCESS:
-        return _PROCESS[approval.waits]
-    return {True: "waits", False: "gone", None: "unknown"}[approval.is_awaited]
-
-
-def process_phrase(approval: Approval) -> str:
-    """Return in a phrase whether a process waits for the decision, for the list of requests."""
-    if approval.waits in _NONE_WAITS:
-        return _NONE_WAITS[approval.waits]
-    phrases = {True: "a process waits", False: "the process has ended", None: "unknown whether a process waits"}
-    return phrases[approval.is_awaited]
+def process_words(approval: Approval) -> tuple[str, str]:
+    """Return whether a process waits for the decision, in a word and in a phrase."""
+    return _PROCESSES[approval.waits if approval.waits in _PROCESSES else approval.is_awaited]
 
 
 def state_badge(state: str) -> Markup:
     """Return a state of a request as a badge."""
-    kinds = {"done": "good", "claimed": "warn", "edited": "good", "not_done": "bad", "skipped": "", "retried": ""}
-    return Markup(badge(APPROVAL_STATES[state], kinds.get(state) if state in kinds else _kind(state)))  # noqa: S704 — `badge` escapes
-
-
-def _kind(state: str) -> str:
-    return {"approved": "good", "rejected": "bad", "failed": "bad", "unknown": "bad", "pending": "warn"}.get(state, "")
+    return Markup(badge(APPROVAL_STATES[state], _STATE_KINDS.get(state, "")))  # noqa: S704 — `badge` escapes
 
 
 def confidence(approval: Approval) -> Markup:
@@ -275,11 +263,6 @@ def confidence(approval: Approval) -> Markup:
             penalties=approval.penalties,
         )
     )
-
-
-def own_text(text: str) -> Markup:
-    """Return what a person has typed, for a field that brings it back unchanged: escaped, with every character as it is."""
-    return Markup.escape(text)
 
 
 def request_path(approval_id: str) -> str:
@@ -314,9 +297,9 @@ WORDS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "member": member_of,
         "moment": moment,
         "opaque": opaque_parts,
-        "own": own_text,
-        "process": process_word,
-        "process_phrase": process_phrase,
+        "own": escape,  # a field brings back what a person has typed, with every character as it is
+        "process": lambda approval: process_words(approval)[0],
+        "process_phrase": lambda approval: process_words(approval)[1],
         "process_sentence": process_text,
         "query": query,
         "remarks": remarks_of,

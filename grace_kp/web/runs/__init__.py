@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from grace_kp.web._access import Right, route
+from grace_kp.web._site import Right, route
 from grace_kp.web.runs._compare import compare_page
 from grace_kp.web.runs._list import run_list
 from grace_kp.web.runs._run import label_run, run_json, run_page
 
 if TYPE_CHECKING:
-    from grace_kp.web._access import PageRoute
+    from grace_kp.web._site import PageRoute
 
 __all__ = ["routes"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -11,9 +10,8 @@ from starlette.responses import RedirectResponse
 
 from grace_kp.levels import InterventionLevel
 from grace_kp.pages import spaced
-from grace_kp.web._access import Right
 from grace_kp.web._parameter import RunConditions, query_from
-from grace_kp.web._site import person_of, recording_lines, root_of, site_of
+from grace_kp.web._site import Right, person_of, recording_lines, root_of, site_of
 from grace_kp.web.runs._run import run_address
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from grace_kp.store import Catalog, RunRow
+    from grace_kp.store import Catalog
 
 
 NAMES = tuple(RunConditions.model_fields)
@@ -51,28 +49,6 @@ _HINTS = {
 _RANGE = {"min_score", "max_score", "min_confidence", "max_confidence"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterField:
-    """A field of the form."""
-
-    name: str
-    label: str
-    value: str
-    problem: str
-    options: tuple[tuple[str, str], ...] = ()
-    """Values and words of a drop-down; empty for a text."""
-    kept: tuple[str, ...] = ()
-    """Values that stay beside the one that is chosen."""
-    hint: str = ""
-    number: bool = False
-    first: bool = False
-
-
-def conditions_in(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the conditions that an address states, without empty ones and repeated ones."""
-    return list(dict.fromkeys((name, value) for name, value in pairs if name in NAMES and value))
-
-
 def chips(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     """Return the active filters, each with the query of the list without it."""
     return [
@@ -81,34 +57,33 @@ def chips(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     ]  # fmt: skip
 
 
-def fields(catalog: Catalog, pairs: Sequence[tuple[str, str]], problems: Mapping[str, str]) -> list[FilterField]:
-    """Return the fields of the form with what the address states."""
+def fields(catalog: Catalog, pairs: Sequence[tuple[str, str]], problems: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the fields of the form with what the address states.
+
+    `options` are values and words of a drop-down, empty for a text; `kept` are values that stay beside the one that is chosen.
+    """
     form = []
-    for name in NAMES:
+    for name in [*_FIRST, *(name for name in NAMES if name not in _FIRST)]:
         is_many = RunConditions.is_list(name)
         values = [value for stated_name, value in pairs if stated_name == name]
         value = values[0] if values and not is_many else ""
-        choices = list(_CHOICES.get(name, ()))
-        if name in _FROM_CATALOG:
-            choices = catalog.names(_FROM_CATALOG[name])
+        choices = catalog.names(_FROM_CATALOG[name]) if name in _FROM_CATALOG else list(_CHOICES.get(name, ()))
         if choices and value and value not in choices:
             choices.insert(0, value)
-        options = tuple((choice, _word(name, choice)) for choice in choices if choice and choice not in values[1:])
-        problem = problems.get(name, "")
+        label = "add a tag" if is_many and values else "scorer result" if name == "scorer_passed" else _label(name)
         form.append(
-            FilterField(
-                name=name,
-                label="add a tag" if is_many and values else "scorer result" if name == "scorer_passed" else _label(name),
-                value=value,
-                problem=problem,
-                options=options if is_many or name in _CHOICES or options else (),
-                kept=tuple(values) if is_many else (),
-                hint=_HINTS.get(name, ""),
-                number=name in _RANGE,
-                first=name in _FIRST,
-            )
-        )  # fmt: skip
-    form.sort(key=lambda field: _FIRST.index(field.name) if field.first else len(_FIRST))
+            {
+                "name": name,
+                "label": label,
+                "value": value,
+                "problem": problems.get(name, ""),
+                "options": [(choice, _word(name, choice)) for choice in choices if choice and choice not in values[1:]],
+                "kept": values if is_many else [],
+                "hint": _HINTS.get(name, ""),
+                "number": name in _RANGE,
+                "first": name in _FIRST,
+            }
+        )
     return form
 
 
@@ -132,7 +107,7 @@ def run_list(request: Request) -> Response:
         # A form sends all its fields; an address that people share holds only those that say something.
         kept = urlencode([pair for pair in pairs if pair[1]])
         return RedirectResponse(f"{root}/runs{'?' if kept else ''}{kept}", 303)
-    conditions = conditions_in(pairs)
+    conditions = list(dict.fromkeys((name, value) for name, value in pairs if name in NAMES and value))
     query, problems = query_from(request.query_params)
     active = [pair for pair in conditions if pair[0] not in problems]
     cursor = _cursor(request)
@@ -143,7 +118,9 @@ def run_list(request: Request) -> Response:
         request,
         "runs/list.html",
         status=422 if problems else 200,
-        rows=[_row(row, root) for row in found.rows],
+        rows=[
+            {"run": row, "address": run_address(root, row.id), "began": _seconds(row.created_at)} for row in found.rows
+        ],
         chips=chips(active),
         fields=fields(site.catalog, conditions, problems),
         problems=problems,
@@ -161,16 +138,12 @@ def run_list(request: Request) -> Response:
     )
 
 
-def _row(row: RunRow, root: str) -> dict[str, Any]:
-    return {"run": row, "address": run_address(root, row.id), "began": _seconds(row.created_at)}
-
-
 def _page(conditions: list[tuple[str, str]], name: str, position: int | None) -> str:
     return "" if position is None else urlencode([*conditions, (name, position)])
 
 
 def _cursor(request: Request) -> dict[str, int]:
-    """Return `before` or `after` as the address states it; one that is no position is ignored."""
+    """Return `before` or `after` as the address states it; other text than a position is ignored."""
     for name in _CURSORS:
         value = request.query_params.get(name, "")
         if value.removeprefix("-").isascii() and value.removeprefix("-").isdecimal() and len(value) < 19:

@@ -27,11 +27,10 @@ from grace_kp.trace.html import (
     run_summary,
     text,
 )
-from grace_kp.web._access import Right
-from grace_kp.web._site import form_of, person_of, root_of, site_of, whole_of
+from grace_kp.web._site import Right, form_of, person_of, root_of, site_of, whole_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from starlette.requests import Request
 
@@ -50,7 +49,7 @@ def run_address(root: str, name: str) -> str:
 
 
 def links_from(root: str) -> Links:
-    """Return the links of a page about runs. An id that no trace can have is no link."""
+    """Return the links of a page about runs. Ids that no trace can have get no link."""
 
     def run(name: str) -> str | None:
         return run_address(root, name) if name.startswith(PREFIX) and len(name) <= MAX_ID else None
@@ -86,11 +85,6 @@ def matching_steps(document: Mapping[str, Any], query: str) -> list[int]:
     for place, decisions in decisions_by_place(items(grace.get("decisions")), len(steps)).items():
         records.setdefault(min(place, len(steps) - 1), []).extend(decisions)
     return [place for place, step in enumerate(steps) if sought in _words([step, *records.get(place, ())]).casefold()]
-
-
-def with_context(places: Sequence[int], count: int) -> list[int]:
-    """Return the steps in order, each with the one before and the one after it."""
-    return sorted({near for place in places for near in (place - 1, place, place + 1) if 0 <= near < count})
 
 
 def mark_matches(page: str, query: str) -> str:
@@ -160,7 +154,7 @@ def run_page(request: Request) -> Response:
         tabs=[(label, f"{address}?view={word}", word == view) for word, label in VIEWS.items()],
         view=view,
         label=VIEWS[view],
-        **_VIEWS[view](site, document, request),
+        **_content_of(view, site, document, request),
     )
 
 
@@ -194,9 +188,8 @@ def missing_page(request: Request, name: str) -> Response:
     return site.page(request, "runs/missing.html", status=status, run=name[:MAX_QUERY], asked=asked)
 
 
-def _timeline(_site: Site, document: Mapping[str, Any], request: Request) -> dict[str, Any]:
+def _timeline(document: Mapping[str, Any], request: Request, links: Links) -> dict[str, Any]:
     """Return the steps from `from=` on, or those with a match of `q=`."""
-    links = links_from(root_of(request))
     address = run_address(root_of(request), str(document.get("id")))
     count = len(items(document.get("steps")))
     query = request.query_params.get("q", "").strip()[:MAX_QUERY]
@@ -205,7 +198,8 @@ def _timeline(_site: Site, document: Mapping[str, Any], request: Request) -> dic
         found = matching_steps(document, query)
         rest = [place for place in found if place >= start]
         shown = rest[:MAX_FOUND]
-        steps = mark_matches(run_timeline(document, places=with_context(shown, count), links=links), query)
+        context = sorted({near for place in shown for near in (place - 1, place, place + 1) if 0 <= near < count})
+        steps = mark_matches(run_timeline(document, places=context, links=links), query)
         more = f"{address}?{urlencode({'q': query, 'from': rest[MAX_FOUND]})}" if len(rest) > MAX_FOUND else ""
         words = f"{count_text(len(found), 'step')} of {count:,} contain{'s' if len(found) == 1 else ''} “{query}”"
         return {
@@ -227,16 +221,14 @@ def _timeline(_site: Site, document: Mapping[str, Any], request: Request) -> dic
     return {"content": _html(steps), "query": "", "found": "", "hits": 0, "pages": pages[:50], "count": count}
 
 
-def _tree(site: Site, document: Mapping[str, Any], request: Request) -> dict[str, Any]:
-    tree = run_tree(document, links=links_from(root_of(request)), nested=lambda name: find_run(site, name))
-    return {"content": _html(tree)}
-
-
-def _waterfall(_site: Site, document: Mapping[str, Any], request: Request) -> dict[str, Any]:
-    return {"content": _html(run_waterfall(document, links=links_from(root_of(request))))}
-
-
-def _json(_site: Site, document: Mapping[str, Any], _request: Request) -> dict[str, Any]:
+def _content_of(view: str, site: Site, document: Mapping[str, Any], request: Request) -> dict[str, Any]:
+    links = links_from(root_of(request))
+    if view == "timeline":
+        return _timeline(document, request, links)
+    if view == "tree":
+        return {"content": _html(run_tree(document, links=links, nested=lambda name: find_run(site, name)))}
+    if view == "waterfall":
+        return {"content": _html(run_waterfall(document, links=links))}
     pretty = json.dumps(document, ensure_ascii=False, indent=2)
     left = len(pretty) - MAX_JSON
     note = f"{left:,} more characters are not shown here; the download has them." if left > 0 else ""
@@ -246,9 +238,6 @@ def _json(_site: Site, document: Mapping[str, Any], _request: Request) -> dict[s
 
 def _html(code: str) -> Markup:
     return Markup(code)  # noqa: S704 — pages and trace.html escape every text
-
-
-_VIEWS = {"timeline": _timeline, "tree": _tree, "waterfall": _waterfall, "json": _json}
 
 
 VALUES = {"1": 1.0, "0.5": 0.5, "0": 0.0}

@@ -1,27 +1,23 @@
 """Who may see and decide: the gatekeeper before every route, accounts, logins and sessions, and the record of what was refused.
 
-The threat model stands in `docs/web-threats.md`.
+The threat model is in `docs/web-threats.md`.
 """
 
 from grace_kp.web.security._accounts import Account, Accounts
-from grace_kp.web.security._addresses import Addresses
-from grace_kp.web.security._gatekeeper import Gatekeeper, still_may
-from grace_kp.web.security._logins import Logins, os_user, routes
-from grace_kp.web.security._refusals import Attempts, Refusals
-from grace_kp.web.security._visitor import HostIdentityProvider, IdentityProvider, Visitor
+from grace_kp.web.security._gatekeeper import Addresses, Gatekeeper, still_may
+from grace_kp.web.security._logins import Logins, routes
+from grace_kp.web.security._refusals import Refusals
+from grace_kp.web.security._visitor import HostIdentityProvider, IdentityProvider
 
 __all__ = [
     "Account",
     "Accounts",
     "Addresses",
-    "Attempts",
     "Gatekeeper",
     "HostIdentityProvider",
     "IdentityProvider",
     "Logins",
     "Refusals",
-    "Visitor",
-    "os_user",
     "routes",
     "still_may",
 ]

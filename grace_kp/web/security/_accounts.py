@@ -15,17 +15,17 @@ from grace_kp.approvals import ACCOUNT, account_mark, append, person, token_mark
 from grace_kp.errors import GraceError, StoreError
 from grace_kp.pages import printable
 from grace_kp.trace import redact_text
-from grace_kp.web._access import Person, Role
+from grace_kp.web._site import Person, Role
 from grace_kp.web.security._visitor import hash_of, is_same, new_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from grace_kp.approvals import Actor, Tables, Writes
+    from grace_kp.approvals import Actor, Reads, Tables, Writes
 
 
 SEEN = "account_seen"
-"""Kind of the documents that hold when a token was last used. They are no part of the audit trail."""
+"""Kind of the documents that hold when a token was last used. They do not belong to the audit trail."""
 SEEN_SECONDS = 600.0
 """The last use of a token is written at most this often."""
 NAME_LENGTH = 200
@@ -75,9 +75,8 @@ class Accounts:
         known, now = self._known, self._tables.changes()
         if known is not None and known[0] == now:
             return known[1]
-        found = {name: _account(name, data) for name, data in sorted(self._tables.documents(ACCOUNT).items()) if data}
-        self._known = now, found
-        return found
+        self._known = now, _read(self._tables)
+        return self._known[1]
 
     def get(self, name: str) -> Account:
         """Return the account of a name in any spelling.
@@ -146,10 +145,8 @@ class Accounts:
             accounts = _read(writes)
             account = _existing(accounts, name)
             _check_last_admin(accounts, account, force)
-            writes.put_document(ACCOUNT, account.id, None)
+            self._put(writes, account, "removed", actor)
             writes.put_document(SEEN, account.id, None)
-            facts = {"account": account.id, "change": "removed", "role": account.role.value}
-            append(writes, "account_changed", at=self._clock(), actor=actor, facts=facts)
 
     def seen(self) -> dict[str, float]:
         """Return when the token of each account was last used, in seconds since the epoch, by id."""
@@ -164,18 +161,16 @@ class Accounts:
                     writes.put_document(SEEN, account.id, repr(now).encode())
 
     def _put(self, writes: Writes, account: Account, change: str, actor: Actor) -> None:
-        writes.put_document(ACCOUNT, account.id, json.dumps(asdict(account)).encode())
-        facts = {
-            "account": account.id,
-            "change": change,
-            "role": account.role.value,
-            "token": token_mark(account.token_sha256),
-        }
+        is_removed = change == "removed"
+        writes.put_document(ACCOUNT, account.id, None if is_removed else json.dumps(asdict(account)).encode())
+        facts = {"account": account.id, "change": change, "role": account.role.value}
+        if not is_removed:
+            facts["token"] = token_mark(account.token_sha256)
         append(writes, "account_changed", at=self._clock(), actor=actor, facts=facts)
 
 
-def _read(writes: Writes) -> dict[str, Account]:
-    return {name: _account(name, data) for name, data in writes.documents(ACCOUNT).items() if data}
+def _read(reads: Reads) -> dict[str, Account]:
+    return {name: _account(name, data) for name, data in sorted(reads.documents(ACCOUNT).items()) if data}
 
 
 def _account(name: str, data: bytes) -> Account:

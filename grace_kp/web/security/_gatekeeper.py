@@ -3,40 +3,120 @@
 In this order: the Host header, where the request comes from, the route and the right it states, who sends it, whether this person has the right,
 and for writes the origin, the kind and size of the body, and the token of the form. Handlers find the person, the form and the body in the
 request (`_site`). Every response leaves with `HEADERS`.
+
+A browser that was led to this server by a foreign name (DNS rebinding) sends that name as Host. Headers of proxies are read only
+from proxies that were configured, and only for the address of the client; the public URL states the rest.
 """
 
 from __future__ import annotations
 
-import json
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import anyio
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse
 from starlette.routing import Match
 
+from grace_kp.errors import SettingsError, brief
 from grace_kp.pages import printable
-from grace_kp.trace import object_without_duplicates
-from grace_kp.web._access import PageRoute, Right
 from grace_kp.web._errors import answer, answer_unexpected
-from grace_kp.web._site import path_of, root_of
-from grace_kp.web.security._refusals import SENT_TO_LOGIN
+from grace_kp.web._site import PageRoute, Right, path_of, read_json, root_of
+from grace_kp.web.security._refusals import SENT_TO_LOGIN, plain_address
 from grace_kp.web.security._visitor import is_same
 
 if TYPE_CHECKING:
+    from starlette.datastructures import Headers
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from grace_kp.web.security._addresses import Addresses
-    from grace_kp.web.security._refusals import Attempts, Refusals
+    from grace_kp.web.security._refusals import Refusals
     from grace_kp.web.security._visitor import IdentityProvider, Visitor
 
 
+DEFAULT_PORTS = {"http": 80, "https": 443}
+_LOOPBACK = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::([0-9]{1,5}))?")
+_ASCII = re.compile(r"[!-~]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """The names under which one application is reached: accepted Host headers, the origin of writes, and the address of a client."""
+
+    public_url: str = ""
+    """`https://host[:port]` under which browsers reach the application; empty for loopback."""
+    port: int | None = None
+    """The port of loopback addresses; None for any, where the application is mounted into another one."""
+    trusted_proxies: frozenset[str] = frozenset()
+    """Addresses of proxies whose `X-Forwarded-For` names the client."""
+
+    def __post_init__(self) -> None:
+        if self.public_url and not _is_origin(self.public_url):
+            raise SettingsError(
+                f"the public URL must be like https://grace.example.com, without a path; got {brief(self.public_url)}"
+            )
+        for proxy in self.trusted_proxies:
+            if not plain_address(proxy):
+                raise SettingsError(f"a trusted proxy must be an IP address, not {brief(proxy)}")
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether browsers reach the application over TLS."""
+        return self.public_url.lower().startswith("https:")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only browsers of this machine reach the application."""
+        return not self.public_url or urlsplit(self.public_url).hostname in {"127.0.0.1", "localhost", "::1"}
+
+    def accepts(self, host: str) -> bool:
+        """Return whether a Host header names this application."""
+        if self.public_url:
+            return _origin(urlsplit(self.public_url).scheme, host) == self.origin(host, "")
+        found = _LOOPBACK.fullmatch(host.lower())
+        return found is not None and self.port in {None, int(found[1] or DEFAULT_PORTS["http"])}
+
+    def origin(self, host: str, scheme: str) -> str:
+        """Return the origin that pages of this application have when they are reached under an accepted Host header."""
+        parts = urlsplit(self.public_url)
+        return _origin(parts.scheme, parts.netloc) if self.public_url else _origin(scheme, host)
+
+    def client(self, peer: str, headers: Headers) -> str:
+        """Return the address of the client: the last one that a trusted proxy states, else that of the connection."""
+        trusted = set(map(plain_address, self.trusted_proxies))
+        if plain_address(peer) not in trusted:
+            return peer
+        # A proxy may add a line of its own below the one that the client has sent.
+        for stated in reversed(",".join(headers.getlist("x-forwarded-for")).split(",")):
+            address = plain_address(stated.strip())
+            if address not in trusted:
+                return address or peer
+        return peer
+
+
+def _is_origin(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 — raises for a port that is not a number
+    except ValueError:
+        return False
+    return bool(
+        parts.scheme in DEFAULT_PORTS
+        and parts.hostname
+        and not (parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc)
+        and _ASCII.fullmatch(url)
+    )
+
+
+def _origin(scheme: str, host: str) -> str:
+    return f"{scheme}://{host.lower().removesuffix(f':{DEFAULT_PORTS.get(scheme)}')}"
+
+
 BODY_BYTES = 1 << 20
-"""Largest body of a request by somebody who is known."""
+"""Largest body of a request by a known person."""
 LOGIN_BYTES = 1 << 14
 """Largest body of a request that needs no login."""
 READ_SECONDS = 15.0
@@ -84,16 +164,10 @@ def parse_form(body: bytes) -> dict[str, list[str]]:
 
 def parse_json(body: bytes) -> Any:
     """Return JSON; None without a body."""
-    if not body:
-        return None
     try:
-        return json.loads(body.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=object_without_duplicates)
+        return read_json(body.decode("utf-8")) if body else None
     except (ValueError, RecursionError):
-        raise HTTPException(400, "The body is not JSON in UTF-8, in which each name stands once.") from None
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+        raise HTTPException(400, "The body is not JSON in UTF-8 in which each name occurs once per object.") from None
 
 
 POLICY = "; ".join(
@@ -146,7 +220,6 @@ class Gatekeeper:
         app: the application.
         identity_provider: establishes who sends a request.
         addresses: the names under which the application is reached.
-        attempts: counts what is refused.
         refusals: records refused decisions.
     """
 
@@ -156,16 +229,15 @@ class Gatekeeper:
         *,
         identity_provider: IdentityProvider,
         addresses: Addresses,
-        attempts: Attempts,
         refusals: Refusals,
     ) -> None:
-        self._app, self._identity_provider, self._addresses = app, identity_provider, addresses
-        self._attempts, self._refusals = attempts, refusals
+        self.app, self.identity_provider, self.addresses = app, identity_provider, addresses
+        self.attempts, self.refusals = identity_provider.attempts, refusals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         elif scope["type"] == "http":
@@ -183,7 +255,7 @@ class _Visit:
 
     def __init__(self, keeper: Gatekeeper, request: Request, send: Send) -> None:
         self._keeper, self._request, self._send = keeper, request, send
-        self._route: PageRoute | None = None
+        self._right: Right | None = None
         self._visitor: Visitor | None = None
         self._reason = ""
         self._status = 0
@@ -195,34 +267,21 @@ class _Visit:
         request = self._request
         try:
             await self._admit()
-            await self._keeper._app(request.scope, request.receive, self._send_protected)
-        except Exception as error:  # noqa: BLE001 — nothing that goes wrong may end in a traceback or in a response without its headers
-            await self._answer(error)
-        if self._status in REFUSED and self._is_decision() and self._visitor is not None:
-            reason = self._reason or str(request.scope.get("grace_kp.error") or self._status)
+            await self._keeper.app(request.scope, request.receive, self._send_protected)
+        except Exception as error:
+            if self._status:
+                answer_unexpected(request, error)
+                raise  # the response has begun; the server ends the connection
+            await answer(request, error)(request.scope, request.receive, self._send_protected)
+        is_decision = self._right is Right.DECIDE and request.method not in READS
+        if self._status in REFUSED and is_decision and self._visitor is not None:
             await run_in_threadpool(
-                self._keeper._refusals.record,
+                self._keeper.refusals.record,
                 self._visitor.person,
                 path=request.url.path,
-                reason=reason,
+                reason=self._reason or str(request.scope.get("grace_kp.error") or self._status),
                 approval=request.path_params.get("id"),
             )
-
-    @property
-    def _right(self) -> Right | None:
-        return None if self._route is None else getattr(self._route, "right", None)
-
-    def _is_decision(self) -> bool:
-        return self._right is Right.DECIDE and self._request.method not in READS
-
-    async def _answer(self, error: Exception) -> None:
-        if self._status:
-            answer_unexpected(self._request, error)
-            raise error  # the response has begun; the server ends the connection
-        response = (
-            self._to_login() if isinstance(error, _Unknown) and error.may_log_in else answer(self._request, error)
-        )
-        await response(self._request.scope, self._request.receive, self._send_protected)
 
     async def _send_protected(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -238,104 +297,102 @@ class _Visit:
         state.person, state.csrf, state.form, state.body, state.session = None, "", {}, None, False
         self._check_target()
         self._check_source()
-        self._route = self._match_route()
+        self._right = self._find_right()
         if self._right is not Right.ANYBODY:  # what needs no login must not wait for finding out who asks
-            self._visitor = await self._keeper._identity_provider.visitor(request, touch=not _is_background(request))
-        if self._visitor is not None:
+            self._visitor = await self._keeper.identity_provider.visitor(request, touch=not _is_background(request))
+            if self._visitor is None:
+                self._refuse_unknown()
             state.person, state.csrf = self._visitor.person, self._visitor.csrf
             state.session = self._visitor.is_session
-        self._check_right()
+            self._check_right(self._visitor)
         if request.method not in READS:
             self._check_origin()
             await self._read_body()
 
+    def _refuse(self, status: int, text: str, *, kind: str = "", reason: str = "") -> NoReturn:
+        """Refuse the request; count it as a kind of attempt, and give refused decisions a reason."""
+        if kind:
+            self._keeper.attempts.count(kind)
+        self._reason = reason
+        raise HTTPException(status, text)
+
     def _check_target(self) -> None:
-        hosts = self._request.headers.getlist("host")
-        if len(hosts) != 1 or not self._keeper._addresses.accepts(hosts[0]):
-            self._keeper._attempts.count("foreign_host")
-            own = _PRINTED if self._keeper._identity_provider.has_login else _MOUNTED
-            raise HTTPException(
-                421, _HOST.format(printable(", ".join(hosts)[:200]) or "a request without a host") + own
-            )
         scope, headers = self._request.scope, self._request.headers
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self._keeper.addresses.accepts(hosts[0]):
+            stated = printable(", ".join(hosts)[:200]) or "a request without a host"
+            own = _PRINTED if self._keeper.identity_provider.has_login else _MOUNTED
+            self._refuse(421, f"This server does not answer to {stated}. {own}", kind="foreign_host")
         if sum(len(name) + len(value) for name, value in headers.raw) > HEADER_BYTES:
-            raise HTTPException(431, f"The headers are larger than {HEADER_BYTES:,} bytes.")
+            self._refuse(431, f"The headers are larger than {HEADER_BYTES:,} bytes.")
         if "transfer-encoding" in headers and "content-length" in headers:
-            raise HTTPException(400, "The request states two lengths.")
+            self._refuse(400, "The request states two lengths.")
         if len(scope.get("raw_path") or scope["path"].encode()) + len(scope["query_string"]) > LONGEST_TARGET:
-            raise HTTPException(414, f"The address is longer than {LONGEST_TARGET:,} bytes.")
+            self._refuse(414, f"The address is longer than {LONGEST_TARGET:,} bytes.")
 
     def _check_source(self) -> None:
         """Refuse what pages of other origins load, such as images, frames and scripts; only links lead here from outside."""
         headers = self._request.headers
-        if headers.get("sec-fetch-site", "none") in {"same-origin", "none"}:
-            return
+        is_own = headers.get("sec-fetch-site", "none") in {"same-origin", "none"}
         is_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-        if self._request.method in READS and not is_link:
-            self._keeper._attempts.count("foreign_page")
-            raise HTTPException(403, "Pages of other addresses may not load this.")
+        if self._request.method in READS and not is_own and not is_link:
+            self._refuse(403, "Pages of other addresses may not load this.", kind="foreign_page")
 
-    def _match_route(self) -> PageRoute | None:
-        """Return the route that will answer; None where there is none, or one that states no right."""
+    def _find_right(self) -> Right | None:
+        """Return the right that the route of the request states; None where there is no route, or one that states none."""
         partial = None
         for route in self._request.app.routes:
             match, child = route.matches(self._request.scope)
-            if match is Match.NONE:
-                continue
             if match is Match.FULL:
                 self._request.scope.update(child)
-                return route if isinstance(route, PageRoute) else None
-            partial = partial or route
-        return partial if isinstance(partial, PageRoute) else None
+                return route.right if isinstance(route, PageRoute) else None
+            if match is Match.PARTIAL:
+                partial = partial or route
+        return partial.right if isinstance(partial, PageRoute) else None
 
-    def _check_right(self) -> None:
-        right = self._right
-        if right is Right.ANYBODY:
-            return
-        if self._visitor is None:
-            self._check_token()
-            unknown = _Unknown(self._request, has_login=self._keeper._identity_provider.has_login)
-            self._keeper._attempts.count(SENT_TO_LOGIN if unknown.may_log_in else "no_login")
-            raise unknown
-        if right is None:
+    def _refuse_unknown(self) -> NoReturn:
+        """Refuse a request of an unknown person: lead browsers to the login, and slow down guesses of tokens."""
+        request, keeper = self._request, self._keeper
+        is_api, has_login = request.scope["grace_kp.is_api"], keeper.identity_provider.has_login
+        if is_api and has_login and "authorization" in request.headers:
+            peer = request.client.host if request.client else ""
+            wait = keeper.attempts.failed("wrong_token", keeper.addresses.client(peer, request.headers))
+            if wait:
+                text = f"Too many attempts with wrong tokens. Wait {wait:.0f} seconds."
+                raise HTTPException(429, text, {"Retry-After": f"{wait:.0f}"})
+        if has_login and not is_api and request.method in READS:
+            keeper.attempts.count(SENT_TO_LOGIN)
+            wanted = path_of(request.scope) + (f"?{request.url.query}" if request.url.query else "")
+            login = f"{root_of(request)}/login?next={quote(wanted[:1_500], safe='/')}"
+            raise HTTPException(303, "Log in first.", {"Location": login})
+        keeper.attempts.count("no_login")
+        if is_api:
+            text = "Send the token of an account: Authorization: Bearer gkp_…"
+            raise HTTPException(401, text, {"WWW-Authenticate": 'Bearer realm="grace_kp"'})
+        raise HTTPException(
+            401, "Log in first." if has_login else "The application that serves these pages does not know you."
+        )
+
+    def _check_right(self, visitor: Visitor) -> None:
+        if self._right is None:
             text = "There is no page at this address."
             if self._request.scope["grace_kp.is_api"]:
                 text = f"There is no operation at this address. {root_of(self._request)}/api/openapi.json lists all of them."
-            raise HTTPException(404, text)
-        if not self._visitor.person.may(right):
-            self._keeper._attempts.count("missing_right")
-            self._reason = "right"
-            raise HTTPException(
-                403,
-                _ROLE.format(self._visitor.person.role)
-                + (_CHANGE if self._keeper._identity_provider.has_login else ""),
-            )
-
-    def _check_token(self) -> None:
-        """Slow down who tries tokens."""
-        request, keeper = self._request, self._keeper
-        if not (
-            keeper._identity_provider.has_login
-            and request.scope["grace_kp.is_api"]
-            and "authorization" in request.headers
-        ):
-            return
-        peer = request.client.host if request.client else ""
-        wait = keeper._attempts.failed("wrong_token", keeper._addresses.client(peer, request.headers))
-        if wait:
-            text = f"Too many attempts with wrong tokens. Wait {wait:.0f} seconds."
-            raise HTTPException(429, text, {"Retry-After": f"{wait:.0f}"})
+            self._refuse(404, text)
+        if not visitor.person.may(self._right):
+            change = _CHANGE if self._keeper.identity_provider.has_login else ""
+            text = f"The role {visitor.person.role} does not include this.{change}"
+            self._refuse(403, text, kind="missing_right", reason="right")
 
     def _check_origin(self) -> None:
         request, headers = self._request, self._request.headers
         if self._visitor is not None and not self._visitor.csrf:
             return  # a program with a token in a header
-        expected = self._keeper._addresses.origin(headers["host"], request.url.scheme)
-        stated = headers.getlist("origin")
-        if stated != [expected] or headers.get("sec-fetch-site", "same-origin") != "same-origin":
-            self._keeper._attempts.count("foreign_origin")
-            self._reason = "origin"
-            raise HTTPException(403, "This was not sent by a page of this address, and was not done.")
+        expected = self._keeper.addresses.origin(headers["host"], request.url.scheme)
+        is_own = headers.getlist("origin") == [expected]
+        if not is_own or headers.get("sec-fetch-site", "same-origin") != "same-origin":
+            text = "This was not sent by a page of this address, and was not done."
+            self._refuse(403, text, kind="foreign_origin", reason="origin")
 
     async def _read_body(self) -> None:
         request, state = self._request, self._request.state
@@ -343,62 +400,33 @@ class _Visit:
         limit = LOGIN_BYTES if self._visitor is None else BODY_BYTES
         length = request.headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()) or int(length[:20]) > limit:
-            self._reason = "body"
-            raise HTTPException(413, f"The request is larger than {limit:,} bytes.")
+            self._refuse(413, f"The request is larger than {limit:,} bytes.", reason="body")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         wanted = JSON if is_api else FORM
         body = await read_body(request.receive, limit)
         self._has_unread_body = False
         if kind != wanted and (body or kind):
-            self._reason = "body"
-            raise HTTPException(415, f"The body must be {wanted}.")
+            self._refuse(415, f"The body must be {wanted}.", reason="body")
         if not is_api:
             state.form = parse_form(body)
-        if self._visitor is not None:
-            self._check_csrf(self._visitor.csrf)
+        # Programs and the login have no CSRF token; the login is protected by its origin.
+        if self._visitor is not None and self._visitor.csrf:
+            fields = state.form.get("csrf", [])
+            stated = request.headers.get("x-csrf-token") or (fields[0] if len(fields) == 1 else "")
+            if not is_same(stated, self._visitor.csrf):
+                text = "This page is out of date, and nothing was done. Go back, reload it, and try again."
+                self._refuse(403, text, kind="wrong_csrf", reason="csrf")
         if is_api:
             state.body = parse_json(body)
 
-    def _check_csrf(self, expected: str) -> None:
-        if not expected or self._right is Right.ANYBODY:
-            return  # a program, or the login itself, which the origin protects
-        fields = self._request.state.form.get("csrf", [])
-        stated = self._request.headers.get("x-csrf-token") or (fields[0] if len(fields) == 1 else "")
-        if not is_same(stated, expected):
-            self._keeper._attempts.count("wrong_csrf")
-            self._reason = "csrf"
-            raise HTTPException(
-                403, "This page is out of date, and nothing was done. Go back, reload it, and try again."
-            )
 
-    def _to_login(self) -> RedirectResponse:
-        request = self._request
-        query = request.url.query
-        wanted = path_of(request.scope) + (f"?{query}" if query else "")
-        return RedirectResponse(f"{root_of(request)}/login?next={quote(wanted[:1_500], safe='/')}", 303)
-
-
-class _Unknown(HTTPException):
-    """Nobody is logged in."""
-
-    def __init__(self, request: Request, *, has_login: bool) -> None:
-        is_api = request.scope["grace_kp.is_api"]
-        self.may_log_in = has_login and not is_api and request.method in READS
-        text = "Log in first." if has_login else "The application that serves these pages does not know you."
-        if is_api:
-            text = "Send the token of an account: Authorization: Bearer gkp_…"
-        super().__init__(401, text, {"WWW-Authenticate": 'Bearer realm="grace_kp"'} if is_api else None)
-
-
-_HOST = "This server does not answer to {}. "
 _PRINTED = "Open it at the address that `grace-kp serve` printed, or restart it with --public-url https://HOST."
 _MOUNTED = "Open it at the address of the application, or pass another one to app() as public_url=."
-_ROLE = "The role {} does not include this."
 _CHANGE = " Whoever runs this server can change it with `grace-kp serve users role`."
 
 
 def _is_background(request: Request) -> bool:
-    """Return whether a page reads this by itself, so that it is no use of the session: an event stream, or what the script of the pages polls."""
+    """Return whether a page reads this by itself, by an event stream or its script, which does not count as a use of the session."""
     headers = request.headers
     return "x-background" in headers or headers.get("accept") == "text/event-stream"
 

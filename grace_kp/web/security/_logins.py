@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import getpass
 import logging
+import os
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -18,12 +20,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
 from grace_kp.pages import printable
-from grace_kp.web._access import Person, Right, Role, route
-from grace_kp.web._site import form_of, root_of, site_of
+from grace_kp.web._site import Person, Right, Role, form_of, root_of, route, site_of
 from grace_kp.web.security._accounts import Accounts
-from grace_kp.web.security._addresses import local_path
 from grace_kp.web.security._refusals import Attempts
-from grace_kp.web.security._visitor import Visitor, bearer_of, csrf_of, hash_of, is_same, new_secret
+from grace_kp.web.security._visitor import Visitor, bearer_of, csrf_of, hash_of, new_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from grace_kp.approvals import Tables
-    from grace_kp.web._access import PageRoute
+    from grace_kp.web._site import PageRoute
     from grace_kp.web.security._accounts import Account
-    from grace_kp.web.security._addresses import Addresses
+    from grace_kp.web.security._gatekeeper import Addresses
 
 
 IDLE_SECONDS = 12 * 3_600.0
@@ -47,7 +47,6 @@ AT_MOST = 2_000
 """Sessions of all owners."""
 CODE_SECONDS = 600.0
 """A one-time code expires after this time."""
-AT_MOST_CODES = 10
 
 
 @dataclass(slots=True)
@@ -112,38 +111,6 @@ class Sessions:
         return {owner: owners.count(owner) for owner in set(owners)}
 
 
-class Codes:
-    """One-time codes that are exchanged for a session.
-
-    Args:
-        clock: seconds that only grow.
-    """
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock, self._lock = clock, threading.Lock()
-        self._codes: OrderedDict[str, float] = OrderedDict()
-
-    def issue(self) -> str:
-        """Return a new code."""
-        code = new_secret()
-        with self._lock:
-            while len(self._codes) >= AT_MOST_CODES:
-                self._codes.popitem(last=False)
-            self._codes[hash_of(code)] = self._clock() + CODE_SECONDS
-        return code
-
-    def redeem(self, code: str) -> bool:
-        """Return whether a code is valid, and make it invalid."""
-        wanted, now = hash_of(code), self._clock()
-        with self._lock:
-            for key in [key for key, until in self._codes.items() if until < now]:
-                del self._codes[key]
-            found = [key for key in self._codes if is_same(key, wanted)]
-            for key in found:
-                del self._codes[key]
-        return bool(found)
-
-
 AT_MOST_COOKIES = 4
 """Cookies of our name that are tried: another application on the same host can set further ones."""
 
@@ -173,12 +140,18 @@ class Logins:
         self.accounts = Accounts(tables, wall_clock)
         self.attempts = Attempts(clock)
         self.sessions = Sessions(clock)
-        self._codes = Codes(clock)
+        self._clock = clock
+        self._codes: dict[str, float] = {}
+        """Hashes of one-time codes, with the end of each."""
         self._addresses, self._root = addresses, root
 
     def code(self) -> str | None:
         """Return a one-time code that admits the operating system's user; None once there are accounts."""
-        return None if self.accounts.all() else self._codes.issue()
+        if self.code_is_needless:
+            return None
+        code = new_secret()
+        self._codes[hash_of(code)] = self._clock() + CODE_SECONDS
+        return code
 
     @property
     def code_is_needless(self) -> bool:
@@ -203,8 +176,9 @@ class Logins:
 
         Programs (role `agent`) have no sessions: their token is for the API.
         """
-        if not self.accounts.all():
-            return self.sessions.begin("", "") if self._codes.redeem(credential) else None
+        if not self.code_is_needless:
+            end = self._codes.pop(hash_of(credential), None)  # in one step, so that a code works once
+            return None if end is None or self._clock() > end else self.sessions.begin("", "")
         account = self.accounts.of_token(credential)
         if account is None or account.role is Role.AGENT:
             return None
@@ -217,21 +191,18 @@ class Logins:
             self.sessions.end(secret)
 
     def set_cookie(self, response: Response, secret: str) -> None:
-        """Have the browser keep a session. It comes along with links from other sites, which only show pages, and with no write of theirs."""
+        """Have the browser keep a session, or forget it if the secret is empty.
+
+        The cookie comes along with links from other sites, which only show pages, and with no write of theirs.
+        """
         response.set_cookie(
             self.cookie,
             secret,
-            max_age=int(LONGEST_SECONDS),
+            max_age=int(LONGEST_SECONDS) if secret else 0,
             path=self._root or "/",
             secure=self._addresses.is_secure,
             httponly=True,
             samesite="lax",
-        )
-
-    def delete_cookie(self, response: Response) -> None:
-        """Have the browser forget its session."""
-        response.delete_cookie(
-            self.cookie, path=self._root or "/", secure=self._addresses.is_secure, httponly=True, samesite="lax"
         )
 
     @property
@@ -268,8 +239,6 @@ def os_user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):
-        import os
-
         return f"user {os.getuid()}"
 
 
@@ -294,10 +263,17 @@ def _logins(request: Request) -> Logins:
     return cast("Logins", request.app.state.identity_provider)
 
 
+_LOCAL_PATH = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]*")
+
+
+def local_path(text: str, otherwise: str = "/") -> str:
+    """Return a text if it is a path of this application with an optional query, else another one. No other host can be reached by it."""
+    return text if len(text) <= 2_000 and _LOCAL_PATH.fullmatch(text) else otherwise
+
+
 def _login(request: Request) -> Response:
-    return _login_page(
-        request, code=request.query_params.get("code", "")[:200], to=request.query_params.get("next", "")
-    )
+    params = request.query_params
+    return _login_page(request, code=params.get("code", "")[:200], to=params.get("next", ""))
 
 
 def _login_page(request: Request, *, code: str = "", to: str = "", problem: str = "", status: int = 200) -> Response:
@@ -341,7 +317,7 @@ def _leave(request: Request) -> Response:
     logins = _logins(request)
     logins.leave(request)
     response = RedirectResponse(f"{root_of(request)}/login", 303)
-    logins.delete_cookie(response)
+    logins.set_cookie(response, "")
     return response
 
 

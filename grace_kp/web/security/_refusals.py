@@ -6,40 +6,29 @@ or code is never refused: it has 256 random bits, so guessing is hopeless at any
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import sqlite3
 import threading
 from collections import Counter, OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grace_kp.approvals import append, person
 from grace_kp.errors import GraceError
 from grace_kp.pages import printable
-from grace_kp.web.security._addresses import network_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grace_kp.approvals import Tables
-    from grace_kp.web._access import Person
+    from grace_kp.web._site import Person
 
 
 _log = logging.getLogger("grace_kp.web")
-EACH_MINUTE = 20
-"""Entries per person."""
 EACH_DAY = 500
 """Entries of all people."""
 EACH_DAY_PER_PERSON = 100
-"""Entries of one person, so that nobody uses up those of all others."""
-AT_MOST_PEOPLE = 1_000
-
-
-@dataclass(slots=True)
-class _Window:
-    began: float
-    written: int = 0
-    left_out: int = 0
+"""Entries of one person, so that they do not use up those of all others."""
 
 
 class Refusals:
@@ -52,11 +41,12 @@ class Refusals:
 
     def __init__(self, tables: Tables, clock: Callable[[], float]) -> None:
         self._tables, self._clock, self._lock = tables, clock, threading.Lock()
-        self._people: OrderedDict[str, _Window] = OrderedDict()
-        self._day = _Window(clock())
-        self._shares: Counter[str] = Counter()
+        self._day_began = clock()
+        self._written: Counter[str] = Counter()
         """Entries of the day by person."""
-        self._counts: dict[str, int] = {}
+        self._left_out: Counter[str] = Counter()
+        """Attempts since the last entry of a person."""
+        self._counts: Counter[str] = Counter()
 
     def counts(self) -> dict[str, int]:
         """Return the number of refused attempts since the process began, by id of the person."""
@@ -95,26 +85,30 @@ class Refusals:
         """Return the number of attempts that were left out since the last entry of a person; None if this one is left out, too."""
         now = self._clock()
         with self._lock:
-            if name in self._counts or len(self._counts) < AT_MOST_PEOPLE:
-                self._counts[name] = self._counts.get(name, 0) + 1
-            if not 0 <= now - self._day.began < 86_400:
-                self._day = _Window(now)
-                self._shares.clear()
-            window = self._people.pop(name, None) or _Window(now)
-            if not 0 <= now - window.began < 60:
-                window = _Window(now, left_out=window.left_out)
-            self._people[name] = window
-            while len(self._people) > AT_MOST_PEOPLE:
-                self._people.popitem(last=False)
-            is_used_up = self._day.written >= EACH_DAY or self._shares[name] >= EACH_DAY_PER_PERSON
-            if window.written >= EACH_MINUTE or is_used_up:
-                window.left_out += 1
+            self._counts[name] += 1
+            if not 0 <= now - self._day_began < 86_400:
+                self._day_began = now
+                self._written.clear()
+            if self._written[name] >= EACH_DAY_PER_PERSON or self._written.total() >= EACH_DAY:
+                self._left_out[name] += 1
                 return None
-            window.written += 1
-            self._day.written += 1
-            self._shares[name] += 1
-            left_out, window.left_out = window.left_out, 0
-            return left_out
+            self._written[name] += 1
+            return self._left_out.pop(name, 0)
+
+
+def plain_address(address: str) -> str:
+    """Return an IP address in its usual form, an IPv4 address that IPv6 has mapped (`::ffff:192.0.2.7`) as such; empty for other text."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return ""
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
+
+
+def network_of(address: str) -> str:
+    """Return the network that limits count by: an IPv4 address, or the /64 network of an IPv6 address."""
+    plain = plain_address(address)
+    return str(ipaddress.ip_network((plain, 64), strict=False)) if ":" in plain else plain or "unknown"
 
 
 FREE = 5
@@ -128,12 +122,6 @@ EVERYWHERE = 300
 """Failures of all addresses in a minute; then every further failure is asked to wait, whatever its address."""
 
 
-@dataclass(slots=True)
-class _Failures:
-    count: int
-    last: float
-
-
 class Attempts:
     """Counts failed attempts. Several threads may use it.
 
@@ -143,7 +131,8 @@ class Attempts:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock, self._lock = clock, threading.Lock()
-        self._failures: OrderedDict[str, _Failures] = OrderedDict()
+        self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        """Number of failures and time of the last one, by network."""
         self._kinds: Counter[str] = Counter()
         self._minute, self._in_minute = 0.0, 0
 
@@ -172,14 +161,12 @@ class Attempts:
             if now - self._minute >= 60:
                 self._minute, self._in_minute = now, 0
             self._in_minute += 1
-            known = self._failures.pop(network, None)
-            if known is None or now - known.last > FORGET_SECONDS:
-                known = _Failures(0, now)
-            known.count, known.last = known.count + 1, now
-            self._failures[network] = known
-            while len(self._failures) > AT_MOST_ADDRESSES:
+            count, last = self._failures.pop(network, (0, now))
+            count = 1 if now - last > FORGET_SECONDS else count + 1
+            self._failures[network] = count, now
+            if len(self._failures) > AT_MOST_ADDRESSES:
                 self._failures.popitem(last=False)
-            wait = 0.0 if known.count <= FREE else min(LONGEST_WAIT, 2.0 ** min(known.count - FREE - 1, 20))
+            wait = 0.0 if count <= FREE else min(LONGEST_WAIT, 2.0 ** min(count - FREE - 1, 20))
             return max(wait, 60.0 if self._in_minute > EVERYWHERE else 0.0)
 
     def succeeded(self, address: str) -> None:

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from grace_kp.approvals import Actor
 from grace_kp.pages import printable
 from grace_kp.trace import redacted_error
-from grace_kp.web._access import Person, Right
+from grace_kp.web._site import Person, Right
 from grace_kp.web.security._refusals import Attempts
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 PREFIX = "gkp_"
 """Begins every token of a person, so that people and scanners recognise one."""
-SECRET_BYTES = 32
 
 
 def new_token() -> str:
@@ -39,7 +38,7 @@ def new_token() -> str:
 
 def new_secret() -> str:
     """Return 256 random bits in base64url, for sessions and one-time codes."""
-    return secrets.token_urlsafe(SECRET_BYTES)
+    return secrets.token_urlsafe(32)
 
 
 def hash_of(secret: str) -> str:
@@ -81,7 +80,7 @@ class IdentityProvider(Protocol):
     """Counts what is refused."""
 
     async def visitor(self, request: Request, *, touch: bool = True) -> Visitor | None:
-        """Return who has sent a request; None for nobody who is known."""
+        """Return who has sent a request; None for an unknown person."""
         ...
 
 
@@ -112,14 +111,12 @@ class HostIdentityProvider:
     def __init__(self, auth: Callable[[Request], Any], tables: Tables) -> None:
         self._auth, self._tables, self._key = auth, tables, ""
         self.attempts = Attempts(time.monotonic)
-        called = auth if inspect.isroutine(auth) else getattr(auth, "__call__", auth)  # noqa: B004 — of an object with `async def __call__`
-        self._is_async = inspect.iscoroutinefunction(auth) or inspect.iscoroutinefunction(called)
 
     async def visitor(self, request: Request, *, touch: bool = True) -> Visitor | None:
         """Return whom `auth` names. What it raises refuses the request."""
         del touch  # the host keeps its sessions
         try:
-            person = self._auth(request) if self._is_async else await run_in_threadpool(self._auth, request)
+            person = await run_in_threadpool(self._auth, request)
             if inspect.isawaitable(person):
                 person = await person
             if person is None:

@@ -61,9 +61,7 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path, monkeypatch):
-    # Figures are computed in a thread, which may be late on a busy machine.
-    monkeypatch.setattr("grace_kp.web.api._runs.PATIENCE", 300)
+def house(tmp_path):
     made = House(f"sqlite:///{tmp_path}/app.db")
     yield made
     made.app.state.site.catalog.close()

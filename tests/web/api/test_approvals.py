@@ -48,10 +48,9 @@ def test_past_approvals_are_found_by_person_and_time(house, ana):
 
 @pytest.mark.parametrize(("state", "name"), [("pending", "by"), ("pending", "since"), ("past", "group")])
 def test_a_condition_of_the_other_list_is_refused(ana, state, name):
-    """A condition that would not restrict is named."""
     refused = ana.get("/api/v1/approvals", params={"state": state, name: "1h"})
     assert (422, "invalid") == problem(refused)
-    assert {name: f"is no condition of the list state={state}"} == refused.json()["fields"]
+    assert {name: f"is not a condition of the list state={state}"} == refused.json()["fields"]
 
 
 def test_seeing_an_approval_is_recorded(house):
@@ -69,53 +68,37 @@ def test_seeing_an_approval_is_recorded(house):
 
 
 def test_consent_names_what_was_seen(house, ana):
-    """Approval with the digest that was shown; the decision is recorded under the account."""
+    """Approval with the digest that was shown, and never without one; the decision is recorded under the account."""
     approval = house.request()
+    for verb, body in (("approve", {}), ("edit", {"changes": {"euros": 1}})):
+        refused = ana.post(path(approval, verb), json=body)
+        assert (422, {"digest": "is missing"}) == (refused.status_code, refused.json()["fields"])
     decided = ana.post(path(approval, "approve"), json={"digest": approval.digest, "note": "checked"})
-    assert (200, "approved", "checked") == (
-        decided.status_code,
-        decided.json()["state"],
-        decided.json()["decision"]["note"],
+    assert (200, "approved") == (decided.status_code, decided.json()["state"])
+    decision = decided.json()["decision"]
+    actor = decision["actor"]
+    assert ("checked", "ana", "web", True) == (
+        decision["note"],
+        actor["name"],
+        actor["channel"],
+        actor["authenticated"],
     )
-    actor = decided.json()["decision"]["actor"]
-    assert ("ana", "web", True) == (actor["name"], actor["channel"], actor["authenticated"])
     again = ana.post(path(approval, "approve"), json={"digest": approval.digest})
     assert (200, decided.json()["revision"]) == (again.status_code, again.json()["revision"])
 
 
-@pytest.mark.parametrize("verb", ["approve", "edit"])
-def test_consent_without_a_digest_is_refused(house, ana, verb):
-    """Nobody consents to what they do not name."""
-    approval = house.request()
-    refused = ana.post(path(approval, verb), json={"changes": {"euros": 1}} if verb == "edit" else {})
-    assert (422, "invalid") == problem(refused)
-    assert {"digest": "is missing"} == refused.json()["fields"]
-    assert ["requested", "refused"] == house.kinds(approval.id)
-
-
 def test_an_edit_replaces_arguments(house, ana):
-    """The values are encoded JSON, and the result has another digest."""
-    approval = house.request()
-    edited = ana.post(
-        path(approval, "edit"), json={"digest": approval.digest, "changes": {"euros": 20}, "note": "less"}
-    )
-    assert (200, "edited", {"invoice": "R-1", "euros": 20}) == (
-        edited.status_code,
-        edited.json()["state"],
-        edited.json()["arguments"],
-    )
-    assert {"invoice": "R-1", "euros": 500} == edited.json()["asked"]
-    assert approval.digest != edited.json()["digest"]
-
-
-def test_an_edit_that_does_not_fit_is_refused(house, ana):
-    """With the state of the approval as it is."""
+    """The values are encoded JSON, and the result has another digest; one that does not fit is refused with the state of the approval."""
     approval = house.request()
     refused = ana.post(path(approval, "edit"), json={"digest": approval.digest, "changes": {"pounds": 20}})
     assert (422, "edit_refused") == problem(refused)
-    assert {"id": approval.id, "state": "pending", "revision": 1, "digest": approval.digest} == refused.json()[
-        "approval"
-    ]
+    brief = {"id": approval.id, "state": "pending", "revision": 1, "digest": approval.digest}
+    assert brief == refused.json()["approval"]
+    body = {"digest": approval.digest, "changes": {"euros": 20}, "note": "less"}
+    edited = ana.post(path(approval, "edit"), json=body).json()
+    assert ("edited", {"invoice": "R-1", "euros": 20}) == (edited["state"], edited["arguments"])
+    assert {"invoice": "R-1", "euros": 500} == edited["asked"]
+    assert approval.digest != edited["digest"]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +112,6 @@ def test_an_edit_that_does_not_fit_is_refused(house, ana):
     ],
 )
 def test_the_other_verbs(house, ana, verb, body, state, note):
-    """Each closes the request and keeps the words."""
     approval = house.request()
     closed = ana.post(path(approval, verb), json=body)
     assert (200, state, note) == (closed.status_code, closed.json()["state"], closed.json()["decision"]["note"])
@@ -151,11 +133,11 @@ def test_an_unknown_outcome_is_reconciled(house, ana):
     assert (200, "done") == (settled.status_code, settled.json()["state"])
 
 
-@pytest.mark.parametrize("verb", ["approve", "edit", "reject", "respond", "skip", "retry"])
+@pytest.mark.parametrize("verb", ["approve", "edit", "reject"])
 def test_another_digest_is_refused(house, ana, verb):
     """What was shown is not what is there now: 409, the digest as it is now, and nothing changed."""
     approval = house.request()
-    body = {"digest": "sha256:00", **{"edit": {"changes": {"euros": 1}}, "respond": {"words": "x"}}.get(verb, {})}
+    body = {"digest": "sha256:00", **({"changes": {"euros": 1}} if verb == "edit" else {})}
     refused = ana.post(path(approval, verb), json=body)
     assert (409, "changed_since_shown") == problem(refused)
     assert ("pending", approval.digest) == tuple(refused.json()["approval"][name] for name in ("state", "digest"))
@@ -163,7 +145,6 @@ def test_another_digest_is_refused(house, ana, verb):
 
 
 def test_the_second_decision_is_refused(house, ana):
-    """409 with the state that came first."""
     approval = house.request()
     house.desk.reject(approval.id, by=CY)
     refused = ana.post(path(approval, "approve"), json={"digest": approval.digest})
@@ -180,42 +161,21 @@ def test_groups_hold_for_the_api(house, ana):
 
 
 @pytest.mark.parametrize("name", ["vic", "bot"])
-@pytest.mark.parametrize("verb", ["approve", "edit", "reject", "respond", "skip", "retry", "withdraw", "reconcile"])
+@pytest.mark.parametrize("verb", ["approve", "withdraw"])
 def test_viewers_and_programs_never_decide(house, name, verb):
-    """Whatever the verb: 403, and the attempt stands in the audit trail."""
+    """Neither one nor several, and the attempt stands in the audit trail."""
     approval = house.request()
-    refused = house.client(name).post(path(approval, verb), json={"digest": approval.digest})
-    assert (403, "forbidden") == problem(refused)
+    assert (403, "forbidden") == problem(
+        house.client(name).post(path(approval, verb), json={"digest": approval.digest})
+    )
     assert ["requested", "refused"] == house.kinds(approval.id)
-
-
-@pytest.mark.parametrize("name", ["vic", "bot"])
-def test_viewers_and_programs_never_decide_several(house, name):
-    """The same holds for several at once."""
-    approval = house.request()
-    body = {"verb": "approve", "approvals": [{"id": approval.id, "digest": approval.digest}]}
+    body = {"verb": verb, "approvals": [{"id": approval.id, "digest": approval.digest}]}
     assert (403, "forbidden") == problem(house.client(name).post("/api/v1/approvals/decide", json=body))
     assert "pending" == house.desk.get(approval.id).state
 
 
-def test_strangers_see_nothing(house):
-    """Without a token: 401, and the approval is as it was."""
-    approval = house.request()
-    stranger = house.client(None)
-    assert (401, "unauthenticated") == problem(stranger.get(path(approval)))
-    assert (401, "unauthenticated") == problem(
-        stranger.post(path(approval, "approve"), json={"digest": approval.digest})
-    )
-    assert ["requested"] == house.kinds(approval.id)
-
-
-@pytest.mark.parametrize(
-    ("verb", "body"),
-    [("", None), ("history", None), ("approve", {"digest": "sha256:00"}), ("reject", {}), ("withdraw", {}),
-     ("reconcile", {"revision": 1, "happened": True})],
-)  # fmt: skip
+@pytest.mark.parametrize(("verb", "body"), [("", None), ("history", None), ("approve", {"digest": "sha256:00"})])
 def test_an_unknown_approval(ana, verb, body):
-    """404 with its code, whatever is asked of it."""
     address = f"/api/v1/approvals/{MISSING}" + (f"/{verb}" if verb else "")
     assert (404, "unknown_approval") == problem(ana.get(address) if body is None else ana.post(address, json=body))
 
@@ -237,15 +197,10 @@ def test_several_are_decided_each_with_what_came_of_it(house, ana):
     assert [True, False, False, False] == [each["ok"] for each in outcomes]
     assert "approved" == outcomes[0]["approval"]["state"]
     assert ["requested", "refused"] == house.kinds(barred.id)
-
-
-def test_an_approval_with_two_digests_is_refused(house, ana):
-    """Nothing is decided where the request contradicts itself."""
-    approval = house.request()
-    approvals = [{"id": approval.id, "digest": approval.digest}, {"id": approval.id, "digest": "sha256:00"}]
-    refused = ana.post("/api/v1/approvals/decide", json={"verb": "approve", "approvals": approvals})
+    twice = [{"id": changed.id, "digest": digest} for digest in (changed.digest, "sha256:00")]
+    refused = ana.post("/api/v1/approvals/decide", json={"verb": "approve", "approvals": twice})
     assert (422, "invalid") == problem(refused)
-    assert "pending" == house.desk.get(approval.id).state
+    assert "pending" == house.desk.get(changed.id).state
 
 
 def test_the_audit_trail_is_listed_by_page(house, ana):

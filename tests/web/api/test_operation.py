@@ -11,41 +11,32 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
-from grace_kp.errors import StoreError
 from grace_kp.web import Person, Role, app
-from grace_kp.web.api._operation import NOT_WRITABLE, json_response, json_text
-from tests.web.visiting import Browser
+from grace_kp.web.api._operation import NOT_WRITABLE, json_text
 
 JSON = {"Content-Type": "application/json"}
 
 
-def test_unknown_parameters_are_refused_by_name(ana):
-    """With those that there are; also where there are none."""
+def test_unknown_names_are_refused(house, ana):
+    """With those that there are, in addresses and in bodies."""
     refused = ana.get("/api/v1/runs", params={"agnet": "refunds"})
     assert (422, "invalid") == (refused.status_code, refused.json()["code"])
-    assert refused.json()["fields"]["agnet"].startswith("is no parameter; known are agent, domain, status")
-    assert {"x": "is no parameter; known are none"} == ana.get("/healthz?x=1").json()["fields"]
+    assert refused.json()["fields"]["agnet"].startswith("is unknown; known are agent, domain, status")
+    assert {"x": "is unknown; known are none"} == ana.get("/healthz?x=1").json()["fields"]
+    refused = ana.post(f"/api/v1/approvals/{house.request().id}/reject", json={"reson": "x"})
+    assert {"reson": "is unknown; known are reason, digest"} == refused.json()["fields"]
 
 
 def test_all_problems_are_named_at_once(ana):
     """The message states the first, and how many more there are."""
-    refused = ana.get("/api/v1/runs?limit=201&level=loud&limit=1").json()
-    assert (
-        "'level' must be one of silent, notify, confirm, escalate, none, not 'loud'; 1 more parameter cannot be used"
-        == (refused["message"])
-    )
+    refused = ana.get("/api/v1/runs?limit=201&level=loud").json()
+    assert refused["message"].startswith("'level' cannot be used: input should be 'silent', 'notify', ")
+    assert refused["message"].endswith(", not 'loud'; 1 more parameter cannot be used")
     assert ["level", "limit"] == sorted(refused["fields"])
-
-
-def test_unknown_fields_are_refused_by_name(house, ana):
-    """With those that there are."""
-    refused = ana.post(f"/api/v1/approvals/{house.request().id}/reject", json={"reson": "x"})
-    assert {"reson": "is no field; known are reason, digest"} == refused.json()["fields"]
 
 
 @pytest.mark.parametrize("body", [b"", b"null"])
 def test_a_body_is_needed(house, ana, body):
-    """An operation that reads a body says so."""
     refused = ana.post(f"/api/v1/approvals/{house.request().id}/reject", content=body, headers=JSON)
     assert (422, "invalid") == (refused.status_code, refused.json()["code"])
     assert "needs a body" in refused.json()["message"]
@@ -64,7 +55,6 @@ def test_a_body_is_needed(house, ana, body):
         (b'{"reason": "\\ud800"}', 422, "invalid"),
         (b'{"reason": 1}', 422, "invalid"),
         (b"[]", 422, "invalid"),
-        (b'"text"', 422, "invalid"),
         (b'{"reason": "' + b"x" * 10_001 + b'"}', 422, "invalid"),
         (b'{"reason": "' + b"x" * 1_100_000 + b'"}', 413, "too_large"),
     ],
@@ -94,38 +84,6 @@ def test_hostile_values_of_an_edit(house, ana, changes):
     assert 200 == ana.get(f"/api/v1/approvals/{approval.id}").status_code
 
 
-def test_another_media_type_is_refused(house, ana):
-    """Only JSON is read, so that no form of a foreign page is."""
-    response = ana.post(f"/api/v1/approvals/{house.request().id}/reject", data={"reason": "x"})
-    assert (415, "unsupported_media_type") == (response.status_code, response.json()["code"])
-
-
-def test_a_store_that_fails_is_no_server_error(house, ana, monkeypatch):
-    """503 with a code; where the store lies is not told."""
-
-    def fail(_id):
-        raise StoreError("cannot open sqlite:////secret/place.db")
-
-    monkeypatch.setattr(house.grace.store, "get", fail)
-    for address in ("/healthz", "/api/v1/runs/kp:trace:x"):
-        response = ana.get(address)
-        assert (503, "unavailable") == (response.status_code, response.json()["code"])
-        assert "secret" not in response.text
-
-
-def test_a_page_may_call_the_api(house):
-    """With the session of its person it needs the origin and the CSRF token; without them nothing is done."""
-    browser = Browser(house.grace)
-    approval = house.request()
-    address = f"/api/v1/approvals/{approval.id}/reject"
-    foreign = {"Origin": "http://localhost:9000", "X-CSRF-Token": browser.csrf()}
-    for headers in ({}, foreign):
-        refused = browser.post(address, json={}, headers=headers)
-        assert (403, "forbidden") == (refused.status_code, refused.json()["code"])
-    assert "pending" == house.desk.get(approval.id).state
-    assert "rejected" == browser.post_json(address, {}).json()["state"]
-
-
 def test_the_api_of_a_mounted_application(house):
     """Works below its path, and describes itself there."""
     mounted = app(house.grace, auth=lambda request: Person(name="ana", role=Role.VIEWER))
@@ -147,15 +105,9 @@ def refuse(constant):
 
 @given(ANYTHING)
 def test_every_value_is_written(value):
-    """As UTF-8 that strict readers accept."""
-    json.loads(json_text(value).encode("utf-8"), parse_constant=refuse)
-
-
-def test_what_json_holds_stays():
-    """Texts stay as they are, half surrogate pairs as escapes."""
-    for value in ({"a": [1, 2.5, None, True, "日本語 \u202e"]}, {"half": "\ud800"}):
-        assert value == json.loads(json_text(value).encode("utf-8"))
-    assert "日本語" in json_text("日本語")
+    """As UTF-8 that strict readers accept; texts stay as they are, half surrogate pairs as escapes."""
+    found = json.loads(json_text(value).encode("utf-8"), parse_constant=refuse)
+    assert not isinstance(value, str) or value == found
 
 
 def test_what_json_cannot_hold_is_replaced():
@@ -168,41 +120,11 @@ def test_what_json_cannot_hold_is_replaced():
     assert NOT_WRITABLE in json_text(deep)
 
 
-def test_the_response_is_json_only():
-    """No browser takes it for a page, and nobody keeps it."""
-    response = json_response("{}", 409, {"Allow": "GET"})
-    names = ("content-type", "x-content-type-options", "cache-control", "allow")
-    assert (409, "application/json", "nosniff", "no-store", "GET") == (
-        response.status_code,
-        *(response.headers[name] for name in names),
-    )
-
-
 @pytest.mark.parametrize(
     ("method", "address", "allowed"),
-    [
-        ("PUT", "/api/v1/runs", "GET, HEAD"),
-        ("DELETE", "/api/v1/runs/x/feedback", "GET, HEAD, POST"),
-        ("GET", "/api/v1/approvals/decide", "POST"),
-        ("OPTIONS", "/api/v1/approvals/x/approve", "POST"),
-    ],
+    [("DELETE", "/api/v1/runs/x/feedback", "GET, HEAD, POST"), ("OPTIONS", "/api/v1/approvals/x/approve", "POST")],
 )
-def test_the_response_names_those_that_it_has(ana, method, address, allowed):
-    """405 as JSON, with the methods of all operations of the address."""
+def test_other_methods_are_refused_with_those_of_the_address(ana, method, address, allowed):
     response = ana.request(method, address)
-    assert (405, allowed, "method_not_allowed") == (
-        response.status_code,
-        response.headers["allow"],
-        response.json()["code"],
-    )
-
-
-def test_strangers_learn_nothing(house):
-    """Who may not see is refused before."""
-    assert 401 == house.client(None).put("/api/v1/runs").status_code
-
-
-def test_an_unknown_address(ana):
-    """404 as JSON."""
-    response = ana.get("/api/v1/nothing")
-    assert (404, "not_found") == (response.status_code, response.json()["code"])
+    assert (405, allowed) == (response.status_code, response.headers["allow"])
+    assert "method_not_allowed" == response.json()["code"]

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from datetime import UTC, datetime, timedelta
 
 import anyio.to_thread
 import httpx
 import pytest
 
-from grace_kp import ActionPending, Grace, InboxReviewer, Thresholds
-from grace_kp import calibrate as cal
+from grace_kp import ActionPending, Grace, InboxReviewer
 from grace_kp.approvals import approval_figures
 from grace_kp.errors import StoreError
 from grace_kp.trace import ReasoningTrace
 from grace_kp.web import app
-from grace_kp.web.api import _runs
 from grace_kp.web.figures import _sums
-from tests.web.visiting import Browser
 
 UNKNOWN = "kp:trace:00000000-0000-0000-0000-000000000000"
 
@@ -77,7 +73,7 @@ def test_labels_are_added_and_listed(house, ana):
     assert by_program.json() == ana.get(f"/api/v1/runs/{run}/feedback").json()
 
 
-@pytest.mark.parametrize("source", ["person", "audit", "reviewer", "approval", "seeded", "Audit", "REVIEWER"])
+@pytest.mark.parametrize("source", ["person", "audit", "seeded", "REVIEWER"])
 def test_a_program_states_no_source_of_people(house, source):
     """An account with the role agent is refused, and nothing is stored; a person is not."""
     run = house.record("refunds")
@@ -101,96 +97,35 @@ def test_a_program_labels_under_its_own_name_and_for_this_run_alone(house):
     assert ("bot", True) == (label["by"], label["program"])
 
 
-def test_a_label_of_a_person_counts_before_that_of_a_program(house):
-    """Whichever came first: in calibration, and among the figures."""
-    first, second = house.record("refunds"), house.record("refunds")
-    for run, order in ((first, ("bot", "ana")), (second, ("ana", "bot"))):
-        for name in order:
-            house.client(name).post(f"/api/v1/runs/{run}/feedback", json={"correct": name == "bot"})
-    assert [False, False] == cal.labels(house.grace.store).labels
-
-
-@pytest.mark.parametrize("source", [None, "user", "test", "outcome"])
-def test_an_agent_that_labels_its_own_runs_keeps_no_alarm_from_being_raised(source):
-    """It calls each run right before a person calls it wrong: the same figures and alarms as without it, and the gate asks."""
-    found = [self_labelled(source), self_labelled(None)]
-    assert found[1] == found[0]
-    assert (True, "confirm") == (bool(found[0][0]), found[0][-1])
-
-
-def self_labelled(source):
-    with Grace(
-        store="memory:", evaluator=None, embedder=None, thresholds=Thresholds(0, 0, 0), unmeasured="silent", on_alarm="confirm",
-        monitor=cal.Monitor({"silent": 0.05}), reviewer=lambda request: "proceed",
-    ) as grace:  # fmt: skip
-        send = grace.gate(name="send")(lambda number: number)
-        with Browser(grace, name="bot", role="agent") as bot:
-            for number in range(9):
-                with grace.run("work") as run:
-                    send(number)
-                grace.flush()
-                if source is not None:
-                    body = {"correct": True, "source": source}
-                    assert 201 == bot.post_json(f"/api/v1/runs/{run.id}/feedback", body).status_code
-                grace.feedback(run.id, False, by="ana")
-        promise = grace.status()["promise"]
-        figures = [(row["level"], row["action"], row["n"], row["errors"], row["alarm"]) for row in promise["figures"]]
-        return promise["alarms"], figures, cal.labels(grace).labels, str(grace.store.get(run.id).decisions[-1].level)
-
-
-def test_a_viewer_adds_no_label(house):
-    """The role lacks the right, and nothing is stored."""
-    run = house.record("refunds")
-    refused = house.client("vic").post(f"/api/v1/runs/{run}/feedback", json={"correct": True})
-    assert (403, "forbidden") == (refused.status_code, refused.json()["code"])
-    assert [] == house.client("vic").get(f"/api/v1/runs/{run}/feedback").json()["feedback"]
-
-
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({}, "correct"),
         ({"correct": "yes"}, "correct"),
         ({"correct": 2}, "correct"),
         ({"correct": True, "source": "a b"}, "source"),
         ({"correct": True, "note": 7}, "note"),
         ({"correct": True, "by": "somebody else"}, "by"),
         ({"correct": True, "probability": 0}, "probability"),
+        ({"correct": True, "source": "audit"}, ""),
     ],
 )
 def test_a_label_that_cannot_be_used_is_refused(house, ana, body, field):
-    """With the field that is wrong."""
     run = house.record("refunds")
     refused = ana.post(f"/api/v1/runs/{run}/feedback", json=body)
     assert (422, "invalid") == (refused.status_code, refused.json()["code"])
-    assert [field] == list(dict.fromkeys(name.partition(".")[0] for name in refused.json()["fields"]))
+    fields = dict.fromkeys(name.partition(".")[0] for name in refused.json().get("fields", ()))
+    assert [field] * bool(field) == list(fields)
 
 
-def test_an_audit_needs_its_probability(house, ana):
-    """A label whose weight is unknown is refused; with the probability it is stored."""
-    run = house.record("refunds")
-    refused = ana.post(f"/api/v1/runs/{run}/feedback", json={"correct": True, "source": "audit"})
-    assert (422, "invalid") == (refused.status_code, refused.json()["code"])
-    stored = ana.post(f"/api/v1/runs/{run}/feedback", json={"correct": True, "source": "audit", "probability": 0.1})
-    assert (201, 0.1) == (stored.status_code, stored.json()["feedback"][0]["probability"])
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", f"/api/v1/runs/{UNKNOWN}"),
-        ("GET", "/api/v1/runs/x/feedback"),
-        ("POST", f"/api/v1/runs/{UNKNOWN}/feedback"),
-    ],
-)
-def test_an_unknown_run(ana, method, path):
-    """404 with its code, whatever is asked of it."""
-    response = ana.request(method, path, json={"correct": True} if method == "POST" else None)
-    assert (404, "unknown_run") == (response.status_code, response.json()["code"])
+def test_an_unknown_run(ana):
+    for response in (
+        ana.get(f"/api/v1/runs/{UNKNOWN}"),
+        ana.post(f"/api/v1/runs/{UNKNOWN}/feedback", json={"correct": True}),
+    ):
+        assert (404, "unknown_run") == (response.status_code, response.json()["code"])
 
 
 def test_a_run_that_waited_states_what_became_of_its_request(house, ana):
-    """Beside what was recorded, which stays."""
     with pytest.raises(ActionPending), house.grace.run("pay") as run:
         house.grace.gate(name="pay", key="one", floor="confirm", reviewer=InboxReviewer(wait="raise"))(print)()
     house.grace.flush()
@@ -204,12 +139,6 @@ def test_a_run_that_waited_states_what_became_of_its_request(house, ana):
 def approval_in(response):
     (decision,) = response.json()["grace"]["decisions"]
     return decision["approval"]
-
-
-def test_health_needs_no_login_and_tells_nothing(house):
-    """One word, without versions, paths and counts."""
-    response = house.client(None).get("/healthz")
-    assert (200, {"status": "ok"}) == (response.status_code, response.json())
 
 
 async def test_health_is_stated_while_all_other_threads_wait(tmp_path):
@@ -236,8 +165,8 @@ async def test_health_is_stated_while_all_other_threads_wait(tmp_path):
         pages.state.site.catalog.close()
 
 
-def test_the_figures_of_the_last_days(house, ana):
-    """Without a period the last 30 days, today included."""
+def test_the_figures_of_a_period(house, ana):
+    """Without one the last 30 days, today included; both days are included."""
     house.record("refunds")
     house.record("search")
     house.index()
@@ -248,30 +177,11 @@ def test_the_figures_of_the_last_days(house, ana):
     assert [] == figures["spending"]
     one = ana.get("/api/v1/figures", params={"agent": "refunds"}).json()
     assert ("refunds", 1) == (one["agent"], one["runs"]["total"]["runs"])
-
-
-def test_a_period(house, ana):
-    """Both days are included."""
-    house.record("refunds")
-    house.index()
-    today = datetime.now(UTC).date()
-    period = {"since": today - timedelta(2), "until": today}
-    figures = ana.get("/api/v1/figures", params=period).json()
-    assert (3, str(today)) == (len(figures["runs"]["days"]), figures["until"])
     past = ana.get("/api/v1/figures", params={"since": "2020-01-01", "until": "2020-01-02"}).json()
-    assert 0 == past["runs"]["total"]["runs"]
-
-
-def test_decisions_are_counted(house, ana):
-    """By their state, with what still waits."""
-    ana.post(f"/api/v1/approvals/{house.request().id}/reject", json={})
-    house.request(arguments={"invoice": "R-2", "euros": 1})
-    approvals = ana.get("/api/v1/figures").json()["approvals"]
-    assert (1, {"rejected": 1}, 1) == (approvals["pending"], approvals["outcomes"], len(approvals["waits"]))
+    assert (0, 2) == (past["runs"]["total"]["runs"], len(past["runs"]["days"]))
 
 
 def test_decisions_are_read_once_a_minute(house, ana, monkeypatch):
-    """For all who ask; what waits is counted anew."""
     read = []
 
     def figures(*query):
@@ -279,27 +189,26 @@ def test_decisions_are_read_once_a_minute(house, ana, monkeypatch):
         return approval_figures(*query)
 
     monkeypatch.setattr(_sums, "approval_figures", figures)
-    assert 0 == ana.get("/api/v1/figures").json()["approvals"]["pending"]
-    house.request()
+    ana.post(f"/api/v1/approvals/{house.request().id}/reject", json={})
+    approvals = ana.get("/api/v1/figures").json()["approvals"]
+    assert (0, {"rejected": 1}, 1) == (approvals["pending"], approvals["outcomes"], len(approvals["waits"]))
+    house.request(arguments={"invoice": "R-2", "euros": 1})
     assert 1 == ana.get("/api/v1/figures").json()["approvals"]["pending"]
     assert 200 == ana.get("/figures").status_code
     assert 1 == len(read)
 
 
 @pytest.mark.parametrize(("message", "words"), [("", "being computed"), ("locked: /secret/place.db", "cannot be read")])
-def test_figures_that_are_not_there_yet(ana, monkeypatch, message, words):
-    """The program asks again."""
-    go = threading.Event()
+def test_figures_that_are_not_there_yet(house, ana, monkeypatch, message, words):
 
     def figures(*_):
-        if message:
-            raise StoreError(message)
-        go.wait(60)
+        raise StoreError(message)
 
     monkeypatch.setattr(_sums, "approval_figures", figures)
-    monkeypatch.setattr(_runs, "PATIENCE", 60 if message else 0)
+    if not message:  # another reader has them computed
+        monkeypatch.setattr("grace_kp.web._site.PATIENCE", 0)
+        house.app.state.site.figures._computing.acquire()
     answer = ana.get("/api/v1/figures")
-    go.set()
     assert (503, "unavailable") == (answer.status_code, answer.json()["code"])
     assert words in answer.json()["message"]
 
@@ -311,15 +220,10 @@ def test_figures_that_are_not_there_yet(ana, monkeypatch, message, words):
         ({"since": "1001-01-01"}, "since"),
         ({"until": "2999-01-01"}, "until"),
         ({"since": "2h"}, "since"),
+        ({"days": "30"}, "days"),
     ],
 )
 def test_a_period_that_cannot_be_used(ana, period, field):
-    """One that ends before it begins or after today, or is longer than twenty years, is refused, with the field."""
+    """One that ends before it begins or after today, or is longer than twenty years, is refused, with the field; presets are the page's."""
     refused = ana.get("/api/v1/figures", params=period)
     assert (422, "invalid", [field]) == (refused.status_code, refused.json()["code"], list(refused.json()["fields"]))
-    assert refused.json()["message"].replace("'", "").startswith(f"{field} must")
-
-
-def test_a_preset_belongs_to_the_page(ana):
-    """The API takes days."""
-    assert 422 == ana.get("/api/v1/figures", params={"days": "30"}).status_code

@@ -1,42 +1,47 @@
-"""Figures as plots and tables: runs, decisions, and what judges cost."""
+"""Figures as plots and tables: runs, decisions, what judges cost, and whether the confidence can be trusted."""
 
 from __future__ import annotations
 
 import math
+from datetime import date, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.approvals import ApprovalFigures
+from grace_kp import calibrate as cal
 from grace_kp.store import CatalogQuery, Group, RunFigures
+from grace_kp.testing import make_grace
+from grace_kp.web.figures import _trust
 from grace_kp.web.figures._sums import (
-    agent_rows,
-    alike,
-    approved_share,
+    MOST_BARS,
+    bars_of,
     confidence_plot,
-    failure_rate,
-    level_plot,
-    mean_confidence,
-    mean_score,
+    means_of,
     money_text,
-    outcome_plot,
-    price_of,
     quantile,
     run_bars,
     spending,
-    spending_table,
-    sums_by_currency,
+    spending_values,
     wait_plot,
-    waits_of,
+)
+from grace_kp.web.figures._trust import (
+    Verdict,
+    needed_labels,
+    reliability_plot,
+    risk_plot,
+    threshold_values,
+    verdict_of,
+    watched_promises,
+    wrong_at_thresholds,
 )
 from tests.pages.drawing import cells
+from tests.runtime.learned import Learned
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=1), st.floats(0.01, 1))
 def test_a_quantile_is_a_value_that_enough_do_not_exceed(values, share):
-    """And no smaller value would do."""
     ordered = sorted(values)
     found = quantile(ordered, share)
     assert found in ordered
@@ -45,39 +50,15 @@ def test_a_quantile_is_a_value_that_enough_do_not_exceed(values, share):
     assert all(sum(value <= other for value in ordered) < share * len(ordered) for other in smaller[-1:])
 
 
-def test_waits_are_summed_up():
-    """In seconds; nothing where nobody decided."""
-    found = waits_of(ApprovalFigures(pending=0, waits=tuple(map(float, range(1, 11)))))
-    assert {"count": 10, "median": 5.0, "most": 9.0, "longest": 10.0} == found
-    assert waits_of(ApprovalFigures(pending=3)) is None
-
-
 def test_waits_are_shown_in_times_that_people_name():
     """Each wait is in one bin; a wait beyond a week makes a bin of its own."""
     waits = (0.0, 9.9, 10.0, 3_599.0, 86_400.0, 604_800.0)
-    rows = {row[0]: row[1] for row in cells(wait_plot(ApprovalFigures(pending=0, waits=waits)))}
+    rows = {row[0]: row[1] for row in cells(wait_plot(waits))}
     assert {"0 to 10s": "2", "10s to 1m": "1", "10m to 1h": "1", "1d to 7d": "2"} == {
         name: count for name, count in rows.items() if count != "0"
     }
-    longer = ApprovalFigures(pending=0, waits=(*waits, 10_000_000.0))
-    rows = [row[1] for row in cells(wait_plot(longer))]
-    assert (8, "2") == (len(rows), rows[-1])
-    assert 7 == sum(map(int, rows))
-
-
-def test_outcomes_are_words():
-    """A standing approval is no person."""
-    rows = cells(outcome_plot(ApprovalFigures(pending=0, outcomes={"approved": 3, "standing": 1})))
-    assert [["approved", "3", "75.0%"], ["by a standing approval", "1", "25.0%"]] == rows
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "share"),
-    [({"approved": 2, "edited": 1, "rejected": 1}, 0.75), ({"expired": 3, "standing": 2}, None), ({"skipped": 1}, 0.0)],
-)
-def test_the_share_of_consent_is_of_what_people_decided(outcomes, share):
-    """Expired and withdrawn requests, and standing approvals, are none of it."""
-    assert share == approved_share(ApprovalFigures(pending=0, outcomes=outcomes))
+    rows = [row[1] for row in cells(wait_plot((*waits, 10_000_000.0)))]
+    assert (8, "2", 7) == (len(rows), rows[-1], sum(map(int, rows)))
 
 
 GROUP = Group(name="2026-11-25", runs=4, failed=1, score=1.0, confidence=1.5, with_confidence=3)
@@ -85,103 +66,174 @@ GROUP = Group(name="2026-11-25", runs=4, failed=1, score=1.0, confidence=1.5, wi
 
 def test_means_are_of_the_runs_that_have_a_value():
     """Without runs there is a rate of 0, and no confidence."""
-    assert (0.25, 0.25, 0.5) == (failure_rate(GROUP), mean_score(GROUP), mean_confidence(GROUP))
-    nothing = Group(name="nobody")
-    assert (0.0, 0.0, None) == (failure_rate(nothing), mean_score(nothing), mean_confidence(nothing))
-
-
-def test_days_are_stacked_bars():
-    """Runs that succeeded, and runs that failed."""
+    assert {"failed": 0.25, "score": 0.25, "confidence": 0.5} == means_of(GROUP)
+    assert {"failed": 0.0, "score": 0.0, "confidence": None} == means_of(Group(name="empty"))
     assert [["2026-11-25", "3", "1"]] == cells(run_bars([GROUP]))
 
 
-def test_agents_link_to_their_runs():
-    """With a name that is quoted; what the catalog sums up, and runs without a name, have no link."""
-    groups = [Group(name='a&b="<x>', runs=2), Group(name="…", runs=1), Group(name="", runs=1)]
-    rows = agent_rows(groups, {"since": "2026-11-01"}, "/sub")
-    assert ["/sub/runs?agent=a%26b%3D%22%3Cx%3E&since=2026-11-01", "", ""] == [row["address"] for row in rows]
-
-
-def test_thresholds_stand_in_the_distribution_of_the_confidence():
-    """Those that can be reached."""
-    figures = RunFigures(total=GROUP, confidence=(0,) * 14 + (3,) + (0,) * 5)
-    plot = confidence_plot(figures, gk.Thresholds(math.inf, 0.7, 0.4))
-    assert "notify 0.7" in plot
-    assert "confirm 0.4" in plot
-    assert "silent" not in plot
-    assert ["0.7 to 0.75", "3", "100.0%"] == cells(plot)[14]
-
-
-def test_each_level_has_a_bar():
-    """From mild to strict, also those that never occurred."""
-    rows = cells(level_plot(RunFigures(total=GROUP, levels={"escalate": 1, "notify": 3})))
-    assert [
-        ["silent", "0", "0.0%"],
-        ["notify", "3", "75.0%"],
-        ["confirm", "0", "0.0%"],
-        ["escalate", "1", "25.0%"],
-    ] == rows
+@given(st.dates(date(1, 1, 1), date(2_100, 1, 1)), st.integers(0, 3_000))
+def test_each_day_is_in_one_bar(first, count):
+    """In order, and there are never too many bars for a phone."""
+    days = [Group(name=(first + timedelta(days=place)).isoformat(), runs=place) for place in range(count)]
+    unit, bars = bars_of(days)
+    assert days == [day for _, group in bars for day in group]
+    assert len(bars) <= MOST_BARS or unit == "year"
+    assert all(str(begin) == group[0].name for begin, group in bars)
 
 
 @pytest.mark.parametrize(
-    ("confidences", "found"),
+    ("count", "unit", "second"),
     [
-        ([0.7] * 19 + [0.1], (0.7, 0.95, 20)),
-        ([0.7] * 19, None),
-        ([0.70, 0.71, 0.72, 0.73] * 5, None),
-        ([0.1, 0.3, 0.5, 0.7] * 5, None),
-        ([0.7], None),
-        ([], None),
+        (30, "day", "2026-01-02"),
+        (90, "week", "2026-01-05"),
+        (700, "month", "2026-02-01"),
+        (3_000, "year", "2027-01-01"),
     ],
 )
-def test_it_is_said_where_most_runs_have_one_confidence(confidences, found, office):
-    """One and the same value, not only one bin, of enough runs."""
-    for confidence in confidences:
-        office.run(confidence=confidence)
-    catalog = office.visit().app.state.site.catalog
-    query = CatalogQuery()
-    figures = (
-        catalog.figures("2000-01-01", "2100-01-01") if confidences else RunFigures(total=GROUP, confidence=(0,) * 20)
-    )
-    same = alike(catalog, query, figures)
-    assert found == (same if same is None else tuple(same.values()))
+def test_bars_are_units_of_a_calendar(count, unit, second):
+    days = [Group(name=(date(2026, 1, 1) + timedelta(days=place)).isoformat()) for place in range(count)]
+    found, bars = bars_of(days)
+    assert (unit, ["2026-01-01", second]) == (found, [str(begin) for begin, _ in bars[:2]])
 
 
-MODELS = {"gemini-a": (10, 2_000_000, 1), "gemini-b": (1, 500_000, 0), "local": (5, 9_000_000, 0), "other": (3, 100, 0)}
+def test_reachable_thresholds_are_drawn_in_the_distribution_of_the_confidence():
+    figures = RunFigures(total=GROUP, confidence=(0,) * 14 + (3,) + (0,) * 5)
+    plot = confidence_plot(figures, gk.Thresholds(math.inf, 0.7, 0.4))
+    assert [True, True, False] == [word in plot for word in ("notify 0.7", "confirm 0.4", "silent")]
+    assert ["0.7 to 0.75", "3", "100.0%"] == cells(plot)[14]
+
+
+MODELS = {"gemini-a": (10, 2_000_000, 1), "gemini-b": (1, 500_000, 0), "local": (5, 9_000_000, 0), "<b>": (3, 100, 0)}
 PRICES = {"gemini-*": (0.3, "USD"), "gemini-b": (2.0, "USD"), "local": (0.0, "EUR")}
 
 
 def test_money_is_tokens_times_price():
-    """A million tokens cost the price; what has no price has no money, and is no 0."""
-    found = {each.model: each.money for each in spending(MODELS, PRICES)}
-    assert {"gemini-a": 0.6, "gemini-b": 1.0, "local": 0.0, "other": None} == pytest.approx(found)
-    assert {"USD": 1.6, "EUR": 0.0} == pytest.approx(sums_by_currency(spending(MODELS, PRICES)))
-    assert {} == sums_by_currency(spending(MODELS, {}))
+    """The most tokens stand first; an exact name comes before a glob, and what has no price has no money."""
+    found = [(each.model, each.money) for each in spending(MODELS, PRICES)]
+    assert [("local", 0.0), ("gemini-a", 0.6), ("gemini-b", 1.0), ("<b>", None)] == found
+    shown = spending_values(MODELS, PRICES)
+    assert (["0.00 EUR", "1.60 USD"], ["<b>"]) == (shown["money"], shown["unpriced"])
+    assert 2 == shown["spending_table"].count(">no price set<")
+    assert "&lt;b&gt;" in shown["spending_table"]
+    assert "0.0004 USD" == money_text(0.0004, "USD")  # small amounts do not read as nothing
 
 
-def test_the_model_with_the_most_tokens_stands_first():
-    """Then the one with more calls."""
-    assert ["local", "gemini-a", "gemini-b", "other"] == [each.model for each in spending(MODELS, {})]
+def verdict(rows, weights=None):
+    return Verdict(
+        confidence=[row[0] for row in rows],
+        correct=[row[1] for row in rows],
+        weights=weights or [1.0] * len(rows),
+        groups=range(len(rows)),
+    )
 
 
-def test_an_exact_name_comes_before_a_glob():
-    """And a glob before nothing."""
-    assert (2.0, "USD") == price_of("gemini-b", PRICES)
-    assert (0.3, "USD") == price_of("gemini-x", PRICES)
-    assert price_of("Gemini-x", PRICES) is None
+ROWS = [(0.95, True)] * 9 + [(0.95, False)] + [(0.35, True), (0.35, False)]
 
 
-def test_the_table_says_where_a_price_is_missing():
-    """In the place of the money."""
-    table = spending_table(spending({"<b>": (1, 10, 1)}, {}))
-    assert 2 == table.count(">no price set<")
-    assert "&lt;b&gt;" in table
-    assert ">1.60 USD<" in spending_table(spending({"a": (1, 1_000_000, 0)}, {"a": (1.6, "USD")}))
+def test_reliability_and_risk_are_drawn():
+    """With the number of runs, an interval where each label counts once, and the threshold of each point."""
+    found = verdict(ROWS)
+    low, high = cells(reliability_plot(found, found.assessment))
+    assert (["0.35", "0.5"], "2") == (low[:2], low[3])
+    assert ["0.95", "0.9", "0.555 to 0.997", "10"] == high[:4]
+    weighted = verdict(ROWS, [1.0] * 11 + [20.0])
+    assert "95 % interval" not in reliability_plot(weighted, weighted.assessment)
+    strict, mild = cells(risk_plot(found.curve(), found.tasks))
+    assert (["0.833", "0.1"], "0.95") == (strict[:2], strict[3])
+    assert (["1", "0.167"], "0.35") == (mild[:2], mild[3])
 
 
-@pytest.mark.parametrize(
-    ("amount", "text"), [(0.0, "0.00 USD"), (0.0004, "0.0004 USD"), (0.5, "0.50 USD"), (1_234.5, "1,234.50 USD")]
-)
-def test_small_amounts_do_not_read_as_nothing(amount, text):
-    """Two decimals, and more where they are needed."""
-    assert text == money_text(amount, "USD")
+def test_thresholds_are_shown_with_their_origin():
+    """And with what the labels say about the runs that reach them."""
+    grace = make_grace(threshold_silent="never", threshold_confirm=0.3)
+    found = wrong_at_thresholds(grace, verdict(ROWS))
+    assert {"notify": "10.0% wrong (0.3% to 44.5%)", "confirm": "16.7% wrong (2.1% to 48.4%)"} == found
+    assert [
+        ("silent", "never", "keyword threshold_silent", "–"),
+        ("notify", "0.7", "default", found["notify"]),
+        ("confirm", "0.3", "keyword threshold_confirm", found["confirm"]),
+    ] == [tuple(row.values()) for row in threshold_values(grace, found)["thresholds"]]
+
+
+def test_a_profile_states_its_promise():
+    """As calibration does; a formula promises nothing, and what cannot be read is none."""
+
+    def words(promise):
+        profile = Learned(thresholds=gk.Thresholds(math.inf, 0.8, 0.5))
+        profile.promise = promise
+        grace = make_grace(profile=profile)
+        assert grace.thresholds
+        return threshold_values(grace, {})["promise"]
+
+    stated = {"risks": {"notify": 0.15}, "delta": 0.1, "kind": "selective", "moment": "action", "approximate": True}
+    assert cal.Promise(risks={"notify": 0.15}).in_words + " The promise is approximate." == words(stated)
+    assert "" == words({"risks": {"notify": 7}})
+    assert "" == words(None)
+    assert "" == threshold_values(make_grace(), {})["promise"]
+
+
+def test_promises_are_read_from_the_store(office, caplog):
+    """With every level; the log names a state that cannot be read."""
+    assert ([], "") == watched_promises(office.grace.store)
+    office.grace.store.update_state("monitor:x:y", lambda _: "{}")
+    found, problem = watched_promises(office.grace.store)
+    assert [] == found
+    assert "Watched promises cannot be read: the store cannot be read or written at the moment." == problem
+    assert "cannot be read as a monitor" in caplog.text
+
+
+def test_missing_labels_are_counted():
+    """For each level that so many are not enough for."""
+    assert ("silent at 5 % needs at least 67 labels without an error, and there are 60",) == needed_labels(60)
+    assert 3 == len(needed_labels(0))
+    assert () == needed_labels(67)
+
+
+LABELLED = CatalogQuery(feedback=True)
+
+
+def read_verdict(office, query=LABELLED):
+    return verdict_of(office.visit().app.state.site, query)
+
+
+def test_labels_are_those_of_calibration(office):
+    """The same assessment as of the labels of the store with the recorded confidences; approvals are no labels."""
+    for number in range(30):
+        office.run(confidence=number / 32, success=True, label=number % 3 > 0, objective=f"Refund {number}")
+    office.grace.feedback(office.run(), True, source="approval")
+    found, labelled = read_verdict(office), cal.labels(office.grace)
+    confidences = [trace.outcome.confidence for trace in labelled.traces]
+    expected = cal.assess(confidences, labelled.labels, clusters=labelled.groups, weights=labelled.weights)
+    assert expected.bins == found.assessment.bins
+    assert (expected.auroc, expected.n) == (pytest.approx(found.assessment.auroc), 30)
+    assert {"test": 30} == dict(found.sources)
+    assert {"label of another source": 1} == dict(found.left_out)
+    points = cal.risk_curve(confidences, labelled.labels, groups=labelled.groups)
+    assert [point.risk for point in points] == [point.risk for point in found.curve()]
+
+
+def test_the_newest_labels_are_read(office, monkeypatch):
+    """Up to a bound, page by page, and the result says so."""
+    monkeypatch.setattr(_trust, "AT_MOST_READ", 5)
+    monkeypatch.setattr(_trust, "PAGE", 2)
+    for number in range(7):
+        office.run(days=7 - number, label=number % 2 == 0, confidence=number / 10)
+    found = read_verdict(office)
+    assert [0.6, 0.5, 0.4, 0.3, 0.2] == found.confidence
+    assert found.is_cut
+    monkeypatch.setattr(_trust, "AT_MOST_READ", 7)
+    assert not read_verdict(office).is_cut
+
+
+def test_a_threshold_has_a_share_of_wrong_runs(office):
+    """Of those that reach it; where none does, nothing is known. A fraction is a label but no error."""
+    assert (None, ()) == (verdict([]).assessment, verdict([]).curve())
+    office.run(confidence=0.99, label=0.5)
+    found = read_verdict(office)
+    assert (0.5, ()) == (found.assessment.accuracy, found.curve())
+    for confidence, right in ((0.9, True), (0.8, False), (0.8, True), (0.2, False)):
+        office.run(confidence=confidence, label=right)
+    found = read_verdict(office)
+    risks = [found.curve(threshold, points=2)[-1].risk for threshold in (0.8, 0.85, 0.0)]
+    assert pytest.approx([1 / 3, 0.0, 0.5], abs=0.15) == risks
+    assert () == found.curve(0.95)

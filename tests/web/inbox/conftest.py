@@ -1,9 +1,11 @@
-"""A runtime with requests of a shop, the browsers of the people who decide them, and their fixtures."""
+"""A runtime with requests of a shop, the browsers of the people who decide them, and forms of a page as a browser reads and submits them."""
 
 from __future__ import annotations
 
 import inspect
 import typing
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
 
 import pytest
 
@@ -87,3 +89,94 @@ def filed(tmp_path):
 @pytest.fixture
 def ana(shop):
     return shop.browser("ana", role="approver")
+
+
+@dataclass
+class Form:
+    """A form with its fields as they stand on the page."""
+
+    action: str = ""
+    method: str = "get"
+    fields: list[list[str]] = field(default_factory=list)
+    """Name, value and kind of each field that would be submitted."""
+    buttons: list[dict] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+    """The kinds of all fields, submitted or not."""
+
+    def submitted(self, **changes):
+        """What a browser sends: line breaks of every text as CRLF. A change of None leaves a field out."""
+        sent: dict[str, list[str]] = {}
+        for name, value, _ in self.fields:
+            text = changes.get(name, value)
+            if text is not None:
+                sent.setdefault(name, []).append(text.replace("\r\n", "\n").replace("\n", "\r\n"))
+        for name, text in changes.items():
+            if name not in sent and text is not None:
+                sent[name] = [text]
+        return sent
+
+    def value(self, name):
+        """The value of a field."""
+        return next(value for each, value, _ in self.fields if each == name)
+
+
+class _Reader(HTMLParser):
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.forms: list[Form] = []
+        self._form: Form | None = None
+        self._textarea: list | None = None
+        self._select: list | None = None
+
+    def handle_starttag(self, tag, attributes):
+        found = {name: value if value is not None else "" for name, value in attributes}
+        if tag == "form":
+            self._form = Form(found.get("action", ""), found.get("method", "get"))
+            self.forms.append(self._form)
+        form = self._form
+        if form is None:
+            return
+        if tag == "input":
+            kind = found.get("type", "text")
+            form.kinds.append(kind)
+            is_sent = kind not in {"checkbox", "radio"} or "checked" in found
+            if is_sent and "disabled" not in found and "name" in found:
+                value = found.get("value", "on" if kind in {"checkbox", "radio"} else "")
+                if kind in {"text", "date"}:
+                    value = value.replace("\n", "").replace("\r", "")
+                form.fields.append([found["name"], value, kind])
+        elif tag == "textarea":
+            form.kinds.append("textarea")
+            self._textarea = [found["name"], "", "textarea"]
+        elif tag == "select":
+            form.kinds.append("select")
+            self._select = [found["name"], None, "select"]
+        elif tag == "option" and self._select is not None and ("selected" in found or self._select[1] is None):
+            self._select[1] = found.get("value", "")
+        elif tag == "button":
+            form.buttons.append(found)
+
+    def handle_data(self, data):
+        if self._textarea is not None:
+            self._textarea[1] += data
+
+    def handle_endtag(self, tag):
+        if tag == "textarea" and self._form is not None and self._textarea is not None:
+            text = self._textarea[1]
+            self._textarea[1] = text.removeprefix("\n")
+            self._form.fields.append(self._textarea)
+            self._textarea = None
+        elif tag == "select" and self._form is not None and self._select is not None:
+            self._select[1] = self._select[1] or ""
+            self._form.fields.append(self._select)
+            self._select = None
+        elif tag == "form":
+            self._form = None
+
+
+def forms(page):
+    """The forms of a page, by the end of their action."""
+    reader = _Reader()
+    reader.feed(page.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd"))
+    reader.close()
+    return {form.action.rsplit("/", 1)[-1]: form for form in reader.forms}

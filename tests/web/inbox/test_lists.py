@@ -7,11 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from grace_kp.approvals import ApprovalState as State
-from grace_kp.approvals import Decided, PolicyNow
-from grace_kp.web.inbox._lists import MOST_SEARCHED, PAGE, READ_AT_ONCE, contains, find, pattern_of, since_of
-from tests.web.inbox.conftest import HOSTILE, anything, person
-from tests.web.inbox.forms import forms
+from grace_kp.approvals import PolicyNow
+from grace_kp.web.inbox._lists import MOST_SEARCHED, PAGE, contains, find, since_of
+from tests.web.inbox.conftest import HOSTILE, forms, person
 
 
 def ids(text):
@@ -19,16 +17,10 @@ def ids(text):
 
 
 def test_an_empty_inbox_says_what_to_do_next(ana):
-    """So do the other empty lists."""
     assert "InboxReviewer" in ana.get("/inbox").text
     for path in ("/inbox/attention", "/approvals/history", "/approvals/standing"):
         assert 'class="empty"' in ana.get(path).text
     assert "matches these filters" in ana.get("/inbox?action=x").text
-
-
-def test_the_start_page_is_the_inbox(ana):
-    """By a redirect."""
-    assert "/inbox" == ana.get("/").headers["location"]
 
 
 def test_requests_stand_by_deadline_and_level(shop, ana):
@@ -66,12 +58,13 @@ def test_filters_narrow_the_list(shop, ana):
         ("mine=1&level=confirm", [three]), ("level=nonsense", [one, two, three]), ("offset=x", [one, two, three]),
     ):  # fmt: skip
         assert {each.id for each in found} == set(ids(ana.get(f"/inbox?{query}").text)), query
-    text = ana.get("/inbox?action=%22%3E%3Cscript%3E").text
-    assert "<script>" not in text.replace("<script defer", "")
+    for field in ("action", "text"):
+        assert "<script>x" not in ana.get("/inbox", params={field: '"><script>x'}).text
+    assert 'name="id"' not in shop.browser("vi", role="viewer").get("/inbox").text  # who may not decide cannot select
+    assert "Not yours: it needs a member of board" in ana.get("/inbox").text
 
 
 def test_the_list_is_paged(shop, ana):
-    """Filters stay in the links."""
     made = [shop.ask({"invoice": f"A-{n}", "euros": n}) for n in range(PAGE + 3)]
     text = ana.get("/inbox?action=refund").text
     assert PAGE == len(ids(text))
@@ -81,13 +74,6 @@ def test_the_list_is_paged(shop, ana):
     assert 3 == len(ids(rest))
     assert 'rel="prev"' in rest
     assert "This page is empty now" in ana.get("/inbox?offset=5000").text
-
-
-def test_who_may_not_decide_cannot_select(shop):
-    """A viewer has no boxes; a stranger reads why."""
-    shop.ask(groups=("board",))
-    assert 'name="id"' not in shop.browser("vi", role="viewer").get("/inbox").text
-    assert "Not yours: it needs a member of board" in shop.browser("ana", role="approver").get("/inbox").text
 
 
 def test_what_needs_attention(shop, ana):
@@ -107,7 +93,6 @@ def test_what_needs_attention(shop, ana):
 
 
 def test_the_history_is_searched(shop, ana):
-    """By action or id, person, time and state."""
     one, two = shop.ask(name="send_mail"), shop.ask()
     shop.desk.reject(one.id, by=person("bo"), reason=HOSTILE)
     shop.desk.approve(two.id, by=person("ana"))
@@ -118,42 +103,13 @@ def test_the_history_is_searched(shop, ana):
         assert {each.id for each in found} == set(ids(ana.get(f"/approvals/history?{query}").text)), query
     answer = ana.get("/approvals/history?since=yesterday")
     assert 422 == answer.status_code
-    assert "is no date such as" in answer.text
-
-
-def test_a_text_without_wildcards_is_looked_for_anywhere():
-    """A glob is taken as it is."""
-    assert ["*mail*", "mail*", None] == [pattern_of(text) for text in ("mail", "mail*", "")]
+    assert "is not a date such as" in answer.text
 
 
 @pytest.mark.parametrize("text", ["0001-01-01", "9999-12-31T23:59:59-23:59", "x", "2026-13-01"])
 def test_any_date_is_a_time_or_a_problem(text):
-    """No text raises."""
     at, problem = since_of(text)
     assert (at is None) == bool(problem)
-
-
-def test_ten_thousand_pending_requests(filed):
-    """Every page has its fifty, filters that match few find them, and what is not mine is left out."""
-    new = filed.ask({"value": 0}, anything, groups=("board",))
-    row, link = filed.tables.row(new.id), filed.tables.links(approval=new.id)[0]
-    with filed.tables.transaction() as writes:
-        import dataclasses
-
-        for number in range(10_000):
-            writes.put(dataclasses.replace(row, id=f"ap-{number:016x}", revision=1, deadline=row.deadline + number))
-    assert link.seq
-    browser = filed.browser("ana", role="approver")
-    for path, count in (
-        ("/inbox", PAGE),
-        ("/inbox?offset=9950", PAGE),
-        ("/inbox?offset=10000", 1),
-        ("/inbox?mine=1", 0),
-        ("/inbox?group=board", PAGE),
-    ):
-        answer = browser.get(path)
-        assert (200, count) == (answer.status_code, len(ids(answer.text))), path
-    assert "10,001" in browser.get("/inbox").text
 
 
 def test_waiting_requests_are_found_by_their_arguments(shop, ana):
@@ -165,22 +121,10 @@ def test_waiting_requests_are_found_by_their_arguments(shop, ana):
     ):  # fmt: skip
         assert {each.id for each in found} == set(ids(ana.get("/inbox", params={"text": text}).text)), text
     assert [] == ids(ana.get("/inbox", params={"text": "A-17", "action": "mail"}).text)
-
-
-def test_ended_requests_are_found_by_the_words_of_people(shop, ana):
-    """The note of a decision, beside the arguments."""
-    ended = shop.ask({"invoice": "A-17", "euros": 5})
-    other = shop.ask({"invoice": "B-1", "euros": 5})
-    shop.desk.reject(ended.id, by=person("ana"), reason="Paid twice already")
-    shop.desk.reject(other.id, by=person("ana"))
+    shop.desk.reject(first.id, by=person("ana"), reason="Paid twice already")
+    shop.desk.reject(second.id, by=person("ana"))
     for text in ("paid TWICE", "a-17"):
-        assert [ended.id] == ids(ana.get("/approvals/history", params={"text": text}).text)
-
-
-def test_hostile_searches_are_texts(ana):
-    """In the field that shows them."""
-    text = ana.get("/inbox", params={"text": '"><script>x</script>'}).text
-    assert "<script>x" not in text
+        assert [first.id] == ids(ana.get("/approvals/history", params={"text": text}).text)
 
 
 @pytest.fixture
@@ -196,7 +140,6 @@ def reader(approvals):
 
 
 def test_a_search_looks_at_a_bounded_number_of_requests(many):
-    """And continues where it has ended."""
     wanted = f"n-{MOST_SEARCHED + 200:05}"
     begun = find(reader(many), wanted, offset=0, limit=10)
     assert ([], MOST_SEARCHED, True) == (list(begun.approvals), begun.older, begun.is_cut)
@@ -205,34 +148,18 @@ def test_a_search_looks_at_a_bounded_number_of_requests(many):
 
 
 def test_pages_of_a_search_join_without_gap(many):
-    """Each match stands on one page."""
     offset, found = 0, []
     while offset is not None:
         page = find(reader(many), "n-0", offset=offset, limit=70)
         found += page.approvals
         offset = page.older
     assert many == found
-    assert READ_AT_ONCE > 70
-
-
-def test_without_a_text_the_list_is_paged_as_it_is(many):
-    """By the limit."""
-    page = find(reader(many), "", offset=5, limit=10)
-    assert (many[5:15], 15, False) == (list(page.approvals), page.older, page.is_cut)
 
 
 def test_sealed_arguments_are_not_searched_in_the_clear(shop):
-    """Not even where this process can open them."""
     one = shop.ask({"invoice": "A-17", "euros": 5})
     opened = replace(one, arguments={"card": "4111-secret"}, encoded={"card": {"$sealed": "abc"}})
     assert not contains(opened, "4111-secret")
-
-
-def test_notes_of_outcomes_are_searched(shop):
-    """As those of decisions."""
-    one = shop.ask({"invoice": "A-17", "euros": 5})
-    decided = Decided(state=State.REJECTED, actor=person("ana"), at=1.0, note="Zweimal bezahlt")
-    assert contains(replace(one, decision=decided), "zweimal")
 
 
 def selected(browser, *approvals):
@@ -258,10 +185,9 @@ def test_nothing_is_decided_before_it_was_shown(shop, ana):
 
 @pytest.mark.parametrize(
     ("verb", "state"),
-    [("approve", "approved"), ("reject", "rejected"), ("respond", "responded"), ("skip", "skipped"), ("retry", "retried"), ("withdraw", "cancelled")],
-)  # fmt: skip
+    [("approve", "approved"), ("respond", "responded"), ("withdraw", "cancelled")],
+)
 def test_each_verb_is_applied_to_each(shop, ana, verb, state):
-    """A second submission changes nothing."""
     made = [shop.ask({"invoice": f"A-{n}", "euros": n}) for n in range(3)]
     form = forms(selected(ana, *made).text)["decide"].submitted(verb=verb, note="all of them")
     for _ in range(2):
@@ -308,12 +234,6 @@ def test_arguments_that_cannot_be_shown_are_not_approved_with_others(shop, ana):
     assert "rejected" == shop.get(hidden).state
 
 
-def test_an_empty_selection_says_what_to_do(shop, ana):
-    """And unknown ids are no error."""
-    assert "Nothing is selected" in selected(ana).text
-    assert "Nothing is selected" in ana.post_form("/approvals/decide", {"id": ["ap-0"]}).text
-
-
 def test_incomplete_forms_are_refused(shop, ana):
     """No digest, an unknown verb, no words, and too many at once."""
     approval = shop.ask()
@@ -326,11 +246,5 @@ def test_incomplete_forms_are_refused(shop, ana):
     ):
         assert status == ana.post_form("/approvals/decide", fields).status_code
     assert "pending" == shop.get(approval).state
-
-
-def test_a_viewer_decides_nothing(shop):
-    """The route is for approvers."""
-    approval = shop.ask()
-    viewer = shop.browser("vi", role="viewer")
-    fields = {"id": [approval.id], "verb": "approve", f"digest-{approval.id}": approval.digest}
-    assert 403 == viewer.post_form("/approvals/decide", fields).status_code
+    for fields in ({}, {"id": ["ap-0"]}):
+        assert "Nothing is selected" in ana.post_form("/approvals/decide", fields).text

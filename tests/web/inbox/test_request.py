@@ -9,12 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from grace_kp.approvals import PolicyNow, append, canonical, forget
-from grace_kp.errors import ApprovalError, ChangedSinceShown
-from grace_kp.web._site import VERBS, perform
-from tests.approvals.shops import ANA, asked
 from tests.approvals.values import values
-from tests.web.inbox.conftest import HOSTILE, Shop, anything, person
-from tests.web.inbox.forms import forms
+from tests.web.inbox.conftest import HOSTILE, Shop, anything, forms, person
 
 PLACE = Shop()
 READER = PLACE.browser(role="approver")
@@ -42,29 +38,17 @@ def test_the_sentence_the_arguments_and_the_reason_stand_there(shop, ana):
 
 
 def test_a_view_is_recorded_once(shop, ana):
-    """Per person and revision; nothing else changes."""
-    approval = shop.ask()
-    for _ in range(3):
-        page_of(ana, approval)
-    assert ["requested", "viewed"] == shop.kinds(approval)
-    assert 1 == shop.get(approval).revision
-
-
-def test_who_asks_for_the_headers_has_seen_nothing(shop, ana):
-    """No view is recorded."""
+    """Per person and revision; who asks for the headers alone has seen nothing."""
     approval = shop.ask()
     for path in ("", "/grant"):
         assert 200 == ana.head(f"/approvals/{approval.id}{path}").status_code
     assert ["requested"] == shop.kinds(approval)
-
-
-def test_a_request_that_is_not_there_is_said_so(ana):
-    """With a page and the status 404."""
-    assert 404 == ana.get("/approvals/ap-0000000000000000").status_code
+    for _ in range(3):
+        page_of(ana, approval)
+    assert (["requested", "viewed"], 1) == (shop.kinds(approval), shop.get(approval).revision)
 
 
 def test_hostile_texts_are_only_texts(shop, ana):
-    """In every field that somebody else writes."""
     approval = shop.ask(
         {"value": {HOSTILE: [HOSTILE]}, }, anything, reason=HOSTILE, objective=HOSTILE, gaps=(HOSTILE,), user=HOSTILE, penalties=(HOSTILE,),
         policy={HOSTILE: HOSTILE}, facts={HOSTILE: HOSTILE}, key=HOSTILE, breakdown={HOSTILE: 0.5}, groups=(HOSTILE,), name=HOSTILE,
@@ -83,14 +67,6 @@ def test_hostile_texts_are_only_texts(shop, ana):
     assert "{{7*7}}" in page_of(ana, approval)
 
 
-def test_a_template_renders_with_autoescape_everywhere(shop, ana):
-    """The inbox shows a hostile request as text, too."""
-    shop.ask({"value": HOSTILE}, anything, name="x<b>y")
-    text = ana.get("/inbox").text
-    assert "x&lt;b&gt;y" in text
-    assert "<b>y" not in text
-
-
 def test_what_is_not_shown_says_why(shop, ana):
     """Sealed, not covered, held by the process only, or deleted."""
     approval = shop.ask({"invoice": "A", "euros": 1, "memo": "x"}, not_covered=("memo",), unencoded=("handle",))
@@ -105,54 +81,36 @@ def test_what_is_not_shown_says_why(shop, ana):
 
 
 def test_a_stranger_sees_the_page_and_cannot_decide(shop):
-    """The reason stands there, and every button that decides is disabled."""
+    """The reason stands there, and every button that decides is disabled; the form is refused all the same."""
     approval = shop.ask(groups=("finance",))
-    text = page_of(shop.browser("cy", role="approver"), approval)
+    cy = shop.browser("cy", role="approver")
+    text = page_of(cy, approval)
     assert "needs a member of finance" in text
     found = forms(text)
     assert "disabled" in found["approve"].buttons[0]
     assert "disabled" in found["reject"].buttons[0]
     assert "disabled" not in found["withdraw"].buttons[0]  # it only prevents
-    viewer = forms(page_of(shop.browser("vi", role="viewer"), approval))
+    refused = send(cy, approval, "approve")
+    assert (403, True) == (refused.status_code, "needs a member of finance" in refused.text)
+    vi = shop.browser("vi", role="viewer")
+    viewer = forms(page_of(vi, approval))
     assert all("disabled" in form.buttons[0] for name, form in viewer.items() if name != "logout")
+    assert 403 == vi.post_form(f"/approvals/{approval.id}/approve", {"digest": approval.digest}).status_code
+    assert "pending" == shop.get(approval).state
 
 
-def test_no_text_field_submits_a_decision(shop, ana):
+def test_forms_carry_the_digest_and_no_field_that_submits(shop, ana):
     """Enter in a text field presses the first button of its form: forms that decide have no field in which it does."""
-    found = forms(page_of(ana, shop.ask()))
+    approval = shop.ask()
+    found = forms(page_of(ana, approval))
     for verb in ("approve", "reject", "respond", "skip", "retry", "withdraw"):
         assert {"hidden", "textarea"} == set(found[verb].kinds)
+        assert approval.digest == found[verb].value("digest")
+    assert approval.digest == found["edit"].value("digest")
     assert "data-decides" not in found["edit"].buttons[0]
 
 
-def test_every_form_carries_the_digest(shop, ana):
-    """So that nobody decides on what was not shown."""
-    approval = shop.ask()
-    found = forms(page_of(ana, approval))
-    verbs = ("approve", "reject", "respond", "skip", "retry", "withdraw", "edit")
-    assert {approval.digest} == {found[verb].value("digest") for verb in verbs}
-
-
-def test_an_edit_by_somebody_else_shows_old_and_new(shop, ana):
-    """With marks for both, beyond colour."""
-    approval = shop.ask(quorum=2)
-    shop.desk.edit(approval.id, {"euros": 21}, by=person("bo"))
-    text = page_of(ana, approval)
-    assert re.search(r"was</p><del>.*?40.*?</del>.*?is now</p><ins>.*?21", text, re.DOTALL)
-
-
-def test_earlier_decisions_stand_beside(shop, ana):
-    """On the same action, and on the same operation."""
-    before = shop.ask({"invoice": "A-1", "euros": 1}, key="k1", key_fields=("invoice",))
-    shop.desk.reject(before.id, by=person("bo"), reason="no receipt")
-    shop.ask(name="other")
-    text = page_of(ana, shop.ask({"invoice": "A-1", "euros": 1}, key="k1", key_fields=("invoice",), run_id="another"))
-    assert 2 == text.count("no receipt")
-    assert before.id in text
-
-
 def test_the_state_of_an_open_page_is_json(shop, ana):
-    """Without a record of a view."""
     approval = shop.ask()
     shop.desk.reject(approval.id, by=person("bo"))
     state = ana.get(f"/approvals/{approval.id}/state").json()
@@ -165,31 +123,16 @@ def test_the_state_of_an_open_page_is_json(shop, ana):
 def test_the_newest_change_is_stated_whatever_came_after_it(shop, ana):
     """Views and refused attempts, of which there may be thousands, are no changes; the page lists the newest entries."""
     approval = shop.ask()
-    row = shop.tables.row(approval.id)
-    with shop.tables.transaction() as writes:
-        for _ in range(1_005):
-            append(writes, "refused", at=1.0, approval=row.id, revision=row.revision, actor=person("mallory"))
     shop.desk.reject(approval.id, by=person("bo"))
     revision = shop.get(approval).revision
     with shop.tables.transaction() as writes:
-        for kind in ("refused", "viewed"):
-            for _ in range(60):
-                shown = append(writes, kind, at=2.0, approval=row.id, revision=revision, actor=person("mallory"))
+        for kind in ["refused", "viewed"] * 60:
+            shown = append(writes, kind, at=2.0, approval=approval.id, revision=revision, actor=person("mallory"))
     state = ana.get(f"/approvals/{approval.id}/state").json()
     assert ("rejected", "rejected", "bo") == (state["state"], state["event"], state["by"])
     text = page_of(ana, approval)
     assert "The newest 50 entries" in text
     assert f">{shown.seq}</span>" in text
-
-
-def test_an_unknown_outcome_asks_to_be_reconciled(shop, ana):
-    """And so does an action that was started and whose process is gone."""
-    approval = shop.desk.approve(shop.ask().id, by=person("ana"))
-    claim = shop.desk.claim(
-        approval.id, digest=approval.digest, version=approval.version, policy=PolicyNow(), by=person("x")
-    )
-    shop.desk.settle(approval.id, claim.token, state="unknown")
-    assert {"hidden", "radio", "textarea"} == set(forms(page_of(ana, approval))["reconcile"].kinds)
 
 
 @given(values())
@@ -204,7 +147,7 @@ def test_a_form_that_comes_back_unchanged_changes_nothing(value):
     assert canonical(approval.encoded) == canonical(PLACE.get(approval).encoded)
 
 
-@pytest.mark.parametrize("state", ["approve", "reject", "respond", "skip", "retry", "withdraw"])
+@pytest.mark.parametrize("state", ["approve", "reject"])
 def test_an_ended_request_offers_what_is_left(shop, ana, state):
     """An approval that nothing has used can be withdrawn; others offer nothing."""
     approval = shop.ask()
@@ -212,22 +155,6 @@ def test_an_ended_request_offers_what_is_left(shop, ana, state):
     found = forms(page_of(ana, approval))
     assert ({"withdraw"} if state == "approve" else set()) == {"withdraw", "approve", "reject", "edit"} & found.keys()
     assert "because" in page_of(ana, approval)
-
-
-def test_a_person_who_has_voted_waits_for_others(shop, ana):
-    """The button is disabled, and says why."""
-    approval = shop.ask(quorum=2)
-    shop.desk.approve(approval.id, by=person("ana"))
-    text = page_of(ana, approval)
-    assert "You have approved exactly this" in text
-    assert "disabled" in forms(text)["approve"].buttons[0]
-
-
-def test_the_next_request_is_offered_after_a_decision(shop, ana):
-    """The first that this person may decide."""
-    approval, following = shop.ask(), shop.ask({"invoice": "B", "euros": 2})
-    shop.desk.approve(approval.id, by=person("ana"))
-    assert f'href="/approvals/{following.id}">Next' in page_of(ana, approval)
 
 
 def visit(browser, approval):
@@ -259,22 +186,21 @@ def test_a_verb_leads_back_to_the_request(shop, ana, verb, state):
     assert "two\nlines⟨U+200B⟩" in ana.get(f"/approvals/{approval.id}").text
 
 
-def test_whether_a_login_established_the_name_is_recorded(shop):
-    """The operating system's user is only stated."""
-    approval = shop.ask()
-    send(shop.browser("ana", role="admin", authenticated=False), approval, "approve")
-    assert not shop.get(approval).decision.actor.authenticated
-
-
 def test_a_quorum_needs_two_people(shop, ana):
-    """One vote each; the same person twice is one."""
-    approval = shop.ask(quorum=2)
+    """One vote each; the same person twice is one, and then waits. The next request is offered after the decision."""
+    approval, following = shop.ask(quorum=2), shop.ask({"invoice": "B", "euros": 2})
     form = visit(ana, approval)["approve"].submitted()
     for _ in range(2):
         assert 303 == ana.post(f"/approvals/{approval.id}/approve", data=form).status_code
     assert "pending" == shop.get(approval).state
+    text = page_of(ana, approval)
+    assert "You have approved exactly this" in text
+    assert "disabled" in forms(text)["approve"].buttons[0]
     assert 303 == send(shop.browser("bo", role="approver"), approval, "approve").status_code
     assert "approved" == shop.get(approval).state
+    assert f'href="/approvals/{following.id}">Next' in page_of(ana, approval)
+    send(shop.browser("ana", role="admin", authenticated=False), following, "approve")
+    assert not shop.get(following).decision.actor.authenticated  # the operating system's user is only stated
 
 
 def test_who_comes_second_is_told_who_was_first(shop, ana):
@@ -293,7 +219,7 @@ def test_who_comes_second_is_told_who_was_first(shop, ana):
     assert "rejected" == shop.get(approval).state
 
 
-@pytest.mark.parametrize("verb", ["approve", "reject", "respond", "skip", "retry"])
+@pytest.mark.parametrize("verb", ["approve", "reject", "respond"])
 def test_a_decision_on_what_was_not_shown_is_refused(shop, ana, verb):
     """After an edit by somebody else the page shows old and new, and says that nothing was decided."""
     approval = shop.ask(quorum=2)
@@ -304,24 +230,7 @@ def test_a_decision_on_what_was_not_shown_is_refused(shop, ana, verb):
     assert "changed the arguments since they were shown" in answer.text
     assert "words of mine" in answer.text
     assert "pending" == shop.get(approval).state
-
-
-def test_a_stranger_is_refused(shop):
-    """With 403 and the reason, although the form was sent."""
-    approval = shop.ask(groups=("finance",))
-    answer = send(shop.browser("cy", role="approver"), approval, "approve")
-    assert 403 == answer.status_code
-    assert "needs a member of finance" in answer.text
-    assert "pending" == shop.get(approval).state
-
-
-def test_a_viewer_is_refused(shop):
-    """By the role, before any verb."""
-    approval = shop.ask()
-    browser = shop.browser("vi", role="viewer")
-    answer = browser.post_form(f"/approvals/{approval.id}/approve", {"digest": approval.digest})
-    assert 403 == answer.status_code
-    assert "pending" == shop.get(approval).state
+    assert re.search(r"was</p><del>.*?40.*?</del>.*?is now</p><ins>.*?41", answer.text, re.DOTALL)
 
 
 def test_forms_that_are_incomplete_are_refused(shop, ana):
@@ -356,8 +265,11 @@ def unknown(shop):
 
 
 def test_an_unknown_outcome_is_reconciled(shop, ana):
-    """By a statement that it happened."""
+    """By a statement that it happened; while the claimant runs, nobody can state that it did not."""
     approval = unknown(shop)
+    assert {"hidden", "radio", "textarea"} == set(visit(ana, approval)["reconcile"].kinds)
+    assert 409 == send(ana, approval, "reconcile", happened="no").status_code
+    assert "unknown" == shop.get(approval).state
     assert 303 == send(ana, approval, "reconcile", happened="yes", note="the bank shows it").status_code
     assert ("done", "the bank shows it") == (shop.get(approval).state, shop.get(approval).outcome.note)
 
@@ -378,13 +290,6 @@ def test_an_outcome_is_stated_for_the_execution_that_was_shown(shop, ana, monkey
     assert "may have been started again" in answer.text
     assert 303 == send(ana, approval, "reconcile", happened="no").status_code
     assert "not_done" == shop.get(approval).state
-
-
-def test_nothing_happened_is_refused_while_the_claimant_runs(shop, ana):
-    """It may still do it."""
-    approval = unknown(shop)
-    assert 409 == send(ana, approval, "reconcile", happened="no").status_code
-    assert "unknown" == shop.get(approval).state
 
 
 def test_an_edit_is_reviewed_before_it_decides(shop, ana):
@@ -430,7 +335,6 @@ def test_an_edit_that_does_not_fit_stays_in_the_form(shop, ana):
 
 
 def test_an_edit_of_what_was_changed_or_decided_meanwhile_is_refused(shop, ana):
-    """At the first step and at the second one."""
     approval = shop.ask(quorum=2)
     form = visit(ana, approval)["edit"].submitted(v1="20")
     review = forms(ana.post(f"/approvals/{approval.id}/edit", data=form).text)["edit"].submitted()
@@ -458,7 +362,6 @@ def test_an_edit_cannot_reach_what_is_fixed(shop, ana):
 
 
 def test_what_cannot_be_shown_needs_an_explicit_word(shop, ana):
-    """A plain consent to it does not count."""
     approval = shop.ask(unencoded=("handle",))
     answer = send(ana, approval, "approve", note="fine")
     assert 422 == answer.status_code
@@ -490,9 +393,7 @@ def test_an_edit_beside_what_cannot_be_shown_needs_an_explicit_word(shop, ana, m
         assert (303, "edited") == (answer.status_code, shop.get(approval).state)
 
 
-@pytest.mark.parametrize(
-    "changes", ['{"euros": {"$date": 5}}', '{"euros": {"$tuple": 1}}', '{"nothing": 1}', "[]", "{}", "7"]
-)
+@pytest.mark.parametrize("changes", ['{"euros": {"$date": 5}}', '{"nothing": 1}', "[]", "{}"])
 def test_a_damaged_edit_is_refused(shop, ana, changes):
     """A second step that no page has made changes nothing."""
     approval = shop.ask()
@@ -510,48 +411,3 @@ def test_a_get_decides_nothing(shop, ana):
     for verb in ("approve", "edit", "reject"):
         assert 405 == ana.get(f"/approvals/{approval.id}/{verb}").status_code
     assert "pending" == shop.get(approval).state
-
-
-def test_a_note_comes_through_the_review_as_it_was_typed(shop, ana):
-    """Joined emoji hold a character that cannot be seen."""
-    approval, note = shop.ask(), "👩\u200d💻 と相談\nfine"
-    form = visit(ana, approval)["edit"]
-    review = forms(ana.post(f"/approvals/{approval.id}/edit", data=form.submitted(v1="20", note=note)).text)["edit"]
-    assert 303 == ana.post(f"/approvals/{approval.id}/edit", data=review.submitted()).status_code
-    assert note == shop.get(approval).decision.note
-    ended = shop.ask()
-    form = visit(ana, ended)["reject"].submitted(note=note)
-    shop.desk.approve(ended.id, by=person("bo"))
-    again = ana.post(f"/approvals/{ended.id}/reject", data=form)
-    assert (409, "approved") == (again.status_code, shop.get(ended).state)
-
-
-@pytest.fixture
-def desk():
-    return Shop().desk
-
-
-@pytest.mark.parametrize(
-    ("verb", "state"),
-    [("approve", "approved"), ("edit", "edited"), ("reject", "rejected"), ("respond", "responded"), ("skip", "skipped"),
-     ("retry", "retried"), ("withdraw", "cancelled")],
-)  # fmt: skip
-def test_a_verb_keeps_its_words(desk, verb, state):
-    """Each leads to its state, with the words of the person."""
-    request = desk.file(asked())
-    done = perform(desk, verb, request.id, actor=ANA, words="because", digest=request.digest, changes={"euros": 1})
-    assert (state, "because") == (done.state, done.decision.note)
-
-
-def test_the_digest_is_compared(desk):
-    """Every verb that decides about arguments refuses others than were shown."""
-    request = desk.file(asked())
-    for verb in VERBS[:-1]:
-        with pytest.raises(ChangedSinceShown):
-            perform(desk, verb, request.id, actor=ANA, words="x", digest="sha256:00", changes={"euros": 1})
-
-
-def test_an_unknown_verb(desk):
-    """Is refused by name."""
-    with pytest.raises(ApprovalError, match="'bless'"):
-        perform(desk, "bless", desk.file(asked()).id, actor=ANA)

@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from grace_kp.approvals._arguments import MAX_DEPTH
-from tests.web.inbox.conftest import HOSTILE, anything
-from tests.web.inbox.forms import forms
+from tests.web.inbox.conftest import HOSTILE, forms
 
 
 def form_of(browser, approval):
@@ -25,7 +23,10 @@ def grant(browser, approval, **changes):
 def test_the_form_begins_with_exactly_these_values(shop, ana):
     """Granted as it is, it covers the same call and no other."""
     approval = shop.ask({"invoice": f"A{HOSTILE}", "euros": 40})
-    answer = grant(ana, approval)
+    review = ana.post(f"/approvals/{approval.id}/grant", data=form_of(ana, approval).submitted())
+    assert "Let these calls run without asking?" in review.text
+    assert [] == shop.desk.standing(ended=True)
+    answer = ana.post(f"/approvals/{approval.id}/grant", data=forms(review.text)["grant"].submitted())
     assert (303, "/approvals/standing") == (answer.status_code, answer.headers["location"])
     (standing,) = shop.desk.standing()
     assert standing.covers(approval.encoded)
@@ -35,7 +36,6 @@ def test_the_form_begins_with_exactly_these_values(shop, ana):
 
 
 def test_each_kind_of_constraint(shop, ana):
-    """One of several values, a range, any value."""
     approval = shop.ask({"invoice": "A", "euros": 40, "memo": "x"})
     grant(
         ana, approval, kind0="any", kind1="range", low1="0", high1="50", kind2="in", value2='["x", "y"]', uses="3", until="30m", note="why", this_version=None
@@ -48,25 +48,15 @@ def test_each_kind_of_constraint(shop, ana):
         assert words in text
 
 
-def test_the_review_grants_nothing(shop, ana):
-    """And says what would run without asking."""
-    approval = shop.ask()
-    answer = ana.post(f"/approvals/{approval.id}/grant", data=form_of(ana, approval).submitted(kind0="any"))
-    assert "Let these calls run without asking?" in answer.text
-    assert "any value" in answer.text
-    assert [] == shop.desk.standing(ended=True)
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"uses": "0"}, "Uses must be"), ({"uses": "x"}, "Uses must be"), ({"until": "soon"}, "Until must"), ({"until": "9999d"}, "Until must"),
-        ({"kind0": "in"}, "needs a list"), ({"kind0": "is", "value0": "A"}, "is no JSON"), ({"kind1": "range"}, "one or two numbers"),
+        ({"kind0": "in"}, "needs a list"), ({"kind0": "is", "value0": "A"}, "is not JSON"), ({"kind1": "range"}, "one or two numbers"),
         ({"kind1": "range", "low1": '"a"'}, "one or two numbers"), ({"kind0": ""}, "choose what"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_granted_stays_in_the_form(shop, ana, changes, words):
-    """With the reason and what was typed."""
     approval = shop.ask()
     path = f"/approvals/{approval.id}/grant"
     answer = ana.post(path, data=form_of(ana, approval).submitted(note="mine", **changes))
@@ -84,8 +74,7 @@ DEEP = "[" * 500 + "]" * 500
 @pytest.mark.parametrize(
     "changes",
     [
-        {"kind0": "is", "value0": DEEP}, {"kind0": "in", "value0": DEEP}, {"kind0": "is", "value0": '"\\ud800"'}, {"kind0": "is", "value0": "1e400"},
-        {"kind1": "range", "low1": "1e400"}, {"kind1": "range", "high1": "1" * 400}, {"uses": "1000001"},
+        {"kind0": "is", "value0": DEEP}, {"kind0": "is", "value0": '"\\ud800"'}, {"kind1": "range", "low1": "1e400"}, {"uses": "1000001"},
     ],
 )  # fmt: skip
 def test_what_cannot_be_granted_is_not_reviewed(shop, ana, changes):
@@ -97,27 +86,7 @@ def test_what_cannot_be_granted_is_not_reviewed(shop, ana, changes):
     assert "grant" in forms(answer.text)
 
 
-def test_the_largest_argument_of_an_action_can_be_granted(shop, ana):
-    """What can be asked for can be approved in advance."""
-    value = 1
-    for _ in range(MAX_DEPTH):
-        value = {1: value}
-    approval = shop.ask({"value": value}, anything)
-    assert 303 == grant(ana, approval).status_code
-    (standing,) = shop.desk.standing()
-    assert standing.covers(approval.encoded)
-
-
-def test_what_is_not_covered_can_only_be_anything(shop, ana):
-    """The form offers nothing else."""
-    approval = shop.ask({"invoice": "A", "euros": 40}, not_covered=("invoice",))
-    assert "any" == form_of(ana, approval).value("kind0")
-    grant(ana, approval)
-    assert {"any": True} == shop.desk.standing()[0].parameters["invoice"]
-
-
 def test_it_is_ended_by_form(shop, ana):
-    """With a reason, once; another id is an error."""
     grant(ana, shop.ask())
     (standing,) = shop.desk.standing()
     end = forms(ana.get("/approvals/standing").text)["end"].submitted(reason="enough")
@@ -127,14 +96,6 @@ def test_it_is_ended_by_form(shop, ana):
     assert "enough" in ana.get("/approvals/standing?ended=1").text
     assert "enough" not in ana.get("/approvals/standing").text
     assert 404 == ana.post_form("/approvals/standing/st-0/end").status_code
-
-
-def test_a_viewer_grants_nothing(shop):
-    """By the role."""
-    approval, viewer = shop.ask(), shop.browser("vi", role="viewer")
-    assert 403 == viewer.get(f"/approvals/{approval.id}/grant").status_code
-    assert 403 == viewer.post_form(f"/approvals/{approval.id}/grant", {"step": "decide"}).status_code
-    assert 404 == shop.browser("ana").get("/approvals/ap-0/grant").status_code
 
 
 def test_the_end_is_the_one_that_was_reviewed(shop, ana):
@@ -163,10 +124,3 @@ def test_a_second_click_grants_nothing_more(shop, ana):
     assert [10] == [each.uses for each in shop.desk.standing()]
     grant(ana, approval)
     assert 2 == len(shop.desk.standing())
-
-
-def test_what_was_reviewed_is_what_is_granted(shop, ana):
-    """Also where somebody types a character that cannot be seen."""
-    approval = shop.ask()
-    grant(ana, approval, value0='"A\u202e\u200b"', kind1="any")
-    assert {"is": "A\u202e\u200b"} == shop.desk.standing()[0].parameters["invoice"]

@@ -1,4 +1,4 @@
-"""The page of one run: its views, its search, its labels and its addresses."""
+"""The page of one run: its views, its search, its labels and its addresses; and two runs side by side."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.errors import StoreError
 from grace_kp.pages import safe, visible
 from grace_kp.trace import ReasoningTrace
-from grace_kp.web.runs._run import links_from, mark_matches, matching_steps, run_address, with_context
+from grace_kp.web.runs._compare import align_steps
+from grace_kp.web.runs._run import links_from, mark_matches, matching_steps, run_address
 from tests.pages.reading import Elements
 from tests.trace.html.traces import attacked, check, documents, full
-from tests.web.runs.conftest import thoughts
+from tests.web.conftest import thoughts
 
 VIEWS = ("timeline", "tree", "waterfall", "json")
 
@@ -31,6 +31,9 @@ def test_a_run_has_four_views(house):
         text = Elements(browser.get(f"/runs/{name}?view={view}").text).text
         assert words in text
         assert "0.620" in text
+        assert ("/static/runs.js" in Elements(browser.get(f"/runs/{name}?view={view}").text).links) is (
+            view == "timeline"
+        )
     assert "Recovered from lookup" in browser.get(f"/runs/{name}?view=none").text
 
 
@@ -47,7 +50,6 @@ def test_pages_of_runs_are_linked(house):
 
 
 def test_a_download_holds_the_trace(house):
-    """Byte for byte, under a name that is safe."""
     name = house.add('a"b;c')
     answer = house.visit().get(f"/runs/{name}/json")
     assert 'attachment; filename="run-a-b-c.json"' == answer.headers["content-disposition"]
@@ -66,18 +68,11 @@ def test_an_id_may_hold_anything(house):
     assert len(names) * 2 == len(listed)
 
 
-@pytest.mark.parametrize("name", ["kp:trace:none", "none", "kp:trace:%00", "x" * 3_000, "none/json", "%ff"])
+@pytest.mark.parametrize("name", ["kp:trace:none", "kp:trace:%00", "x" * 3_000, "none/json", "%ff"])
 def test_an_unknown_run_says_what_may_have_happened(house, name):
-    """It is no error of the server."""
     answer = house.visit().get(f"/runs/{name}")
     assert 404 == answer.status_code
     assert "It was deleted" in answer.text
-
-
-def test_a_run_that_awaits_a_judgement_says_so(house):
-    """Above its figures."""
-    name = house.add("a", awaits=["judgement"])
-    assert "Still awaited: judgement" in house.visit().get(f"/runs/{name}").text
 
 
 def test_a_long_run_has_pages(house):
@@ -107,17 +102,7 @@ def test_a_search_without_script_shows_the_matches(house):
     assert "No step contains this text" in browser.get(f"/runs/{name}?q=nothing").text
 
 
-def test_a_timeline_brings_the_script_of_its_search(house):
-    """Other views need none."""
-    name = house.add("a")
-    browser = house.visit()
-    assert "/static/runs.js" in Elements(browser.get(f"/runs/{name}").text).links
-    assert "/static/runs.js" not in Elements(browser.get(f"/runs/{name}?view=tree").text).links
-    assert 200 == browser.get("/static/runs.js").status_code
-
-
 def test_a_search_with_many_matches_has_pages(house):
-    """Every match is reached."""
     name = house.add("long", thoughts(450))
     browser = house.visit()
     page = browser.get(f"/runs/{name}?q=thought").text
@@ -128,16 +113,7 @@ def test_a_search_with_many_matches_has_pages(house):
     assert "<mark>thought</mark> 399." in browser.get(more).text
 
 
-def test_large_json_is_cut(house):
-    """A note says how much is missing; the download has it."""
-    name = house.add("long", thoughts(4_000))
-    page = house.visit().get(f"/runs/{name}?view=json").text
-    assert "more characters are not shown here" in page
-    assert len(page) < 400_000
-
-
 def test_markup_in_every_field_stays_text(house):
-    """In every view, also where a search marks it."""
     name = house.add("hostile", attacked())
     browser = house.visit()
     for query in (*(f"view={view}" for view in VIEWS), "q=script", "q=%3Cscript%3E", "q=%22onerror%3D"):
@@ -179,16 +155,10 @@ def test_a_run_that_asks_is_a_page_before_it_is_stored(house):
     assert 404 == browser.get("/runs/kp:trace:nothing").status_code
 
 
-def test_ids_are_quoted():
-    """Whatever they hold, they are one part of a path."""
-    assert "/app/runs/kp:trace:1" == run_address("/app", "kp:trace:1")
-    assert "/runs/kp:trace:a%2F..%2Fb%3Fc%23d%20%25" == run_address("", "kp:trace:a/../b?c#d %")
-    assert "/runs/kp:trace:%3F" == run_address("", "kp:trace:\ud800")
-
-
 def test_only_ids_of_traces_are_links():
-    """Another text, and one that is too long, stays a text."""
+    """Quoted, whatever they hold; another text, and one that is too long, stays a text."""
     links = links_from("")
+    assert "/runs/kp:trace:a%2F..%2Fb%3Fc%23d%20%25%3F" == run_address("", "kp:trace:a/../b?c#d %\ud800")
     assert "/runs/kp:trace:1?from=7#step-7" == links.step("kp:trace:1", 7)
     assert "/approvals/kp:approval:1" == links.approval("kp:approval:1")
     assert (None, None, None) == (links.run(".."), links.run("kp:trace:" + "x" * 600), links.step("x", 1))
@@ -207,19 +177,6 @@ def test_steps_are_found_by_everything_they_show():
         assert expected == matching_steps(full(), query)
     assert [] == matching_steps(full(), "nothing like it")
     assert [] == matching_steps({}, "a")
-
-
-@given(documents())
-def test_any_document_is_searched(document):
-    """Without an error."""
-    count = len(document["steps"]) if isinstance(document.get("steps"), list) else 0
-    assert set(matching_steps(document, "a")) <= set(range(count))
-
-
-def test_context_is_the_step_before_and_after():
-    """Once each, within the run."""
-    assert [0, 1, 3, 4, 5, 6] == with_context([0, 4, 5], 7)
-    assert [8, 9] == with_context([9], 10)
 
 
 def test_a_match_is_marked_in_texts_only():
@@ -243,9 +200,7 @@ def labels(house, name):
     return [(entry["correct"], entry["by"], entry["source"], entry.get("note")) for entry in found]
 
 
-@pytest.mark.parametrize(
-    ("value", "stored", "word"), [("1", True, "right"), ("0.5", 0.5, "partly"), ("0", False, "wrong")]
-)
+@pytest.mark.parametrize(("value", "stored", "word"), [("1", True, "right"), ("0.5", 0.5, "partly")])
 def test_a_button_stores_a_label(house, value, stored, word):
     """Under the name of the person; the page shows it."""
     name = house.add("a", thoughts(1))
@@ -259,25 +214,12 @@ def test_a_button_stores_a_label(house, value, stored, word):
 
 
 def test_a_program_that_an_application_lets_onto_the_pages_stays_a_program(house):
-    """Its label is marked, and the page says so."""
     name = house.add("a", thoughts(1))
     browser = house.visit(name="bot", role="agent")
     browser.post_form(f"/runs/{name}/feedback", {"correct": "1"})
     (entry,) = house.grace.store.get(name).grace["feedback"]
     assert ("bot", True) == (entry["by"], entry["program"])
     assert "bot (program)" in browser.get(f"/runs/{name}").text
-
-
-def test_a_second_label_stays_beside_the_first(house):
-    """Both are seen."""
-    name = house.add("a", thoughts(1))
-    browser = house.visit()
-    for value in ("1", "0"):
-        browser.post_form(f"/runs/{name}/feedback", {"correct": value})
-    assert [True, False] == [label[0] for label in labels(house, name)]
-    assert 2 == browser.get(f"/runs/{name}").text.count("<span>ana</span>") - browser.get(f"/runs/{name}").text.count(
-        'class="who"'
-    )
 
 
 def test_a_button_in_the_list_leads_back_to_it(house):
@@ -292,35 +234,102 @@ def test_a_button_in_the_list_leads_back_to_it(house):
     assert "x" not in answer.headers
 
 
-@pytest.mark.parametrize("value", ["", "2", "nan", "0.7", "right"])
-def test_other_values_are_refused(house, value):
-    """Nothing is stored."""
+def test_a_label_needs_a_value_a_run_and_the_right(house):
     name = house.add("a", thoughts(1))
-    assert 422 == house.visit().post_form(f"/runs/{name}/feedback", {"correct": value}).status_code
-    assert [] == labels(house, name)
-
-
-def test_a_label_needs_a_run_and_the_right(house):
-    """An unknown run is not found; a viewer is refused."""
-    name = house.add("a", thoughts(1))
-    assert 404 == house.visit().post_form("/runs/kp:trace:none/feedback", {"correct": "1"}).status_code
+    browser = house.visit()
+    for value in ("", "2", "nan", "right"):
+        assert 422 == browser.post_form(f"/runs/{name}/feedback", {"correct": value}).status_code
+    assert 404 == browser.post_form("/runs/kp:trace:none/feedback", {"correct": "1"}).status_code
     assert 403 == house.visit(role="viewer").post_form(f"/runs/{name}/feedback", {"correct": "1"}).status_code
     assert [] == labels(house, name)
 
 
-@pytest.mark.parametrize("path", ["/runs/kp:trace:a/feedback", "/api/v1/runs/kp:trace:a/feedback"])
-def test_a_store_that_cannot_be_written_does_not_tell_where_it_is(house, monkeypatch, caplog, path):
-    """Its message is in the log."""
+def compared(house, one, two):
+    a, b = house.add("a", one), house.add("b", two)
+    return house.visit().get(f"/runs/compare?a={a}&b={b}").text
 
-    def fail(*_, **__):
-        raise StoreError("cannot write /secret/place.db: disk full")
 
+def text_of(page):
+    return " ".join(re.sub("<[^>]*>", " ", page).split())
+
+
+def test_the_first_difference_is_named_and_linked(house):
+    """With the number of the step, and the arguments of both steps side by side."""
+    other = full()
+    other["steps"][3]["input"]["order"] = 4712
+    page = compared(house, full(), other)
+    assert "First difference: step 3 . 9 steps equal, 1 changed, 0 only in A, 0 only in B." in text_of(page)
+    found = Elements(page)
+    assert "#difference" in found.links
+    assert 1 == found.ids.count("difference")
+    assert {"/runs/kp:trace:a?from=3#step-3", "/runs/kp:trace:b?from=3#step-3"} <= set(found.links)
+    assert ["4711", "4712"] == re.findall("471[0-9]", text_of(page.partition('id="difference"')[2]))[:2]
+
+
+def test_equal_runs_say_so(house):
+    assert "No difference: all steps are equal" in text_of(compared(house, thoughts(3), thoughts(3)))
+    page = house.visit().get("/runs/compare?a=kp:trace:a&b=kp:trace:a").text
+    assert "Both sides are the same run." in page
+
+
+def test_a_run_that_goes_on_is_named(house):
+    """The first difference is a step that only one has; the other side says that it has none."""
+    text = text_of(compared(house, thoughts(3), thoughts(5)))
+    for words in ("First difference: step 3, which only B has", "only in B", "no such step", "thought 4."):
+        assert words in text
+
+
+def test_two_ticked_runs_are_compared(house):
+    """Another number of runs is not: the page asks for two. An unknown run is not found."""
     house.add("a", thoughts(1))
     browser = house.visit()
-    monkeypatch.setattr(house.grace, "feedback", fail)
-    send = browser.post_json if path.startswith("/api") else browser.post_form
-    answer = send(path, {"correct": True} if path.startswith("/api") else {"correct": "1"})
-    assert 503 == answer.status_code
-    assert "the store cannot be read or written at the moment" in answer.text
-    assert "place" not in answer.text
-    assert "place.db: disk full" in caplog.text
+    answer = browser.get("/runs/compare?id=kp:trace:a&id=kp:trace:b")
+    assert "/runs/compare?a=kp%3Atrace%3Aa&b=kp%3Atrace%3Ab" == answer.headers["location"]
+    answer = browser.get("/runs/compare?id=a&id=b&id=c")
+    assert 422 == answer.status_code
+    assert "3 runs selected: select exactly two" in text_of(answer.text)
+    assert 200 == browser.get("/runs/compare?a=kp:trace:a").status_code
+    assert 404 == browser.get("/runs/compare?a=kp:trace:a&b=kp:trace:none").status_code
+
+
+def test_long_runs_are_bounded(house):
+    """Steps beyond 2,000 are named, and so is the number of differing steps that are not shown."""
+    one, two = thoughts(2_500), thoughts(2_100)
+    for step in two["steps"][:500]:
+        step["content"] += "!"
+    page = compared(house, one, two)
+    assert "500 steps of one run beyond the first 2,000 are not compared" in page
+    assert 299 == page.count('class="pair"')
+    assert "more differing steps are not shown here" in page
+
+
+def test_markup_stays_text(house):
+    check(compared(house, full(), attacked()).replace("<!doctype html>", ""))
+
+
+def steps(words):
+    return [{"type": "thought", "content": word} for word in words]
+
+
+def call(tool, **arguments):
+    return {"type": "tool_call", "tool": {"name": tool}, "input": arguments}
+
+
+def test_changed_steps_stand_beside_each_other():
+    """Those with the same type and tool; others stand alone. Durations do not count."""
+    one = [{**call("a", x=1), "latency_ms": 5.0}, call("b", y=1), call("c")]
+    two = [{**call("a", x=1), "latency_ms": 9.0}, call("b", y=2), {"type": "thought"}, call("c")]
+    assert [(True, [(0, 0)]), (False, [(1, 1), (None, 2)]), (True, [(2, 3)])] == align_steps(one, two)
+    assert [] == align_steps([], [])
+
+
+@given(st.text("abc", max_size=30), st.text("abc", max_size=30))
+def test_every_step_stands_once_and_in_order(one, two):
+    """Equal pairs are equal, and the first block tells whether the runs begin alike."""
+    blocks = align_steps(steps(one), steps(two))
+    found = [pair for _, pairs in blocks for pair in pairs]
+    assert list(range(len(one))) == [first for first, _ in found if first is not None]
+    assert list(range(len(two))) == [second for _, second in found if second is not None]
+    assert all(one[first] == two[second] for is_equal, pairs in blocks if is_equal for first, second in pairs)
+    if one and two:
+        assert (one[0] == two[0]) == blocks[0][0]

@@ -7,19 +7,12 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
-from grace_kp import Grace
 from grace_kp.approvals import Actor, entry_of
 from grace_kp.testing import FakeClock
 from grace_kp.web import serving
 
 TOKEN = re.compile(r'<meta name="csrf" content="([0-9a-f]+)">')
 OPERATOR = Actor(name="operator", channel="cli")
-
-
-@pytest.fixture
-def grace(tmp_path):
-    with Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -1,45 +1,46 @@
-"""Logins of `grace-kp serve`: codes, tokens, sessions, cookies and their pages."""
+"""Accounts, and logins of `grace-kp serve`: codes, tokens, sessions, cookies and their pages."""
 
 from __future__ import annotations
 
 import getpass
+import json
+import time
 
 import pytest
 
-from grace_kp.web import Role
+from grace_kp.approvals import ACCOUNT, verify
+from grace_kp.errors import GraceError, StoreError
+from grace_kp.web import Accounts, Role
 from grace_kp.web.security import Addresses, Logins
-from grace_kp.web.security._logins import AT_MOST, AT_MOST_CODES, AT_MOST_EACH, Codes, Sessions
+from grace_kp.web.security._logins import AT_MOST, AT_MOST_EACH, Sessions
 from grace_kp.web.security._refusals import FREE
-from tests.web.security.conftest import OPERATOR, code_of
+from grace_kp.web.security._visitor import csrf_of, new_secret
+from tests.approvals.shops import asked
+from tests.web.inbox.conftest import forms
+from tests.web.security.conftest import OPERATOR, code_of, entries
 
 
 def test_a_code_is_exchanged_for_a_session(server, visit):
-    """By POST. Looking at the printed address, as previews of links do, uses nothing up."""
+    """By POST, with a button that works without script. Looking at the printed address, as previews of links do, uses nothing up."""
     address = server.address()
     browser = visit()
     assert 200 == browser.get(address).status_code
-    assert 200 == browser.get(address).status_code
+    page = browser.get(address).text
+    assert f'<input type="hidden" name="credential" value="{code_of(address)}">' in page
+    assert '<form class="login" method="post" action="/login">' in page
     assert not browser.is_known()
     entered = browser.log_in(code_of(address))
     assert (303, "/") == (entered.status_code, entered.headers["location"])
-    assert browser.is_known()
-
-
-def test_a_replayed_code_is_refused(server, visit):
-    """Also in the browser that has used it."""
-    code = code_of(server.address())
-    first, second = visit(code), visit()
-    assert 403 == second.log_in(code).status_code
-    assert not second.is_known()
-    assert 403 == first.log_in(code).status_code
-    assert first.is_known()
+    replayed = visit()
+    assert [403, 403] == [each.log_in(code_of(address)).status_code for each in (replayed, browser)]
+    assert (False, True) == (replayed.is_known(), browser.is_known())
 
 
 def test_an_expired_code_is_refused(tables):
-    """Ten minutes after it was printed."""
     now = [0.0]
     logins = Logins(tables, Addresses(port=1), clock=lambda: now[0])
     early, late = logins.code(), logins.code()
+    assert logins.enter("another") is None
     now[0] = 599.0
     assert logins.enter(early) is not None
     now[0] = 601.0
@@ -47,13 +48,14 @@ def test_an_expired_code_is_refused(tables):
 
 
 def test_without_accounts_the_operating_systems_user_acts(server, visit):
-    """As an admin whose name is only stated."""
+    """As an admin whose name is only stated; the page of accounts says how to add one."""
     page = visit(code_of(server.address())).get("/accounts")
     assert 200 == page.status_code
     assert getpass.getuser() in page.text
+    assert "grace-kp serve users add NAME --role admin" in page.text
 
 
-def test_accounts_make_a_login_necessary(server, visit, add):
+def test_accounts_make_a_login_necessary(server, visit, add, accounts):
     """No code is printed, a code from before works no more, and the session of the operating system's user has ended."""
     code, spare = code_of(server.address()), code_of(server.address())
     before = visit(code)
@@ -62,7 +64,11 @@ def test_accounts_make_a_login_necessary(server, visit, add):
     assert f"{server.url}/" == server.address()
     assert not before.is_known()
     assert 403 == visit().log_in(spare).status_code
-    assert visit(token).is_known()
+    ana = visit(token)
+    assert ana.is_known()
+    accounts.remove("ana", actor=OPERATOR, force=True)
+    assert not ana.is_known()
+    assert visit(code_of(server.address())).is_known()
 
 
 @pytest.mark.parametrize("headers", [{"X-Background": "1"}, {"Accept": "text/event-stream"}])
@@ -78,14 +84,6 @@ def test_what_a_page_reads_by_itself_does_not_prolong_a_session(server, visit, a
     assert before < session.used
 
 
-def test_a_removed_last_account_opens_nothing(server, visit, add, accounts):
-    """Its session has ended, and a new code is needed."""
-    browser = visit(add("ana", Role.ADMIN))
-    accounts.remove("ana", actor=OPERATOR, force=True)
-    assert not browser.is_known()
-    assert visit(code_of(server.address())).is_known()
-
-
 @pytest.mark.parametrize("change", ["remove", "set_role", "rotate"])
 def test_a_session_ends_with_a_change_of_its_account(visit, add, accounts, change):
     """At the next request, whatever the session did before; sessions of others go on."""
@@ -94,16 +92,10 @@ def test_a_session_ends_with_a_change_of_its_account(visit, add, accounts, chang
     assert ana.is_known()
     getattr(accounts, change)("ana", *([Role.VIEWER] if change == "set_role" else []), actor=OPERATOR)
     assert not ana.is_known()
+    if change == "remove":  # added again, it is another account
+        add("ana", Role.APPROVER)
+        assert not ana.is_known()
     assert ben.is_known()
-
-
-def test_a_new_account_of_an_old_name_does_not_revive_sessions(visit, add, accounts):
-    """Removed and added again, it is another account."""
-    add("root", Role.ADMIN)
-    ana = visit(add("ana", Role.VIEWER))
-    accounts.remove("ana", actor=OPERATOR)
-    add("ana", Role.VIEWER)
-    assert not ana.is_known()
 
 
 def test_a_session_cannot_be_chosen_from_outside(server, visit, add):
@@ -119,31 +111,21 @@ def test_a_session_cannot_be_chosen_from_outside(server, visit, add):
     assert not intruder.is_known()
 
 
-def test_a_second_login_ends_the_first_session(server, visit, add):
-    """Of the same browser: its old secret works no more."""
+@pytest.mark.parametrize("ends", ["logout", "login"])
+def test_a_session_ends_with_a_logout_or_another_login(server, visit, add, ends):
+    """Not only in the browser: a copy of the cookie is worthless afterwards."""
     token = add("ana", Role.ADMIN)
     browser = visit(token)
     old = browser.cookies[server.logins.cookie]
-    browser.log_in(token)
+    left = browser.post_form("/logout") if ends == "logout" else browser.log_in(token)
+    assert (303, "/login" if ends == "logout" else "/") == (left.status_code, left.headers["location"])
     copy = visit()
     copy.cookies.set(server.logins.cookie, old)
     assert not copy.is_known()
-    assert browser.is_known()
-
-
-def test_logging_out_ends_the_session(server, visit, add):
-    """Not only in the browser: a copy of the cookie is worthless afterwards."""
-    browser = visit(add("ana", Role.ADMIN))
-    old = browser.cookies[server.logins.cookie]
-    left = browser.post_form("/logout")
-    assert (303, "/login") == (left.status_code, left.headers["location"])
-    copy = visit()
-    copy.cookies.set(server.logins.cookie, old)
-    assert not copy.is_known()
+    assert browser.is_known() is (ends == "login")
 
 
 def test_a_program_has_no_session(visit, add):
-    """Its token is for the API only."""
     token = add("robot", Role.AGENT)
     assert 403 == visit().log_in(token).status_code
     assert 401 != visit(Authorization=f"Bearer {token}").get("/api/v1/runs").status_code
@@ -194,55 +176,16 @@ def test_a_cookie_of_another_application_does_not_lock_anybody_out(server, visit
 HOUR = 3_600.0
 
 
-class Clock:
-    def __init__(self):
-        self.now = 1_000.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def sessions(clock):
     return Sessions(clock)
 
 
-@pytest.fixture
-def codes(clock):
-    return Codes(clock)
-
-
-def test_each_login_begins_a_session_of_its_own(sessions):
-    """Two logins of one owner have different secrets, and ending one leaves the other."""
-    first, second = sessions.begin("ana", "m"), sessions.begin("ana", "m")
-    assert first != second
-    sessions.end(first)
-    assert sessions.find(first) is None
-    assert "ana" == sessions.find(second).owner
-    assert {"ana": 1} == sessions.count()
-
-
-def test_a_secret_that_nobody_was_given_is_no_session(sessions):
-    """Also not the hash under which a session is kept."""
-    sessions.begin("ana", "m")
-    for wrong in ["", "x", *sessions._sessions]:
-        assert sessions.find(wrong) is None
-
-
 def test_a_session_ends_without_requests(sessions, clock):
-    """After twelve hours without one; each request begins them anew."""
+    """After twelve hours without one; each request begins them anew, and a look without use does not."""
     secret = sessions.begin("ana", "m")
     clock.advance(11 * HOUR)
     assert sessions.find(secret) is not None
-    clock.advance(11 * HOUR)
-    assert sessions.find(secret) is not None
-    clock.advance(13 * HOUR)
-    assert sessions.find(secret) is None
-
-
-def test_an_open_stream_does_not_keep_a_session(sessions, clock):
-    """A look without use leaves the twelve hours running."""
-    secret = sessions.begin("ana", "m")
     clock.advance(11 * HOUR)
     assert sessions.find(secret, touch=False) is not None
     clock.advance(2 * HOUR)
@@ -250,7 +193,6 @@ def test_an_open_stream_does_not_keep_a_session(sessions, clock):
 
 
 def test_a_session_ends_at_seven_days(sessions, clock):
-    """However often it is used."""
     secret = sessions.begin("ana", "m")
     for _ in range(16):
         clock.advance(10 * HOUR)
@@ -273,85 +215,29 @@ def test_the_number_of_sessions_is_bounded(sessions):
     assert AT_MOST == sum(sessions.count().values())
 
 
-def test_a_code_works_once(codes):
-    """A second use is refused, as is anything else."""
-    code = codes.issue()
-    assert [False, True, False] == [codes.redeem("wrong"), codes.redeem(code), codes.redeem(code)]
-
-
-def test_a_code_expires(codes, clock):
-    """After ten minutes."""
-    early, late = codes.issue(), codes.issue()
-    clock.advance(599)
-    assert codes.redeem(early)
-    clock.advance(2)
-    assert not codes.redeem(late)
-
-
-def test_the_number_of_codes_is_bounded(codes):
-    """The oldest go."""
-    issued = [codes.issue() for _ in range(AT_MOST_CODES + 1)]
-    assert not codes.redeem(issued[0])
-    assert codes.redeem(issued[1])
-
-
-def test_the_printed_address_shows_a_button(server, visit):
-    """Its form holds the code, so that the page works without script."""
-    address = server.address()
-    page = visit().get(address).text
-    assert f'<input type="hidden" name="credential" value="{code_of(address)}">' in page
-    assert '<form class="login" method="post" action="/login">' in page
-    assert "<script>" not in page
-
-
-def test_with_accounts_a_token_is_asked_for(visit, add):
-    """A code in the address is not taken over."""
+@pytest.mark.parametrize("value", ["a-code-in-the-address", '"><script>alert(1)</script>', "a\u202eb", "x" * 5_000])
+def test_with_accounts_a_token_is_asked_for(visit, add, value):
+    """A code in the address is not taken over, and what the address holds is escaped."""
     add("ana", Role.ADMIN)
-    page = visit().get("/login?code=a-code-in-the-address").text
+    page = visit().get("/login", params={"code": value, "next": f"/{value[:3]}"}).text
     assert "Your token" in page
-    assert "a-code-in-the-address" not in page
-
-
-@pytest.mark.parametrize("value", ['"><script>alert(1)</script>', "a\u202eb", "x" * 5_000])
-def test_what_the_address_holds_is_shown_escaped(visit, value):
-    """Also what somebody else has put there."""
-    page = visit().get("/login", params={"code": value, "next": f"/{value}"}).text
-    assert "<script>alert" not in page
+    assert value not in page
     assert "\u202e" not in page
-    assert "x" * 2_001 not in page
 
 
 @pytest.mark.parametrize(
     ("to", "expected"),
-    [
-        ("/approvals/kp:approval:1", "/approvals/kp:approval:1"),
-        ("/runs?status=x", "/runs?status=x"),
-        ("//evil.example", "/"),
-        ("/\\evil.example", "/"),
-        ("https://evil.example", "/"),
-        ("/a\r\nX-Injected: 1", "/"),
-        ("", "/"),
-    ],
+    [("/runs?status=x", "/runs?status=x"), ("//evil.example", "/"), ("/a\r\nX-Injected: 1", "/"), ("", "/")],
 )
 def test_a_login_leads_to_where_the_link_pointed(visit, add, to, expected):
     """Inside of this application only, and it sets no other header."""
     token = add("ana", Role.ADMIN)
-    entered = visit().log_in(token, next=to)
+    browser = visit()
+    redirected = browser.get("/approvals/kp:approval:1?from=mail").headers["location"]
+    assert 'name="next" value="/approvals/kp:approval:1?from=mail">' in browser.get(redirected).text
+    entered = browser.log_in(token, next=to)
     assert (303, expected) == (entered.status_code, entered.headers["location"])
     assert "x-injected" not in entered.headers
-
-
-def test_a_link_of_a_notification_survives_the_login(visit, add):
-    """Who opens it without a session lands on the request after the login."""
-    token = add("ana", Role.ADMIN)
-    browser = visit()
-    redirected = browser.get("/approvals/kp:approval:1?from=mail")
-    page = browser.get(redirected.headers["location"])
-    assert '<input type="hidden" name="next" value="/approvals/kp:approval:1?from=mail">' in page.text
-    assert (
-        "/approvals/kp:approval:1?from=mail"
-        == browser.log_in(token, next="/approvals/kp:approval:1?from=mail").headers["location"]
-    )
 
 
 def test_wrong_logins_are_slowed_down(visit, add, caplog):
@@ -365,25 +251,166 @@ def test_wrong_logins_are_slowed_down(visit, add, caplog):
 
 
 def test_the_accounts_page_lists_them(visit, add):
-    """Names, roles and what was refused, for admins only."""
+    """Names, roles and what was refused. Who is logged in stands on every page, with a button that ends it."""
     add("Ben <b>", Role.VIEWER)
     browser = visit(add("ana", Role.ADMIN))
     browser.post("/logout", data={"csrf": "wrong"})
     page = browser.get("/accounts").text
-    assert "Ben &lt;b&gt;" in page
-    assert "<dt>wrong csrf</dt><dd>1</dd>" in page
+    for part in ("Ben &lt;b&gt;", "<dt>wrong csrf</dt><dd>1</dd>", "<span>ana</span>", 'action="/logout"'):
+        assert part in page
     assert "gkp_" not in page
 
 
-def test_without_accounts_the_page_says_how_to_add_one(server, visit):
-    """By the command."""
-    page = visit(code_of(server.address())).get("/accounts").text
-    assert "There are no accounts" in page
-    assert "grace-kp serve users add NAME --role admin" in page
+def problems(tables):
+    return [problem.message for problem in verify(tables, at=time.time()).problems]
 
 
-def test_who_is_logged_in_stands_on_every_page(visit, add):
-    """With the role, and a button that ends it."""
-    page = visit(add("ana", Role.ADMIN)).get("/accounts").text
-    assert "<span>ana</span>" in page
-    assert 'action="/logout"' in page
+def test_a_token_leads_to_its_account(accounts, tmp_path):
+    """No other text does, and the file of the store does not hold the token."""
+    token = accounts.add("ana", Role.APPROVER, actor=OPERATOR)
+    found = accounts.of_token(token)
+    assert ("ana", Role.APPROVER) == (found.name, found.role)
+    for wrong in ("", "gkp_", token[:-1], token + "x", token.upper(), found.token_sha256, "é", "\ud800"):
+        assert accounts.of_token(wrong) is None
+    stored = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+    assert b"approver" in stored
+    assert token.removeprefix("gkp_").encode() not in stored
+
+
+def test_spellings_of_a_name_are_one_account(accounts):
+    accounts.add("Ana", Role.VIEWER, actor=OPERATOR)
+    for spelling in ("ana", " ANA ", "ａｎａ"):
+        with pytest.raises(GraceError, match="Ana has an account"):
+            accounts.add(spelling, Role.ADMIN, actor=OPERATOR)
+        assert "Ana" == accounts.get(spelling).name
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a" * 201, "a\nb", "a\x1b[31m", "a\u202eb", "\u200b"])
+def test_a_name_that_cannot_be_shown_is_refused(accounts, name):
+    """Nobody can pass for somebody else by characters that do not show."""
+    with pytest.raises(ValueError, match="an account needs a name of 1 to 200 printable characters"):
+        accounts.add(name, Role.VIEWER, actor=OPERATOR)
+
+
+def test_a_new_token_ends_the_old_one(accounts):
+    """At once, also for whoever reads the accounts in another process; a removed name is free for another account."""
+    other = Accounts(accounts._tables)
+    old = accounts.add("ana", Role.VIEWER, actor=OPERATOR)
+    assert other.of_token(old) is not None
+    new = accounts.rotate("ANA", actor=OPERATOR)
+    assert (None, "ana") == (other.of_token(old), other.of_token(new).name)
+    accounts.remove("ana", actor=OPERATOR)
+    accounts.add("ana", Role.VIEWER, actor=OPERATOR)
+    assert other.of_token(new) is None
+
+
+@pytest.mark.parametrize("verb", ["rotate", "remove", "set_role"])
+def test_an_unknown_name_is_refused(accounts, verb):
+    accounts.add("ana", Role.VIEWER, actor=OPERATOR)
+    arguments = (Role.ADMIN,) if verb == "set_role" else ()
+    with pytest.raises(GraceError, match="there is no account 'ben'; accounts: ana"):
+        getattr(accounts, verb)("ben", *arguments, actor=OPERATOR)
+
+
+def test_the_last_admin_stays(accounts):
+    """Unless that is forced; an admin beside others can go."""
+    accounts.add("ana", Role.ADMIN, actor=OPERATOR)
+    accounts.add("ben", Role.VIEWER, actor=OPERATOR)
+    with pytest.raises(GraceError, match="ana is the last admin; --force"):
+        accounts.remove("ana", actor=OPERATOR)
+    with pytest.raises(GraceError, match="ana is the last admin; --force"):
+        accounts.set_role("ana", Role.VIEWER, actor=OPERATOR)
+    accounts.set_role("ben", Role.ADMIN, actor=OPERATOR)
+    accounts.remove("ana", actor=OPERATOR)
+    accounts.remove("ben", actor=OPERATOR, force=True)
+    assert {} == dict(accounts.all())
+
+
+def test_each_change_is_in_the_audit_trail(accounts, tables):
+    """With its author, the role, and a mark of the token that is not its hash. The chain still holds."""
+    accounts.add("Ana", Role.VIEWER, actor=OPERATOR)
+    accounts.set_role("ana", Role.ADMIN, actor=OPERATOR)
+    accounts.set_role("ana", Role.ADMIN, actor=OPERATOR)  # changes nothing
+    accounts.rotate("ana", actor=OPERATOR)
+    accounts.remove("ana", actor=OPERATOR, force=True)
+    found = entries(tables, "account_changed")
+    assert ["added", "role_changed", "rotated", "removed"] == [entry["facts"]["change"] for entry in found]
+    assert ["viewer", "admin", "admin", "admin"] == [entry["facts"]["role"] for entry in found]
+    assert {"ana"} == {entry["facts"]["account"] for entry in found}
+    assert {"operator"} == {entry["actor"]["name"] for entry in found}
+    marks = [entry["facts"].get("token") for entry in found]
+    assert marks[0] == marks[1] != marks[2]
+    assert [] == problems(tables)
+
+
+def test_the_last_use_is_written(accounts):
+    """At most every ten minutes, and not for an account that is gone."""
+    now = [1_000.0]
+    accounts = Accounts(accounts._tables, lambda: now[0])
+    accounts.add("ana", Role.VIEWER, actor=OPERATOR)
+    ana = accounts.get("ana")
+    for now[0], expected in ((1_000.0, 1_000.0), (1_500.0, 1_000.0), (1_700.0, 1_700.0)):
+        accounts.note_use(ana)
+        assert {"ana": expected} == accounts.seen()
+    accounts.remove("ana", actor=OPERATOR)
+    accounts.note_use(ana)
+    assert {} == accounts.seen()
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b'{"name": "ana"}', b'{"name": "ben", "role": "admin"}'])
+def test_an_account_that_cannot_be_read_is_an_error(accounts, tables, data):
+    """It is not left out, which would open the pages to whoever needs no account."""
+    with tables.transaction() as writes:
+        writes.put_document(ACCOUNT, "ana", data)
+    with pytest.raises(StoreError, match="the account 'ana' in the store cannot be read"):
+        accounts.all()
+
+
+def test_an_account_without_an_entry_is_found(accounts, tables):
+    """Also a role, a token or a removal that no entry accounts for."""
+    accounts.add("ana", Role.VIEWER, actor=OPERATOR)
+    data = json.loads(tables.document(ACCOUNT, "ana"))
+    for change, expected in (
+        ({"role": "admin"}, "the account ana is not as entry 1 has left it"),
+        ({"token_sha256": "0" * 64}, "the account ana is not as entry 1 has left it"),
+        (None, "the account ana was removed without an entry"),
+    ):
+        with tables.transaction() as writes:
+            changed = None if change is None else json.dumps({**data, **change}).encode()
+            writes.put_document(ACCOUNT, "ana", changed)
+        assert [expected] == problems(tables)
+    with tables.transaction() as writes:
+        writes.put_document(ACCOUNT, "ana", json.dumps(data).encode())
+        writes.put_document(ACCOUNT, "eve", json.dumps(data).encode())
+    assert ["the account eve was added without an entry"] == problems(tables)
+
+
+def test_a_removed_account_takes_its_consent_along(grace, accounts, add, visit):
+    """A vote and a standing approval that were given on pages."""
+    desk = grace.approvals.inbox.requests
+    bo = visit(add("bo", Role.APPROVER))
+    both = desk.file(asked(quorum=2, identity="authenticated"))
+    one = desk.file(asked({"invoice": "R-2", "euros": 1}))
+    assert 303 == bo.post_form(f"/approvals/{both.id}/approve", digest=both.digest).status_code
+    review = bo.post(f"/approvals/{one.id}/grant", data=forms(bo.get(f"/approvals/{one.id}/grant").text)["grant"].submitted(kind0="any", kind1="any"))  # fmt: skip
+    assert 303 == bo.post(f"/approvals/{one.id}/grant", data=forms(review.text)["grant"].submitted()).status_code
+    assert "approved" == desk.file(asked({"invoice": "R-3", "euros": 9})).state
+
+    cy = visit(add("cy", Role.APPROVER))
+    accounts.rotate("bo", actor=OPERATOR)
+    assert "approved" == desk.file(asked({"invoice": "R-4", "euros": 9})).state
+    accounts.remove("bo", actor=OPERATOR)
+    assert "pending" == desk.file(asked({"invoice": "R-5", "euros": 9})).state
+    assert "the account of bo was removed" in cy.get("/approvals/standing").text
+    assert 303 == cy.post_form(f"/approvals/{both.id}/approve", digest=both.digest).status_code
+    assert "pending" == desk.get(both.id).state
+
+    visit(add("bo", Role.APPROVER))
+    assert "pending" == desk.file(asked({"invoice": "R-6", "euros": 9})).state
+
+
+def test_the_token_of_forms_depends_on_the_session_and_the_name():
+    """Another session, or another person of the same key, has another one."""
+    secret = new_secret()
+    assert csrf_of(secret) == csrf_of(secret)
+    assert 4 == len({csrf_of(secret), csrf_of(new_secret()), csrf_of(secret, "ana"), csrf_of(secret, "ben")})

@@ -5,25 +5,12 @@ from __future__ import annotations
 import pytest
 from starlette.applications import Starlette
 from starlette.authentication import SimpleUser
-from starlette.requests import Request
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from grace_kp.web import Person, Right, Role, app
-from grace_kp.web._access import route
-from grace_kp.web.security._visitor import bearer_of
+from grace_kp.web._site import route
 from tests.web.security.conftest import TOKEN
-
-
-@pytest.mark.parametrize(
-    ("header", "expected"),
-    [("Bearer abc", "abc"), ("bearer  abc ", "abc"), ("Bearer", ""), ("Basic abc", None), ("", None), (None, None)],
-)
-def test_only_bearer_tokens_count(header, expected):
-    """Browsers send other schemes by themselves, so that they prove nothing about a page."""
-    headers = [] if header is None else [(b"authorization", header.encode())]
-    assert expected == bearer_of(Request({"type": "http", "headers": headers}))
-
 
 BASE = "http://localhost:9000"
 ANA = Person(name="ana", role=Role.ADMIN)
@@ -57,10 +44,15 @@ class Callable:
 
 @pytest.mark.parametrize("auth", [lambda request: ANA, coroutine, Callable(), lambda request: coroutine(request)])
 def test_the_host_says_who_it_is(mounted, auth):
-    """By a function or a coroutine function."""
-    page = mounted(auth).get("/grace/no-such-page")
+    """By a function or a coroutine function. The host has the logins, and links begin with the path of the mount."""
+    browser = mounted(auth)
+    page = browser.get("/grace/no-such-page")
     assert 404 == page.status_code
     assert "<span>ana</span>" in page.text
+    assert "/logout" not in page.text
+    assert 'href="/grace/static/site.css"' in page.text
+    assert [404, 404] == [browser.get(path).status_code for path in ("/grace/login", "/grace/accounts")]
+    assert "/grace/inbox" == browser.get("/grace/").headers["location"]
 
 
 def fails(request):
@@ -73,41 +65,21 @@ def fails(request):
         lambda request: None,
         fails,
         lambda request: "ana",
-        lambda request: True,
         lambda request: SimpleUser("ana"),
         lambda request: Person(name="", role=Role.ADMIN),
         lambda request: Person(name="x" * 201, role=Role.ADMIN),
         lambda request: Person(name="ana", role="owner"),
     ],
 )
-def test_anything_else_refuses(mounted, auth):
-    """Nobody, an exception, and what is no person. There is no login page to be sent to."""
+def test_anything_else_refuses(mounted, auth, caplog):
+    """Nobody, an exception, and what is no person. There is no login page to be sent to, and the log has the error in one line."""
     browser = mounted(auth)
-    for path in ("/grace/inbox", "/grace/api/v1/runs", "/grace/no-such-page"):
-        assert 401 == browser.get(path).status_code
+    assert 401 == browser.get("/grace/inbox").status_code
+    failed = "auth failed, and the request was refused: RuntimeError: the session is broken"
+    assert (auth is fails) is (failed in caplog.messages)
+    assert [401, 401] == [browser.get(path).status_code for path in ("/grace/api/v1/runs", "/grace/no-such-page")]
     assert 401 == browser.post("/grace/logout", data={"a": "b"}).status_code
     assert 200 == browser.get("/grace/static/site.css").status_code
-
-
-def test_why_auth_failed_is_in_the_log(mounted, caplog):
-    """As one line without control characters."""
-    mounted(fails).get("/grace/inbox")
-    assert ["auth failed, and the request was refused: RuntimeError: the session is broken"] == caplog.messages
-
-
-def test_there_are_no_logins_of_ours(mounted):
-    """No login page, no logout, no accounts: the host has them."""
-    browser = mounted(lambda request: ANA)
-    for path in ("/grace/login", "/grace/accounts"):
-        assert 404 == browser.get(path).status_code
-    assert "/logout" not in browser.get("/grace/no-such-page").text
-
-
-def test_links_begin_with_the_path(mounted):
-    """Of the mount, also where pages lead on."""
-    browser = mounted(lambda request: ANA)
-    assert "/grace/inbox" == browser.get("/grace/").headers["location"]
-    assert 'href="/grace/static/site.css"' in browser.get("/grace/no-such-page").text
 
 
 def test_writes_need_origin_and_token(mounted):
@@ -141,7 +113,6 @@ def test_a_program_with_a_token_in_a_header_needs_neither(mounted):
 
 
 def test_only_names_of_this_machine_unless_the_public_url_is_stated(mounted):
-    """A host that has a name states it."""
     browser = mounted(lambda request: ANA)
     assert 404 == browser.get("/grace/none", headers={"Host": "127.0.0.1:1"}).status_code
     refused = browser.get("/grace/none", headers={"Host": "shop.example"})
