@@ -11,9 +11,9 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.confidence._factors import ConfidenceFactors
 from grace_kp.confidence._judgements import FALLBACK_SCORE
 from grace_kp.confidence._profiles import strict_quality
+from grace_kp.confidence._score import ConfidenceFactors
 from grace_kp.confidence._score_kinds import NONE
 from grace_kp.confidence._search_result import usable_score
 from grace_kp.confidence._search_results import SearchResults

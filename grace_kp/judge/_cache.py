@@ -9,7 +9,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import is_unit
+from grace_kp.errors import check_whole, is_unit
 
 if TYPE_CHECKING:
     import sqlite3
@@ -28,8 +28,7 @@ class JudgementCache:
     _file: sqlite3.Connection | None = None
 
     def __init__(self, path: str | Path | None = None, *, max_entries: int = 10_000) -> None:
-        if isinstance(max_entries, bool) or not isinstance(max_entries, int) or max_entries < 1:
-            raise ValueError(f"max_entries must be a whole number >= 1 (got {max_entries!r})")
+        check_whole("max_entries", max_entries)
         self._path = None if path is None else Path(path).expanduser()
         self._max = max_entries
         self._lock = threading.Lock()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import brief
+from grace_kp.errors import brief, check_whole
 from grace_kp.judge import INVISIBLE, RULES, call_judge, fence_texts, language_of
 from grace_kp.pages import printable
 from grace_kp.rubric._rating import Rating
@@ -94,8 +94,7 @@ class ModelRater:
             raise TypeError(f"a judge is a callable from prompt to text (got {type(judge).__name__})")
         if language not in {"auto", "en", "ja"}:
             raise ValueError(f"language must be auto, en or ja (got {language!r})")
-        if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
-            raise ValueError(f"attempts must be a whole number from 1 (got {attempts!r})")
+        check_whole("attempts", attempts)
         self.name = str(name or getattr(judge, "model", None) or getattr(judge, "__name__", "model"))
         self._judge = judge
         self._language = language
