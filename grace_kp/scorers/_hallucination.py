@@ -8,9 +8,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from grace_kp.pages import printable
-from grace_kp.scorers._edits import DELETE, INSERT, MOVES, Block, EditExpectation, EditResult, Operation, as_result
+from grace_kp.scorers._edits import (
+    DELETE,
+    INSERT,
+    MOVES,
+    Block,
+    DetailedScorer,
+    EditExpectation,
+    EditResult,
+    Operation,
+    as_result,
+)
 from grace_kp.scorers._operations import match_pairs
-from grace_kp.scorers._scorer import DetailedScorer
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence

@@ -13,8 +13,7 @@ from numbers import Number
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import brief
-from grace_kp.scorers._edits import INSERT, EditExpectation, Operation, as_result
-from grace_kp.scorers._scorer import DetailedScorer
+from grace_kp.scorers._edits import INSERT, DetailedScorer, EditExpectation, Operation, as_result
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence

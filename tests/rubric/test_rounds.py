@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from grace_kp import InvalidHistory
 from grace_kp import rubric as rb
-from grace_kp.rubric._rounds import Section, escape_cell, lines_of, table_text, unescape_cell
+from grace_kp.rubric._history import Section, escape_cell, lines_of, table_text, unescape_cell
 from tests.rubric.variants import O, P, X, documents_over, variant
 
 
