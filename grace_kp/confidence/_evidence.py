@@ -144,7 +144,6 @@ class RunEvidence:
             tool[2], tool[3] = at, ok
 
     def _has_scores(self, name: str) -> None:
-        """Count the calls of a tool whose results carry scores."""
         if name in self._scoring:
             return
         self._scoring |= {name}
@@ -376,7 +375,6 @@ class RecordedEvidence:
 
 
 def _of_tools(executed: int, succeeded: int) -> dict[str, Any]:
-    """Return what the counts of calls say."""
     if not executed:
         return {}
     return {

@@ -207,7 +207,6 @@ class JudgeClient:
             raise
 
     def _join(self, prompt: Prompt, names: Sequence[str], run: str | None, number: int) -> _Request:
-        """Register a request, or attach it to the identical one that is under way."""
         cache_key = f"{self.model or ''}\n{prompt.key}\n{number if self.samples > 1 else 0}"
         request = _Request(prompt, names, run, cache_key)
         with self._lock:
@@ -216,7 +215,6 @@ class JudgeClient:
         return request
 
     def _release(self, request: _Request, judgements: Judgements) -> None:
-        """Hand the judgements to identical requests that wait for them."""
         with self._lock:
             self._pending.pop(request.cache_key, None)
         request.future.set_result(judgements)

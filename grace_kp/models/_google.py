@@ -151,7 +151,6 @@ class GoogleCaller:
         return JudgeError(redact_text(message, identifiers=True)[:500], attempts=attempts, status=status)
 
     def _client(self, loop: asyncio.AbstractEventLoop | None) -> Any:
-        """Return the client of an event loop, or the one for sync calls (None)."""
         # Connections that were open before a fork are the parent's, and the lock may be held.
         if self._pid != os.getpid():
             self._lock, self._pid, self._sync, self._of_loop = threading.Lock(), os.getpid(), None, WeakKeyDictionary()

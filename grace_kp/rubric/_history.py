@@ -607,7 +607,6 @@ class History:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from saving a page of this folder, where the system has such locks."""
     try:
         import fcntl
     except ImportError:

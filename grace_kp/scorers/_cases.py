@@ -291,7 +291,6 @@ def _case_rows(name: str, report: dict[str, Any]) -> str:
 
 
 def _score_cell(result: dict[str, Any]) -> str:
-    """A score, with a mark beside the colour where it is below its threshold."""
     text = "not scored" if result.get("error") else f"{result['score']:.2f}"
     mark = "" if result["passed"] else "✗ "
     label = safe(f"{result['type']}, at least {result['threshold']:.2f}")

@@ -182,7 +182,6 @@ def _allowing_keys(operation: Operation) -> list[Hashable]:
 
 
 def _matching_keys(operation: Operation) -> list[Hashable]:
-    """Return the keys that allow an operation that was done."""
     contents: tuple[Hashable, ...] = ("any", "none", "unspecified")
     if operation.content is not None:
         contents = ("any", ("is", operation.content))

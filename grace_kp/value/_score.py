@@ -341,7 +341,6 @@ def _calculated(
 
 
 def _read_document(trace: Mapping[str, Any]) -> tuple[list[str], list[str], Mapping[str, Any], Any]:
-    """Return step types, tool names, metadata and confidence of a trace in dict form."""
     try:
         steps = trace["steps"]
         kinds = [step["type"] for step in steps]

@@ -90,9 +90,9 @@ def test_runs_of_the_same_objective_are_tasks_of_their_own():
         ([True] * 80, "80 correct and 0 wrong; .* Collect 15 more of them wrong"),
         ([True] * 10 + [False] * 70, "Collect 5 more of them correct"),
         ([True] * 20 + [False] * 20, "Collect 10 more labels$"),
-        ([0.5] * 79 + [float("nan")], "label 79 is nan, and 1 of 80 are unusable"),
-        ([2] * 80, "label 0 is 2.0, and 80 of 80"),
-        (["yes"] * 80, "must be a bool or a number"),
+        ([0.5] * 79 + [float("nan")], "labels\\[79\\] must be a number from 0 to 1"),
+        ([2] * 80, "labels\\[0\\] must be a number from 0 to 1"),
+        (["yes"] * 80, "labels\\[0\\] must be a number from 0 to 1"),
     ],
 )  # fmt: skip
 def test_too_few_or_unusable_labels_are_refused(labels, problem):
@@ -107,7 +107,7 @@ def test_too_few_or_unusable_labels_are_refused(labels, problem):
         ({"groups": [1]}, "200 runs and 1 groups"),
         ({"groups": [1, 2] * 100}, "runs of 5 different tasks are needed, and these are of 2"),
         ({"weights": [1.0]}, "200 runs and 1 weights"),
-        ({"weights": [0.0] * 200}, "weight 0 is 0.0"),
+        ({"weights": [0.0] * 200}, r"weights\[0\] must be a number above 0"),
         ({"sources": []}, "200 runs and 0 sources"),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_profile_of_many_runs_of_few_tasks():
 @pytest.mark.parametrize("weight", ["a", math.inf, 0, 1e300, [1]])
 def test_a_weight_that_cannot_be_used_is_refused(weight):
     """Also a number that would overflow the fit."""
-    with pytest.raises(ValueError, match="a weight must be a number above 0, at most 1e\\+09"):
+    with pytest.raises(ValueError, match="weights"):
         cal.fit(RUNS, LABELS, weights=[weight, *[1.0] * (len(RUNS) - 1)])
 
 
