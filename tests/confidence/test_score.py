@@ -49,7 +49,6 @@ def test_every_tool_penalty_has_words(rate):
 
 
 def test_what_was_not_evaluated_has_no_figure():
-    """`evaluated` holds None where the calculator's own breakdown holds a default."""
     score = ConfidenceCalculator().calculate(ConfidenceFactors(tool_execution_count=1, tool_success_count=1))
     assert 0.5 == score.breakdown["llm_self_eval"]
     expected = dict.fromkeys(("search_quality", "source_agreement", "llm_self_eval", "query_coverage"))
@@ -94,7 +93,6 @@ def test_contributions_are_kept_as_they_are():
     ],
 )
 def test_a_contribution_is_a_finite_number_with_a_name(contributions, message):
-    """What JSON cannot hold never reaches a trace."""
     with pytest.raises(ValueError, match=message):
         ConfidenceScore(0.5, ConfidenceFactors(), contributions=contributions)
 
@@ -113,7 +111,6 @@ FACTORS = gk.ConfidenceFactors(
 
 @pytest.mark.parametrize("profile", ["grace", "strict"])
 def test_a_confidence_shows_what_it_is_made_of(profile):
-    """The number, its level as a word, its parts, the penalties in words, the reason and the factors."""
     score = gk.ConfidenceCalculator(profile).calculate(FACTORS)
     found = score._repr_html_()
     page = Elements(found)
@@ -123,7 +120,6 @@ def test_a_confidence_shows_what_it_is_made_of(profile):
 
 
 def test_a_part_that_counts_without_having_been_evaluated_shows_its_fallback():
-    """In a notebook, as in pages and terminals."""
     score = gk.ConfidenceCalculator().calculate(
         gk.ConfidenceFactors(source_count=2, source_agreement=0.5, agreement_evaluated=False)
     )
@@ -131,7 +127,6 @@ def test_a_part_that_counts_without_having_been_evaluated_shows_its_fallback():
 
 
 def test_contributions_of_a_learned_profile_are_listed_strongest_first():
-    """With their sign; a note gives the number of those left out."""
     weights = {"agreement": 0.1, "failures": -1.25, **{f"feature {place}": 0.01 for place in range(60)}}
     text = Elements(ConfidenceScore(0.5, FACTORS, contributions=weights)._repr_html_()).text
     assert text.index("−1.25") < text.index("+0.10")
@@ -153,7 +148,6 @@ def test_every_text_is_text():
 
 
 def test_factors_of_another_kind_are_left_out():
-    """A profile of the user's may calculate from anything."""
     assert "factors" not in ConfidenceScore(0.5, object())._repr_html_()
 
 
@@ -193,25 +187,8 @@ def test_order_of_the_aggregates(scores):
     assert lowest <= weighted <= max(scores)
 
 
-@given(lists, st.randoms())
-def test_order_of_steps_matters_only_when_weighted(scores, random):
-    """Mean and minimum do not change when the steps are shuffled."""
-    shuffled = random.sample(scores, len(scores))
-    for method in ("mean", "min"):
-        assert aggregator.aggregate(scores, method) == aggregator.aggregate(shuffled, method)
-
-
-@given(lists)
-def test_later_steps_count_more(scores):
-    """In rising order the weighted mean is at least the mean, in falling order at most."""
-    mean = aggregator.aggregate(scores)
-    assert mean <= aggregator.aggregate(sorted(scores), "weighted") + 1e-12
-    assert aggregator.aggregate(sorted(scores)[::-1], "weighted") <= mean + 1e-12
-
-
 @given(lists, st.data())
 def test_a_worse_step_never_raises_an_aggregate(scores, data):
-    """Every method is monotone in every step; so is the mean of the critical check."""
     at = data.draw(st.integers(0, len(scores) - 1))
     worse = [*scores[:at], data.draw(st.floats(0, scores[at])), *scores[at + 1 :]]
     for method in METHODS:
@@ -223,7 +200,6 @@ def test_a_worse_step_never_raises_an_aggregate(scores, data):
 
 @pytest.mark.parametrize("value", [0.1, 0.3, 0.7, 1 / 3])
 def test_equal_scores_aggregate_to_themselves(value):
-    """A mean of equal numbers is that number to the last bit."""
     for method in METHODS:
         assert value == aggregator.aggregate([value] * 3, method)
 
@@ -242,12 +218,10 @@ def test_scores_may_be_objects():
 
 
 def test_a_score_at_the_threshold_is_not_critical():
-    """Only below the threshold is critical."""
     assert (0.3, False) == aggregator.aggregate_with_critical_check([0.3])
 
 
 def test_an_unknown_method_is_refused():
-    """Also when there is nothing to aggregate."""
     with pytest.raises(ValueError, match="mean, min, weighted"):
         aggregator.aggregate([], "median")  # type: ignore[arg-type]
 

@@ -17,7 +17,6 @@ ONNX = ("onnxruntime", "tokenizers", "huggingface_hub")
 
 
 def test_auto_prefers_onnx_then_sentence_transformers(tmp_path, monkeypatch):
-    """By what is installed and on disk, and it says why."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     has(monkeypatch)
     choice = choose_embedder(Settings.load())
@@ -39,7 +38,6 @@ def test_auto_prefers_onnx_then_sentence_transformers(tmp_path, monkeypatch):
 
 
 def test_auto_takes_a_folder_that_is_named(tmp_path, monkeypatch):
-    """`embedding_model` wins; a name that leads nowhere says so."""
     has(monkeypatch, *ONNX)
     (tmp_path / "model.onnx").write_bytes(b"")
     assert "OnnxEmbedder" == choose_embedder(Settings.load(embedding_model=str(tmp_path))).name
@@ -50,7 +48,6 @@ def test_auto_takes_a_folder_that_is_named(tmp_path, monkeypatch):
 
 
 def test_auto_takes_gemini_only_with_its_extra_and_a_key(monkeypatch):
-    """Each reason for none is stated; the settings become the judge's."""
     has(monkeypatch)
     assert "pip install 'grace-kp[gemini]'" in choose_judge(Settings.load()).why
     has(monkeypatch, "google.genai")
@@ -62,7 +59,6 @@ def test_auto_takes_gemini_only_with_its_extra_and_a_key(monkeypatch):
 
 
 def test_auto_may_fetch_where_that_is_allowed(tmp_path, monkeypatch):
-    """ONNX needs the hub's client for it, sentence-transformers brings its own."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     settings = Settings.load(fetch_models=True)
     for modules, name in (
@@ -79,7 +75,6 @@ def test_auto_may_fetch_where_that_is_allowed(tmp_path, monkeypatch):
 
 
 def test_a_named_model_needs_a_library_that_loads_it(tmp_path, monkeypatch):
-    """A folder, a model that was fetched, or one that may be."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     has(monkeypatch, "sentence_transformers")
     for settings in (

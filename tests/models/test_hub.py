@@ -122,7 +122,6 @@ def test_a_model_is_fetched_only_when_that_was_said(tmp_path, monkeypatch):
 
 
 def test_a_file_that_is_not_the_pinned_one_is_not_loaded(tmp_path, monkeypatch):
-    """By its hash, before anything reads it."""
     libraries.onnx(monkeypatch)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     tree(tmp_path)
@@ -131,7 +130,6 @@ def test_a_file_that_is_not_the_pinned_one_is_not_loaded(tmp_path, monkeypatch):
 
 
 def test_the_model_is_looked_for_where_the_hub_keeps_it(tmp_path, monkeypatch):
-    """By the same variables that its client reads, of which each counts before the ones set here earlier."""
     for name in ("HF_HUB_CACHE", "HF_HOME"):
         monkeypatch.delenv(name, raising=False)
     for name, folder in (("XDG_CACHE_HOME", "huggingface/hub"), ("HF_HOME", "hub"), ("HF_HUB_CACHE", "")):
@@ -167,7 +165,6 @@ def test_threads_share_one_model(model, tmp_path):
 
 
 def test_a_failure_is_remembered_for_a_minute(model, clock, tmp_path):
-    """A run of texts does not try again each time; afterwards a model that has become available is found."""
     model.load_error = OSError("broken")
     embedder = gk.OnnxEmbedder(libraries.onnx_folder(tmp_path / "m"))
     for _ in range(3):
@@ -184,7 +181,6 @@ def test_a_failure_is_remembered_for_a_minute(model, clock, tmp_path):
 
 
 def test_another_process_loads_its_own(model, monkeypatch, tmp_path):
-    """A process that was forked has another id, and none of the parent's model."""
     embedder = gk.OnnxEmbedder(libraries.onnx_folder(tmp_path / "m"))
     assert 384 == embedder.dimensions
     embedder.load()

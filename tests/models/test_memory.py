@@ -9,7 +9,6 @@ import grace_kp as gk
 
 
 def test_a_plain_callable_is_an_embedder_with_a_memory():
-    """Each text is embedded once; the length is learned."""
     asked = []
 
     def function(text):
@@ -53,13 +52,11 @@ def test_embed_takes_a_list_of_texts(wrong):
 
 @pytest.mark.parametrize("wrong", [3, "model", object()])
 def test_what_cannot_be_called_is_no_embedder(wrong):
-    """The message names the type."""
     with pytest.raises(TypeError, match=f"an embedder has `embed` or is callable .got {type(wrong).__name__}."):
         gk.CallableEmbedder(wrong)
 
 
 def test_a_callable_must_give_one_vector_per_text():
-    """A number, or an array of more dimensions, is none."""
     for vector in (1.0, [[1.0, 2.0]]):
         with pytest.raises(gk.EmbedderError, match="gave an array of shape"):
             gk.CallableEmbedder(lambda text, vector=vector: vector).embed(["a", "b"])

@@ -16,7 +16,6 @@ def model(monkeypatch):
 
 
 def test_a_model_is_loaded_from_disk_without_progress_bars(model, tmp_path):
-    """Once, on first use; the bars are shown again afterwards."""
     embedder = gk.SentenceTransformerEmbedder(tmp_path, "cpu", batch_size=7)
     assert 0 == model.loads
     embedder.embed(["a"])
@@ -29,7 +28,6 @@ def test_a_model_is_loaded_from_disk_without_progress_bars(model, tmp_path):
 
 
 def test_a_model_on_the_hub_is_fetched_only_when_that_is_allowed(model):
-    """A download shows its progress bars."""
     gk.SentenceTransformerEmbedder("some/model").load()
     assert (True, False) == (model.options["local_files_only"], model.options["bars"])
     gk.SentenceTransformerEmbedder("some/model", fetch=True).load()
@@ -37,7 +35,6 @@ def test_a_model_on_the_hub_is_fetched_only_when_that_is_allowed(model):
 
 
 def test_bars_that_are_off_stay_off(model, tmp_path):
-    """The user's own switch is not touched."""
     model.bars.enabled = False
     gk.SentenceTransformerEmbedder(tmp_path).load()
     assert [] == model.bars.changes
@@ -54,7 +51,6 @@ def test_the_length_of_vectors(model, tmp_path):
 
 @pytest.mark.parametrize(("fetch", "hint"), [(False, True), (True, False)])
 def test_a_model_that_cannot_be_loaded_says_why(model, fetch, hint):
-    """And how to fetch it, where that may help."""
     model.load_error = OSError("no such file")
     with pytest.raises(gk.EmbedderError, match="some/model cannot be loaded: OSError: no such file") as caught:
         gk.SentenceTransformerEmbedder("some/model", fetch=fetch).embed(["a"])
@@ -63,7 +59,6 @@ def test_a_model_that_cannot_be_loaded_says_why(model, fetch, hint):
 
 
 def test_a_missing_extra_names_the_command(monkeypatch, tmp_path):
-    """One ImportError of ours."""
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(gk.MissingExtra, match=r"grace-kp\[embeddings\]"):
         gk.SentenceTransformerEmbedder(tmp_path).embed(["text"])
@@ -71,6 +66,5 @@ def test_a_missing_extra_names_the_command(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True])
 def test_a_batch_size_that_is_no_number_of_texts_is_refused(wrong):
-    """When the embedder is created."""
     with pytest.raises(ValueError, match=r"batch_size must be a whole number >= 1"):
         gk.SentenceTransformerEmbedder(batch_size=wrong)

@@ -53,10 +53,6 @@ class TestAgreement:
         )
         assert found.kappa is None or -1 - 1e-9 <= found.kappa <= found.observed + 1e-9
 
-    @given(st.lists(judgements, min_size=2).filter(lambda seen: len(set(seen)) > 1))
-    def test_who_always_agrees_has_one(self, seen):
-        assert pytest.approx(1.0) == rb.agreement_of([(one, one) for one in seen]).kappa
-
 
 class TestSettling:
     @pytest.mark.parametrize(
