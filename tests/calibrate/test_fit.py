@@ -123,15 +123,6 @@ def test_recorded_runs_of_an_airline_agent_are_ranked():
     assert 0.75 <= np.mean([roc_auc_score(correct, confidence) for confidence, correct, _ in found])
 
 
-def test_a_profile_of_many_runs_of_few_tasks():
-    runs, labels = drawn_runs(40, seed=4)
-    count = 22_000
-    profile = cal.fit(
-        [runs[n % 40] for n in range(count)], [labels[n % 40] for n in range(count)], [n % 40 for n in range(count)]
-    )
-    assert profile.quality["action"]["n"] > 0
-
-
 @pytest.mark.parametrize("weight", ["a", math.inf, 0, 1e300, [1]])
 def test_a_weight_that_cannot_be_used_is_refused(weight):
     """Also a number that would overflow the fit."""

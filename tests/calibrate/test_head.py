@@ -150,19 +150,6 @@ def test_weights_are_those_of_scikit_learn(seed, penalty, is_weighted):
     assert np.allclose(oracle.decision_function(values), fitted.logits(values), atol=1e-3)
 
 
-def test_a_fraction_counts_as_a_share_of_a_success():
-    """A label of 0.7 is fitted like seven rows that are right and three that are wrong, each at a tenth."""
-    values, labels, _ = sample(1)
-    shares = 0.7 * labels + 0.1
-    twice = fit_logistic(
-        np.vstack([values, values]),
-        np.repeat([1.0, 0.0], len(labels)),
-        3.0,
-        weights=np.concatenate([shares, 1 - shares]),
-    )
-    assert np.allclose(twice.weights, fit_logistic(values, shares, 3.0).weights, atol=1e-6)
-
-
 @pytest.mark.parametrize("label", [0.0, 1.0])
 def test_a_single_class_ends_at_a_finite_intercept(label):
     values, _, _ = sample(3)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
-import random
 
 import pytest
 from hypothesis import given
@@ -17,7 +15,7 @@ from grace_kp import calibrate as cal
 from grace_kp.errors import InvalidRecord, StoreError
 from grace_kp.runtime import record_of
 from grace_kp.store import open_store
-from tests.calibrate import gated
+from tests.calibrate import examples
 from tests.calibrate.examples import run
 
 STEPS = [("thought", "hm")]
@@ -112,66 +110,6 @@ def test_what_cannot_be_read_is_counted(tmp_path):
     path.write_text(f"{json.dumps(labelled(1, True))}\n{{\n{json.dumps(labelled(2, False))}\n")
     found = cal.labels(path)
     assert ([True, False], {"unreadable": 1}) == (found.labels, found.left_out)
-
-
-RATE = 0.1
-
-
-def deployed(count, seed):
-    """Runs of an agent behind a gate: confidence, whether each was right, and its trace with the labels that come about.
-
-    Below 0.6 a person is asked, and the run is labelled. Above it runs silently: one in ten is audited, and users complain about some errors.
-    """
-    draw = random.Random(seed)
-    for number in range(count):
-        confidence = draw.random()
-        correct = draw.random() < 0.3 + 0.65 * confidence
-        if confidence < 0.6:
-            yield (
-                confidence,
-                correct,
-                labelled(
-                    number, correct, "user", decisions=[{"action": "a", "outcome": "executed", "level": "confirm"}]
-                ),
-            )
-            continue
-        selected = draw.random() < RATE
-        complains = not correct and draw.random() < 0.5
-        stated = correct if selected or complains else None
-        decision = {"action": "a", "outcome": "executed", "level": "silent", "audit": {"rate": RATE, "selected": selected}}  # fmt: skip
-        yield confidence, correct, labelled(number, stated, "audit" if selected else "user", decisions=[decision])
-
-
-def shares(found, confidences):
-    """The weighted share of right runs, the gap between it and the mean confidence, and the number that is an unweighted sample as good."""
-    weights, values = found.weights, [float(label) for label in found.labels]
-    total = sum(weights)
-    accuracy = sum(w * y for w, y in zip(weights, values, strict=True)) / total
-    mean = sum(w * confidences[name] for w, name in zip(weights, names(found), strict=True)) / total
-    return accuracy, mean - accuracy, total**2 / sum(w * w for w in weights)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_weights_undo_that_mostly_escalated_runs_are_labelled(seed):
-    runs = list(deployed(8_000, seed))
-    confidences = {number: confidence for number, (confidence, _, _) in enumerate(runs)}
-    truth = sum(correct for _, correct, _ in runs) / len(runs)
-    gap = sum(confidences.values()) / len(runs) - truth
-    traces = [trace for _, _, trace in runs]
-
-    weighted = cal.labels(traces)
-    assert weighted.left_out["not drawn for the audit"] > 100
-    accuracy, error, size = shares(weighted, confidences)
-    margin = 4 * math.sqrt(0.25 / size)
-    assert abs(accuracy - truth) < margin < 0.06
-    assert abs(error - gap) < margin
-
-    everything = cal.labels(traces, volunteered=True)
-    count = len(everything.labels)
-    biased = cal.Labels(traces=everything.traces, labels=everything.labels, weights=[1.0] * count)
-    accuracy, error, _ = shares(biased, confidences)
-    assert truth - accuracy > 2 * margin
-    assert count - len(weighted.labels) == weighted.left_out["not drawn for the audit"]
 
 
 def entry(correct, source="user", **fields):
@@ -377,13 +315,6 @@ def test_any_contents_have_a_usable_label_or_a_reason(feedback, decisions):
         assert weight >= 1
 
 
-def counts(*feedback, **options):
-    actions = cal.replay(
-        [gated.document(1, gated.decision(), feedback=list(feedback))], gk.Thresholds(), **options
-    ).actions
-    return actions.right, actions.wrong, actions.partly_right
-
-
 ANY_ENTRIES = st.lists(
     st.fixed_dictionaries(
         {},
@@ -401,7 +332,10 @@ ANY_ENTRIES = st.lists(
 @given(st.lists(ANY_ENTRIES, max_size=6))
 def test_the_label_is_that_of_the_labels_of_a_list(feedback):
     documents = [
-        {**gated.document(number, gated.decision()), "grace": {"feedback": entries, "decisions": [gated.decision()]}}
+        {
+            **examples.document(number, examples.decision()),
+            "grace": {"feedback": entries, "decisions": [examples.decision()]},
+        }
         for number, entries in enumerate(feedback)
     ]
     traces = [gk.ReasoningTrace.model_validate(found) for found in documents]

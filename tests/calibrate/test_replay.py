@@ -17,7 +17,7 @@ from scipy import stats
 import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.testing import ScriptedJudge, make_grace
-from tests.calibrate.gated import decision, document, live
+from tests.calibrate.examples import decision, document, live
 
 PLAN = [[True, False], [False], [True], [False, False, True], [True, True]]
 UNIT = st.floats(0, 1).map(lambda value: round(value, 3))
@@ -424,23 +424,8 @@ def test_an_undecided_entry_is_left_out_by_its_own_reason():
     assert {"no decision was made": 1} == cal.replay([document(1, entry)], gk.Thresholds()).actions.left_out
 
 
-ROWS = st.lists(st.tuples(st.sampled_from([0.1, 0.45, 0.5, 0.72, 0.9, 1.0]), st.booleans()), min_size=1, max_size=40)
-
-
 def labelled(rows):
     return [document(number, decision(score), correct=right) for number, (score, right) in enumerate(rows)]
-
-
-@given(ROWS)
-def test_the_risk_at_each_score_is_that_of_all_at_least_as_confident(rows):
-    curve = cal.replay(labelled(rows), gk.Thresholds()).actions.a.curve
-    assert sorted({score for score, _ in rows}, reverse=True) == list(curve.scores)
-    for score, coverage, risk in zip(curve.scores, curve.coverage, curve.risk, strict=True):
-        accepted = [right for value, right in rows if value >= score]
-        assert (len(accepted) / len(rows), 1 - sum(accepted) / len(accepted)) == (
-            coverage,
-            np.float64(risk).round(15),
-        ) or np.isclose(risk, 1 - sum(accepted) / len(accepted))
 
 
 def test_the_bootstrap_resamples_runs():

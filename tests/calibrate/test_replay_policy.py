@@ -10,7 +10,7 @@ import pytest
 import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.confidence import ConfidenceFactors, ConfidenceScore
-from tests.calibrate.gated import decision, document, live
+from tests.calibrate.examples import decision, document, live
 
 
 class Fixed:
@@ -130,12 +130,6 @@ def test_a_profile_without_the_moment_leaves_decisions_out():
     report = cal.replay([document(1, decision(step=4)), document(2)], Unfitted())
     assert {"the profile has no confidence: it was fitted for the moment 'end' only": 1} == report.actions.left_out
     assert 1 == report.runs.decisions
-
-
-def test_a_trace_without_calls_is_not_replayed_under_a_formula():
-    trace = document(1, decision(step=4))
-    del trace["grace"]["calls"]
-    assert {"the trace does not record its calls": 1} == cal.replay([trace], "grace").actions.left_out
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
-from tests.calibrate.gated import answered, decision, document, live, numbered
+from tests.calibrate.examples import answered, decision, document, live, numbered
 
 ANSWERS = ("proceed", "cancel", "modify", "input", "skip", "retry")
 

@@ -257,11 +257,6 @@ def test_each_point_is_the_share_of_wrong_runs_at_its_threshold(rows, promise):
     assert 1.0 == points[-1].coverage
 
 
-def test_a_bin_has_an_interval():
-    (found,) = cal.assess([0.65] * 10, [True] * 7 + [False] * 3).bins
-    assert cal.bin_interval(found) == pytest.approx((0.3475, 0.9333), abs=1e-3)
-
-
 def test_it_says_how_many_labels_it_needs():
     promise = cal.Promise(risks={"confirm": 0.35, "silent": 0.05})
     assert {"silent": cal.labels_needed(0.05, 0.1, 2), "confirm": cal.labels_needed(0.35, 0.1, 2)} == promise.needed

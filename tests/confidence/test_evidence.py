@@ -151,20 +151,15 @@ def test_merging_is_having_seen_both(first, second, tools, more):
 @pytest.mark.parametrize(
     ("kinds", "executed", "succeeded"),
     [
-        ("t", 0, 0),
         ("co", 1, 1),
         ("cor", 1, 0),
         ("cr", 1, 0),
-        ("c", 1, 1),
         ("cotr", 1, 1),
         ("coro", 1, 0),
         ("corcor", 2, 0),
-        ("coco", 2, 2),
         ("ccoor", 2, 1),
         ("ccoro", 2, 1),
-        ("ccrr", 2, 1),
         ("or", 0, 0),
-        ("r", 0, 0),
     ],
 )
 def test_foreign_traces(kinds, executed, succeeded):

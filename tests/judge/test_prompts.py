@@ -17,7 +17,7 @@ from grace_kp.judge import MAX_CHARS, LLMSelfEvaluator, QueryCoverageCalculator,
 from grace_kp.judge._prompts import TEMPLATES, TITLES
 from grace_kp.judge._reply import COVERAGE_NAMES, SCORE_NAMES
 from tests.exhaustive import product
-from tests.judge.hostile import (
+from tests.judge.scripted import (
     EACH,
     FACTORS,
     HONEST,
