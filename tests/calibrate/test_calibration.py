@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 import re
 from html.parser import HTMLParser
@@ -113,18 +112,6 @@ def test_runs_without_a_task_count_each_for_itself():
     found = cal.calibrate_runs(labelled_runs(200, tasks=1), cal.Promise(risks={"confirm": 0.6}))
     assert 80 == found.thresholds.n
     assert any("each run counts as a task of its own" in note for note in found.notes)
-
-
-def test_confidences_that_are_all_alike_are_one_tie():
-    labelled = labelled_runs(400, share=0.9)
-    alike = cal.Labels(
-        traces=[labelled.traces[0]] * 400, labels=labelled.labels, weights=labelled.weights, sources=labelled.sources,
-        groups=[str(number) for number in range(400)],
-    )  # fmt: skip
-    found = cal.calibrate_runs(alike, cal.Promise(risks={"silent": 0.02, "confirm": 0.4}))
-    assert [None, 0.0] == [each.threshold for each in found.levels]
-    assert math.inf == found.thresholds.thresholds.silent
-    assert ((1.0, pytest.approx(found.levels[1].share_wrong)),) == found.curves["learned"]
 
 
 def test_weighted_labels_are_thinned():

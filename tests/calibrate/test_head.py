@@ -204,14 +204,6 @@ def test_a_group_is_in_a_single_fold(sample, folds, seed):
     assert np.array_equal(found, group_folds(groups, labels, folds, np.random.default_rng(seed)))
 
 
-def test_sizes_and_successes_are_spread_evenly():
-    groups = np.repeat(np.arange(50, dtype=np.intp), 4)
-    labels = (groups % 2).astype(float)
-    folds = group_folds(groups, labels, 5, np.random.default_rng(0))
-    assert [40] * 5 == np.bincount(folds).tolist()
-    assert max(np.bincount(folds, weights=labels)) - min(np.bincount(folds, weights=labels)) <= 8
-
-
 def samples(seed=0, rows=200, signal=1.0):
     random = np.random.default_rng(seed)
     values = random.normal(size=(rows, len(FEATURES)))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,10 +15,6 @@ from grace_kp import calibrate as cal
 from grace_kp.errors import InvalidRecord
 from tests.calibrate.examples import run
 
-DATA = Path(os.environ.get("GRACE_KP_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
-needs_data = pytest.mark.skipif(
-    not DATA.is_dir(), reason="needs the recorded runs; GRACE_KP_DATA names the folder that holds them"
-)
 CALL = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"order": 1}'}}
 CHAT = [
     {"role": "user", "content": "Send order 1"},
@@ -166,32 +160,6 @@ def test_no_step_depends_on_the_label(tmp_path):
     assert ids == [trace.id for trace in gk.read_traces(path)]
 
 
-def test_it_reads_as_it_goes(tmp_path):
-    lines = iter([json.dumps({"messages": CHAT, "reward": 1}).encode() + b"\n"] * 3)
-
-    class Slow:
-        name = "slow"
-
-        def __init__(self):
-            self.given = 0
-            self._rest = b""
-
-        def read(self, size=-1):
-            while len(self._rest) < max(size, 1):
-                line = next(lines, None)
-                if line is None:
-                    break
-                self.given += 1
-                self._rest += line
-            data, self._rest = self._rest[:size], self._rest[size:]
-            return data
-
-    file = Slow()
-    runs = cal.read_labelled(file)
-    assert 0 == file.given
-    assert [True, True, True] == [item.label.correct for item in runs]
-
-
 SCALARS = st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.integers() | st.text(max_size=6)  # fmt: skip
 VALUES = SCALARS | st.dictionaries(st.sampled_from(["success", "reward", "correct", "value", "x"]), SCALARS, max_size=3) | st.lists(SCALARS, max_size=2)  # fmt: skip
 LABELS = st.fixed_dictionaries({}, optional=dict.fromkeys(("reward", "correct", "success", "label", "reward_info", "info"), VALUES))  # fmt: skip
@@ -225,17 +193,3 @@ def test_what_was_written_is_read(labels, field):
         found = [correct for correct, _ in stated(written(Path(folder), *documents), label=field)]
     assert [True if label > 1 - 1e-6 else label for label in labels] == found
     assert all(isinstance(value, bool) or 0 < value < 1 for value in found)
-
-
-@needs_data
-def test_recorded_runs_have_their_published_labels():
-    found = cal.labels(DATA / "agent_runs.jsonl.gz")
-    assert ({"field:label.success": 7_696}, {}) == (Counter(found.sources), found.left_out)
-    runs, solved = Counter(), Counter()
-    for group, label in zip(found.groups, found.labels, strict=True):
-        runs[group.partition("/")[0]] += 1
-        solved[group.partition("/")[0]] += label
-    assert {
-        "mint-bench": (3_963, 0.36), "intercode": (2_799, 0.30), "tau2-bench": (431, 0.63), "whissle-medagentbench": (179, 0.66),
-        "whissle-agentclinic": (150, 0.83), "aider-swe-bench-lite": (174, 0.31),
-    } == {source: (count, round(solved[source] / count, 2)) for source, count in runs.items()}  # fmt: skip

@@ -334,19 +334,15 @@ def test_a_cache_that_is_dropped_closes_its_file(tmp_path):
 
 
 def test_the_oldest_judgements_are_dropped(tmp_path):
-    cache = gk.JudgementCache(max_entries=2)
-    for cache_key in ("a", "b"):
-        cache.put(cache_key, entry(0.1))
-    cache.get("a")
-    cache.put("c", entry(0.3))
-    assert [True, False, True] == [cache.get(cache_key) is not None for cache_key in ("a", "b", "c")]
-    first = gk.JudgementCache(tmp_path / "c.db", max_entries=2)
-    for cache_key in ("a", "b", "c"):
-        first.put(cache_key, entry(0.1))
-    first.close()
-    again = gk.JudgementCache(tmp_path / "c.db", max_entries=2)
-    assert [False, True, True] == [again.get(cache_key) is not None for cache_key in ("a", "b", "c")]
-    again.close()
+    for path in (None, tmp_path / "c.db"):
+        cache = gk.JudgementCache(path, max_entries=2)
+        for cache_key in ("a", "b", "c"):
+            cache.put(cache_key, entry(0.1))
+        if path is not None:
+            cache.close()
+            cache = gk.JudgementCache(path, max_entries=2)
+        assert [False, True, True] == [cache.get(cache_key) is not None for cache_key in ("a", "b", "c")]
+        cache.close()
 
 
 @pytest.mark.parametrize("on_disk", [True, False])

@@ -88,13 +88,6 @@ def test_a_judgement_without_text_is_paid_for(wire, body, tokens, combined, sync
     assert sum(spent) == limit.spent.tokens
 
 
-@BOTH
-@pytest.mark.parametrize("content", [b"", b"<html>hello</html>", b"{", b"[1, 2]", b"null", b"\xff\xfe"])
-def test_a_body_that_is_no_answer_is_a_fallback(wire, content, sync):
-    wire.mock(return_value=httpx.Response(200, content=content))
-    assert judged(sync=sync).fallback
-
-
 @pytest.mark.parametrize("options", [{"model": ""}, {"timeout": -1}, {"timeout": float("inf")}, {"attempts": 0}])
 def test_arguments_of_the_judge_out_of_range_are_refused(options):
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):

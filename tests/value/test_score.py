@@ -16,8 +16,6 @@ from grace_kp.trace import ReasoningTrace
 from grace_kp.value import ScoringWeights, ValueScorer, VectorCache, embedded_text, evaluate_value, register_profile
 from tests.value.traces import trace
 
-SCORER = ValueScorer()
-"""Scores the traces of many examples."""
 TYPES = ("thought", "tool_call", "observation", "error_recovery")
 
 
@@ -101,14 +99,6 @@ def test_forms_agree(document):
     )
 
 
-@given(traces, st.sampled_from([0, 1, 0.0, -0.0, 1.0, 0.5]), st.booleans())
-def test_a_recalled_score_is_the_calculated_one(document, confidence, warm):
-    document["outcome"]["confidence"] = confidence
-    if warm:  # a confidence of 0 or 1 that equals one of 0.0 or 1.0
-        SCORER.score({**document, "outcome": {"confidence": abs(float(confidence))}})
-    assert [repr(ValueScorer().score(document))] * 2 == [repr(SCORER.score(document)) for _ in range(2)]
-
-
 @given(traces)
 def test_failure_never_raises_the_score(document):
     succeeded = document | {"metadata": document["metadata"] | {"success": True}}
@@ -133,14 +123,6 @@ def test_a_registered_profile_is_used():
     register_profile("test-outcome-only", ScoringWeights(0, 0, 0, 1))
     score = ValueScorer().score(trace(["thought", "observation"], domain="test-outcome-only", confidence=0.37))
     assert (0.37, "test-outcome-only") == (score.score, score.profile)
-
-
-def test_a_profile_that_is_registered_again_counts_at_once():
-    scorer, document = ValueScorer(), trace(["thought", "observation"], domain="test-again", confidence=0.37)
-    for weights in (ScoringWeights(0, 0, 0, 1), ScoringWeights(0, 1, 0, 0)):
-        register_profile("test-again", weights)
-        assert ValueScorer().score(document) == scorer.score(document)
-    assert scorer.score(document).score == 0.5
 
 
 def test_novelty_falls_as_traces_repeat():
