@@ -258,6 +258,17 @@ def run_at(server, way, **options):
     return returned, traces[0].grace
 
 
+@pytest.mark.parametrize("way", [*BODIES, "resets", "stops", "garbage", "hangs", "drips", "redirects"])
+def test_the_agent_is_untouched_and_the_record_says_why(server, way):
+    returned, told = run_at(server, way)
+    assert {"answer": "QUESTION"} == returned
+    for name in ("self_evaluation", "coverage"):
+        made = told["evaluation"][name]
+        assert (0.5, True) == (made["score"], made["fallback"])
+        assert made["error"]
+    assert {"llm_self_eval", "query_coverage"} <= set(told["confidence"]["not_evaluated"])
+
+
 @pytest.mark.parametrize("way", [*STATUS_THEN, "late", "fine"])
 def test_what_passes_in_time_is_a_judgement(server, way):
     returned, told = run_at(server, way, timeout=60.0, attempts=4)
