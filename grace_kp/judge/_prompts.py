@@ -252,6 +252,13 @@ _QUESTIONS = {
 _FORM = {"en": _FORM_EN, "ja": _FORM_JA}
 _BOTH = {"en": _BOTH_EN, "ja": _BOTH_JA}
 
+
+def _both_questions(language: str) -> str:
+    first = _FIRST[language] + _QUESTIONS[language]["self_evaluation"]
+    second = _SECOND[language] + _QUESTIONS[language]["coverage"]
+    return "\n\n".join((_ASK[language], first, second, RULES[language], _BOTH[language]))
+
+
 TEMPLATES: dict[tuple[str, str], str] = {
     (
         kind,
@@ -259,17 +266,8 @@ TEMPLATES: dict[tuple[str, str], str] = {
     ): f"{_ASK[language]}{' ' if language == 'en' else ''}{text}\n\n{RULES[language]}\n\n{_FORM[language]}"
     for language, questions in _QUESTIONS.items()
     for kind, text in questions.items()
-}
+} | {("both", language): _both_questions(language) for language in _QUESTIONS}
 """By kind and language; `{code}` is the only placeholder."""
-for _language, _texts in _QUESTIONS.items():
-    _parts = (
-        _ASK[_language],
-        _FIRST[_language] + _texts["self_evaluation"],
-        _SECOND[_language] + _texts["coverage"],
-        RULES[_language],
-        _BOTH[_language],
-    )
-    TEMPLATES["both", _language] = "\n\n".join(_parts)
 
 TITLES: dict[str, dict[str, str]] = {
     "en": {name: name.upper() for name in ("question", "answer", "source", "purpose", "factors", "output")},
