@@ -477,45 +477,22 @@ def test_records_compare_hash_copy_and_pickle():
         factors.source_count = 1  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("name", COUNTS)
-@pytest.mark.parametrize("bad", [-1, 1.0, 1.5, math.nan, "1", None, True, [1], 10**3000 * -1])
-def test_bad_counts_are_refused_by_name(name, bad):
-    """A count is an integer from 0 on, and no truth value."""
-    with pytest.raises(ValueError, match=f"^{name} must be an integer >= 0"):
-        ConfidenceFactors(**{name: bad})
-
-
-@pytest.mark.parametrize("name", UNITS)
-@pytest.mark.parametrize("bad", [-0.001, 1.001, math.nan, math.inf, -math.inf, "0.5", None, True, 10**400, 1j])
-def test_bad_rates_are_refused_by_name(name, bad):
-    """Scores and rates are numbers from 0 to 1."""
-    with pytest.raises(ValueError, match=f"^{name} must be a number from 0 to 1"):
-        ConfidenceFactors(**{name: bad})
-
-
-@pytest.mark.parametrize("bad", [-0.001, math.nan, math.inf, "0.5", None, False, 10**400])
-def test_bad_variances_are_refused(bad):
-    """A variance is a finite number from 0 on."""
-    with pytest.raises(ValueError, match=r"^search_score_variance must be a finite number"):
-        ConfidenceFactors(search_score_variance=bad)
+UNUSABLE_FACTORS = (
+    (COUNTS, [-1, 1.0, 1.5, math.nan, "1", None, True, [1], 10**3000 * -1], "an integer >= 0"),
+    (UNITS, [-0.001, 1.001, math.nan, math.inf, -math.inf, "0.5", None, True, 10**400, 1j], "a number from 0 to 1"),
+    (["search_score_variance"], [-0.001, math.nan, math.inf, "0.5", None, False, 10**400], "a finite number >= 0"),
+    (["search_avg_with_unusable"], [-0.1, 1.1, math.nan, "0.5", True], "a number from 0 to 1"),
+    (["search_variance_with_unusable"], [-0.1, math.inf, "0.5", True], "a finite number >= 0"),
+    (["is_search_step", *FLAGS], [1, "yes", 0.0], "true or false"),
+)
 
 
 @pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        *(("search_avg_with_unusable", bad) for bad in (-0.1, 1.1, math.nan, "0.5", True)),
-        *(("search_variance_with_unusable", bad) for bad in (-0.1, math.inf, "0.5", True)),
-    ],
+    ("name", "bad", "allowed"),
+    [(name, bad, allowed) for names, values, allowed in UNUSABLE_FACTORS for name in names for bad in values],
 )
-def test_bad_figures_with_unusable_scores_are_refused(name, bad):
-    with pytest.raises(ValueError, match=f"^{name} must be"):
-        ConfidenceFactors(**{name: bad})
-
-
-@pytest.mark.parametrize("name", ["is_search_step", *FLAGS])
-@pytest.mark.parametrize("bad", [1, "yes", 0.0])
-def test_bad_flags_are_refused_by_name(name, bad):
-    with pytest.raises(ValueError, match=f"^{name} must be true or false"):
+def test_bad_factors_are_refused_by_name(name, bad, allowed):
+    with pytest.raises(ValueError, match=f"^{name} must be {allowed}"):
         ConfidenceFactors(**{name: bad})
 
 
