@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import replace
 
@@ -278,7 +277,6 @@ def thresholds(draw):
 judgements = (
     st.none() | st.builds(lambda score: Evaluation(score=score), unit) | st.just(Evaluation.failed("no answer"))
 )
-GRID = [None, Evaluation.failed("x"), *(Evaluation(score=number / 40) for number in range(41))]
 
 
 @pytest.mark.parametrize("profile", ["grace", "strict"])
@@ -303,34 +301,6 @@ def test_the_second_judgement_is_left_out_only_where_it_cannot_matter(profile, k
         return
     without = decide(calculator.calculate(judged).score, at).level
     assert without == decide(calculator.calculate(with_judgements(judged, None, coverage)).score, at).level
-
-
-@pytest.mark.parametrize("profile", ["grace", "strict"])
-def test_the_same_on_a_fine_grid(profile):
-    """All pairs of judgements in steps of 1/40, for runs of every usual kind."""
-    calculator = ConfidenceCalculator(profile)
-    runs = [
-        ConfidenceFactors(),
-        ConfidenceFactors(tool_execution_count=4, tool_success_count=4, tool_success_rate=1.0),
-        ConfidenceFactors(tool_execution_count=4, tool_success_count=1, tool_success_rate=0.25),
-        ConfidenceFactors(search_result_count=0, search_made=True, tool_execution_count=1, tool_success_count=1),
-        ConfidenceFactors(search_result_count=5, search_max_score=0.97, search_avg_score=0.9, source_count=3,
-                          source_agreement=0.9, tool_execution_count=9, tool_success_count=9),
-        ConfidenceFactors(search_result_count=5, search_max_score=0.2, search_avg_score=0.1, source_count=1,
-                          tool_execution_count=3, tool_success_count=0, tool_success_rate=0.0),
-        ConfidenceFactors(search_result_count=2, search_max_score=0.99, search_avg_score=0.9, is_search_step=True),
-    ]  # fmt: skip
-    needed = []
-    for known in runs:
-        levels = {
-            decide(calculator.calculate(with_judgements(known, own, coverage)).score, calculator.thresholds).level
-            for own, coverage in itertools.product(GRID, GRID)
-        }
-        needed.append(could_change(calculator, known))
-        if len(levels) > 1:
-            assert could_change(calculator, known)
-    assert not needed[-1]  # a search step is judged by what it found alone
-    assert any(needed)
 
 
 def test_a_floor_can_make_it_unneeded():
