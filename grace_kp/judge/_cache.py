@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,10 +34,6 @@ class JudgementCache:
         self._lock = threading.Lock()
         self.error: str | None = None
         """Why the file cannot be used; None while it can."""
-
-    def __del__(self) -> None:
-        if self._file is not None:
-            self._file.close()  # Python warns about a connection that is left to be collected
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Return the judgement under a key; None where there is none."""
@@ -76,6 +73,7 @@ class JudgementCache:
             file.execute(
                 "CREATE TABLE IF NOT EXISTS judgements (key TEXT PRIMARY KEY, at REAL NOT NULL, value TEXT NOT NULL)"
             )
+            weakref.finalize(self, file.close)  # Python warns about a connection that is left to be collected
             self._file = file
         return self._file
 
