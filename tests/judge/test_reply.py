@@ -176,6 +176,7 @@ CASES = [
     ("label", "confidence: 0.8", 0.8),
     ("label-equals", "score = 0.8", 0.8),
     ("label-is", "The score is 0.8.", 0.8),
+    ("label-in-a-sentence", "Overall my score is 1 for this answer.", 1.0),
     ("label-bold", "**Score:** 0.8", 0.8),
     ("label-heading", "## Score: 0.8", 0.8),
     ("label-list", "- confidence: 0.8\n- reason: fine", 0.8),
