@@ -336,6 +336,13 @@ def check_unit(name: str, value: object, alternative: str = "") -> None:
         raise ValueError(f"{name} must be {allowed} (got {shown})")
 
 
+def check_whole(name: str, value: object, least: int = 1, alternative: str = "") -> None:
+    """Refuse a value that is not a whole number from `least` on."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        allowed = f"a whole number >= {least}, {alternative}" if alternative else f"a whole number >= {least}"
+        raise ValueError(f"{name} must be {allowed} (got {brief(value)})")
+
+
 def _rebuild(cls: type[GraceError], args: tuple[Any, ...]) -> GraceError:
     error = cls.__new__(cls, *args)
     super(GraceError, error).__init__(*args)  # a built-in base class may keep state of its own, as ImportError does

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from grace_kp.calibrate._assess import Assessment, RiskPoint, assess, bin_interval, risk_curve
 from grace_kp.calibrate._calibration import Calibration, Promise, PromisedLevel, calibrate_runs, lacking_labels
+from grace_kp.calibrate._comparison import ReplayReport
 from grace_kp.calibrate._drift import DriftReport, FeatureShift, drift
 from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
 from grace_kp.calibrate._fit import fit
 from grace_kp.calibrate._head import Explanation, Part, ProfileFileError
-from grace_kp.calibrate._label_files import LabelledRun, read_labelled
 from grace_kp.calibrate._label_sources import Label
-from grace_kp.calibrate._labels import Labels, labels, thin
+from grace_kp.calibrate._labels import LabelledRun, Labels, labels, read_labelled, thin
 from grace_kp.calibrate._monitor import Alarm, Monitor
 from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._replay import ReplayPolicy, replay
-from grace_kp.calibrate._replay_report import ReplayReport
 from grace_kp.calibrate._report import calibration_page
 from grace_kp.calibrate._reviewers import ReviewerReport, reviewers
 from grace_kp.calibrate._risk import RiskThresholds, labels_needed, risk_thresholds

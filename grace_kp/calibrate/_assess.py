@@ -10,7 +10,15 @@ import numpy as np
 
 from grace_kp.calibrate._binomial import clopper_pearson
 from grace_kp.calibrate._risk import OVERALL
-from grace_kp.calibrate._samples import check_inside, group_numbers, independent, samples, weights_of
+from grace_kp.calibrate._samples import (
+    JsonRecord,
+    check_inside,
+    group_numbers,
+    independent,
+    json_form,
+    samples,
+    weights_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,7 +37,7 @@ MAX_CELLS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class Bin(JsonRecord):
     """One bar of a reliability diagram."""
 
     low: float
@@ -43,7 +51,7 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True)
-class Assessment:
+class Assessment(JsonRecord):
     """How good a confidence is, with bootstrap intervals."""
 
     auroc: float | None
@@ -64,17 +72,9 @@ class Assessment:
     by_group: Mapping[Any, Assessment] = field(default_factory=lambda: MappingProxyType({}))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {
-            "auroc": self.auroc,
-            "ece": self.ece,
-            "brier": self.brier,
-            "accuracy": self.accuracy,
-            "n": self.n,
-            "intervals": {name: None if pair is None else list(pair) for name, pair in self.intervals.items()},
-            "bins": [{name: getattr(each, name) for name in Bin.__slots__} for each in self.bins],
-            **({"by_group": {str(k): v.to_dict() for k, v in self.by_group.items()}} if self.by_group else {}),
-        }
+        """Return the JSON form; `by_group` only where there are groups."""
+        names = self.__slots__ if self.by_group else self.__slots__[:-1]
+        return {name: json_form(getattr(self, name)) for name in names}
 
     def _repr_html_(self) -> str:
         """Return the figures, the reliability diagram and the groups for a notebook."""

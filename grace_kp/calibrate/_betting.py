@@ -85,7 +85,6 @@ def interval(counts: Counts, alpha: float) -> tuple[float, float]:
 
 
 def _edge(counts: Counts, limit: float, odds: tuple[float, ...], outside: float) -> float:
-    """Return the rate at which the logarithm of the wealth of these bets reaches the limit, found by halving."""
     inside = 1.0 - outside
     for _ in range(STEPS):
         middle = (outside + inside) / 2
@@ -105,7 +104,6 @@ def _log_gain(counts: Counts, rate: float, odds: tuple[float, ...]) -> Array:
 
 
 def _log_sum(logarithms: Array) -> Array:
-    """Return the logarithm of the sum along the last axis."""
     largest = logarithms.max(axis=-1)
     total: Array = largest + np.log(np.exp(logarithms - largest[..., None]).sum(axis=-1))
     return total

@@ -21,7 +21,7 @@ from grace_kp.calibrate._fit import FOLDS
 from grace_kp.calibrate._labels import Labels
 from grace_kp.calibrate._predictions import FORMULA, LEARNED, LabelledRows, held_back
 from grace_kp.calibrate._risk import OVERALL, SELECTIVE, checked_risks, labels_needed, promise_text, risk_thresholds
-from grace_kp.calibrate._samples import check_inside, independent
+from grace_kp.calibrate._samples import check_inside, independent, json_form
 from grace_kp.confidence import Thresholds
 
 if TYPE_CHECKING:
@@ -181,11 +181,7 @@ class Calibration:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, without the curves."""
         return {
-            "sample": dict(self.sample),
-            "assessments": {name: each.to_dict() for name, each in self.assessments.items()},
-            "by_group": {
-                kind: {name: each.to_dict() for name, each in found.items()} for kind, found in self.by_group.items()
-            },
+            **{name: json_form(getattr(self, name)) for name in ("sample", "assessments", "by_group")},
             **self.thresholds.to_dict(),
             "moment": self.promise.moment,
             "approximate": self.is_approximate,
@@ -313,7 +309,6 @@ class _Tested:
 
 
 def _tasks(labelled: Labels) -> tuple[list[Any], list[str]]:
-    """Return the task of each run, and notes."""
     if not isinstance(labelled, Labels):
         raise TypeError(f"labelled must be the Labels that calibrate.labels returns, not {type(labelled).__name__}")
     if not labelled.labels:
@@ -328,7 +323,6 @@ def _tasks(labelled: Labels) -> tuple[list[Any], list[str]]:
 
 
 def _parted(held: NDArray[np.bool_], groups: Sequence[Any]) -> str:
-    """Return how the runs were divided, for a message."""
     if not held.any():
         return f"of all {len(groups):,} labelled runs, each fold of the cross-validation leaves out some"
     return f"of {len(groups):,} labelled runs, {int(held.sum()):,} are held back to choose the thresholds; a holdout of 0 holds none back"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from grace_kp.calibrate._facts import facts_of, task_of
 from grace_kp.calibrate._features import features
 from grace_kp.calibrate._head import matrix_of
+from grace_kp.calibrate._samples import JsonRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +37,7 @@ KINDS = (("agents", "agent"), ("models", "model"), ("tools", "tool"))
 
 
 @dataclass(frozen=True, slots=True)
-class FeatureShift:
+class FeatureShift(JsonRecord):
     """How one column of a profile differs from the runs it was fitted on."""
 
     name: str
@@ -53,8 +54,10 @@ class FeatureShift:
 
 
 @dataclass(frozen=True, slots=True)
-class DriftReport:
+class DriftReport(JsonRecord):
     """How runs differ from those that a profile was fitted on. `str(report)` says it in sentences."""
+
+    _json = ("n", "tasks", "moment", "fitted_runs", "drifted", "features", "new")
 
     n: int
     """Number of runs."""
@@ -76,18 +79,6 @@ class DriftReport:
     def drifted(self) -> bool:
         """Whether a feature shifted or a name is new."""
         return bool(self.shifted) or any(self.new.values())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {
-            "n": self.n,
-            "tasks": self.tasks,
-            "moment": self.moment,
-            "fitted_runs": self.fitted_runs,
-            "drifted": self.drifted,
-            "features": [asdict(feature) for feature in self.features],
-            "new": {kind: dict(names) for kind, names in self.new.items()},
-        }
 
     def __str__(self) -> str:
         lines = [

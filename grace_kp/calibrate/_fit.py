@@ -29,10 +29,11 @@ from grace_kp.calibrate._features import features
 from grace_kp.calibrate._head import Columns, Head, matrix_of
 from grace_kp.calibrate._logistic import fit_calibration, fit_logistic, probability
 from grace_kp.calibrate._profile import CalibratedProfile, OutOfFold
+from grace_kp.calibrate._samples import units, weights_of
 from grace_kp.errors import brief
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -54,7 +55,6 @@ MAX_RUNS = 20_000
 MAX_ACTION_RUNS = 5_000
 MAX_ASSESSED = 5_000
 """Rows whose figures are computed with intervals."""
-MAX_WEIGHT = 1e9
 MAX_PREFIXES = 8
 """Prefixes of a run at the moment "action", spread evenly over its actions."""
 UNGROUPED = (
@@ -97,16 +97,13 @@ def fit(
     )
     if strange is not None:
         raise ValueError(f"a run must be a ReasoningTrace or its dict form: run {strange} is {brief(runs[strange])}")
-    correct = _numbers(
-        "label", labels, len(runs), "a bool or a number from 0 to 1", lambda each: (each >= 0) & (each <= 1)
-    )
-    counted = np.ones(len(runs))
-    if weights is not None:
-        rule = f"a number above 0, at most {MAX_WEIGHT:g}"
-        counted = _numbers("weight", weights, len(runs), rule, lambda each: (each > 0) & (each <= MAX_WEIGHT))
-    for name, values in (("groups", groups), ("sources", sources)):
+    correct = units("labels", labels)
+    if len(correct) != len(runs):
+        raise ValueError(f"there are {len(runs):,} runs and {len(correct):,} labels; each run needs a label")
+    for name, values in (("groups", groups), ("weights", weights), ("sources", sources)):
         if values is not None and len(values) != len(runs):
             raise ValueError(f"there are {len(runs):,} runs and {len(values):,} {name}; each run needs an entry")
+    counted = np.ones(len(runs)) if weights is None else weights_of(weights, len(runs))
     _check_counts(correct)
     notes: list[str] = []
     tasks = _tasks(runs, groups, notes)
@@ -187,7 +184,6 @@ def _action_samples(
 
 
 def _prefixes(run: Trace) -> list[Features]:
-    """Return the features of a run before its actions."""
     document = document_of(run)
     places = action_places(document)
     if len(places) > MAX_PREFIXES:
@@ -204,23 +200,6 @@ def action_places(document: Mapping[str, Any]) -> list[int]:
         return places
     kinds = [as_mapping(step).get("type") for step in steps]
     return [place for place, kind in enumerate(kinds) if kind == "tool_call"] or [len(steps)]
-
-
-def _numbers(
-    name: str, values: Sequence[float], runs: int, rule: str, is_usable: Callable[[Floats], NDArray[np.bool_]]
-) -> Floats:
-    """Return the labels or weights of runs as an array; `rule` says which numbers are usable."""
-    if len(values) != runs:
-        raise ValueError(f"there are {runs:,} runs and {len(values):,} {name}s; each run needs a {name}")
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"a {name} must be {rule}") from None
-    wrong = np.flatnonzero(~is_usable(array))
-    if len(wrong):
-        found = f"{name} {wrong[0]} is {brief(array[wrong[0]].item())}, and {len(wrong):,} of {runs:,} are unusable"
-        raise ValueError(f"a {name} must be {rule}: {found}")
-    return array
 
 
 def _check_counts(labels: Floats) -> None:

@@ -380,7 +380,6 @@ def weights_of_head(head: Head) -> tuple[Weight, ...]:
 
 
 def _step(name: str) -> tuple[str, float]:
-    """Return the step of a feature in words, and as a difference of its value."""
     if ":" in name or name in _FLAGS:
         return "yes instead of no", 1.0
     if name in _SHARES:

@@ -7,19 +7,18 @@ none of them shows by itself that the run was right.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from grace_kp.calibrate._facts import list_in, task_of
+from grace_kp.calibrate._facts import task_of
 from grace_kp.errors import brief, is_unit
 from grace_kp.gating import audit_probability
 from grace_kp.levels import waits
 from grace_kp.store import IMPORT, PROGRAM, by_precedence, precedence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from grace_kp.trace import DecisionRecord, ReasoningTrace
 
@@ -84,18 +83,7 @@ def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None, *, vol
     grace = trace.grace or {}
     if waits(grace.get("status")):
         return UNFINISHED
-    accepted: list[tuple[bool | float, Mapping[str, Any]]] = []
-    others = unusable = False
-    entries = _objects(grace.get("feedback"))
-    counting = by_precedence(entries, grace.get("user"))
-    for entry in counting:
-        source, correct = entry.get("source"), _number(entry.get("correct"))
-        if not counts_unnamed(source) if sources is None else (source not in sources):
-            others = True
-        elif correct is None or not isinstance(source, str):
-            unusable = True
-        else:
-            accepted.append((correct, entry))
+    accepted, reason = _accepted(grace, sources)
     if accepted:
         return _weighted(accepted, _objects(grace.get("decisions")), volunteered=volunteered)
     for name in sources or ():
@@ -104,7 +92,26 @@ def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None, *, vol
         derive = partial(_scored, name=name) if name.startswith(SCORER) else _DERIVED.get(name)
         if derive is not None and (derived := derive(trace)) is not None:
             return Label(derived, name)
-    return UNUSABLE if unusable else OTHER_SOURCE if others else NO_LABEL if len(counting) == len(entries) else OWN_USER
+    return reason
+
+
+def _accepted(
+    grace: Mapping[str, Any], sources: Sequence[str] | None
+) -> tuple[list[tuple[bool | float, Mapping[str, Any]]], str]:
+    """Return the labels of accepted sources, the one that counts last, and the reason if there is none."""
+    entries = _objects(grace.get("feedback"))
+    counting = by_precedence(entries, grace.get("user"))
+    accepted = []
+    reason = NO_LABEL if len(counting) == len(entries) else OWN_USER
+    for entry in counting:
+        source, correct = entry.get("source"), _number(entry.get("correct"))
+        if not counts_unnamed(source) if sources is None else (source not in sources):
+            reason = UNUSABLE if reason == UNUSABLE else OTHER_SOURCE
+        elif correct is None or not isinstance(source, str):
+            reason = UNUSABLE
+        else:
+            accepted.append((correct, entry))
+    return accepted, reason
 
 
 def _weighted(
@@ -220,30 +227,13 @@ _END = object()
 T = TypeVar("T")
 
 
-def feedback_in(grace: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the readable entries of `grace.feedback`, oldest first."""
-    return [
-        entry
-        for entry in list_in(grace, "feedback")
-        if isinstance(entry, Mapping)
-        and isinstance(entry.get("source"), str)
-        and correctness(entry.get("correct")) is not None
-    ]
-
-
 def label_in(grace: Mapping[str, Any]) -> float | None:
     """Return the label of a run that counts, 1 for right and 0 for wrong; approvals and labels of imported files are none. None without a label.
 
     It is the label that `cal.labels` takes with `volunteered=True`, without its weight.
     """
-    entries = by_precedence(feedback_in(grace), grace.get("user"))
-    stated = [entry for entry in entries if counts_unnamed(entry.get("source"))]
-    return correctness(stated[-1]["correct"]) if stated else None
-
-
-def correctness(value: object) -> float | None:
-    """Return True, False or a number from 0 to 1 as a number; None for anything else."""
-    return float(value) if isinstance(value, bool) or is_unit(value) else None
+    accepted, _ = _accepted(grace, None)
+    return float(accepted[-1][0]) if accepted else None
 
 
 def aligned_labels(traces: Iterable[T], labels: Iterable[object] | None) -> Iterator[tuple[T, float | None]]:
@@ -259,9 +249,9 @@ def aligned_labels(traces: Iterable[T], labels: Iterable[object] | None) -> Iter
             raise ValueError(f"there are {count - 1:,} labels and more traces; pass None for a run without a label")
         # The truth values of numpy are no bool.
         value = value.item() if hasattr(value, "item") else value
-        label = correctness(value)
+        label = _number(value)
         if value is not None and label is None:
             raise ValueError(f"label {count:,} must be True, False, None or a number from 0 to 1 (got {brief(value)})")
-        yield trace, label
+        yield trace, None if label is None else float(label)
     if next(stated, _END) is not _END:
         raise ValueError(f"there are {count:,} traces and more labels; labels must be aligned with the traces")

@@ -235,7 +235,6 @@ class Monitor:
         return level is not None and (self.promise == "overall" or _is_milder(level, promised))
 
     def _test(self, action: str, level: str, now: datetime) -> None:
-        """Raise the alarms of a class for which an error at this level counts."""
         for promised, risk in self.risks.items():
             if (action, promised) in self._alarms or not _is_milder(level, promised):
                 continue

@@ -18,10 +18,17 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import numpy as np
 
-from grace_kp.calibrate._comparison import DENIED, OUTCOMES, PolicyOutcomes, differences
+from grace_kp.calibrate._comparison import (
+    DENIED,
+    OUTCOMES,
+    Differing,
+    PolicyOutcomes,
+    Replayed,
+    ReplayReport,
+    differences,
+)
 from grace_kp.calibrate._gated import UNREADABLE, Prefixes, gated_actions, grace_of, id_of, judged, measured_agreement
 from grace_kp.calibrate._label_sources import aligned_labels, label_in
-from grace_kp.calibrate._replay_report import Differing, Replayed, ReplayReport
 from grace_kp.confidence import (
     FOR_ENDED_RUNS,
     PROFILES,
@@ -144,7 +151,6 @@ class ReplayPolicy:
         return callable(mismatches) and bool(mismatches(_document_of(trace)))
 
     def _mismatches(self, action: RecordedAction, before: Prefixes) -> tuple[str, ...]:
-        """Return why the profile cannot be relied on before an action, as gates do."""
         mismatches = getattr(self.profile, "mismatches", None)
         if self.on_mismatch != "tighten" or mismatches is None or action.step is None:
             return ()
@@ -244,7 +250,6 @@ def _recorded_confidence(trace: Document | ReasoningTrace, grace: Document) -> f
 
 
 def _named(value: str | Path) -> Any:
-    """Return the profile of this name, or the learned profile in this file."""
     if isinstance(value, str) and value in PROFILES:
         return PROFILES[value]
     if isinstance(value, Path) or value.endswith(".json") or Path(value).is_file():

@@ -11,13 +11,14 @@ import math
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from grace_kp.calibrate._comparison import Share, cut_text
 from grace_kp.calibrate._gated import gated_actions, grace_of
 from grace_kp.calibrate._label_sources import is_standing
+from grace_kp.calibrate._samples import JsonRecord
 from grace_kp.pages import count_text
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _COUNTS = ("approved", "refused", "modified", "other", "timed_out")
 
 
 @dataclass(frozen=True, slots=True)
-class Quartiles:
+class Quartiles(JsonRecord):
     """The middle half of some figures."""
 
     count: int
@@ -59,14 +60,12 @@ class Quartiles:
         lower, median, upper = np.quantile(values, [0.25, 0.5, 0.75])
         return cls(len(values), float(lower), float(median), float(upper))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewerFigures:
+class ReviewerFigures(JsonRecord):
     """What is recorded about one reviewer."""
+
+    _json = ("name", "answered", *_COUNTS, "approved_share", "seconds")
 
     name: str
     approved: int
@@ -86,16 +85,6 @@ class ReviewerFigures:
         """Number of answers."""
         return self.approved_share.of
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {
-            "name": self.name,
-            "answered": self.answered,
-            **{name: getattr(self, name) for name in _COUNTS},
-            "approved_share": self.approved_share.to_dict(),
-            "seconds": None if self.seconds is None else self.seconds.to_dict(),
-        }
-
     def lines(self) -> Iterator[str]:
         """Yield the share of approvals and the time to decide as lines of at most 80 columns."""
         yield cut_text(self.name, 78)
@@ -108,7 +97,7 @@ class ReviewerFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewerAgreement:
+class ReviewerAgreement(JsonRecord):
     """Agreement on the questions that at least two people answered: the same action with the same arguments."""
 
     same: Share
@@ -123,10 +112,6 @@ class ReviewerAgreement:
         same = sum(len(answers) == 1 for answers in shared)
         return cls(Share(same, len(shared)), _alpha(shared) if len(shared) >= LEAST_SHARED else None)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"same": self.same.to_dict(), "alpha": self.alpha}
-
     def lines(self) -> Iterator[str]:
         """Yield the agreement as lines of at most 80 columns."""
         yield f"same question, several people: {self.same.of:,}"
@@ -136,8 +121,10 @@ class ReviewerAgreement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewerReport:
+class ReviewerReport(JsonRecord):
     """What is recorded about all reviewers, sorted by name."""
+
+    _json = ("traces", "timed_out", "unanswered", "unnamed", "unreadable", "reviewers", "questions")
 
     traces: int
     reviewers: tuple[ReviewerFigures, ...]
@@ -150,15 +137,6 @@ class ReviewerReport:
     unreadable: int
     """Answers that cannot be read."""
     questions: ReviewerAgreement
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        counts = ("traces", "timed_out", "unanswered", "unnamed", "unreadable")
-        return {
-            **{name: getattr(self, name) for name in counts},
-            "reviewers": [figures.to_dict() for figures in self.reviewers],
-            "questions": self.questions.to_dict(),
-        }
 
     def summary(self) -> str:
         """Return the report as plain lines of at most 80 columns."""

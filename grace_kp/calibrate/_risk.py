@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from grace_kp.calibrate._binomial import binomial_cdf, fewest_without_error, most_errors, smallest_sample, upper_bound
-from grace_kp.calibrate._samples import check_inside, independent, samples
+from grace_kp.calibrate._samples import JsonRecord, check_inside, independent, samples
 from grace_kp.confidence import Thresholds
+from grace_kp.errors import check_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -39,8 +40,10 @@ SELECTIVE, OVERALL = "selective", "overall"
 
 
 @dataclass(frozen=True, slots=True)
-class RiskThresholds:
-    """Thresholds with the promise that they keep, and what they were derived from."""
+class RiskThresholds(JsonRecord):
+    """Thresholds with the promise that they keep, and what they were derived from. In the JSON form, an infinite threshold is "never"."""
+
+    _json = ("thresholds", "promise", "risks", "delta", "n", "coverage", "errors", "bounds", "notes")
 
     thresholds: Thresholds
     """For `gk.Grace(thresholds=…)`; `math.inf` where no threshold qualifies: the level is never used."""
@@ -57,20 +60,6 @@ class RiskThresholds:
     risks: Mapping[str, float]
     delta: float
     promise: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form; an infinite threshold is "never"."""
-        return {
-            "thresholds": self.thresholds.to_dict(),
-            "promise": self.promise,
-            "risks": dict(self.risks),
-            "delta": self.delta,
-            "n": self.n,
-            "coverage": dict(self.coverage),
-            "errors": dict(self.errors),
-            "bounds": dict(self.bounds),
-            "notes": list(self.notes),
-        }
 
     def _repr_html_(self) -> str:
         """Return the thresholds and their promise for a notebook."""
@@ -172,8 +161,7 @@ def labels_needed(risk: float, delta: float = 0.1, levels: int = 3) -> int:
     """
     check_inside("risk", risk)
     check_inside("delta", delta)
-    if isinstance(levels, bool) or not isinstance(levels, int) or levels < 1:
-        raise ValueError(f"levels must be an integer from 1 (got {levels!r})")
+    check_whole("levels", levels)
     return fewest_without_error(risk, delta / levels)
 
 

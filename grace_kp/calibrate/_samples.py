@@ -1,8 +1,9 @@
-"""Confidences with labels as checked arrays."""
+"""Confidences with labels as checked arrays, and records that have a JSON form."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +15,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+
+
+MAX_WEIGHT = 1e9
+
+
+class JsonRecord:
+    """A slotted record with a JSON form: its fields, or the attributes that `_json` names."""
+
+    __slots__ = ()
+    _json: ClassVar[tuple[str, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: json_form(getattr(self, name)) for name in self._json or self.__slots__}
+
+
+def json_form(value: Any) -> Any:
+    """Return a record, mapping or tuple as JSON values, and any other value as it is."""
+    if isinstance(value, Mapping):
+        return {str(name): json_form(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_form(item) for item in value]
+    return value.to_dict() if hasattr(value, "to_dict") else value
 
 
 def check_inside(name: str, value: Any) -> None:
@@ -73,10 +97,12 @@ def weights_of(values: Iterable[Any], n: int) -> Floats:
         raise ValueError(f"weights must be numbers above 0: {error}") from None
     if array.shape != (n,):
         raise ValueError(f"weights must hold one number for each sample (got the shape {array.shape} for {n})")
-    wrong = ~(np.isfinite(array) & (array > 0))
+    wrong = ~((array > 0) & (array <= MAX_WEIGHT))
     if wrong.any():
         number = int(np.argmax(wrong))
-        raise ValueError(f"weights[{number}] must be a finite number above 0 (got {float(array[number])!r})")
+        raise ValueError(
+            f"weights[{number}] must be a number above 0, at most {MAX_WEIGHT:g} (got {float(array[number])!r})"
+        )
     return array
 
 

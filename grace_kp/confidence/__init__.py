@@ -15,20 +15,30 @@ from grace_kp.confidence._evidence import (
     evidence_of_calls,
     factors_from_trace,
 )
-from grace_kp.confidence._factors import ConfidenceFactors
 from grace_kp.confidence._judgements import FALLBACK_SCORE, Evaluation, could_change, with_agreement, with_judgements
 from grace_kp.confidence._profiles import (
     FOR_ENDED_RUNS,
     PROFILES,
+    ActionDecision,
     ConfidenceCalculator,
+    DynamicThresholds,
     LearnedProfile,
     Profile,
+    Thresholds,
+    check_thresholds,
+    decide,
     promise_gaps,
 )
-from grace_kp.confidence._score import NOT_EVALUATED, ConfidenceAggregator, ConfidenceScore, part_text, penalties_text
+from grace_kp.confidence._score import (
+    NOT_EVALUATED,
+    ConfidenceAggregator,
+    ConfidenceFactors,
+    ConfidenceScore,
+    part_text,
+    penalties_text,
+)
 from grace_kp.confidence._score_kinds import SCORE_KINDS, UNKNOWN, ScoreKind, Scores, Unusable, checked_scores
 from grace_kp.confidence._search_results import ResultReader, SearchResults, read_results
-from grace_kp.confidence._thresholds import ActionDecision, DynamicThresholds, Thresholds, check_thresholds, decide
 
 __all__ = [
     "BEFORE",

@@ -11,9 +11,9 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.confidence._factors import ConfidenceFactors
 from grace_kp.confidence._judgements import FALLBACK_SCORE
 from grace_kp.confidence._profiles import strict_quality
+from grace_kp.confidence._score import ConfidenceFactors
 from grace_kp.confidence._score_kinds import NONE
 from grace_kp.confidence._search_result import usable_score
 from grace_kp.confidence._search_results import SearchResults
@@ -33,6 +33,10 @@ STILL_OPEN = 1 << 62
 """After every live call."""
 PARTLY_READ = ("closed", "unfinished")
 """Statuses of a call that say nothing about the tool, though a search has found what was read of it."""
+_ADDED = (
+    "call_count", "_succeeded", "_searches", "_found", "unusable_scores", "unread_searches", "_empty", "unscored_searches", "_lost_failures",
+)  # fmt: skip
+"""Counts of evidence that are added up when two parts are merged."""
 _ENDED = {"ok": True, "error": False, "cancelled": False, "exited": False}
 """Statuses of a call that count for the tool; a pause or a refusal by a person does not."""
 
@@ -144,7 +148,6 @@ class RunEvidence:
             tool[2], tool[3] = at, ok
 
     def _has_scores(self, name: str) -> None:
-        """Count the calls of a tool whose results carry scores."""
         if name in self._scoring:
             return
         self._scoring |= {name}
@@ -230,10 +233,8 @@ class RunEvidence:
         """Add the evidence of another run, such as a nested one."""
         if other._beyond is not None:
             raise ValueError("a snapshot cannot be merged into other evidence")
-        self.call_count += other.call_count
-        self._succeeded += other._succeeded
-        self._searches += other._searches
-        self._found += other._found
+        for name in _ADDED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         scored = self.usable_scores + other.usable_scores
         if other.usable_scores:
             distance = other._mean - self._mean
@@ -241,14 +242,9 @@ class RunEvidence:
             self._mean += distance * other.usable_scores / scored
             self._best = max(self._best, other._best)
         self.usable_scores = scored
-        self.unusable_scores += other.unusable_scores
-        self.unread_searches += other.unread_searches
-        self._empty += other._empty
-        self.unscored_searches += other.unscored_searches
         self._add_sources(other._sources)
         for name, (executed, succeeded, at, ok) in other._tools.items():
             self._tool_ended(name, executed, succeeded, at, bool(ok))
-        self._lost_failures += other._lost_failures
         for name in other._scoring:
             self._has_scores(name)
         self._has_scored_source |= other._has_scored_source
@@ -376,7 +372,6 @@ class RecordedEvidence:
 
 
 def _of_tools(executed: int, succeeded: int) -> dict[str, Any]:
-    """Return what the counts of calls say."""
     if not executed:
         return {}
     return {
@@ -440,7 +435,6 @@ def _kind(step: object) -> str:
 
 def _read_calls(calls: list[Any], evidence: RunEvidence, since: int | None = None, per_step: int = 1) -> None:
     statuses: dict[Any, Any] | None = None
-    succeeded = 0
     name: str | None = None
     at = BEFORE
     for call in calls:
@@ -449,11 +443,7 @@ def _read_calls(calls: list[Any], evidence: RunEvidence, since: int | None = Non
         if since is not None:
             name, at = str(call.get("name")), max(at + 1, since + per_step * _number_of_end(call))
         if "child" not in call and "search" not in call:
-            status = call.get("status")
-            if name is None and type(status) is str and status == "ok":
-                succeeded += 1
-            else:
-                evidence.call_finished(status, None, name, at)
+            evidence.call_finished(call.get("status"), None, name, at)
             continue
         inside: str | None = None
         if "child" in call and isinstance(parent := call.get("parent"), str):
@@ -467,7 +457,6 @@ def _read_calls(calls: list[Any], evidence: RunEvidence, since: int | None = Non
         counts = evidence.call_finished(call.get("status"), inside, name, at) or call.get("status") in PARTLY_READ
         if counts and search is not None and isinstance(search, Mapping):
             evidence.search_finished(_recorded_results(search), name, at)
-    evidence.calls_succeeded(succeeded)
 
 
 def _recorded_results(search: Mapping[str, Any]) -> SearchResults:

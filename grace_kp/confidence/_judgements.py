@@ -13,14 +13,14 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from grace_kp.confidence._thresholds import decide
+from grace_kp.confidence._profiles import decide
 from grace_kp.errors import check_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from grace_kp.confidence._factors import ConfidenceFactors
     from grace_kp.confidence._profiles import ConfidenceCalculator
+    from grace_kp.confidence._score import ConfidenceFactors
     from grace_kp.levels import InterventionLevel
 
 

@@ -1,4 +1,4 @@
-"""The profiles that turn factors into a confidence, and the table of those that have a name.
+"""From factors to a confidence and from a confidence to a decision: the thresholds, the profiles, and those that have a name.
 
 `grace` follows the GRACE confidence design exactly, quirks included; `strict` follows it without its optimism. Any object with `name`
 and `calculate` is a profile too; it need not be in the table. A learned profile reads whole runs instead of their factors.
@@ -6,26 +6,224 @@ and `calculate` is a profile too; it need not be in the table. A learned profile
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, cast, runtime_checkable
 
 from grace_kp.confidence._score import ConfidenceScore, penalties_text
-from grace_kp.confidence._thresholds import ActionDecision, Thresholds, check_thresholds, decide
+from grace_kp.errors import check_unit
+from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from grace_kp.confidence._factors import ConfidenceFactors
+    from grace_kp.confidence._score import ConfidenceFactors
 
 
-SEARCH_WEIGHT = 0.6
-TOOL_WEIGHT = 0.4
-AGREEMENT_WEIGHT = 0.2
-SELF_WEIGHT = 0.3
-COVERAGE_WEIGHT = 0.1
+NEVER = "never"
+"""An infinite threshold in JSON and in settings."""
+_NAMES = ("silent", "notify", "confirm")
+WINDOW = 10
+MOST_TOLERATED = 3
+STEP = 0.05
+CAPS = (0.95, 0.85, 0.6)
+FLOORS = (0.8, 0.6, 0.3)
 
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Lowest confidence at which an action proceeds silently, with a notice, or after approval; below `confirm`, a person must help.
+
+    Each is a number from 0 to 1, or `math.inf`: no confidence reaches that level. JSON and settings write infinity as `"never"`.
+
+    Raises:
+        ValueError: silent >= notify >= confirm does not hold, or a value is neither from 0 to 1 nor infinite.
+    """
+
+    silent: float = 0.9
+    notify: float = 0.7
+    confirm: float = 0.4
+
+    def __post_init__(self) -> None:
+        for name in _NAMES:
+            value = getattr(self, name)
+            if value != math.inf or not isinstance(value, float):
+                check_unit(name, value, 'or math.inf, which means "never"')
+        if not self.silent >= self.notify >= self.confirm:
+            values = ", ".join(f"{name}={_json_value(getattr(self, name))}" for name in _NAMES)
+            raise ValueError(f"thresholds must satisfy silent >= notify >= confirm (got {values})")
+
+    def to_dict(self) -> dict[str, float | str]:
+        """Return the JSON form: the three thresholds, an infinite one as `"never"`."""
+        return {name: _json_value(getattr(self, name)) for name in _NAMES}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, float | str]) -> Self:
+        """Read the JSON form. A threshold that is left out keeps its default.
+
+        Raises:
+            ValueError: a name is unknown, or a value is not a threshold.
+        """
+        unknown = [name for name in values if name not in _NAMES]
+        if unknown:
+            raise ValueError(f"unknown threshold {str(unknown[0])[:60]!r}; known are {', '.join(_NAMES)}")
+        return cls(**{name: math.inf if value == NEVER else cast("float", value) for name, value in values.items()})
+
+
+def check_thresholds(value: object) -> None:
+    """Refuse thresholds of another type."""
+    if isinstance(value, Thresholds):
+        return
+    hint = "Thresholds(silent=0.9, notify=0.7, confirm=0.4)"
+    if isinstance(value, dict):
+        hint = "Thresholds.from_dict(...)"
+    elif isinstance(getattr(value, "current", None), Thresholds):
+        hint = "its .current"
+    raise TypeError(f"thresholds must be a Thresholds, not {type(value).__name__}; pass {hint}")
+
+
+class DynamicThresholds:
+    """Thresholds that learn. Safe to share between threads.
+
+    From the tenth sample on, the last ten count. When more than three were confident (above `notify`) and wrong, all three
+    thresholds rise by 0.05, up to 0.95 / 0.85 / 0.6. Else when more than three were unconfident (below `confirm`) and right, they
+    fall by 0.05, down to 0.8 / 0.6 / 0.3. A threshold that started beyond such a limit, or is infinite, stays.
+
+    Each step is rounded to nine decimals. In plain floating-point arithmetic 0.4 - 0.05 is 0.35000000000000003, and a confidence of
+    0.35 would miss a threshold that reads 0.35.
+
+    Args:
+        initial: the first thresholds; None takes the defaults.
+    """
+
+    __slots__ = ("_current", "_lock", "_samples")
+
+    def __init__(self, initial: Thresholds | None = None) -> None:
+        self._current = Thresholds() if initial is None else initial
+        self._samples: deque[tuple[float, bool]] = deque(maxlen=WINDOW)
+        self._lock = Lock()
+
+    @property
+    def current(self) -> Thresholds:
+        """The current thresholds."""
+        return self._current
+
+    def record_feedback(self, confidence: float, was_correct: bool) -> None:
+        """Record whether a run of this confidence, 0 to 1, was correct.
+
+        Raises:
+            ValueError: the confidence is not a number from 0 to 1, or `was_correct` is not a bool.
+        """
+        check_unit("confidence", confidence)
+        if not isinstance(was_correct, bool):
+            raise ValueError(f"was_correct must be true or false (got {type(was_correct).__name__})")
+        with self._lock:
+            self._samples.append((confidence, was_correct))
+            if len(self._samples) == WINDOW:
+                self._current = self._adjusted()
+
+    def _adjusted(self) -> Thresholds:
+        now = self._current
+        overconfident = sum(confidence > now.notify and not right for confidence, right in self._samples)
+        underconfident = sum(confidence < now.confirm and right for confidence, right in self._samples)
+        before = (now.silent, now.notify, now.confirm)
+        # Rounded: 0.8 + 0.05 must be 0.85, because a confidence of exactly 0.85 is compared with it.
+        if overconfident > MOST_TOLERATED:
+            return Thresholds(*(max(v, min(cap, round(v + STEP, 9))) for v, cap in zip(before, CAPS, strict=True)))
+        if underconfident > MOST_TOLERATED:
+            return Thresholds(*(min(v, max(low, round(v - STEP, 9))) for v, low in zip(before, FLOORS, strict=True)))
+        return now
+
+
+def _json_value(threshold: float) -> float | str:
+    return NEVER if threshold == math.inf else threshold
+
+
+@dataclass(frozen=True, slots=True)
+class ActionDecision:
+    """How an action may proceed. `level` may be a text, and `suggested_action` follows from it when left out.
+
+    Raises:
+        ValueError: the level is unknown, or the confidence is not a number from 0 to 1.
+    """
+
+    level: InterventionLevel
+    confidence_score: float
+    """The confidence that the decision rests on, 0 to 1."""
+    reason: str = ""
+    """One sentence: which threshold the confidence reached or missed."""
+    suggested_action: str = ""
+    """`proceed`, `proceed_with_status`, `ask_confirmation` or `request_clarification`."""
+
+    def __post_init__(self) -> None:
+        check_unit("confidence_score", self.confidence_score)
+        level = InterventionLevel(self.level)
+        object.__setattr__(self, "level", level)
+        if not self.suggested_action:
+            object.__setattr__(self, "suggested_action", _SUGGESTED[level])
+
+    @property
+    def should_proceed(self) -> bool:
+        """Whether the action proceeds without asking: SILENT and NOTIFY."""
+        return not self.level.asks
+
+    @property
+    def needs_confirmation(self) -> bool:
+        """Whether a person must agree first: CONFIRM."""
+        return self.level is InterventionLevel.CONFIRM
+
+    @property
+    def needs_user_input(self) -> bool:
+        """Whether a person must help: ESCALATE."""
+        return self.level is InterventionLevel.ESCALATE
+
+
+_SUGGESTED = {
+    InterventionLevel.SILENT: "proceed",
+    InterventionLevel.NOTIFY: "proceed_with_status",
+    InterventionLevel.CONFIRM: "ask_confirmation",
+    InterventionLevel.ESCALATE: "request_clarification",
+}
+
+
+def decide(score: float, thresholds: Thresholds) -> ActionDecision:
+    """Return the decision for a confidence. A confidence equal to a threshold reaches it."""
+    check_unit("score", score)
+    if score >= thresholds.silent:
+        level, reason = InterventionLevel.SILENT, f"reaches the silent threshold {thresholds.silent}"
+    elif score >= thresholds.notify:
+        level, reason = InterventionLevel.NOTIFY, f"reaches the notify threshold {thresholds.notify}"
+    elif score >= thresholds.confirm:
+        level, reason = InterventionLevel.CONFIRM, _missed("notify", thresholds.notify)
+    else:
+        level, reason = InterventionLevel.ESCALATE, _missed("confirm", thresholds.confirm)
+    return ActionDecision(level, score, f"Confidence {score} {reason}.", _SUGGESTED[level])
+
+
+def _missed(name: str, threshold: float) -> str:
+    if threshold == math.inf:
+        return f"cannot reach the {name} threshold, which is set to never"
+    return f"is below the {name} threshold {threshold}"
+
+
+WEIGHTS = {
+    "search_quality": 0.6,
+    "tool_success": 0.4,
+    "source_agreement": 0.2,
+    "llm_self_eval": 0.3,
+    "query_coverage": 0.1,
+}
+_WORDS = {
+    "search_quality": "search quality",
+    "tool_success": "tool success",
+    "source_agreement": "source agreement",
+    "llm_self_eval": "self-evaluation",
+    "query_coverage": "query coverage",
+}
 GOOD_SEARCH = 0.6
 """From this score on, the best result stands for the whole search."""
 SURE_WITHOUT_SOURCES = 0.8
@@ -33,15 +231,6 @@ SURE_WITHOUT_SOURCES = 0.8
 NO_EVIDENCE = 0.5
 """The confidence of `strict` without any evidence."""
 
-# Reasons are assembled from templates and formatted once, because a calculation takes only microseconds.
-_SEARCH = ", search quality %.2f"
-_TOOLS = ", tool success %.2f"
-_UNUSABLE = ", search quality (fallback %.2g)"
-# By whether the part was evaluated.
-_AGREEMENT = (", source agreement (fallback %.2g)", ", source agreement %.2f")
-_SELF = (", self-evaluation (fallback %.2g)", ", self-evaluation %.2f")
-_COVERAGE = (", query coverage (fallback %.2g)", ", query coverage %.2f")
-_NOT_SCORED = "; the search results carry no score"
 _NOTHING = "No evidence: nothing was searched, executed or evaluated"
 
 
@@ -105,45 +294,19 @@ def _grace(factors: ConfidenceFactors) -> ConfidenceScore:
     quality = _search_quality(
         factors.search_result_count, factors.search_max_score, factors.search_avg_score, factors.search_score_variance
     )
-    executed = factors.tool_execution_count
-    tools = factors.tool_success_count / executed if executed else factors.tool_success_rate
-    agreement, own, coverage = factors.source_agreement, factors.llm_self_confidence, factors.query_coverage
-    is_search = factors.is_search_step
-    shown: tuple[float, ...]
-    counted: tuple[str, ...] = ()
-    if is_search:
-        base, basis = quality * tools if tools < 1 else quality, _search_basis(quality, tools)
-    else:
-        total, weight = tools * TOOL_WEIGHT, TOOL_WEIGHT
-        # Tool success always counts, but a reason does not mention tools that were not called.
-        basis, shown = (_TOOLS, (tools,)) if executed or tools < 1 else ("", ())
-        if quality > 0:
-            total += quality * SEARCH_WEIGHT
-            weight += SEARCH_WEIGHT
-            basis, shown = _SEARCH + basis, (quality, *shown)
-        if factors.source_count > 1:
-            total += agreement * AGREEMENT_WEIGHT
-            weight += AGREEMENT_WEIGHT
-            basis += _AGREEMENT[bool(factors.agreement_evaluated)]
-            shown += (agreement,)
-            counted += ("source_agreement",)
-        if own > 0.6:
-            total += own * SELF_WEIGHT
-            weight += SELF_WEIGHT
-            basis += _SELF[bool(factors.self_evaluated)]
-            shown += (own,)
-            counted += ("llm_self_eval",)
-        if coverage > 0.1:
-            total += coverage * COVERAGE_WEIGHT
-            weight += COVERAGE_WEIGHT
-            basis += _COVERAGE[bool(factors.coverage_evaluated)]
-            shown += (coverage,)
-            counted += ("query_coverage",)
-        base, basis = total / weight, _mean_of(basis, shown, with_default=not executed and tools == 1)
-    score, penalties = _penalised(
-        base, is_search, factors.search_result_count, factors.tool_success_rate, factors.source_count, own
-    )
-    return _result(score, factors, (quality, agreement, own, tools, coverage), penalties, basis, counted)
+    own, coverage, tools = factors.llm_self_confidence, factors.query_coverage, _tool_success(factors)
+    counted: dict[str, bool] = {"search_quality": True} if quality > 0 else {}
+    counted["tool_success"] = True
+    if factors.source_count > 1:
+        counted["source_agreement"] = bool(factors.agreement_evaluated)
+    if own > 0.6:
+        counted["llm_self_eval"] = bool(factors.self_evaluated)
+    if coverage > 0.1:
+        counted["query_coverage"] = bool(factors.coverage_evaluated)
+    if factors.is_search_step:
+        counted = {}  # only its results count
+    parts = _parts(factors, quality, factors.source_agreement, tools)
+    return _confidence(factors, parts, counted, tools, factors.tool_success_rate, own)
 
 
 def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
@@ -151,55 +314,23 @@ def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
 
     Whether a figure counts never depends on its value, so no worse figure can raise the score.
     """
-    executed = factors.tool_execution_count
-    tools = factors.tool_success_count / executed if executed else factors.tool_success_rate
-    quality = _strict_quality(factors)
+    executed, tools = factors.tool_execution_count, _tool_success(factors)
     # A single source agrees with nothing, even where agreement was measured.
     agreement = factors.source_agreement if factors.source_count > 1 else 0.0
-    own, coverage = factors.llm_self_confidence, factors.query_coverage
-    is_search, unusable = factors.is_search_step, factors.search_unusable
-    shown: tuple[float, ...]
-    if is_search:
-        base, basis = quality * tools if executed else quality, _search_basis(quality, tools if executed else 1.0)
-    else:
-        total = weight = 0.0
-        basis, shown = "", ()
-        if factors.search_made:
-            total, weight, basis, shown = quality * SEARCH_WEIGHT, SEARCH_WEIGHT, _SEARCH, (quality,)
-            basis = _UNUSABLE if unusable else basis
-        if executed:
-            total += tools * TOOL_WEIGHT
-            weight += TOOL_WEIGHT
-            basis += _TOOLS
-            shown += (tools,)
-        if factors.agreement_evaluated:
-            total += agreement * AGREEMENT_WEIGHT
-            weight += AGREEMENT_WEIGHT
-            basis += _AGREEMENT[True]
-            shown += (agreement,)
-        if factors.self_evaluated:
-            total += own * SELF_WEIGHT
-            weight += SELF_WEIGHT
-            basis += _SELF[True]
-            shown += (own,)
-        if factors.coverage_evaluated:
-            total += coverage * COVERAGE_WEIGHT
-            weight += COVERAGE_WEIGHT
-            basis += _COVERAGE[True]
-            shown += (coverage,)
-        if not weight:
-            return _result(NO_EVIDENCE, factors, (quality, agreement, own, tools, coverage), (), _NOTHING)
-        base, basis = total / weight, _mean_of(basis, shown)
-    score, penalties = _penalised(
-        base,
-        is_search,
-        factors.search_result_count,
-        factors.tool_success_rate if executed else 1.0,
-        factors.source_count,
-        own if factors.self_evaluated else 0.0,
+    measured = _measured(factors)
+    counted = {
+        name: measured[name] for name in WEIGHTS if measured[name] or (name == "search_quality" and factors.search_made)
+    }
+    success, rate = (tools, factors.tool_success_rate) if executed else (1.0, 1.0)
+    own = factors.llm_self_confidence if factors.self_evaluated else 0.0
+    return _confidence(
+        factors, _parts(factors, _strict_quality(factors), agreement, tools), counted, success, rate, own
     )
-    counted = ("search_quality",) if unusable else ()
-    return _result(score, factors, (quality, agreement, own, tools, coverage), penalties, basis, counted)
+
+
+def _tool_success(factors: ConfidenceFactors) -> float:
+    executed = factors.tool_execution_count
+    return factors.tool_success_count / executed if executed else factors.tool_success_rate
 
 
 def _search_quality(count: int, best: float, average: float, variance: float) -> float:
@@ -225,84 +356,94 @@ def strict_quality(best: float, average: float, variance: float) -> float:
     return min(best, _search_quality(1, best, min(best, average), variance))
 
 
-def _mean_of(basis: str, shown: tuple[float, ...], *, with_default: bool = False) -> str:
-    if not shown:
-        return f"{_NOTHING}; the formula starts at 1.00"
-    mean = "Weighted mean of " + basis[2:] % shown
-    return f"{mean} and a default of 1.00" if with_default else mean
+def _measured(factors: ConfidenceFactors) -> dict[str, bool]:
+    return {
+        "search_quality": bool(factors.search_made or factors.is_search_step) and not factors.search_unusable,
+        "source_agreement": bool(factors.agreement_evaluated),
+        "llm_self_eval": bool(factors.self_evaluated),
+        "tool_success": factors.tool_execution_count > 0,
+        "query_coverage": bool(factors.coverage_evaluated),
+    }
 
 
-def _search_basis(quality: float, tools: float) -> str:
-    basis = f"Search quality {quality:.2f}"
-    return f"{basis} times tool success {tools:.2f}" if tools < 1 else basis
-
-
-def _penalised(
-    score: float, is_search: bool, found: int, success_rate: float, sources: int, own: float
-) -> tuple[float, tuple[str, ...]]:
-    """Return the score after the penalties, and their names in order."""
-    penalties: tuple[str, ...] = ()
-    if is_search and not found:
-        score *= 0.5
-        penalties = ("no_search_results",)
-    if success_rate < 1:
-        score *= 0.8 + 0.2 * success_rate
-        penalties += (f"tool_failures(rate={success_rate:.2f})",)
-    if not sources and not (found if is_search else own >= SURE_WITHOUT_SOURCES):
-        score *= 0.7
-        penalties += ("no_sources",)
-    return score, penalties
-
-
-def _result(
-    score: float,
-    factors: ConfidenceFactors,
-    parts: tuple[float, float, float, float, float],
-    penalties: tuple[str, ...],
-    basis: str,
-    counted: tuple[str, ...] = (),
-) -> ConfidenceScore:
-    quality, agreement, own, tools, coverage = parts
+def _parts(factors: ConfidenceFactors, quality: float, agreement: float, tools: float) -> dict[str, float]:
     is_search = factors.is_search_step
-    if factors.search_not_scored:
-        basis += _NOT_SCORED
-    breakdown = {
+    return {
         "search_quality": quality,
         "source_agreement": agreement,
-        "llm_self_eval": 0.0 if is_search else own,
+        "llm_self_eval": 0.0 if is_search else factors.llm_self_confidence,
         "tool_success": tools,
-        "query_coverage": 0.0 if is_search else coverage,
+        "query_coverage": 0.0 if is_search else factors.query_coverage,
     }
-    reason = f"{basis}, lowered ({penalties_text(penalties)})." if penalties else f"{basis}."
-    missing = _not_evaluated(factors)
-    fallbacks = {name: breakdown[name] for name in counted if name in missing}
+
+
+def _confidence(
+    factors: ConfidenceFactors,
+    parts: dict[str, float],
+    counted: dict[str, bool],
+    success: float,
+    rate: float,
+    own: float,
+) -> ConfidenceScore:
+    """Return the weighted mean of the parts that count, or of a search step its quality, after the penalties.
+
+    Args:
+        counted: the names of the parts that count, and whether each was measured.
+        success: the tool success by which the quality of a search step is multiplied.
+        rate: the success rate that the penalty for failures uses.
+        own: the self-evaluation that excuses a lack of sources.
+    """
+    is_search, found = factors.is_search_step, factors.search_result_count
+    fallbacks = {name: parts[name] for name, was_measured in counted.items() if not was_measured}
+    penalties: list[str] = []
+    if is_search:
+        quality = parts["search_quality"]
+        score, reason = quality * success, f"Search quality {quality:.2f}"
+        if success < 1:
+            reason += f" times tool success {success:.2f}"
+    elif not counted:
+        score, reason = NO_EVIDENCE, _NOTHING
+    else:
+        total = weight = 0.0
+        words = []
+        # `grace` also counts tools that were not called, but its reason does not list them.
+        is_assumed = not factors.tool_execution_count and parts["tool_success"] == 1
+        for name in counted:
+            total += parts[name] * WEIGHTS[name]
+            weight += WEIGHTS[name]
+            if name in fallbacks:
+                words.append(f"{_WORDS[name]} (fallback {parts[name]:.2g})")
+            elif name != "tool_success" or not is_assumed:
+                words.append(f"{_WORDS[name]} {parts[name]:.2f}")
+        score, reason = total / weight, f"Weighted mean of {', '.join(words)}"
+        if not words:
+            reason = f"{_NOTHING}; the formula starts at 1.00"
+        elif "tool_success" in counted and is_assumed:
+            reason += " and a default of 1.00"
+    if is_search and not found:
+        score *= 0.5
+        penalties.append("no_search_results")
+    if counted or is_search:
+        if rate < 1:
+            score *= 0.8 + 0.2 * rate
+            penalties.append(f"tool_failures(rate={rate:.2f})")
+        if not factors.source_count and not (found if is_search else own >= SURE_WITHOUT_SOURCES):
+            score *= 0.7
+            penalties.append("no_sources")
+    if factors.search_not_scored:
+        reason += "; the search results carry no score"
+    if penalties:
+        reason += f", lowered ({penalties_text(penalties)})"
+    missing = tuple(name for name, was_measured in _measured(factors).items() if not was_measured)
     return ConfidenceScore(
-        round(min(1.0, score), 3), factors, breakdown, list(penalties), reason, missing, fallbacks=fallbacks
+        round(min(1.0, score), 3), factors, parts, penalties, f"{reason}.", missing, fallbacks=fallbacks
     )
-
-
-def _not_evaluated(factors: ConfidenceFactors) -> tuple[str, ...]:
-    missing: tuple[str, ...] = ()
-    if factors.search_unusable or not (factors.search_made or factors.is_search_step):
-        missing = ("search_quality",)
-    if not factors.agreement_evaluated:
-        missing += ("source_agreement",)
-    if not factors.self_evaluated:
-        missing += ("llm_self_eval",)
-    if not factors.tool_execution_count:
-        missing += ("tool_success",)
-    if not factors.coverage_evaluated:
-        missing += ("query_coverage",)
-    return missing
 
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
     {"grace": Formula("grace", _grace), "strict": Formula("strict", _strict)}
 )
 """The profiles that can be named."""
-
-
-_DEFAULT = Thresholds()
 
 
 class ConfidenceCalculator:
@@ -320,7 +461,7 @@ class ConfidenceCalculator:
 
     __slots__ = ("_profile", "thresholds")
 
-    def __init__(self, profile: str | Profile = "grace", thresholds: Thresholds = _DEFAULT) -> None:
+    def __init__(self, profile: str | Profile = "grace", thresholds: Thresholds = Thresholds()) -> None:
         self._profile = _profile(profile)
         check_thresholds(thresholds)
         self.thresholds = thresholds

@@ -1,18 +1,192 @@
-"""A calculated confidence: the number, its sub-scores, its penalties, their wording for people, and the combination of several."""
+"""The factors of a confidence, and the score with its sub-scores, its penalties, their wording for people, and the combination of several.
+
+Records with their checks. `_profiles` calculates the score; `_evidence` gathers the figures from a run.
+"""
 
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass, field, fields
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 from grace_kp.errors import brief, check_unit
 from grace_kp.pages import penalty_text, spaced, table, with_fallbacks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from grace_kp.confidence._factors import ConfidenceFactors
+
+class _Default:
+    """A default that differs from the same value passed by a caller, and prints as that value."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def _default(value: float) -> Any:
+    return _Default(value)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceFactors:
+    """The factors of a GRACE confidence. Rates, scores and agreements are 0 to 1, counts are integers >= 0.
+
+    The four flags (`search_made` and the three that end in `_evaluated`) say which figures were measured. A flag that is left out is
+    true if a figure of its kind was passed. Pass False for a fallback, such as the 0.5 of an evaluation that failed. The profile
+    `strict` leaves out what was not measured. `dataclasses.replace` keeps the flags.
+
+    Raises:
+        ValueError: a figure is not finite, out of range or of another type; the message names the field.
+    """
+
+    search_result_count: int = _default(0)
+    """Number of results of the searches."""
+    search_avg_score: float = _default(0.0)
+    """Mean score of the results, 0 to 1."""
+    search_max_score: float = _default(0.0)
+    """Best score of the results, 0 to 1."""
+    search_score_variance: float = _default(1.0)
+    """Population variance of the scores, >= 0."""
+    source_agreement: float = _default(0.0)
+    """How far the sources agree, 0 to 1."""
+    source_count: int = _default(0)
+    """Number of distinct sources."""
+    llm_self_confidence: float = _default(0.5)
+    """A model's judgement of the answer, 0 to 1."""
+    tool_success_rate: float = _default(1.0)
+    """Share of tool calls that succeeded, 0 to 1."""
+    tool_execution_count: int = _default(0)
+    """Number of tool calls that were executed."""
+    tool_success_count: int = _default(0)
+    """Number of them that succeeded; at most `tool_execution_count`."""
+    query_coverage: float = _default(0.0)
+    """How much of the query the answer covers, 0 to 1."""
+    is_search_step: bool = False
+    """Whether the step is a search, which is scored by its results alone."""
+    search_made: bool | None = None
+    """Whether there was a search whose results can be scored. Always true for a search step."""
+    self_evaluated: bool | None = None
+    """Whether `llm_self_confidence` is a judgement, not a fallback."""
+    agreement_evaluated: bool | None = None
+    """Whether `source_agreement` was measured."""
+    coverage_evaluated: bool | None = None
+    """Whether `query_coverage` was measured."""
+    search_avg_with_unusable: float | None = None
+    """Mean score with 0 for each score that cannot be used; `strict` takes it. None where every score can be used."""
+    search_variance_with_unusable: float | None = None
+    """Variance of the same scores."""
+
+    def __post_init__(self) -> None:
+        is_passed = {name: type(getattr(self, name)) is not _Default for name in _CHECKS}
+        for name, check in _CHECKS.items():
+            value = getattr(self, name)
+            object.__setattr__(self, name, check(name, value) if is_passed[name] else value.value)
+        if self.tool_success_count > self.tool_execution_count:
+            raise ValueError(
+                "tool_success_count must not exceed tool_execution_count "
+                f"(got {self.tool_success_count} of {self.tool_execution_count} executed)"
+            )
+        _flag("is_search_step", self.is_search_step)
+        for name, figures in _MEASURED.items():
+            if (flag := getattr(self, name)) is None:
+                flag = any(is_passed[figure] for figure in figures) or (self.is_search_step and name == "search_made")
+            object.__setattr__(self, name, _flag(name, flag))
+        for name, check in (("search_avg_with_unusable", _unit), ("search_variance_with_unusable", _variance)):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, check(name, value))
+
+    @property
+    def search_unusable(self) -> bool:
+        """Whether all scores that a search returned are unusable. The variance of usable ones is below 1."""
+        return (
+            self.search_avg_with_unusable is not None and self.search_score_variance == 1 and not self.search_max_score
+        )
+
+    @property
+    def search_not_scored(self) -> bool:
+        """Whether a search was made and not scored: there are results, and `search_made` is false."""
+        return not self.search_made and self.search_result_count > 0
+
+
+def _flag(name: str, value: object) -> bool:
+    if value is True or value is False:
+        return value
+    raise ValueError(f"{name} must be true or false (got {_shown(value)})")
+
+
+def _count(name: str, value: Any) -> int:
+    if type(value) is int and value >= 0:
+        return value
+    if not isinstance(value, bool):
+        try:
+            # The integers of numpy are not instances of int.
+            count = operator.index(value)
+        except TypeError:
+            count = -1
+        if count >= 0:
+            return count
+    raise ValueError(f"{name} must be an integer >= 0 (got {_shown(value)})")
+
+
+def _unit(name: str, value: Any) -> float:
+    if type(value) is float and 0.0 <= value <= 1.0:
+        return value
+    if _is_real(value) and 0 <= value <= 1:
+        return float(value)
+    raise ValueError(f"{name} must be a number from 0 to 1 (got {_shown(value)})")
+
+
+def _variance(name: str, value: Any) -> float:
+    if _is_real(value) and value >= 0:
+        try:
+            variance = float(value)
+        except OverflowError:
+            variance = math.inf
+        if math.isfinite(variance):
+            return variance
+    raise ValueError(f"{name} must be a finite number >= 0 (got {_shown(value)})")
+
+
+def _is_real(value: object) -> bool:
+    # A bool is a number to Python, but not here.
+    return type(value) is float or (not isinstance(value, bool) and isinstance(value, Real))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return repr(value[:40])
+    # No repr of other types: a message must neither run foreign code nor print an integer of a million digits.
+    is_plain = isinstance(value, float | bool | None) or (type(value) is int and value.bit_length() < 200)
+    return repr(value) if is_plain else type(value).__name__
+
+
+_CHECKS: dict[str, Callable[[str, Any], float]] = {
+    "search_result_count": _count,
+    "search_avg_score": _unit,
+    "search_max_score": _unit,
+    "search_score_variance": _variance,
+    "source_agreement": _unit,
+    "source_count": _count,
+    "llm_self_confidence": _unit,
+    "tool_success_rate": _unit,
+    "tool_execution_count": _count,
+    "tool_success_count": _count,
+    "query_coverage": _unit,
+}
+_MEASURED = {
+    "search_made": ("search_result_count", "search_avg_score", "search_max_score", "search_score_variance"),
+    "self_evaluated": ("llm_self_confidence",),
+    "agreement_evaluated": ("source_agreement",),
+    "coverage_evaluated": ("query_coverage",),
+}
+"""By flag, the figures that it is about."""
 
 
 NOT_EVALUATED, NOT_SCORED = "not evaluated", "not scored"
@@ -49,8 +223,11 @@ class ConfidenceScore:
     def __post_init__(self) -> None:
         if type(self.score) is not float or not 0 <= self.score <= 1:
             check_unit("score", self.score)
-        if self.contributions:
-            _check_contributions(self.contributions)
+        for name, value in self.contributions.items():
+            if not isinstance(name, str):
+                raise ValueError(f"a contribution must have the name of its feature, not {brief(name)}")
+            if isinstance(value, bool) or not isinstance(value, float | int) or not math.isfinite(value):
+                raise ValueError(f"the contribution of {brief(name)} must be a finite number, not {brief(value)}")
 
     @property
     def evaluated(self) -> dict[str, float | None]:
@@ -88,14 +265,6 @@ class ConfidenceScore:
         return notebook(
             f'<p class="kind">confidence</p>{parts}{contributions_html(self.contributions)}{factors_html(self.factors)}'
         )
-
-
-def _check_contributions(contributions: Mapping[str, float]) -> None:
-    for name, value in contributions.items():
-        if not isinstance(name, str):
-            raise ValueError(f"a contribution must have the name of its feature, not {brief(name)}")
-        if isinstance(value, bool) or not isinstance(value, float | int) or not math.isfinite(value):
-            raise ValueError(f"the contribution of {brief(name)} must be a finite number, not {brief(value)}")
 
 
 def penalties_text(penalties: Iterable[str]) -> str:

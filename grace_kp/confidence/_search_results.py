@@ -309,7 +309,6 @@ class ResultReader:
         return found
 
     def _all(self, items: list[Any] | tuple[Any, ...], depth: int) -> None:
-        """Read a collection of hits, or of batches of hits."""
         taken = items[: max(0, MAX_RESULTS - self.read)]
         for item in taken:
             self._item(item, depth)
@@ -324,7 +323,6 @@ class ResultReader:
             self.read_hit(item)
 
     def _parallel(self, documents: list[Any], columns: dict[str, list[Any]]) -> None:
-        """Read documents with their scores, metadata and names in lists beside them."""
         for index, document in enumerate(documents[:MAX_RESULTS]):
             self.read_hit(document, *self._row(columns, index))
         self._rest(documents, min(len(documents), MAX_RESULTS))
@@ -341,7 +339,6 @@ class ResultReader:
 
 
 def _are_scores(values: list[Any]) -> bool:
-    """Return whether a list beside documents holds scores: numbers, possibly with None or numbers in texts among them."""
     some = any(is_number(value) for value in values)
     return some and all(is_number(value) or value is None or is_number_in_text(value) for value in values)
 
@@ -373,7 +370,6 @@ def _columns(fields: dict[str, Any], documents: str, held: object) -> dict[str, 
 
 
 def _flat(values: Any) -> list[Any]:
-    """Return batches, one list per query, as one list."""
     if values and all(type(value) is list for value in values):
         return [item for value in values for item in value]
     return list(values)

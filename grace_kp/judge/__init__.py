@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from grace_kp.judge._cache import JudgementCache
     from grace_kp.judge._client import acall_judge, call_judge
     from grace_kp.judge._evaluators import LLMSelfEvaluator, QueryCoverageCalculator, StepJudge
-    from grace_kp.judge._fence import INVISIBLE, MAX_CHARS, RULES, Prompt, fence_texts, language_of
-    from grace_kp.judge._prompts import build_prompt
+    from grace_kp.judge._prompts import INVISIBLE, MAX_CHARS, RULES, Prompt, build_prompt, fence_texts, language_of
     from grace_kp.judge._reply import parse_reply
 
 __all__ = [
@@ -45,8 +44,7 @@ _NAMES = {
     "_cache": "JudgementCache",
     "_client": "acall_judge call_judge",
     "_evaluators": "LLMSelfEvaluator QueryCoverageCalculator StepJudge",
-    "_fence": "INVISIBLE MAX_CHARS RULES Prompt fence_texts language_of",
-    "_prompts": "build_prompt",
+    "_prompts": "INVISIBLE MAX_CHARS RULES Prompt build_prompt fence_texts language_of",
     "_reply": "parse_reply",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -8,6 +8,8 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from grace_kp.errors import check_whole
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -54,8 +56,8 @@ class SpendingLimit:
             "tokens_per_run": tokens_per_run,
         }
         for name, value in bounds.items():
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-                raise ValueError(f"{name} must be a whole number >= 0, or None for no bound (got {value!r})")
+            if value is not None:
+                check_whole(name, value, 0, "or None for no bound")
         self._bounds = bounds
         self._clock = clock
         self._lock = threading.Lock()

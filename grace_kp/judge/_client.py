@@ -9,6 +9,7 @@ import inspect
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -16,13 +17,12 @@ from grace_kp.background import DeadlineExceeded, await_within, call_within, fin
 from grace_kp.confidence import Evaluation
 from grace_kp.errors import EvaluationFailed, GraceError, JudgeError
 from grace_kp.judge._cache import JudgementCache
-from grace_kp.judge._fence import LANGUAGES, MAX_CHARS, Prompt, echoed, language_of
-from grace_kp.judge._prompts import build_prompt
+from grace_kp.judge._prompts import LANGUAGES, MAX_CHARS, Prompt, build_prompt, echoed, language_of
 from grace_kp.judge._reply import COVERAGE_NAMES, SCORE_NAMES, Parsed, parse_reply
 from grace_kp.trace import describe_error, redact_text, render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
     from grace_kp.judge._budget import SpendingLimit
     from grace_kp.protocols import JudgeLike
@@ -170,17 +170,13 @@ class JudgeClient:
         request = self._join(prompt, names, run, number)
         if not request.is_first:
             return _shared(request.future.result(), request.started)
-        try:
+        with self._answering(request):
             judgements = self._lookup(request)
             if judgements is None:
                 reply = call_judge(self.judge, prompt.text, vary=self.samples > 1, fields=names, timeout=self.timeout)
                 judgements = self._store(request, self._read(request, reply))
-        except Exception as error:  # noqa: BLE001 — whatever a judge does, it ends in a fallback
-            return self._fail(request, error)
-        except BaseException as error:
-            self._fail(request, error)
-            raise
-        return self._release(request, judgements)
+            self._release(request, judgements)
+        return request.future.result()
 
     async def _asample(self, prompt: Prompt, names: Sequence[str], run: str | None, number: int) -> Judgements:
         import asyncio
@@ -188,7 +184,7 @@ class JudgeClient:
         request = self._join(prompt, names, run, number)
         if not request.is_first:
             return _shared(await asyncio.shield(asyncio.wrap_future(request.future)), request.started)
-        try:
+        with self._answering(request):
             # In threads, because a cache on disk may wait for another process.
             judgements = await to_thread(self._lookup, request)
             if judgements is None:
@@ -196,15 +192,21 @@ class JudgeClient:
                     self.judge, prompt.text, vary=self.samples > 1, fields=names, timeout=self.timeout
                 )
                 judgements = await to_thread(self._store, request, self._read(request, reply))
-        except Exception as error:  # noqa: BLE001 — whatever a judge does, it ends in a fallback
-            return self._fail(request, error)
+            self._release(request, judgements)
+        return request.future.result()
+
+    @contextmanager
+    def _answering(self, request: _Request) -> Iterator[None]:
+        """Answer the request with the fallback where asking fails, whatever the judge does."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 — a failure of a judge is a fallback
+            self._fail(request, error)
         except BaseException as error:
             self._fail(request, error)
             raise
-        return self._release(request, judgements)
 
     def _join(self, prompt: Prompt, names: Sequence[str], run: str | None, number: int) -> _Request:
-        """Register a request, or attach it to the identical one that is under way."""
         cache_key = f"{self.model or ''}\n{prompt.key}\n{number if self.samples > 1 else 0}"
         request = _Request(prompt, names, run, cache_key)
         with self._lock:
@@ -212,12 +214,10 @@ class JudgeClient:
         request.is_first, request.future = pending is request.future, pending
         return request
 
-    def _release(self, request: _Request, judgements: Judgements) -> Judgements:
-        """Hand the judgements to identical requests that wait for them."""
+    def _release(self, request: _Request, judgements: Judgements) -> None:
         with self._lock:
             self._pending.pop(request.cache_key, None)
         request.future.set_result(judgements)
-        return judgements
 
     def _lookup(self, request: _Request) -> Judgements | None:
         """Return cached judgements, or the fallback where the judge may not be asked; None: the judge is to be asked."""
@@ -267,8 +267,7 @@ class JudgeClient:
             call["tokens_in"] = call["tokens_out"] = None  # counted once, with the first judgement of the call
         return judgements
 
-    def _fail(self, request: _Request, error: BaseException) -> Judgements:
-        """Answer a request with the fallback."""
+    def _fail(self, request: _Request, error: BaseException) -> None:
         message = str(error) if isinstance(error, GraceError) else ": ".join(describe_error(error, _LONGEST_ERROR))
         cost = {name: vars(error).get(name) for name in ("attempts", "tokens_in", "tokens_out")}
         known = {name: count for name, count in cost.items() if isinstance(count, int)}
@@ -277,7 +276,7 @@ class JudgeClient:
         )
         judgements = dict.fromkeys(request.names, replace(failed, tokens_in=None, tokens_out=None))
         judgements[request.names[0]] = failed  # the cost is counted once, as in `_read`
-        return self._release(request, self._store(request, judgements))
+        self._release(request, self._store(request, judgements))
 
     def _summary(self, samples: Sequence[Judgements]) -> Judgements:
         summary = {name: _mean([sample[name] for sample in samples]) for name in samples[0]}

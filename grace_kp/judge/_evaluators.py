@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from grace_kp.confidence import ConfidenceFactors, Evaluation
-    from grace_kp.judge._fence import Prompt
+    from grace_kp.judge._prompts import Prompt
     from grace_kp.protocols import JudgeLike
 
 MAX_SOURCES = 40

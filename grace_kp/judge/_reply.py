@@ -223,7 +223,6 @@ _UNITS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], float]], ...] = (
 
 
 def _agreed(scores: Sequence[float]) -> float:
-    """Return what all of these scores say."""
     if any(abs(score - scores[0]) > _SAME for score in scores):
         raise _Refused("the reply has several scores that disagree")
     return scores[0]
@@ -280,7 +279,6 @@ def _from_object(pairs: list[tuple[str, Any]], names: tuple[str, ...]) -> tuple[
 
 
 def _scores_in(pairs: list[tuple[str, Any]], names: tuple[str, ...], depth: int) -> Iterator[float]:
-    """Yield every score in an object and in its nested objects."""
     for name, value in pairs:
         if name.strip().lower() in names:
             yield _value(value)
@@ -360,7 +358,6 @@ _SOME_NOT_FINITE = re.compile(r"(?<![A-Za-z0-9])(?:nan|inf|infinity)(?![A-Za-z0-
 
 
 def _check_alone(text: str, start: int, end: int) -> None:
-    """Refuse a value that is an end of a range, an alternative, or a bound."""
     before, after = text[max(0, start - 24) : start], text[end : end + 24]
     if _JOINED_BEFORE.search(before) or _JOINED_AFTER.match(after):
         raise _Refused("the reply gives a range, or more than one value")

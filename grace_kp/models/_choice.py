@@ -29,9 +29,9 @@ class ChosenModel:
 def choose_judge(settings: Settings) -> ChosenModel:
     """Choose Gemini when its extra is installed and a key is set; else none."""
     if not installed("google.genai"):
-        return ChosenModel(None, "none", "the extra gemini is not installed: pip install 'grace-kp[gemini]'")
+        return _none("the extra gemini is not installed: pip install 'grace-kp[gemini]'")
     if find_api_key() is None:
-        return ChosenModel(None, "none", f"no API key is set: {' or '.join(KEY_VARIABLES)}")
+        return _none(f"no API key is set: {' or '.join(KEY_VARIABLES)}")
     from grace_kp.models._gemini import GeminiJudge
 
     judge = GeminiJudge(
@@ -48,48 +48,42 @@ def choose_embedder(settings: Settings) -> ChosenModel:
     from grace_kp.models._onnx import OnnxEmbedder
     from grace_kp.models._sentence_transformers import SentenceTransformerEmbedder
 
-    fetch, named = settings.fetch_models, settings.embedding_model
+    fetch, named, device = settings.fetch_models, settings.embedding_model, settings.embedding_device
     has_onnx = installed("onnxruntime") and installed("tokenizers")
     has_st = installed("sentence_transformers")
     if not has_onnx and not has_st:
-        return ChosenModel(None, "none", "no extra for embeddings is installed: pip install 'grace-kp[onnx]'")
+        return _none("no extra for embeddings is installed: pip install 'grace-kp[onnx]'")
     if named is not None and named != REPOSITORY:
-        return _named(named, has_onnx=has_onnx, has_st=has_st, fetch=fetch, device=settings.embedding_device)
+        folder = Path(named).expanduser()
+        is_onnx = (folder / "model.onnx").is_file() or (folder / "onnx" / "model.onnx").is_file()
+        if is_onnx and has_onnx:
+            return _embedder(OnnxEmbedder(folder), f"embedding_model is the folder {folder}")
+        if has_st and (folder.is_dir() or fetch or cached_sentence_transformer(named) is not None):
+            return _embedder(SentenceTransformerEmbedder(named, device, fetch=fetch), f"embedding_model is {named}")
+        if folder.is_dir() or "/" not in named:
+            return _none(f"embedding_model {named}: no model that an installed extra can load")
+        return _none(f"embedding_model {named} is not on disk; {FETCH_HINT}")
     if has_onnx and cached_onnx() is not None:
-        return ChosenModel(OnnxEmbedder(), "OnnxEmbedder", f"the extra onnx is installed and {REPOSITORY} is on disk")
+        return _embedder(OnnxEmbedder(), f"the extra onnx is installed and {REPOSITORY} is on disk")
     if has_st and cached_sentence_transformer() is not None:
-        model = SentenceTransformerEmbedder(device=settings.embedding_device)
-        return ChosenModel(
-            model, "SentenceTransformerEmbedder", f"the extra embeddings is installed and {REPOSITORY} is on disk"
-        )
+        reason = f"the extra embeddings is installed and {REPOSITORY} is on disk"
+        return _embedder(SentenceTransformerEmbedder(device=device), reason)
     if not fetch:
-        return ChosenModel(None, "none", f"{REPOSITORY} is not on disk; {FETCH_HINT}")
+        return _none(f"{REPOSITORY} is not on disk; {FETCH_HINT}")
     if has_onnx and installed("huggingface_hub"):
-        return ChosenModel(
-            OnnxEmbedder(fetch=True), "OnnxEmbedder", f"the extra onnx is installed; {REPOSITORY} will be fetched"
-        )
+        return _embedder(OnnxEmbedder(fetch=True), f"the extra onnx is installed; {REPOSITORY} will be fetched")
     if has_st:
-        model = SentenceTransformerEmbedder(device=settings.embedding_device, fetch=True)
-        return ChosenModel(
-            model, "SentenceTransformerEmbedder", f"the extra embeddings is installed; {REPOSITORY} will be fetched"
-        )
-    return ChosenModel(None, "none", "huggingface-hub is not installed: pip install 'grace-kp[onnx]'")
+        reason = f"the extra embeddings is installed; {REPOSITORY} will be fetched"
+        return _embedder(SentenceTransformerEmbedder(device=device, fetch=True), reason)
+    return _none("huggingface-hub is not installed: pip install 'grace-kp[onnx]'")
 
 
-def _named(named: str, *, has_onnx: bool, has_st: bool, fetch: bool, device: str | None) -> ChosenModel:
-    from grace_kp.models._onnx import OnnxEmbedder
-    from grace_kp.models._sentence_transformers import SentenceTransformerEmbedder
+def _embedder(model: Any, why: str) -> ChosenModel:
+    return ChosenModel(model, type(model).__name__, why)
 
-    folder = Path(named).expanduser()
-    is_onnx = (folder / "model.onnx").is_file() or (folder / "onnx" / "model.onnx").is_file()
-    if is_onnx and has_onnx:
-        return ChosenModel(OnnxEmbedder(folder), "OnnxEmbedder", f"embedding_model is the folder {folder}")
-    if has_st and (folder.is_dir() or fetch or cached_sentence_transformer(named) is not None):
-        model = SentenceTransformerEmbedder(named, device, fetch=fetch)
-        return ChosenModel(model, "SentenceTransformerEmbedder", f"embedding_model is {named}")
-    if folder.is_dir() or "/" not in named:
-        return ChosenModel(None, "none", f"embedding_model {named}: no model that an installed extra can load")
-    return ChosenModel(None, "none", f"embedding_model {named} is not on disk; {FETCH_HINT}")
+
+def _none(why: str) -> ChosenModel:
+    return ChosenModel(None, "none", why)
 
 
 def installed(module: str) -> bool:

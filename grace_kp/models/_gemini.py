@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import EmbedderError, JudgeError
+from grace_kp.errors import EmbedderError, JudgeError, check_whole
 from grace_kp.models._google import GoogleCaller
 from grace_kp.models._memory import REMEMBERED, Memory
 from grace_kp.protocols import JudgeReply
@@ -159,8 +159,7 @@ class GeminiEmbedder:
         attempts: int = ATTEMPTS,
         remember: int = REMEMBERED,
     ) -> None:
-        if isinstance(dimensions, bool) or not isinstance(dimensions, int) or dimensions < 1:
-            raise ValueError(f"dimensions must be a whole number >= 1 (got {dimensions!r})")
+        check_whole("dimensions", dimensions)
         self.model = model
         self._dimensions = dimensions
         self._caller = GoogleCaller(api_key=api_key, base_url=base_url, timeout=timeout, attempts=attempts)

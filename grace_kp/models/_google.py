@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from grace_kp.background import DeadlineExceeded, call_within, retry_after, running_loop, to_thread
-from grace_kp.errors import JudgeError, MissingExtra
+from grace_kp.errors import JudgeError, MissingExtra, check_whole
 
 if TYPE_CHECKING:
     import asyncio
@@ -45,8 +45,7 @@ class GoogleCaller:
     def __init__(self, *, api_key: str | None, base_url: str | None, timeout: float, attempts: int) -> None:
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < float("inf"):
             raise ValueError(f"timeout must be a positive number of seconds (got {timeout!r})")
-        if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
-            raise ValueError(f"attempts must be a whole number >= 1 (got {attempts!r})")
+        check_whole("attempts", attempts)
         self._api_key = api_key
         self.base_url = base_url
         self.timeout = float(timeout)
@@ -152,7 +151,6 @@ class GoogleCaller:
         return JudgeError(redact_text(message, identifiers=True)[:500], attempts=attempts, status=status)
 
     def _client(self, loop: asyncio.AbstractEventLoop | None) -> Any:
-        """Return the client of an event loop, or the one for sync calls (None)."""
         # Connections that were open before a fork are the parent's, and the lock may be held.
         if self._pid != os.getpid():
             self._lock, self._pid, self._sync, self._of_loop = threading.Lock(), os.getpid(), None, WeakKeyDictionary()
@@ -195,9 +193,6 @@ class GoogleCaller:
         )
         options = types.HttpOptions(base_url=self.base_url, httpx_client=sync_client, httpx_async_client=async_client)
         return genai.Client(api_key=api_key, vertexai=False, http_options=options)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(base_url={self.base_url!r}, timeout={self.timeout:g})"
 
 
 def _bounded_stream(response: Any) -> Any:

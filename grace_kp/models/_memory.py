@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import EmbedderError
+from grace_kp.errors import EmbedderError, check_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,8 +22,7 @@ class Memory:
     """The vectors of the texts embedded last, by the hash of the text; about 1.5 KB each for 384 dimensions."""
 
     def __init__(self, size: int) -> None:
-        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise ValueError(f"remember must be a whole number >= 0 (got {size!r})")
+        check_whole("remember", size, 0)
         self._size = size
         self._kept: OrderedDict[bytes, npt.NDArray[np.float32]] = OrderedDict()
         self._lock = threading.Lock()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import for_each
-from grace_kp.errors import EmbedderError, MissingExtra
+from grace_kp.errors import EmbedderError, MissingExtra, check_whole
 from grace_kp.models._hub import FETCH_HINT, ONNX_FILES, REPOSITORY, LoadedOnce, cached_onnx, check, fetch_onnx
 from grace_kp.models._memory import REMEMBERED, Memory
 
@@ -45,8 +45,8 @@ class OnnxEmbedder:
         threads: int | None = None,
         remember: int = REMEMBERED,
     ) -> None:
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-            raise ValueError(f"threads must be a whole number >= 1, or None (got {threads!r})")
+        if threads is not None:
+            check_whole("threads", threads, 1, "or None")
         self._model = model_or_path
         self._threads = threads if threads is not None else min(4, os.cpu_count() or 1)
         self._memory = Memory(remember)

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import EmbedderError, MissingExtra
+from grace_kp.errors import EmbedderError, MissingExtra, check_whole
 from grace_kp.models._hub import FETCH_HINT, REPOSITORY, LoadedOnce
 from grace_kp.models._memory import REMEMBERED, Memory
 
@@ -44,8 +44,7 @@ class SentenceTransformerEmbedder:
         batch_size: int = 32,
         remember: int = REMEMBERED,
     ) -> None:
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-            raise ValueError(f"batch_size must be a whole number >= 1 (got {batch_size!r})")
+        check_whole("batch_size", batch_size)
         self._model = name = str(model_or_path)
         self._batch = batch_size
         self._memory = Memory(remember)

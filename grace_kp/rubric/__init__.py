@@ -2,11 +2,22 @@
 
 from grace_kp.rubric._compare import Recommendation, compare, converged
 from grace_kp.rubric._files import RubricFileError, read_test_set, read_variant, write_variant
-from grace_kp.rubric._history import History, HistoryChanged
-from grace_kp.rubric._raters import ModelRater, PersonRater
-from grace_kp.rubric._rating import Agreement, Dispute, Gap, NotRated, Output, Rated, Rater, Rating, agreement_of, rate
+from grace_kp.rubric._history import History, HistoryChanged, Round
+from grace_kp.rubric._rating import (
+    Agreement,
+    Dispute,
+    Gap,
+    ModelRater,
+    NotRated,
+    Output,
+    PersonRater,
+    Rated,
+    Rater,
+    Rating,
+    agreement_of,
+    rate,
+)
 from grace_kp.rubric._report import comparison_page, history_page, require_plots
-from grace_kp.rubric._rounds import Round
 from grace_kp.rubric._statistics import Evidence, Interval, permutation_p
 from grace_kp.rubric._variants import Detection, Document, Problem, Run, Summary, TestSet, Variant, run_score
 

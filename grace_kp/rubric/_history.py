@@ -10,28 +10,430 @@ import contextlib
 import os
 import re
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from grace_kp.errors import GraceError, InvalidHistory
+from grace_kp.pages import printable
 from grace_kp.rubric._compare import BEST, VARIANT, Recommendation, compare, converged
-from grace_kp.rubric._rounds import (
-    TABLES,
-    Round,
-    Section,
-    lines_of,
-    read_round,
-    read_test_set,
-    round_text,
-    test_set_text,
-    unescape_cell,
-)
+from grace_kp.rubric._variants import Detection, Document, Problem, Run, TestSet, Variant
 from grace_kp.trace import whole_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from grace_kp.rubric._variants import TestSet, Variant
+    from grace_kp.rubric._statistics import Evidence
+
+
+T = TypeVar("T")
+_RULE = re.compile(r" {0,3}\|?(?:[ \t]*:?-+:?[ \t]*\|)*[ \t]*:?-+:?[ \t]*\|?[ \t]*")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?[ \t]*")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a page."""
+
+    text: str
+    """With its line end."""
+    number: int
+    inert: bool
+    """Whether the line is inside a code fence or a comment."""
+
+    @property
+    def bare(self) -> str:
+        """The text without line end and byte order mark."""
+        return self.text.rstrip("\r\n").removeprefix("\ufeff")
+
+    @property
+    def heading(self) -> tuple[int, str] | None:
+        """Level and text of a heading; None for other lines."""
+        match = None if self.inert else _HEADING.fullmatch(self.bare)
+        return None if match is None else (len(match[1]), (match[2] or "").strip(" \t"))
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether the line holds only spaces and tabs."""
+        return not self.bare.strip(" \t")
+
+    @property
+    def is_rule(self) -> bool:
+        """Whether this is the line below the header of a table."""
+        return not self.inert and "|" in self.bare and _RULE.fullmatch(self.bare) is not None
+
+
+def lines_of(text: str) -> list[Line]:
+    """Return the lines of a page."""
+    lines: list[Line] = []
+    fence = ""
+    comment = False
+    for number, line in enumerate(re.findall(r"[^\n]*\n|[^\n]+", text), 1):
+        inert = bool(fence) or comment
+        mark = _FENCE.match(line)
+        if comment:
+            comment = "-->" not in line
+        elif fence:
+            if mark is not None and mark[1].startswith(fence) and not line[mark.end() :].strip():
+                fence = ""
+        elif mark is not None:
+            fence, inert = mark[1], True
+        elif line.lstrip(" ").startswith("<!--") and line.find("<!--") < 4:
+            inert, comment = True, "-->" not in line
+        lines.append(Line(line, number, inert))
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class MarkdownRow:
+    """A row of a table."""
+
+    cells: tuple[str, ...]
+    line: int
+    file: str
+
+    def number(self, column: int) -> float:
+        """Return the number in a cell."""
+        try:
+            value = float(self.cells[column])
+        except ValueError:
+            value = float("nan")
+        if value != value or value in {float("inf"), float("-inf")}:
+            raise InvalidHistory(f"a number is needed, not {self.cells[column]!r}", file=self.file, line=self.line)
+        return value
+
+    def whole_number(self, column: int) -> int:
+        """Return the whole number from 0 in a cell."""
+        value = self.number(column)
+        if value < 0 or value != int(value):
+            cell = self.cells[column]
+            raise InvalidHistory(f"a whole number is needed, not {cell!r}", file=self.file, line=self.line)
+        return int(value)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkdownTable:
+    """A table, found by its header."""
+
+    rows: tuple[MarkdownRow, ...]
+    line: int
+
+
+@dataclass(slots=True)
+class Section:
+    """A section of a page: the text before the first round, or a round and everything up to the next."""
+
+    file: str
+    lines: list[Line] = field(default_factory=list)
+    tables: dict[tuple[str, ...], MarkdownTable] = field(default_factory=dict)
+
+    @property
+    def line(self) -> int:
+        """The number of its first line."""
+        return self.lines[0].number if self.lines else 1
+
+    def error(self, problem: str, line: int) -> InvalidHistory:
+        """Return the error for a line of this page."""
+        return InvalidHistory(problem, file=self.file, line=line)
+
+    def build(self, line: int, build: Callable[[], T]) -> T:
+        """Return what `build` returns; its errors get the line."""
+        try:
+            return build()
+        except InvalidHistory:
+            raise
+        except ValueError as error:
+            raise self.error(str(error), line) from None
+
+    def table(self, header: Sequence[str]) -> MarkdownTable:
+        """Return the table with this header."""
+        table = self.tables.get(tuple(header))
+        if table is None:
+            raise self.error(f"the table with the columns {', '.join(header)} is missing", self.line)
+        return table
+
+    def read_tables(self, known: Sequence[tuple[str, ...]]) -> None:
+        """Read the tables with known headers. Other tables belong to the authors of the page."""
+        by_name = {tuple(map(str.casefold, header)): header for header in known}
+        for index, line in enumerate(self.lines):
+            if line.inert or "|" not in line.text:
+                continue
+            header = by_name.get(tuple(map(str.casefold, _cells(line.bare))))
+            if header is None:
+                continue
+            if header in self.tables:
+                raise self.error(f"there is a second table with the columns {', '.join(header)}", line.number)
+            self.tables[header] = self._read_table(header, index)
+
+    def _read_table(self, header: tuple[str, ...], start: int) -> MarkdownTable:
+        lines = self.lines
+        if start + 1 >= len(lines) or not lines[start + 1].is_rule:
+            raise self.error("the line below a table's header must be |---|", lines[start].number + 1)
+        rows = []
+        end = start + 2
+        while end < len(lines) and not (lines[end].is_blank or lines[end].inert or lines[end].heading):
+            line, cells = lines[end], _cells(lines[end].bare)
+            if len(cells) != len(header):
+                raise self.error(f"the row has {len(cells)} cells, and the table {len(header)} columns", line.number)
+            rows.append(MarkdownRow(cells, line.number, self.file))
+            end += 1
+        while end < len(lines) and lines[end].is_blank:
+            end += 1
+        stray = end < len(lines) and not lines[end].inert and lines[end].bare.lstrip(" \t").startswith("|")
+        if stray and not (end + 1 < len(lines) and lines[end + 1].is_rule):
+            raise self.error("this row is separated from its table", lines[end].number)
+        return MarkdownTable(tuple(rows), lines[start].number)
+
+
+def table_text(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table as Markdown, with a blank line after it. Numbers with a fraction get two decimals."""
+    lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
+    for row in rows:
+        cells = [
+            f"{value:{'+.2f' if name in SIGNED else '.2f'}}" if isinstance(value, float) else str(value)
+            for name, value in zip(header, row, strict=True)
+        ]
+        lines.append(f"| {' | '.join(map(escape_cell, cells))} |")
+    return "\n".join(lines) + "\n"
+
+
+_SPECIAL = str.maketrans({"\\": "\\\\", "|": "\\|", "\r": "\\r", "\n": "\\n"})
+_EDGES = re.compile(r"^[ \t]+|[ \t]+\Z")
+_ESCAPE = re.compile(r"\\(?:u\{([0-9A-Fa-f]{1,6})\}|(.))", re.DOTALL)
+
+
+def escape_cell(text: str) -> str:
+    """Return a text as it can stand in a cell or heading, so that `unescape_cell` returns it."""
+    # Characters that are invisible may not survive an editor.
+    visible = printable(text.translate(_SPECIAL), keep="\t\u3000\xa0", replace=_code)
+    return _EDGES.sub(lambda match: "".join(map(_code, match[0])), visible)
+
+
+def _code(character: str) -> str:
+    return f"\\u{{{ord(character):x}}}"
+
+
+def unescape_cell(text: str) -> str:
+    """Return the text that a cell or heading stands for."""
+    controls = {"n": "\n", "r": "\r"}
+    return _ESCAPE.sub(lambda match: _character(match[1]) if match[1] else controls.get(match[2], match[2]), text)
+
+
+def _character(code: str) -> str:
+    number = int(code, 16)
+    return chr(number) if number < 0x110000 else "\ufffd"
+
+
+def _cells(line: str) -> tuple[str, ...]:
+    inner = line.strip(" \t").removeprefix("|")
+    parts = re.split(r"(?<!\\)((?:\\\\)*)\|", inner)
+    cells = ["".join(parts[index : index + 2]) for index in range(0, len(parts), 2)]
+    if cells and not cells[-1].strip(" \t"):
+        cells.pop()
+    return tuple(unescape_cell(cell.strip(" \t")) for cell in cells)
+
+
+DOCUMENTS = ("document", "domain", "bonus candidates", "runs")
+PROBLEMS = ("document", "problem", "category", "severity", "kind", "key")
+RUNS = ("document", "run", "judgements", "bonuses", "penalties", "score")
+FIGURES = ("mean", "SD", "stability", "gap", "balance")
+RATES = ("category", "rate", "of the best", "difference")
+DECISION = ("compared with", "goes on with", "difference", "adjusted", "reason")
+TABLES = (DOCUMENTS, PROBLEMS, RUNS, FIGURES, RATES, DECISION)
+SIGNED = ("difference", "adjusted")
+BY_HAND = "decided otherwise by hand"
+ROUNDING = 0.0051
+"""Pages show figures with two decimals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round: a variant, and the decision between it and the best before."""
+
+    variant: Variant
+    recommendation: Recommendation | None = None
+    """None for the first round, and until it is recorded. A recommendation read from a page has no evidence; `compare` computes it again."""
+    notes: str = ""
+    """Prose between the heading of the round and its first table."""
+
+    @property
+    def outcome(self) -> tuple[str, str]:
+        """The difference to the best before, and the decision, as reports show them."""
+        found = self.recommendation
+        if found is None:
+            return "", "the first"
+        return f"{found.raw_diff:+.2f}", "goes on with it" if found.choice == VARIANT else "the best stays"
+
+
+def test_set_text(test_set: TestSet) -> str:
+    """Return a test set as Markdown."""
+    documents = [
+        (document.id, document.domain, document.bonus_candidates, test_set.runs_per_document)
+        for document in test_set.documents
+    ]
+    problems = [
+        (document.id, problem.id, problem.category, problem.severity, problem.kind or "-", problem.key)
+        for document in test_set.documents
+        for problem in document.problems
+    ]
+    return "\n".join(["## Test set\n", table_text(DOCUMENTS, documents), table_text(PROBLEMS, problems)])
+
+
+def round_text(number: int, round: Round, best: Variant | None) -> str:  # noqa: A002
+    """Return a round as Markdown."""
+    variant, recommendation = round.variant, round.recommendation
+    parts = [f"## Round {number}: {escape_cell(variant.name)}\n"]
+    if round.notes:
+        parts.append(round.notes + "\n")
+    parts.append(table_text(RUNS, [_run_row(variant, *numbered) for numbered in enumerate(variant.runs, 1)]))
+    parts.append(table_text(FIGURES, [_figures_row(variant)]))
+    parts.append(table_text(RATES, _rates_rows(variant, best)))
+    if best is not None and recommendation is not None:
+        chosen = variant.name if recommendation.choice == VARIANT else best.name
+        differences = recommendation.raw_diff, recommendation.adjusted_diff
+        parts.append(table_text(DECISION, [(best.name, chosen, *differences, recommendation.reason)]))
+        if recommendation.evidence is not None:
+            parts.append(_evidence_text(recommendation.evidence))
+    return "\n".join(parts)
+
+
+def _figures_row(variant: Variant) -> tuple[float | str, ...]:
+    summary = variant.summary
+    return summary.mean, summary.sd, summary.stability, summary.cross_doc_gap, summary.balance
+
+
+def _rates_rows(variant: Variant, best: Variant | None) -> list[tuple[float | str, ...]]:
+    old = best.summary.category_rates if best is not None else {}
+    return [
+        (category, rate, *((old[category], rate - old[category]) if category in old else ("-", "-")))
+        for category, rate in variant.summary.category_rates.items()
+    ]
+
+
+def _evidence_text(evidence: Evidence) -> str:
+    interval = evidence.mean_difference
+    difference = "Difference: no interval"
+    if interval is not None:
+        difference = f"Difference {interval.low:+.2f} to {interval.high:+.2f} ({interval.level:.0%} bootstrap)"
+    further = f"further runs of each that would settle it: {evidence.further_runs_text}"
+    return f"{difference}, p = {evidence.p_value:.3f} over {evidence.pairs} pairs; {further}.\n"
+
+
+def _run_row(variant: Variant, number: int, run: Run) -> tuple[object, ...]:
+    problems = variant.test_set.document(run.document).problems
+    symbols = "".join(run.judgements[problem.id].symbol for problem in problems)
+    return run.document, number, symbols, run.bonuses, run.penalties, f"{run.score:.15g}"
+
+
+def read_test_set(section: Section) -> TestSet | None:
+    """Return the test set of a page; None if the page has none."""
+    _refuse_other_tables(section, (DOCUMENTS, PROBLEMS), "a round begins with '## Round N: name'")
+    if not section.tables:
+        return None
+    documents = section.table(DOCUMENTS)
+    by_document: dict[str, list[Problem]] = {row.cells[0]: [] for row in documents.rows}
+    for row in section.table(PROBLEMS).rows:
+        document, name, category, severity, kind, key = row.cells
+        if document not in by_document:
+            raise section.error(f"there is no document {document!r}", row.line)
+        problem = partial(Problem, name, category, severity, None if kind == "-" else kind, key)
+        by_document[document].append(section.build(row.line, problem))
+    found = []
+    for row in documents.rows:
+        name, domain = row.cells[:2]
+        found.append(
+            section.build(row.line, partial(Document, name, domain, tuple(by_document[name]), row.whole_number(2)))
+        )
+    runs = {row.whole_number(3) for row in documents.rows}
+    if len(runs) != 1:
+        raise section.error("all documents of a test set have the same number of runs", documents.line)
+    return section.build(documents.line, partial(TestSet, tuple(found), runs.pop()))
+
+
+def _refuse_other_tables(section: Section, expected: tuple[tuple[str, ...], ...], hint: str) -> None:
+    for header, table in section.tables.items():
+        if header not in expected:
+            columns = ", ".join(header)
+            raise section.error(f"the table with the columns {columns} does not belong here; {hint}", table.line)
+
+
+def read_round(section: Section, name: str, test_set: TestSet, best: Variant | None) -> Round:
+    """Return a round of a page."""
+    _refuse_other_tables(section, (RUNS, FIGURES, RATES, DECISION), "the test set stands before the first round")
+    table = section.table(RUNS)
+    runs = [_read_run(section, row, number, test_set) for number, row in enumerate(table.rows, 1)]
+    variant = section.build(table.line, partial(Variant, name, tuple(runs), test_set))
+    _check_row(section, _only_row(section, FIGURES), FIGURES, _figures_row(variant))
+    rates, known = _rates_rows(variant, best), section.table(RATES)
+    if sorted(row.cells[0] for row in known.rows) != sorted(str(row[0]) for row in rates):
+        categories = ", ".join(str(row[0]) for row in rates)
+        raise section.error(f"there must be one row for each category: {categories}", known.line)
+    rows = {row.cells[0]: row for row in known.rows}
+    for values in rates:
+        _check_row(section, rows[str(values[0])], RATES, values)
+    if best is None and DECISION in section.tables:
+        raise section.error("the first round is compared with nothing", section.tables[DECISION].line)
+    first = min(table.line for table in section.tables.values())
+    notes = "".join(line.text for line in section.lines[1:] if line.number < first).replace("\r\n", "\n").strip("\n")
+    return Round(variant, None if best is None else _read_decision(section, variant, best), notes)
+
+
+def _read_run(section: Section, row: MarkdownRow, number: int, test_set: TestSet) -> Run:
+    if row.whole_number(1) != number:
+        raise section.error(f"this should be run {number}", row.line)
+    document = section.build(row.line, partial(test_set.document, row.cells[0]))
+    problems, symbols = document.problems, row.cells[2]
+    if len(symbols) != len(problems):
+        raise section.error(f"{document.id} has {len(problems)} problems, and {len(symbols)} are judged", row.line)
+
+    def build() -> Run:
+        judgements = {problem.id: Detection.of(symbol) for problem, symbol in zip(problems, symbols, strict=True)}
+        return Run(document.id, judgements, row.whole_number(3), row.whole_number(4))
+
+    run = section.build(row.line, build)
+    score = row.number(5)
+    if abs(score - run.score) > 0.005:
+        raise section.error(f"the score is {score:g} on the page and {run.score:g} in the run", row.line)
+    return run
+
+
+def _only_row(section: Section, header: tuple[str, ...]) -> MarkdownRow:
+    table = section.table(header)
+    if len(table.rows) != 1:
+        raise section.error(f"the table with the columns {', '.join(header)} must have one row", table.line)
+    return table.rows[0]
+
+
+def _check_row(section: Section, row: MarkdownRow, header: Sequence[str], values: Sequence[float | str | None]) -> None:
+    """Refuse cells that differ from the values that follow from the runs; None allows any cell."""
+    place = f" in {row.cells[0]}" if isinstance(values[0], str) else ""
+    for column, (name, value) in enumerate(zip(header, values, strict=True)):
+        if isinstance(value, float) and abs((found := row.number(column)) - value) > ROUNDING:
+            problem = f"{found:g} on the page and {value:.2f} in the runs"
+        elif isinstance(value, str) and row.cells[column] != value:
+            problem = f"{row.cells[column]} on the page and {value} in the runs"
+        else:
+            continue
+        raise section.error(f"{name}{place} is {problem}", row.line)
+
+
+def _read_decision(section: Section, variant: Variant, best: Variant) -> Recommendation:
+    row = _only_row(section, DECISION)
+    compared, chosen, *_, reason = row.cells
+    if compared != best.name:
+        raise section.error(f"the best before this round is {best.name!r}, not {compared!r}", row.line)
+    if chosen not in {best.name, variant.name}:
+        raise section.error(f"the choice must be {best.name!r} or {variant.name!r}, not {chosen!r}", row.line)
+    # Of the summaries, because evidence takes time.
+    ruled = section.build(row.line, lambda: compare(best.summary, variant.summary))
+    _check_row(section, row, DECISION, (None, None, ruled.raw_diff, ruled.adjusted_diff, None))
+    choice = VARIANT if chosen == variant.name else BEST
+    # An author who changes the choice and leaves the reason of the rule has another reason.
+    return replace(
+        ruled, choice=choice, reason=BY_HAND if choice != ruled.choice and reason == ruled.reason else reason
+    )
+
 
 _ROUND = re.compile(r"round[ \t]+(\d+):[ \t]*(.+)", re.IGNORECASE)
 
@@ -205,7 +607,6 @@ class History:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from saving a page of this folder, where the system has such locks."""
     try:
         import fcntl
     except ImportError:

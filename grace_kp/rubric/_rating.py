@@ -1,18 +1,29 @@
-"""Ratings: judgements of an output by two raters, how disputes are settled, and how far the raters agree."""
+"""Ratings: judgements of an output by two raters, how disputes are settled, how far the raters agree, and the raters themselves.
+
+A rater is a model that judges findings by the answer key, or a person, asked on a terminal or through any other pair of functions. The
+problems in a model's reply have codes that the findings cannot contain.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from grace_kp.errors import GraceError
+from grace_kp.errors import GraceError, brief, check_whole
+from grace_kp.judge import INVISIBLE, RULES, call_judge, fence_texts, language_of
+from grace_kp.pages import printable
 from grace_kp.rubric._variants import Detection, Run, Variant, check_count, detections_of
+from grace_kp.trace import describe_error, object_without_duplicates, redact_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from grace_kp.judge import Prompt
+    from grace_kp.protocols import AskableJudge, Judge
     from grace_kp.rubric._variants import Document, TestSet
+
 
 ORDER = (Detection.MISSED, Detection.PARTIAL, Detection.DETECTED)
 _NO_REASON = "no reason given"
@@ -245,3 +256,234 @@ def _judgement(number: int, problem: str, ratings: Sequence[Rating], settled: Ma
             return rating.judgements[problem]
     reasons = "; ".join(dict.fromkeys(rating.reasons.get(problem, _NO_REASON) for rating in ratings))
     raise NotRated(f"run {number}: the problem {problem!r} could not be judged: {reasons}")
+
+
+VERSION = "2026-11-1"
+MAX_REPLY = 200_000
+MAX_CHARS = 400_000
+"""Characters of findings or key. Longer ones are not judged, because a judgement of a part would look like one of the whole."""
+_NO_FINDING = {"", "none", "nothing", "n/a", "na", "-", "なし", "無し", "特になし", "該当なし"}
+MAX_REASON = 500
+_TASK = {
+    "en": """\
+You check what a reviewer found in a document against an answer key of problems that are known to be in it.
+
+For each problem of the key say "detected" if the findings meet everything that the key asks for, "partial" if a finding is related but
+misses the heart of the problem, and "missed" if nothing is said of it. Then list findings beyond the key that lie within the scope, rest on
+facts and are useful, as bonuses; and findings that lie outside of the scope, contradict the facts or are clearly wrong, as penalties. A
+penalty is certain only if there is no doubt whatever.""",
+    "ja": """\
+文書に含まれることが分かっている問題の正解キーに照らして、レビュー担当者の指摘を確認してください。
+
+正解キーの各問題について、判定基準をすべて満たす指摘があれば「detected」、関連する指摘はあるが核心を捉えていなければ「partial」、
+指摘がまったくなければ「missed」としてください。次に、正解キーにないが評価範囲に合致し事実に基づく有益な指摘をボーナス（bonuses）として、
+範囲外の指摘、事実に反する指摘、明らかに誤った指摘をペナルティ（penalties）として挙げてください。疑いの余地がまったくない場合だけ
+ペナルティを確実（certain）としてください。""",
+}
+_FORM = {
+    "en": """\
+Reply with one JSON object and nothing else. Problem number n of the key is named "{code}-n" in it:
+{"judgements": {"{code}-n": {"verdict": "detected | partial | missed", "reason": "one sentence"}, …},
+ "bonuses": ["the finding", …], "penalties": [{"finding": "…", "certain": true or false}, …]}""",
+    "ja": """\
+次の形の JSON オブジェクト一つだけで答えてください。正解キーの n 番の問題はその中で "{code}-n" と呼びます：
+{"judgements": {"{code}-n": {"verdict": "detected | partial | missed", "reason": "一文の理由"}, …},
+ "bonuses": ["指摘", …], "penalties": [{"finding": "…", "certain": true または false}, …]}""",
+}
+_TITLES = {
+    "en": {"scope": "SCOPE", "document": "DOCUMENT", "key": "ANSWER KEY", "findings": "FINDINGS"},
+    "ja": {"scope": "評価範囲", "document": "文書", "key": "正解キー", "findings": "指摘"},
+}
+
+
+class ModelRater:
+    """A model that judges by the answer key. Scope, document, key and findings are fenced off as data.
+
+    The reply must name each problem by a random code, so a verdict that stands in the findings and is merely repeated has no effect.
+    Findings that persuade the model are not recognised: check the disputes and a sample of the rest yourself.
+    """
+
+    def __init__(
+        self,
+        judge: Judge | AskableJudge,
+        *,
+        language: str = "auto",
+        attempts: int = 2,
+        timeout: float | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Set the model.
+
+        Args:
+            judge: any callable from prompt to text, sync or async, or a judge such as `GeminiJudge`.
+            language: of the instructions: `en`, `ja`, or `auto`, by the language of the findings.
+            attempts: how often the model is asked at most while a reply does not judge every problem.
+            timeout: seconds for one reply; None for no limit.
+            name: the rater's name in ratings; the model's name when None.
+
+        Raises:
+            TypeError: the judge cannot be called.
+            ValueError: another argument cannot be used.
+        """
+        if not callable(judge) and not callable(getattr(judge, "ask", None)):
+            raise TypeError(f"a judge is a callable from prompt to text (got {type(judge).__name__})")
+        if language not in {"auto", "en", "ja"}:
+            raise ValueError(f"language must be auto, en or ja (got {language!r})")
+        check_whole("attempts", attempts)
+        self.name = str(name or getattr(judge, "model", None) or getattr(judge, "__name__", "model"))
+        self._judge = judge
+        self._language = language
+        self._attempts = attempts
+        self._timeout = timeout
+
+    def rate(self, document: Document, output: str, *, scope: str = "") -> Rating:
+        """Judge an output. Problems without a judgement are left out, with the reason; after a failure these are all problems."""
+        if len(output) > MAX_CHARS or sum(len(problem.key) for problem in document.problems) > MAX_CHARS:
+            return self._not_rated(document, f"findings or key are longer than {MAX_CHARS:,} characters")
+        prompt = self.prompt(document, output, scope=scope)
+        best = self._not_rated(document, "the model was not asked")
+        for _ in range(self._attempts):
+            try:
+                # Varied, because two identical judgements would always agree, whatever they are worth.
+                reply = call_judge(self._judge, prompt.text, vary=True, fields=(), timeout=self._timeout)
+                rating = _read_reply(reply, prompt, document, self.name)
+            except Exception as error:  # noqa: BLE001 — any failure of a judge is recorded as the reason, and is no judgement
+                rating = self._not_rated(document, _redact(": ".join(describe_error(error, 300))))
+            if len(rating.judgements) >= len(best.judgements):
+                best = rating
+            if len(best.judgements) == len(document.problems):
+                break
+        return best
+
+    def _not_rated(self, document: Document, reason: str) -> Rating:
+        return Rating({}, reasons={problem.id: reason for problem in document.problems}, rater=self.name)
+
+    def prompt(self, document: Document, output: str, *, scope: str = "") -> Prompt:
+        """Return the prompt for an output."""
+        language = language_of(output) if self._language == "auto" else self._language
+        key = "\n\n".join(
+            f"{number}. ({problem.category}, {problem.severity}) {problem.key or problem.id}"
+            for number, problem in enumerate(document.problems, 1)
+        )
+        texts = [("scope", scope), ("document", document.text), ("key", key), ("findings", output)]
+        return fence_texts(
+            "rubric",
+            language,
+            f"{_TASK[language]}\n\n{RULES[language]}\n\n{_FORM[language]}",
+            [(title, text) for title, text in texts if text or title == "findings"],
+            version=VERSION,
+            titles=_TITLES[language],
+            max_chars=2 * MAX_CHARS,
+        )
+
+
+def _redact(text: str) -> str:
+    return redact_text(text, identifiers=True)
+
+
+def _read_reply(reply: object, prompt: Prompt, document: Document, rater: str) -> Rating:
+    fields = _json_object(reply)
+    verdicts = fields.get("judgements")
+    if not isinstance(verdicts, dict):
+        raise ValueError("the reply has no judgements")
+    judgements: dict[str, Detection] = {}
+    reasons: dict[str, str] = {}
+    for number, problem in enumerate(document.problems, 1):
+        item = verdicts.get(f"{prompt.code}-{number}")
+        verdict, reason = (item.get("verdict"), item.get("reason")) if isinstance(item, dict) else (item, None)
+        try:
+            judgements[problem.id] = Detection.of(verdict)
+            reasons[problem.id] = _redact(str(reason or ""))[:MAX_REASON]
+        except ValueError:
+            unknown = _redact(f"the reply judges it as {brief(verdict)}")
+            reasons[problem.id] = "the reply does not judge it" if item is None else unknown
+    certain = [
+        item for item in _findings(fields, "penalties") if isinstance(item, dict) and item.get("certain") is True
+    ]
+    return Rating(judgements, len(_findings(fields, "bonuses")), len(certain), reasons, rater)
+
+
+def _findings(fields: dict[str, Any], name: str) -> list[Any]:
+    """Return the findings of a list, texts or objects with a text, without entries such as "none"."""
+    items = fields.get(name)
+    if not isinstance(items, list):
+        raise ValueError(f"the reply has no list of {name}")
+    texts = [item.get("finding") if isinstance(item, dict) else item for item in items]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"the reply has an item among its {name} that is no finding")
+    return [
+        item
+        for item, text in zip(items, texts, strict=True)
+        if str(text).strip(" \t\n.。").casefold() not in _NO_FINDING
+    ]
+
+
+def _json_object(reply: object) -> dict[str, Any]:
+    if isinstance(reply, dict):
+        return reply
+    if not isinstance(reply, str):
+        raise ValueError(f"the reply is a {type(reply).__name__}, not a text")
+    if len(reply) > MAX_REPLY:
+        raise ValueError(f"the reply is longer than {MAX_REPLY:,} characters")
+    start, end = reply.find("{"), reply.rfind("}")
+    try:
+        found = json.loads(reply[start : end + 1], object_pairs_hook=object_without_duplicates) if start >= 0 else None
+    except RecursionError:
+        raise ValueError("the reply is nested too deeply") from None
+    if not isinstance(found, dict):
+        raise ValueError("the reply is no JSON object")
+    return found
+
+
+class PersonRater:
+    """A person who sees the output and judges the problems in turn: o, t (△) or x; then the numbers of bonuses and penalties."""
+
+    def __init__(
+        self, *, ask: Callable[[str], str] = input, tell: Callable[[str], object] = print, name: str = "person"
+    ) -> None:
+        """Set how the person is asked.
+
+        Args:
+            ask: shows a question and returns the line that is typed; its exceptions are raised to the caller.
+            tell: shows a text.
+            name: the rater's name in ratings.
+        """
+        self.name = name
+        self._ask = ask
+        self._show = tell
+
+    def rate(self, document: Document, output: str, *, scope: str = "") -> Rating:
+        """Ask until every problem is judged; Enter alone judges nothing."""
+        show = self._show
+        show(f"\nDocument {_visible(document.id)} ({_visible(document.domain)})")
+        if scope:
+            show(f"Scope: {_visible(scope)}")
+        show(f"\n{_visible(output)}\n")
+        judgements: dict[str, Detection] = {}
+        for number, problem in enumerate(document.problems, 1):
+            name = f"{_visible(problem.id)} ({_visible(problem.category)}, {problem.severity})"
+            key = f"\n{_visible(problem.key)}" if problem.key else ""
+            show(f"{number} of {len(document.problems)}: {name}{key}")
+            judgements[problem.id] = self._ask_judgement()
+        bonuses = self._ask_count("How many further findings are true, useful and in scope? ")
+        penalties = self._ask_count("How many findings are certainly wrong or out of scope? ")
+        return Rating(judgements, bonuses, penalties, rater=self.name)
+
+    def _ask_judgement(self) -> Detection:
+        while True:
+            typed = self._ask("[o] detected  [t] partial  [x] missed > ").strip().lower()
+            try:
+                return Detection.PARTIAL if typed == "t" else Detection.of(typed)
+            except ValueError:
+                self._show("Please type o, t or x.")
+
+    def _ask_count(self, question: str) -> int:
+        while True:
+            typed = self._ask(question).strip()
+            if typed.isascii() and typed.isdigit() and len(typed) < 5:
+                return int(typed)
+            self._show("Please type a number, 0 for none.")
+
+
+def _visible(text: str) -> str:
+    return printable(INVISIBLE.sub("", text), keep="\n\t", replace="�")

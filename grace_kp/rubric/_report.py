@@ -13,8 +13,7 @@ from grace_kp.rubric._statistics import bootstrap_interval
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from grace_kp.rubric._history import History
-    from grace_kp.rubric._rounds import Round
+    from grace_kp.rubric._history import History, Round
     from grace_kp.rubric._variants import Variant
 
 MAX_ROUNDS = 40

@@ -212,7 +212,6 @@ def bootstrap_interval(variants: Sequence[Variant], category: str | None = None,
 
 
 def _mean(tables: Sequence[Any], rows: Sequence[Any], groups: Sequence[Any]) -> Any:
-    """Return the mean score of a variant, or its rate, in each resample."""
     import numpy as np
 
     runs = np.repeat([len(table) for table in tables], [table.shape[1] for table in tables])

@@ -136,7 +136,6 @@ RUNS = 2
 
 
 def _name(value: object, field_name: str) -> str:
-    """Return a name that is a non-empty text, or a whole number as text."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"{field_name} must be a text that is not empty, not {brief(value)}")

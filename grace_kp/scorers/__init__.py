@@ -1,11 +1,12 @@
 """Scorers (SPEC §8): each measures one aspect of what an agent did, from 0 to 1, and explains its score."""
 
-from grace_kp.scorers._cases import Case, CaseError, evaluate_cases, read_cases
+from grace_kp.scorers._cases import Case, CaseError, evaluate_cases, html_report, junit_report, read_cases
 from grace_kp.scorers._edits import (
     Block,
     EditExpectation,
     EditResult,
     Operation,
+    Scorer,
     as_result,
     operations_from_trace,
     result_from_trace,
@@ -16,8 +17,6 @@ from grace_kp.scorers._on_traces import OnTraces
 from grace_kp.scorers._operations import OperationAccuracy, TargetBlockPrecision
 from grace_kp.scorers._outcome import ContentQuality, OperationResult, ResponseTime
 from grace_kp.scorers._patterns import PatternError
-from grace_kp.scorers._reports import html_report, junit_report
-from grace_kp.scorers._scorer import Scorer
 from grace_kp.scorers._suite import Suite, SuiteReport, assert_passes
 
 __all__ = [

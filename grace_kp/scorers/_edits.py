@@ -1,4 +1,4 @@
-"""Records that scorers compare: operations on blocks, the result of a run, and the expectation of a case.
+"""Records that scorers compare: operations on blocks, the result of a run, and the expectation of a case; and the protocol of a scorer.
 
 A trace can be scored like an edit: its tool calls become operations, and its answer a page.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeGuard, TypeVar
 
 from grace_kp.errors import brief
 from grace_kp.scorers._patterns import compiled_by_page, patterns_by_page
@@ -324,3 +324,50 @@ def _document(trace: ReasoningTrace | Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _tool_calls(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [step for step in document.get("steps") or () if step.get("type") == "tool_call"]
+
+
+Details = TypeVar("Details")
+
+
+class Scorer(Protocol):
+    """One aspect of what an agent did. A scorer is independent of others and stateless, so that many can run side by side.
+
+    Two further members are used where a scorer has them: `score_with_details(actual, expected)`, which returns both from one evaluation,
+    and `options`, a mapping from which `Suite.to_yaml` writes how the scorer was built.
+    """
+
+    type: str
+    threshold: float
+    """The lowest score that is good enough, 0 to 1."""
+
+    def score(self, actual: Any, expected: Any) -> float:
+        """Return the score, 0 to 1."""
+        ...
+
+    def details(self, actual: Any, expected: Any) -> Any:
+        """Return a record that explains the score."""
+        ...
+
+
+class DetailedScorer(Generic[Details]):
+    """A scorer of this library."""
+
+    def score(self, actual: Actual, expected: EditExpectation) -> float:
+        """Return the score, 0 to 1.
+
+        Raises:
+            ValueError: the result lacks what the scorer looks at.
+        """
+        return self.score_with_details(actual, expected)[0]
+
+    def details(self, actual: Actual, expected: EditExpectation) -> Details:
+        """Return the record that explains the score.
+
+        Raises:
+            ValueError: the result lacks what the scorer looks at.
+        """
+        return self.score_with_details(actual, expected)[1]
+
+    def score_with_details(self, actual: Actual, expected: EditExpectation) -> tuple[float, Details]:
+        """Return score and details of one evaluation."""
+        raise NotImplementedError

@@ -8,11 +8,10 @@ from types import MappingProxyType
 from typing import Any
 
 from grace_kp.errors import GraceError, brief, check_unit
-from grace_kp.scorers._edits import is_number
+from grace_kp.scorers._edits import Scorer, is_number
 from grace_kp.scorers._hallucination import AntiHallucination
 from grace_kp.scorers._operations import OperationAccuracy, TargetBlockPrecision
 from grace_kp.scorers._outcome import ContentQuality, OperationResult, ResponseTime
-from grace_kp.scorers._scorer import Scorer
 from grace_kp.trace import describe_error
 
 

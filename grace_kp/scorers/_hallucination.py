@@ -8,9 +8,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from grace_kp.pages import printable
-from grace_kp.scorers._edits import DELETE, INSERT, MOVES, Block, EditExpectation, EditResult, Operation, as_result
-from grace_kp.scorers._operations import match_pairs
-from grace_kp.scorers._scorer import DetailedScorer
+from grace_kp.scorers._edits import (
+    DELETE,
+    INSERT,
+    MOVES,
+    Block,
+    DetailedScorer,
+    EditExpectation,
+    EditResult,
+    Operation,
+    as_result,
+)
+from grace_kp.scorers._operations import match_pairs, target_keys
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -173,7 +182,6 @@ def _allowing_keys(operation: Operation) -> list[Hashable]:
 
 
 def _matching_keys(operation: Operation) -> list[Hashable]:
-    """Return the keys that allow an operation that was done."""
     contents: tuple[Hashable, ...] = ("any", "none", "unspecified")
     if operation.content is not None:
         contents = ("any", ("is", operation.content))
@@ -181,13 +189,8 @@ def _matching_keys(operation: Operation) -> list[Hashable]:
 
 
 def _target_keys(operation: Operation) -> list[Hashable]:
-    """Return the block by id and by index. The place of an insert does not make its content old or new."""
-    keys: list[Hashable] = []
-    if operation.type != INSERT and operation.target_block_id is not None:
-        keys.append(("id", operation.target_block_id))
-    if operation.type != INSERT and operation.target_index is not None:
-        keys.append(("index", operation.target_index))
-    return keys or [None]
+    # The place of an insert does not make its content old or new.
+    return ([] if operation.type == INSERT else target_keys(operation)) or [None]
 
 
 def _diff(before: Mapping[str, str], after: Mapping[str, str], names: Iterable[str]) -> list[str]:

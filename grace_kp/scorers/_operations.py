@@ -13,8 +13,7 @@ from numbers import Number
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import brief
-from grace_kp.scorers._edits import INSERT, EditExpectation, Operation, as_result
-from grace_kp.scorers._scorer import DetailedScorer
+from grace_kp.scorers._edits import INSERT, DetailedScorer, EditExpectation, Operation, as_result
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -96,13 +95,13 @@ class _ClosestOperation:
         for operation in operations:
             self._by_type.setdefault(operation.type, operation)
             self._by_type_and_block.setdefault((operation.type, operation.target_block_id), operation)
-            for key in _target_keys(operation):
+            for key in target_keys(operation):
                 self._by_target.setdefault(key, operation)
 
     def find(self, wanted: Operation) -> Unmatched:
         """Compare type before target before position; among other types, prefer an operation with the same target."""
         if wanted.type not in self._by_type:
-            same_target = (self._by_target[key] for key in _target_keys(wanted) if key in self._by_target)
+            same_target = (self._by_target[key] for key in target_keys(wanted) if key in self._by_target)
             return Unmatched(wanted, "type mismatch", next(same_target, self._first))
         same_block = self._by_type_and_block.get((wanted.type, wanted.target_block_id))
         if same_block is not None:
@@ -152,8 +151,8 @@ class TargetBlockPrecision(DetailedScorer[PrecisionDetails]):
         done, wanted = as_result(actual).operations, expected.operations
         no_target: list[Hashable] = [None]
         matched = match_pairs(
-            [_target_keys(operation) or no_target for operation in wanted],
-            [_target_keys(operation) or no_target for operation in done],
+            [target_keys(operation) or no_target for operation in wanted],
+            [target_keys(operation) or no_target for operation in done],
         )
         found, used = {pair[0] for pair in matched}, {pair[1] for pair in matched}
         others = iter([_target(operation) for number, operation in enumerate(done) if number not in used])
@@ -167,7 +166,8 @@ def _target(operation: Operation) -> Target:
     return Target(operation.target_block_id, operation.target_index)
 
 
-def _target_keys(operation: Operation) -> list[Hashable]:
+def target_keys(operation: Operation) -> list[Hashable]:
+    """Return the keys of the block that an operation names, by id and by index."""
     keys: list[Hashable] = [] if operation.target_block_id is None else [("id", operation.target_block_id)]
     return keys if operation.target_index is None else [*keys, ("index", operation.target_index)]
 

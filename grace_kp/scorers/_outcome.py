@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import brief
-from grace_kp.scorers._edits import EditExpectation, Operation, as_result, check_positive
+from grace_kp.scorers._edits import DetailedScorer, EditExpectation, Operation, as_result, check_positive
 from grace_kp.scorers._patterns import TIMEOUT, compiled_by_page, is_found, patterns_by_page
-from grace_kp.scorers._scorer import DetailedScorer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,6 +11,8 @@ import time
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.errors import check_whole
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -46,8 +48,9 @@ class VectorCache:
     ) -> None:
         import numpy as np
 
-        self._max_elements = _positive_int("max_elements", max_elements)
-        self._dimensions = _positive_int("dimensions", dimensions)
+        check_whole("max_elements", max_elements)
+        check_whole("dimensions", dimensions)
+        self._max_elements, self._dimensions = max_elements, dimensions
         self._ttl = _ttl(ttl_seconds)
         self._clock = clock
         self._matrix = np.zeros((max_elements, dimensions), dtype=np.float32)
@@ -181,12 +184,6 @@ class VectorCache:
             scaled /= math.sqrt(float(scaled @ scaled))
             scaled[np.abs(scaled) < _NEGLIGIBLE] = 0.0
             return scaled.astype(np.float32)
-
-
-def _positive_int(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1 (got {value!r})")
-    return value
 
 
 def _ttl(value: object) -> float | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from grace_kp.errors import InvalidTrace, is_unit
 from grace_kp.levels import StepType
 from grace_kp.value._cache import VectorCache
-from grace_kp.value._weights import DEFAULT_PROFILE, ScoringWeights, profile_for
+from grace_kp.value._weights import DEFAULT_PROFILE, profile_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ class Shape(NamedTuple):
 
     steps: int
     """Number of steps."""
-    types: frozenset[str] | set[str]
+    types: set[str]
     """The distinct types of the steps."""
     recoveries: int
     """Number of steps of type error_recovery."""
@@ -78,7 +78,6 @@ _BATCH = 256
 _STEP_TYPES = frozenset(kind.value for kind in StepType)
 _RECOVERY = StepType.ERROR_RECOVERY.value
 _LONGEST_REASON = 300
-_MAX_KNOWN = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +118,7 @@ class ValueScorer:
         ttl_seconds: how long a trace stays in it; None for ever. Has no effect with a `cache`.
     """
 
-    __slots__ = ("_cache", "_embedder", "_known_scores", "_lock", "_max_elements", "_ttl_seconds")
+    __slots__ = ("_cache", "_embedder", "_lock", "_max_elements", "_ttl_seconds")
 
     def __init__(
         self,
@@ -136,7 +135,6 @@ class ValueScorer:
         self._max_elements = max_elements
         self._ttl_seconds = ttl_seconds
         self._lock = Lock()
-        self._known_scores: dict[tuple[Any, ...], tuple[ScoringWeights, ValueScore]] = {}
 
     @property
     def cache(self) -> VectorCache | None:
@@ -167,8 +165,8 @@ class ValueScorer:
         # Checked before the embedding, so that a trace that cannot be scored is not kept.
         _check(kinds, success, confidence, domain)
         if self._embedder is None:
-            return self._score(kinds, tools, success, confidence, domain, FALLBACK_NOVELTY, _NO_EMBEDDER)
-        return self._score(kinds, tools, success, confidence, domain, *self._novelty_of_text(embedded_text(trace)))
+            return _calculate(kinds, tools, success, confidence, domain, FALLBACK_NOVELTY, _NO_EMBEDDER)
+        return _calculate(kinds, tools, success, confidence, domain, *self._novelty_of_text(embedded_text(trace)))
 
     def score_all(self, traces: Iterable[ReasoningTrace | Mapping[str, Any]]) -> Iterator[ValueScore]:
         """Score traces one after the other as `score` does, but embed them in batches, which is faster.
@@ -224,33 +222,7 @@ class ValueScorer:
             measured, fallback = self._novelty_of_vector(embedding)
         elif self._embedder is not None:
             measured, fallback = self._novelty_of_text(text) if text is not None else (FALLBACK_NOVELTY, "no text")
-        return self._score(step_types, tool_names, success, confidence, domain, measured, fallback)
-
-    def _score(
-        self,
-        kinds: Sequence[str],
-        tools: Sequence[str],
-        success: bool,
-        confidence: float,
-        domain: str,
-        novelty: float,
-        fallback: str | None,
-    ) -> ValueScore:
-        """Calculate the score, or take a known one: without an embedder, most runs have one of a few shapes."""
-        types = frozenset(kinds)
-        recoveries = kinds.count(_RECOVERY) if _RECOVERY in types else 0
-        shape = (len(kinds), types, recoveries, bool(tools), len(set(tools)), success)
-        profile, weights = profile_for(domain)
-        if fallback is not _NO_EMBEDDER or type(confidence) is not float or not confidence:  # 0.0 equals -0.0
-            return _calculated(shape, confidence, profile, weights, novelty, fallback)
-        measured = (shape, confidence, profile)
-        known = self._known_scores.get(measured)
-        if known is None or known[0] is not weights:
-            if len(self._known_scores) >= _MAX_KNOWN:
-                self._known_scores.clear()
-            known = weights, _calculated(shape, confidence, profile, weights, novelty, fallback)
-            self._known_scores[measured] = known
-        return known[1]
+        return _calculate(step_types, tool_names, success, confidence, domain, measured, fallback)
 
     def _novelty_of_text(self, text: str) -> tuple[float, str | None]:
         try:
@@ -302,16 +274,17 @@ def embedded_text(trace: ReasoningTrace | Mapping[str, Any]) -> str:
     return f"{objective} {' '.join([content or '' for content in contents])}"
 
 
-def _calculated(
-    shape: tuple[int, frozenset[str], int, bool, int, bool],
+def _calculate(
+    kinds: Sequence[str],
+    tools: Sequence[str],
+    success: bool,
     confidence: float,
-    profile: str,
-    weights: ScoringWeights,
+    domain: str,
     novelty: float,
     fallback: str | None,
 ) -> ValueScore:
-    """Calculate the score by the formula."""
-    steps, types, recoveries, _, unique_tools, success = shape
+    steps, types, recoveries, unique_tools = len(kinds), set(kinds), kinds.count(_RECOVERY), len(set(tools))
+    profile, weights = profile_for(domain)
     complexity = min(1.0, len(types) / 4 * 0.5 + (0.3 if recoveries > 0 else 0.0) + steps / 20 * 0.2)
     diversity = min(1.0, unique_tools / max(1, steps) * 3)
     outcome = confidence * (1.0 if success else _FAILURE_SHARE)
@@ -322,10 +295,10 @@ def _calculated(
         + outcome * weights.outcome_confidence
     )
     # The weights may sum to slightly more than 1.
-    score, properties = min(1.0, score), Shape(*shape)
+    score, shape = min(1.0, score), Shape(steps, types, recoveries, bool(tools), unique_tools, success)
     overrides: tuple[str, ...] = ()
     for name, applies, adjust in OVERRIDES:
-        if applies(properties):
+        if applies(shape):
             score = adjust(score)
             overrides += (name,)
     return ValueScore(
@@ -341,7 +314,6 @@ def _calculated(
 
 
 def _read_document(trace: Mapping[str, Any]) -> tuple[list[str], list[str], Mapping[str, Any], Any]:
-    """Return step types, tool names, metadata and confidence of a trace in dict form."""
     try:
         steps = trace["steps"]
         kinds = [step["type"] for step in steps]

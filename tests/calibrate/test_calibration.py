@@ -1,14 +1,17 @@
-"""From labelled runs to a profile with thresholds that keep a promise."""
+"""From labelled runs to a profile with a promise, and the page and notebook output that show it."""
 
 from __future__ import annotations
 
-import json
-import math
+import random
+import re
+from html.parser import HTMLParser
 
 import pytest
 
 from grace_kp import calibrate as cal
+from grace_kp.calibrate import assess, risk_thresholds
 from tests.calibrate.examples import labelled_runs
+from tests.pages.reading import Elements, problems
 
 RISKS = {"silent": 0.05, "notify": 0.1, "confirm": 0.4}
 
@@ -19,7 +22,6 @@ def found():
 
 
 def test_the_profile_carries_thresholds_and_what_they_promise(found, tmp_path):
-    """Also after it was saved and loaded."""
     found.profile.save(tmp_path / "profile.json")
     loaded = cal.CalibratedProfile.load(tmp_path / "profile.json")
     assert found.thresholds.thresholds == loaded.thresholds
@@ -32,7 +34,6 @@ def test_the_profile_carries_thresholds_and_what_they_promise(found, tmp_path):
 
 
 def test_the_promise_is_tested_on_runs_that_were_not_fitted(found):
-    """Held-back tasks, one run each, and bounds below the promised risks."""
     assert (600, 400, 400) == tuple(found.sample[name] for name in ("fitted_runs", "assessed_runs", "tested"))
     assert 600 == found.profile.fitted_on["runs"]
     used = [each for each in found.levels if each.threshold is not None]
@@ -43,14 +44,12 @@ def test_the_promise_is_tested_on_runs_that_were_not_fitted(found):
 
 
 def test_the_learned_confidence_beats_the_formula_and_the_run_length(found):
-    """On runs in which errors and hedging show what is wrong."""
     auroc = {name: each.auroc for name, each in found.assessments.items()}
     assert ["learned", "formula grace", "run length"] == list(auroc)
     assert auroc["learned"] > max(auroc["formula grace"], auroc["run length"])
 
 
 def test_the_curve_ends_with_all_runs(found):
-    """Coverage rises from strict to mild, and the share wrong ends at that of all."""
     for curve in found.curves.values():
         coverages = [x for x, _ in curve]
         assert sorted(coverages) == coverages
@@ -60,15 +59,7 @@ def test_the_curve_ends_with_all_runs(found):
     assert (silent.coverage, silent.share_wrong) in found.curves["learned"] or silent.threshold is None
 
 
-def test_the_same_seed_gives_the_same_result(found):
-    """All draws depend on it."""
-    again = cal.calibrate_runs(labelled_runs(1_000, share=0.9), cal.Promise(risks=RISKS, moment="end"))
-    assert found.to_dict() == again.to_dict()
-    json.dumps(found.to_dict(), allow_nan=False)
-
-
 def test_without_a_holdout_the_promise_is_approximate():
-    """The profile says so itself."""
     found = cal.calibrate_runs(labelled_runs(200), cal.Promise(risks={"confirm": 0.6}), holdout=0)
     assert found.is_approximate
     assert found.profile.promise["approximate"] is True
@@ -108,35 +99,19 @@ def test_what_is_lacking_is_known_before_anything_is_fitted():
     ids=["none", "three", "one class", "one class, no holdout", "few tasks"],
 )
 def test_too_few_labels_are_refused(labelled, holdout, problem):
-    """With the number that there are."""
     with pytest.raises(ValueError, match=problem):
         cal.calibrate_runs(labelled, cal.Promise(risks=RISKS), holdout=holdout)
 
 
 def test_a_list_of_runs_is_no_labels():
-    """The message names the function that returns them."""
     with pytest.raises(TypeError, match=r"the Labels that calibrate\.labels returns, not list"):
         cal.calibrate_runs([{}], cal.Promise(risks=RISKS))  # type: ignore[arg-type]
 
 
 def test_runs_without_a_task_count_each_for_itself():
-    """One objective for all runs does not say what belongs together, and a note says so."""
     found = cal.calibrate_runs(labelled_runs(200, tasks=1), cal.Promise(risks={"confirm": 0.6}))
     assert 80 == found.thresholds.n
     assert any("each run counts as a task of its own" in note for note in found.notes)
-
-
-def test_confidences_that_are_all_alike_are_one_tie():
-    """Runs that differ in nothing have one threshold, which all of them reach, or none."""
-    labelled = labelled_runs(400, share=0.9)
-    alike = cal.Labels(
-        traces=[labelled.traces[0]] * 400, labels=labelled.labels, weights=labelled.weights, sources=labelled.sources,
-        groups=[str(number) for number in range(400)],
-    )  # fmt: skip
-    found = cal.calibrate_runs(alike, cal.Promise(risks={"silent": 0.02, "confirm": 0.4}))
-    assert [None, 0.0] == [each.threshold for each in found.levels]
-    assert math.inf == found.thresholds.thresholds.silent
-    assert ((1.0, pytest.approx(found.levels[1].share_wrong)),) == found.curves["learned"]
 
 
 def test_weighted_labels_are_thinned():
@@ -152,7 +127,6 @@ def test_weighted_labels_are_thinned():
 
 
 def test_groups_are_assessed_on_their_own():
-    """By source, model and domain, where there are several; the rarest together."""
     labelled = labelled_runs(300)
     for number, trace in enumerate(labelled.traces):
         trace.grace["source"] = {"model": f"model {number % 20}", "source": "bench"}
@@ -161,3 +135,182 @@ def test_groups_are_assessed_on_their_own():
     assert 13 == len(found.by_group["model"])
     assert 300 == sum(each.n for each in found.by_group["model"].values())
     assert "all others" in found.by_group["model"]
+
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x1b[2J\u202e"
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page."""
+
+    VOID = frozenset({"meta", "use", "path", "br", "img", "rect", "circle", "line"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.handlers, self.links, self.text, self.open = set(), [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        self.links += [value for name, value in attrs if name in {"src", "href", "xlink:href"}]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() in {tag, "html"}
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def calibrated(count=1_000, **how):
+    return cal.calibrate_runs(labelled_runs(count, share=0.9), cal.Promise(risks=RISKS, **how))
+
+
+@pytest.fixture(scope="module")
+def end_calibration():
+    return calibrated(moment="end")
+
+
+def test_the_page_shows_what_was_found(end_calibration):
+    page = cal.calibration_page(end_calibration, "Clerk")
+    text = " ".join(Page(page).text)
+    assert 4 == page.count("<svg")
+    for each in end_calibration.levels:
+        assert f"{each.errors:,} of {each.reached:,}" in text
+    for words in ("What this does not promise", "same agent, models, tools", "formula grace", "run length", "kp:agent:clerk", "1,000 labelled runs", "hedging", "95 % intervals"):  # fmt: skip
+        assert words in text
+    assert "The selective promise: of all runs" in text
+
+
+def test_the_page_stands_alone(end_calibration):
+    """No script, no handler of events, nothing from elsewhere; all elements are closed."""
+    page = Page(cal.calibration_page(end_calibration))
+    assert not page.tags & {"script", "link", "img", "iframe", "object"}
+    assert [] == page.handlers
+    assert all(link.startswith("#") for link in page.links)
+    assert [] == [tag for tag in page.open if tag != "html"]
+
+
+def test_diagrams_are_described_and_hold_their_numbers(end_calibration):
+    page = cal.calibration_page(end_calibration)
+    assert 4 == len(re.findall("<desc id=", page)) == len(re.findall("aria-labelledby=", page))
+    for each in end_calibration.levels:
+        assert f"{each.level} {each.risk:g}" in page
+        assert (each.threshold is None) == (f"{each.level} from " not in page)
+    assert "share wrong, of these" in page
+
+
+def test_a_confidence_that_never_varies_can_be_drawn():
+    labelled = labelled_runs(200)
+    alike = cal.Labels(
+        traces=[labelled.traces[0]] * 200, labels=labelled.labels, weights=labelled.weights, sources=labelled.sources,
+        groups=[str(number) for number in range(200)],
+    )  # fmt: skip
+    page = cal.calibration_page(cal.calibrate_runs(alike, cal.Promise(risks={"silent": 0.05}, kind="overall")))
+    assert "share wrong, of all" in page
+    assert "chosen thresholds" not in page
+
+
+def test_hostile_names_are_text():
+    """Of tasks, agents, models, tools, sources of labels and domains, and of the page itself."""
+    labelled = labelled_runs(200)
+    for number, trace in enumerate(labelled.traces):
+        trace.grace["source"] = {
+            "model": f"{HOSTILE}{number % 2}",
+            "source": f"{HOSTILE}{number % 2}",
+            "task_id": f"{HOSTILE}{number}",
+        }
+        trace.metadata.agent_id = f"kp:agent:{HOSTILE}"
+        for step in trace.steps:
+            if step.tool is not None and step.tool.name == "find":
+                step.tool.name = HOSTILE
+    hostile = cal.Labels(
+        traces=labelled.traces, labels=labelled.labels, weights=labelled.weights,
+        sources=[HOSTILE] * 200, groups=[f"{HOSTILE}{number}" for number in range(200)],
+    )  # fmt: skip
+    found = cal.calibrate_runs(hostile, cal.Promise(risks=RISKS), holdout=0)
+    text = cal.calibration_page(found, HOSTILE)
+    page = Page(text)
+    assert not page.tags & {"script", "img"}
+    assert [] == page.handlers
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert f"{HOSTILE[:20]}" in " ".join(page.text)
+
+
+@pytest.mark.parametrize(
+    ("how", "holdout", "words"),
+    [
+        ({"kind": "overall"}, 0.4, ["The overall promise", "does not bound the share of errors among the actions"]),
+        ({"moment": "action"}, 0.4, ["Each task counts once, with one run and one action of it"]),
+        (
+            {"moment": "end"},
+            0,
+            ["The promise is approximate", "calibrate at the moment of an action", "cross-validation"],
+        ),
+    ],
+    ids=["overall", "action", "approximate"],
+)
+def test_the_limits_are_those_of_the_promise(how, holdout, words):
+    found = cal.calibrate_runs(labelled_runs(200), cal.Promise(risks=RISKS, **how), holdout=holdout)
+    text = " ".join(Page(cal.calibration_page(found)).text)
+    assert [] == [each for each in words if each not in text]
+
+
+def test_nothing_promised_is_said_at_the_top():
+    found = cal.calibrate_runs(labelled_runs(100), cal.Promise(risks={"silent": 0.01}))
+    text = " ".join(Page(cal.calibration_page(found)).text)
+    assert "No level keeps its promise on these labels" in text
+    assert "Silent is never used: a risk of 0.01 needs at least 230 labels" in text
+
+
+HOSTILE_GROUP = '<img src=x onerror=alert(1)>"&\u202e'
+
+
+def samples(count=400):
+    draw = random.Random(3)
+    confidence = [draw.random() for _ in range(count)]
+    return confidence, [draw.random() < value for value in confidence]
+
+
+def test_an_assessment_shows_figures_with_intervals_and_reliability():
+    confidence, correct = samples()
+    found = assess(confidence, correct, groups=["a", HOSTILE_GROUP] * 200)
+    html = found._repr_html_()
+    text = Elements(html).text
+    pair = found.intervals["auroc"]
+    for words in (
+        f"{found.auroc:.2f} ({pair[0]:.2f} to {pair[1]:.2f})",
+        "calibration error",
+        "0.0 to 0.1",
+        "% correct",
+        "group",
+        "<img src=x",
+    ):
+        assert words in text
+    assert [] == problems(html)
+    assert "img" not in Elements(html).tags
+
+
+def test_thresholds_show_the_promise_and_what_the_sample_shows():
+    confidence = [0.9] * 300 + [0.3] * 100
+    correct = [True] * 299 + [False] + [True, False] * 50
+    found = risk_thresholds(confidence, correct, {"silent": 0.001, "notify": 0.05})
+    html = found._repr_html_()
+    text = Elements(html).text
+    for words in (
+        "The selective promise",
+        "silent",
+        "never",
+        "notify",
+        f"{found.thresholds.notify:.3f}",
+        "75.0%",
+        "1 of 300",
+        "tested on 400 independent labels",
+        *found.notes,
+    ):
+        assert words in text
+    assert [] == problems(html)

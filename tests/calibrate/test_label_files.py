@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import os
 import tempfile
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,10 +15,6 @@ from grace_kp import calibrate as cal
 from grace_kp.errors import InvalidRecord
 from tests.calibrate.examples import run
 
-DATA = Path(os.environ.get("GRACE_KP_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
-needs_data = pytest.mark.skipif(
-    not DATA.is_dir(), reason="needs the recorded runs; GRACE_KP_DATA names the folder that holds them"
-)
 CALL = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"order": 1}'}}
 CHAT = [
     {"role": "user", "content": "Send order 1"},
@@ -96,7 +89,6 @@ def test_usual_fields_are_found(tmp_path, fields, expected):
     ],
 )
 def test_a_field_may_be_named(tmp_path, field, expected):
-    """By its name or its path; a name with dots goes first."""
     document = {
         "messages": CHAT, "reward": 1.0, "quality": 0.5, "a": {"b": False}, "a.b": True, "c": {"d": {"e": 0}}, "scores": [{"value": 0}, {"value": 1}],
     }  # fmt: skip
@@ -104,7 +96,6 @@ def test_a_field_may_be_named(tmp_path, field, expected):
 
 
 def test_what_is_no_label_is_reported_with_its_place(tmp_path):
-    """And the other lines are read."""
     path = written(
         tmp_path,
         {"messages": CHAT, "reward": 2.5},
@@ -124,7 +115,6 @@ def test_what_is_no_label_is_reported_with_its_place(tmp_path):
 
 
 def test_native_traces_are_labelled_by_their_feedback(tmp_path):
-    """Not by what the run said of its own success; a field that is named wins over feedback."""
     feedback = [{"correct": False, "source": "test"}, {"correct": True, "source": "approval"}]
     path = written(tmp_path, run([], feedback=feedback), run([]), {**run([], own_success=False), "label": 0.5})
     assert [(False, "test"), "no label", (0.5, "field:label")] == stated(path)
@@ -134,14 +124,12 @@ def test_native_traces_are_labelled_by_their_feedback(tmp_path):
 
 
 def test_an_approval_alone_is_no_label_even_where_a_field_is(tmp_path):
-    """The reason says that another source has one."""
     feedback = [{"correct": True, "source": "approval"}]
     assert ["label of another source"] == stated(written(tmp_path, {**run([], feedback=feedback), "label": True}))
 
 
 @pytest.mark.parametrize("options", [{"label": ""}, {"label": 3}, {"sources": []}, {"label": "a", "sources": "user"}])
 def test_options_that_cannot_be_used(tmp_path, options):
-    """They are refused before the file is read."""
     with pytest.raises(ValueError, match=r"label|sources"):
         cal.read_labelled(written(tmp_path), **options)
 
@@ -163,7 +151,6 @@ def test_results_of_tau_bench_work_as_they_are(tmp_path):
 
 
 def test_no_step_depends_on_the_label(tmp_path):
-    """Traces of the same chat are alike whatever the label says; ids are those of an import."""
     path = written(tmp_path, {"messages": CHAT, "reward": 1.0}, {"messages": CHAT, "reward": 0.0})
     solved, failed = (item.trace.to_dict() for item in read(path))
     ids = [trace.pop("id") for trace in (solved, failed)]
@@ -173,44 +160,6 @@ def test_no_step_depends_on_the_label(tmp_path):
     assert ids == [trace.id for trace in gk.read_traces(path)]
 
 
-def test_a_bomb_is_not_unpacked(tmp_path):
-    """The bound for documents holds; the other runs are read."""
-    path = tmp_path / "runs.jsonl.gz"
-    good = json.dumps({"messages": CHAT, "reward": 1})
-    with gzip.open(path, "wt") as file:
-        file.write(f'{good}\n{{"messages": "{"x" * 3_000_000}"}}\n{good}\n')
-    first, second, third = stated(path, max_document_mb=1)
-    assert ((True, "field:reward"), (True, "field:reward")) == (first, third)
-    assert second.startswith("runs.jsonl.gz:2: the line is longer than 1 MB")
-
-
-def test_it_reads_as_it_goes(tmp_path):
-    """One run at a time, and nothing before the first is asked for."""
-    lines = iter([json.dumps({"messages": CHAT, "reward": 1}).encode() + b"\n"] * 3)
-
-    class Slow:
-        name = "slow"
-
-        def __init__(self):
-            self.given = 0
-            self._rest = b""
-
-        def read(self, size=-1):
-            while len(self._rest) < max(size, 1):
-                line = next(lines, None)
-                if line is None:
-                    break
-                self.given += 1
-                self._rest += line
-            data, self._rest = self._rest[:size], self._rest[size:]
-            return data
-
-    file = Slow()
-    runs = cal.read_labelled(file)
-    assert 0 == file.given
-    assert [True, True, True] == [item.label.correct for item in runs]
-
-
 SCALARS = st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.integers() | st.text(max_size=6)  # fmt: skip
 VALUES = SCALARS | st.dictionaries(st.sampled_from(["success", "reward", "correct", "value", "x"]), SCALARS, max_size=3) | st.lists(SCALARS, max_size=2)  # fmt: skip
 LABELS = st.fixed_dictionaries({}, optional=dict.fromkeys(("reward", "correct", "success", "label", "reward_info", "info"), VALUES))  # fmt: skip
@@ -218,7 +167,6 @@ LABELS = st.fixed_dictionaries({}, optional=dict.fromkeys(("reward", "correct", 
 
 @given(st.lists(LABELS, min_size=1, max_size=5))
 def test_any_field_gives_a_label_a_reason_or_a_problem(documents):
-    """One result for each line, in order, and never an exception."""
     with tempfile.TemporaryDirectory() as folder:
         path = written(Path(folder), *({"messages": CHAT, **document} for document in documents))
         items = read(path)
@@ -245,32 +193,3 @@ def test_what_was_written_is_read(labels, field):
         found = [correct for correct, _ in stated(written(Path(folder), *documents), label=field)]
     assert [True if label > 1 - 1e-6 else label for label in labels] == found
     assert all(isinstance(value, bool) or 0 < value < 1 for value in found)
-
-
-@needs_data
-def test_recorded_runs_have_their_published_labels():
-    """Counts and shares of solved runs by source, as the table beside the data states them."""
-    found = cal.labels(DATA / "agent_runs.jsonl.gz")
-    assert ({"field:label.success": 7_696}, {}) == (Counter(found.sources), found.left_out)
-    runs, solved = Counter(), Counter()
-    for group, label in zip(found.groups, found.labels, strict=True):
-        runs[group.partition("/")[0]] += 1
-        solved[group.partition("/")[0]] += label
-    assert {
-        "mint-bench": (3_963, 0.36), "intercode": (2_799, 0.30), "tau2-bench": (431, 0.63), "whissle-medagentbench": (179, 0.66),
-        "whissle-agentclinic": (150, 0.83), "aider-swe-bench-lite": (174, 0.31),
-    } == {source: (count, round(solved[source] / count, 2)) for source, count in runs.items()}  # fmt: skip
-
-
-@needs_data
-def test_a_published_result_of_tau_bench_is_read(tmp_path):
-    """Four trials of each task; also as the JSON list that tau-bench itself writes."""
-    path = DATA / "tau_bench_airline_gpt4o.jsonl.gz"
-    found = cal.labels(path)
-    assert (124, 59, 31) == (len(found.labels), sum(found.labels), len(set(found.groups)))
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        whole = [json.loads(line) for line in file]
-    (tmp_path / "results.json").write_text(json.dumps(whole, indent=2))
-    again = cal.labels(tmp_path / "results.json")
-    assert (found.labels, found.groups) == (again.labels, again.groups)
-    assert [trace.id for trace in found.traces] == [trace.id for trace in again.traces]

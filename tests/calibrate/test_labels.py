@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
-import random
-from collections import Counter
-from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +15,7 @@ from grace_kp import calibrate as cal
 from grace_kp.errors import InvalidRecord, StoreError
 from grace_kp.runtime import record_of
 from grace_kp.store import open_store
-from tests.calibrate import gated
+from tests.calibrate import examples
 from tests.calibrate.examples import run
 
 STEPS = [("thought", "hm")]
@@ -48,7 +43,6 @@ def names(found):
 
 
 def test_it_unpacks_to_traces_and_labels(store):
-    """Oldest first; what was left out is counted."""
     found = cal.labels(store)
     traces, labels = found
     assert ([0, 2, 4], [True, 0.5, False]) == (names(found), labels)
@@ -60,7 +54,6 @@ def test_it_unpacks_to_traces_and_labels(store):
 
 
 def test_guarantees_use_plain_labels_only(store):
-    """The fractional ones are counted as left out."""
     found = cal.labels(store).binary()
     assert ([0, 4], [True, False]) == (names(found), found.labels)
     assert {"no label": 1, "label of another source": 1, "fractional label": 1} == found.left_out
@@ -68,7 +61,6 @@ def test_guarantees_use_plain_labels_only(store):
 
 
 def test_every_place_gives_the_same_labels(store, tmp_path):
-    """A store, its path, its URL, an export, a list and a runtime."""
     exported = tmp_path / "runs.jsonl.gz"
     gk.write_traces(exported, store.iterate())
     with gk.Grace(store=store, evaluator=None, embedder=None, reviewer=None) as grace:
@@ -80,18 +72,7 @@ def test_every_place_gives_the_same_labels(store, tmp_path):
             assert {"no label": 1, "label of another source": 1} == found.left_out
 
 
-def test_a_runtime_writes_what_waits_first():
-    """The run that has just ended is among the labelled ones."""
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as grace:
-        with grace.run("x") as block:
-            pass
-        grace.feedback(block.id, False, "test")
-        assert ([False], ["test"]) == ((found := cal.labels(grace)).labels, found.sources)
-
-
 def test_a_store_without_feedback_is_read_trace_by_trace(store):
-    """Its traces may hold labels all the same."""
-
     class Own:
         def iterate(self, **conditions):
             return store.iterate(**conditions)
@@ -100,7 +81,6 @@ def test_a_store_without_feedback_is_read_trace_by_trace(store):
 
 
 def test_sources_in_the_trace_are_found_without_feedback(store):
-    """Naming one looks at every run."""
     store.put([record_of({**labelled(5, None), "grace": {"own_success": True}})])
     assert ([0, 2, 4, 5], ["user", "user", "user", "own"]) == (
         names(found := cal.labels(store, ["user", "own"])),
@@ -109,7 +89,6 @@ def test_sources_in_the_trace_are_found_without_feedback(store):
 
 
 def test_places_that_cannot_be_read(tmp_path):
-    """The error names them; nothing is created."""
     with pytest.raises(InvalidRecord, match="there is no such file"):
         cal.labels(tmp_path / "nothing.jsonl")
     with pytest.raises(StoreError, match="cannot be opened"):
@@ -127,125 +106,10 @@ def test_places_that_cannot_be_read(tmp_path):
 
 
 def test_what_cannot_be_read_is_counted(tmp_path):
-    """`read_labelled` says where; `labels` counts."""
     path = tmp_path / "runs.jsonl"
     path.write_text(f"{json.dumps(labelled(1, True))}\n{{\n{json.dumps(labelled(2, False))}\n")
     found = cal.labels(path)
     assert ([True, False], {"unreadable": 1}) == (found.labels, found.left_out)
-
-
-RATE = 0.1
-
-
-def deployed(count, seed):
-    """Runs of an agent behind a gate: confidence, whether each was right, and its trace with the labels that come about.
-
-    Below 0.6 a person is asked, and the run is labelled. Above it runs silently: one in ten is audited, and users complain about some errors.
-    """
-    draw = random.Random(seed)
-    for number in range(count):
-        confidence = draw.random()
-        correct = draw.random() < 0.3 + 0.65 * confidence
-        if confidence < 0.6:
-            yield (
-                confidence,
-                correct,
-                labelled(
-                    number, correct, "user", decisions=[{"action": "a", "outcome": "executed", "level": "confirm"}]
-                ),
-            )
-            continue
-        selected = draw.random() < RATE
-        complains = not correct and draw.random() < 0.5
-        stated = correct if selected or complains else None
-        decision = {"action": "a", "outcome": "executed", "level": "silent", "audit": {"rate": RATE, "selected": selected}}  # fmt: skip
-        yield confidence, correct, labelled(number, stated, "audit" if selected else "user", decisions=[decision])
-
-
-def shares(found, confidences):
-    """The weighted share of right runs, the gap between it and the mean confidence, and the number that is an unweighted sample as good."""
-    weights, values = found.weights, [float(label) for label in found.labels]
-    total = sum(weights)
-    accuracy = sum(w * y for w, y in zip(weights, values, strict=True)) / total
-    mean = sum(w * confidences[name] for w, name in zip(weights, names(found), strict=True)) / total
-    return accuracy, mean - accuracy, total**2 / sum(w * w for w in weights)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_weights_undo_that_mostly_escalated_runs_are_labelled(seed):
-    """Without audits and weights, accuracy and calibration error are those of the runs that people look at, and are far off."""
-    runs = list(deployed(8_000, seed))
-    confidences = {number: confidence for number, (confidence, _, _) in enumerate(runs)}
-    truth = sum(correct for _, correct, _ in runs) / len(runs)
-    gap = sum(confidences.values()) / len(runs) - truth
-    traces = [trace for _, _, trace in runs]
-
-    weighted = cal.labels(traces)
-    assert weighted.left_out["not drawn for the audit"] > 100
-    accuracy, error, size = shares(weighted, confidences)
-    margin = 4 * math.sqrt(0.25 / size)
-    assert abs(accuracy - truth) < margin < 0.06
-    assert abs(error - gap) < margin
-
-    everything = cal.labels(traces, volunteered=True)
-    count = len(everything.labels)
-    biased = cal.Labels(traces=everything.traces, labels=everything.labels, weights=[1.0] * count)
-    accuracy, error, _ = shares(biased, confidences)
-    assert truth - accuracy > 2 * margin
-    assert count - len(weighted.labels) == weighted.left_out["not drawn for the audit"]
-
-
-def test_a_thinned_sample_is_like_all_runs():
-    """Its shares are those of the population, without weights, and the draw does not look at the labels."""
-    runs = list(deployed(8_000, 7))
-    confidences = {number: confidence for number, (confidence, _, _) in enumerate(runs)}
-    truth = sum(correct for _, correct, _ in runs) / len(runs)
-    found = cal.labels([trace for _, _, trace in runs])
-    thinned = cal.thin(found, seed=1)
-    accuracy, _, size = shares(thinned, confidences)
-    assert {1.0} == set(thinned.weights)
-    assert abs(size - RATE * len(runs)) < 120
-    assert abs(accuracy - truth) < 4 * math.sqrt(0.25 / size)
-    silent = sum(confidences[name] >= 0.6 for name in names(thinned)) / size
-    assert abs(silent - 0.4) < 4 * math.sqrt(0.24 / size)
-    assert len(found.labels) - len(thinned.labels) == thinned.left_out["thinned"]
-    flipped = cal.Labels(traces=found.traces, labels=[not label for label in found.labels], weights=found.weights)
-    assert names(thinned) == names(cal.thin(flipped, seed=1))
-    assert names(thinned) != names(cal.thin(found, seed=2))
-
-
-@given(st.lists(st.floats(0.01, 1), max_size=30), st.integers(0, 5))
-def test_thinning_keeps_the_rarest(probabilities, seed):
-    """Runs with the largest weight all stay; equal weights keep everything."""
-    found = cal.labels([labelled(n, True, probability=p) for n, p in enumerate(probabilities)])
-    thinned = cal.thin(found, seed)
-    rarest = [n for n, p in enumerate(probabilities) if p == min(probabilities)]
-    assert set(rarest) <= set(names(thinned))
-    even = cal.thin(cal.Labels(traces=found.traces, labels=found.labels, weights=[3.0] * len(found.labels)), seed)
-    assert found.traces == even.traces
-
-
-@given(st.lists(st.tuples(st.floats(0.01, 1), st.booleans()), min_size=1, max_size=30), st.integers(0, 5))
-def test_thinning_first_or_by_the_weights_is_the_same(rows, seed):
-    """`risk_thresholds` draws from the weights the sample that `thin` returns."""
-    found = cal.labels([labelled(n, correct, probability=p) for n, (p, correct) in enumerate(rows)])
-    thinned = cal.thin(found, seed)
-    confidence, risks = [n / 100 for n in names(found)], {"notify": 0.4}
-    weighted = cal.risk_thresholds(confidence, found.labels, risks, weights=found.weights, seed=seed)
-    plain = cal.risk_thresholds([n / 100 for n in names(thinned)], thinned.labels, risks)
-    assert (plain.n, plain.thresholds, plain.errors) == (weighted.n, weighted.thresholds, weighted.errors)
-
-
-def test_labels_of_many_sources_are_counted(store):
-    """What a profile records of the labels it was fitted on."""
-    assert {"user": 3, "approval": 1} == Counter(cal.labels(store, ["user", "approval"]).sources)
-
-
-def test_a_path_may_look_like_a_url(tmp_path, monkeypatch):
-    """A file that exists is a file."""
-    monkeypatch.chdir(tmp_path)
-    Path("runs:1.jsonl").write_text(json.dumps(labelled(1, True)))
-    assert [True] == cal.labels("runs:1.jsonl").labels
 
 
 def entry(correct, source="user", **fields):
@@ -301,7 +165,6 @@ def test_the_user_of_a_run_never_teaches(name):
 
 
 def test_labels_of_imported_files_count_when_their_file_is_named():
-    """And after those of people, whatever names and times they state."""
     imported, later = entry(True, "import:f.jsonl", by="ana"), entry(True, "import:f.jsonl", at="2099-01-01T00:00:00Z")
     assert "label of another source" == label(feedback=[imported])
     assert (True, "import:f.jsonl", 1.0) == label(feedback=[imported], sources="import:f.jsonl")
@@ -310,7 +173,6 @@ def test_labels_of_imported_files_count_when_their_file_is_named():
 
 @pytest.mark.parametrize("source", ["approval", "outcome", "own", "scorer:s", "imported"])
 def test_an_imported_trace_states_no_other_source(source):
-    """Its decisions and scores are claims of the file; only `imported` says so."""
     grace = {"own_success": True, "scores": [{"name": "s", "score": 1.0, "passed": True}], "success_from": "label"}
     decisions = [decision("confirm", response={"action": "proceed", "reviewer": "bob"})]
     assert (True, source, 1.0) == label(sources=source, decisions=decisions, **grace)
@@ -318,16 +180,7 @@ def test_an_imported_trace_states_no_other_source(source):
     assert ((True, "imported", 1.0) if source == "imported" else "no label") == found
 
 
-def test_removed_names_are_nobody():
-    """At other privacy levels than `private`, an e-mail address as a name is not stored, so it shows no equality."""
-    name = "[REDACTED:email]"
-    assert (True, "user", 1.0) == label(feedback=[entry(True, by=name)], user=name)
-    answered = decision(response={"action": "proceed", "reviewer": name})
-    assert (True, "approval", 1.0) == label(sources="approval", decisions=[answered], user=name)
-
-
 def test_a_standing_approval_never_teaches():
-    """Its author has not seen the action; a refusal by a person beside it counts."""
     standing = decision(response={"action": "proceed", "reviewer": "ana"}, approval={"id": "ap-1", "standing": "st-1"})
     assert "no label" == label(sources="approval", decisions=[standing])
     refused = decision(response={"action": "cancel", "reviewer": "ben"}, approval={"id": "ap-2"})
@@ -335,7 +188,6 @@ def test_a_standing_approval_never_teaches():
 
 
 def test_an_action_that_ran_by_a_standing_approval_is_no_label():
-    """As a gate records it; nor is its author counted as a reviewer of this action."""
     with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer()) as grace:
         pay = grace.gate(floor="confirm", name="pay")(lambda euros: euros)
         grace.approvals.grant("pay", {"euros": {"any": True}}, until="1h", uses=5, by="ana")
@@ -347,7 +199,6 @@ def test_an_action_that_ran_by_a_standing_approval_is_no_label():
 
 @pytest.mark.parametrize("correct", [None, "yes", 2, -1, [], 10**400])
 def test_what_is_no_label_is_passed_over(correct):
-    """A file of another program may hold anything."""
     assert "unusable label" == label(feedback=[entry(correct)])
     assert (True, "user", 1.0) == label(feedback=[entry(True), entry(correct), "good", None])
     assert "no label" == label(feedback="good")
@@ -361,7 +212,6 @@ def test_numbers_between_stay_numbers():
 
 
 def test_a_suspended_run_has_no_label_yet():
-    """It has no answer that could be right."""
     assert "not finished" == label(feedback=[entry(True)], status="suspended")
 
 
@@ -417,7 +267,6 @@ def test_a_volunteered_label_counts_on_request():
     ],
 )
 def test_sources_in_the_trace_itself(source, grace, expected):
-    """Only where they are named; feedback goes before them."""
     assert "no label" == label(**grace)
     assert ("no label" if expected is None else (expected, source, 1.0)) == label(sources=[source], **grace)
     assert (False, "user", 1.0) == label(sources=[source, "user"], feedback=[entry(False, probability=1)], **grace)
@@ -425,7 +274,6 @@ def test_sources_in_the_trace_itself(source, grace, expected):
 
 @pytest.mark.parametrize("sources", [[], "", ["a b"], [3], ["scorer:"], "x" * 41])
 def test_sources_that_cannot_be_are_refused(sources):
-    """The message names it."""
     with pytest.raises(ValueError, match="sources"):
         cal.labels([], sources)
 
@@ -467,36 +315,6 @@ def test_any_contents_have_a_usable_label_or_a_reason(feedback, decisions):
         assert weight >= 1
 
 
-def counts(*feedback, **options):
-    actions = cal.replay(
-        [gated.document(1, gated.decision(), feedback=list(feedback))], gk.Thresholds(), **options
-    ).actions
-    return actions.right, actions.wrong, actions.partly_right
-
-
-@pytest.mark.parametrize(
-    ("feedback", "expected"),
-    [
-        ([{"correct": True, "source": "user"}, {"correct": False, "source": "test"}], (0, 1, 0)),
-        ([{"correct": 1, "source": "user"}, {"correct": "no", "source": "test"}, "text", None, {}], (1, 0, 0)),
-        ([{"correct": 0.4, "source": "user"}], (0, 0, 1)),
-        (
-            [
-                {"correct": 0.0, "source": "user"},
-                {"correct": float("nan"), "source": "user"},
-                {"correct": 2, "source": "user"},
-            ],
-            (0, 1, 0),
-        ),
-        ([{"correct": True}, {"correct": True, "source": 3}], (0, 0, 0)),
-        ([{"correct": True, "source": "approval"}], (0, 0, 0)),
-    ],
-)
-def test_the_newest_usable_entry_counts(feedback, expected):
-    """Approvals are no labels, unusable entries are passed over."""
-    assert expected == counts(*feedback)
-
-
 ANY_ENTRIES = st.lists(
     st.fixed_dictionaries(
         {},
@@ -513,9 +331,11 @@ ANY_ENTRIES = st.lists(
 
 @given(st.lists(ANY_ENTRIES, max_size=6))
 def test_the_label_is_that_of_the_labels_of_a_list(feedback):
-    """`cal.labels` and a replay take the same entry of each run."""
     documents = [
-        {**gated.document(number, gated.decision()), "grace": {"feedback": entries, "decisions": [gated.decision()]}}
+        {
+            **examples.document(number, examples.decision()),
+            "grace": {"feedback": entries, "decisions": [examples.decision()]},
+        }
         for number, entries in enumerate(feedback)
     ]
     traces = [gk.ReasoningTrace.model_validate(found) for found in documents]
@@ -530,9 +350,3 @@ def each(traces):
     for trace in traces:
         _, labels = cal.labels([trace], volunteered=True)
         yield labels[0] if labels else None
-
-
-def test_truth_values_of_numpy_are_labels():
-    """As arrays of labels hold them."""
-    assert (1, 0, 0) == counts(labels=np.array([True]))
-    assert (0, 1, 0) == counts(labels=np.array([0.0]))

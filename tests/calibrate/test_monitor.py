@@ -1,12 +1,11 @@
-"""The monitor of promised error rates: few false alarms, one count per run, and a state that outlives the process."""
+"""The monitor of promised error rates, and drift of the runs that a profile sees."""
 
 from __future__ import annotations
 
 import json
 import math
 import random
-import threading
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
@@ -15,8 +14,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from grace_kp import calibrate as cal
-from grace_kp.calibrate._monitor import name_of, number_of, week_of
+from grace_kp.calibrate._monitor import number_of, week_of
 from grace_kp.levels import InterventionLevel
+from tests.calibrate.examples import drawn_runs
 
 RISKS = {"silent": 0.05, "notify": 0.15, "confirm": 0.35}
 LEVELS = [str(level) for level in InterventionLevel]
@@ -60,7 +60,6 @@ def until_alarm(monitor, level, rate, seed=1, **fields):
 
 
 def test_a_broken_promise_raises_an_alarm():
-    """At three times the promised risk it comes soon, says what it rests on, and its interval excludes the promise."""
     monitor = cal.Monitor(RISKS)
     n, alarm = until_alarm(monitor, "silent", 0.15)
     assert n < 200
@@ -72,7 +71,6 @@ def test_a_broken_promise_raises_an_alarm():
 
 
 def test_an_alarm_stands_until_reset():
-    """Good labels do not clear it; `reset` does, and counting starts anew."""
     monitor = cal.Monitor(RISKS)
     _, alarm = until_alarm(monitor, "silent", 0.5)
     assert [alarm] * 500 == [monitor.update("silent", True) for _ in range(500)]
@@ -107,7 +105,6 @@ def test_false_alarms_are_rare(promise):
 
 
 def test_labels_by_an_audit_need_their_weights():
-    """Silent actions are right and rarely labelled, confirmed ones wrong and always: only the weights keep the promise from alarm."""
     source = random.Random(5)
     weighted, unweighted = cal.Monitor({"confirm": 0.1}, max_weight=20), cal.Monitor({"confirm": 0.1})
     for _ in range(20_000):
@@ -126,7 +123,6 @@ def test_labels_by_an_audit_need_their_weights():
 
 
 def test_milder_levels_count_for_stricter_promises():
-    """A silent action belongs to all three populations of the selective promise, a confirmed one to the last."""
     monitor = cal.Monitor(RISKS)
     for level in ("silent", "notify", "confirm", "escalate"):
         monitor.update(level, level == "silent")
@@ -134,7 +130,6 @@ def test_milder_levels_count_for_stricter_promises():
 
 
 def test_the_overall_promise_counts_every_run():
-    """A wrong run that was escalated is no error of the promise, and still one of the runs."""
     monitor = cal.Monitor(RISKS, promise="overall")
     for level in ("silent", "notify", "confirm", "escalate"):
         monitor.update(level, False)
@@ -142,7 +137,6 @@ def test_the_overall_promise_counts_every_run():
 
 
 def test_a_class_has_a_test_of_its_own():
-    """One bad action raises its own alarm while the good ones hide it among all actions, and concerns no other action."""
     monitor = cal.Monitor({"silent": 0.1, "notify": 0.3})
     for _ in range(60):
         monitor.update("silent", False, action="refund")
@@ -155,7 +149,6 @@ def test_a_class_has_a_test_of_its_own():
 
 
 def test_an_alarm_concerns_its_level_and_milder_ones():
-    """A refuted promise about notify concerns silent and notified actions; an alarm of all actions concerns each class."""
     monitor = cal.Monitor({"notify": 0.05})
     until_alarm(monitor, "notify", 0.5)
     concerned = {level: monitor.refuted(level, "mail") is not None for level in LEVELS}
@@ -175,7 +168,6 @@ def test_later_classes_have_smaller_parts_of_delta():
 
 
 def test_the_number_of_classes_is_bounded():
-    """Beyond a hundred, a class counts among all actions only."""
     monitor = cal.Monitor(RISKS)
     for number in range(150):
         monitor.update("silent", True, action=f"tool {number}")
@@ -210,14 +202,6 @@ def test_a_rate_that_rises_late_is_found():
     assert alarm.low > 0.05
 
 
-@given(LABELS, st.randoms(use_true_random=False), PROMISES)
-def test_order_does_not_matter(labels, shuffler, promise):
-    """Counts and wealth depend on which labels arrived in which week, and on nothing else."""
-    shuffled = list(labels)
-    shuffler.shuffle(shuffled)
-    assert figures(fed(labels, promise)) == figures(fed(shuffled, promise))
-
-
 @given(LABELS, LABELS, PROMISES)
 def test_merging_is_concatenation(first, second, promise):
     """Two processes that count apart and merge have counted together."""
@@ -228,7 +212,6 @@ def test_merging_is_concatenation(first, second, promise):
 
 
 def test_merging_finds_what_no_part_shows():
-    """Two halves, neither of which raises an alarm, raise it together; other promises cannot be merged."""
     halves = [cal.Monitor({"silent": 0.05}) for _ in range(2)]
     for half in halves:
         for correct in [False] * 2 + [True] * 2:
@@ -242,7 +225,6 @@ def test_merging_finds_what_no_part_shows():
 
 @given(LABELS, PROMISES)
 def test_the_state_is_plain_json(labels, promise):
-    """It survives JSON and goes on where it stopped."""
     monitor = fed(labels, promise)
     again = cal.Monitor.from_dict(json.loads(json.dumps(monitor.to_dict(), allow_nan=False)))
     assert monitor.to_dict() == again.to_dict()
@@ -264,7 +246,6 @@ def test_the_state_is_plain_json(labels, promise):
     ],
 )
 def test_a_state_that_cannot_be_read_is_refused(change, message):
-    """The message names the field."""
     state = {**cal.Monitor(RISKS).to_dict(), **change}
     with pytest.raises(ValueError, match=message):
         cal.Monitor.from_dict(state)
@@ -325,37 +306,12 @@ def test_unusable_arguments_are_refused():
 
 @given(st.floats(1.0, 1e4), st.booleans())
 def test_odd_weights_do_not_fill_the_state(weight, correct):
-    """A weight is kept with three digits, and the rounding never speaks against the promise."""
     monitor = cal.Monitor(RISKS, max_weight=1e4)
     monitor.update("silent", correct, weight=weight)
     ((_, _, _, kept, _, _),) = monitor.to_dict()["counts"]
     assert kept == pytest.approx(weight, rel=0.011)
     assert (kept >= weight * (1 - 1e-9)) if correct else (kept <= weight * (1 + 1e-9))
     assert weight == 1e4 or float(f"{kept:.3g}") == kept
-
-
-def test_no_rate_without_labels():
-    """A rate that was not measured is None, and every rate is plausible."""
-    row = cal.Monitor({"silent": 0.05}).report()[0]
-    assert (0, None, None, 0.0, 1.0, False) == tuple(
-        row[name] for name in ("n", "rate", "since", "low", "high", "alarm")
-    )
-
-
-def test_threads_share_a_monitor():
-    """No label is lost."""
-    monitor = cal.Monitor(RISKS)
-
-    def feed():
-        for number in range(500):
-            monitor.update("silent", number % 50 != 0)
-
-    threads = [threading.Thread(target=feed) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (2_000, 40) == (monitor.report()[0]["n"], monitor.report()[0]["errors"])
 
 
 FIELDS = {
@@ -374,7 +330,6 @@ FIELDS = {
 
 
 def test_an_alarm_reads_as_a_sentence():
-    """It names the actions, the level, the counts, the interval and the promise."""
     assert (
         "all actions, silent: 160 of 1,260 labels since 2026-W47 are wrong (12.7%, plausible are 6.0% to 22.5%); "
         "promised was at most 5.0%" == str(cal.Alarm(**FIELDS))
@@ -382,16 +337,7 @@ def test_an_alarm_reads_as_a_sentence():
     assert str(cal.Alarm(**{**FIELDS, "action": "refund"})).startswith("action 'refund', silent: ")
 
 
-@given(st.dates(date(1970, 1, 5), date(9999, 12, 20)))
-def test_numbers_count_weeks(day):
-    """The number of a day's week leads back to its name, and the next week has the next number."""
-    week = week_of(day)
-    assert week == name_of(number_of(week))
-    assert number_of(week) + 1 == number_of(week_of(day + timedelta(days=7)))
-
-
 def test_a_moment_belongs_to_its_week_in_utc():
-    """Monday in Tokyo can be Sunday in UTC."""
     assert "2026-W01" == week_of(datetime(2026, 1, 5, 3, tzinfo=timezone(timedelta(hours=9))))
     assert "2026-W02" == week_of(datetime(2026, 1, 5, 3, tzinfo=UTC))
 
@@ -400,3 +346,60 @@ def test_a_week_that_does_not_exist_is_refused():
     """2026 has 53 weeks, 2025 has 52."""
     with pytest.raises(ValueError, match="53"):
         number_of("2025-W53")
+
+
+@pytest.fixture(scope="module")
+def profile():
+    """A profile fitted on 300 runs of 150 tasks."""
+    return cal.fit(*drawn_runs(300, seed=1, tasks=150))
+
+
+def test_the_same_runs_show_no_drift(profile):
+    report = cal.drift(profile, drawn_runs(100, seed=2, tasks=150)[0])
+    assert (False, (), 100, 300) == (report.drifted, report.shifted, report.n, report.fitted_runs)
+    assert str(report).endswith(f"No new name, and none of {len(report.features)} features shifted.")
+
+
+def test_false_reports_are_rare(profile):
+    """Among 40 sets of runs of the same kind, no more show a shift than the level of the test and chance explain."""
+    shifted = sum(bool(cal.drift(profile, drawn_runs(60, seed=seed, tasks=150)[0]).shifted) for seed in range(100, 140))
+    assert stats.binomtest(shifted, 40, 0.05, alternative="greater").pvalue > 1e-3
+
+
+def test_a_shift_is_reported_with_its_direction(profile):
+    report = cal.drift(profile, drawn_runs(100, seed=3, share=0.0, tasks=150)[0])
+    names = {feature.name: feature for feature in report.shifted}
+    assert names["error_rate"].shift > 0.2
+    assert names["error_rate"].mean > names["error_rate"].fitted_mean
+    shifts = [abs(feature.shift) for feature in report.shifted]
+    assert sorted(shifts, reverse=True) == shifts
+    assert "error_rate is higher by " in str(report)
+    assert "only labels of a random sample" in str(report)
+
+
+def test_repeated_tasks_are_fewer_runs(profile):
+    shifted = 0
+    for seed in range(200, 220):
+        repeated = drawn_runs(10, seed=seed, tasks=150)[0] * 10
+        shifted += bool(cal.drift(profile, repeated).shifted)
+    assert shifted <= 4
+
+
+def test_new_names_are_counted(profile):
+    """Agents, models and tools that the profile does not know, with the number of runs that have them."""
+    runs, _ = drawn_runs(40, seed=4, tasks=150)
+    for number, document in enumerate(runs):
+        document["metadata"]["agent_id"] = "kp:agent:clerk" if number % 4 else "kp:agent:novice"
+    runs[0]["steps"].append({"step_id": 99, "type": "tool_call", "tool": {"name": "refund"}, "input": {}})
+    report = cal.drift(profile, runs)
+    assert {"agents": {"kp:agent:novice": 10}, "models": {}, "tools": {"refund": 1}} == report.new
+    assert report.drifted
+    assert "New agent 'kp:agent:novice' in 10 runs (25%)." in str(report)
+
+
+def test_few_runs_are_refused(profile):
+    """With fewer than 30 runs nothing could be said."""
+    with pytest.raises(ValueError, match=r"at least 30 runs.*\(got 29\)"):
+        cal.drift(profile, drawn_runs(29)[0])
+    with pytest.raises(ValueError, match="moment"):
+        cal.drift(profile, drawn_runs(30)[0], moment="middle")

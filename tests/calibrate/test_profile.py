@@ -21,7 +21,6 @@ def profile():
 
 
 def test_the_confidence_is_a_score_with_a_reason(profile):
-    """Rounded to three decimals, with the factors of the run."""
     trace = drawn_run(5, correct=False)
     score = profile.confidence(trace, moment="end")
     assert score.score == round(profile.predict(trace), 3)
@@ -30,20 +29,7 @@ def test_the_confidence_is_a_score_with_a_reason(profile):
     assert score.factors.tool_execution_count == sum(step["type"] == "tool_call" for step in trace["steps"])
 
 
-@pytest.mark.parametrize("moment", cal.MOMENTS)
-def test_any_run_gets_a_confidence(profile, moment):
-    """Runs without steps, of other dialects, and very long ones."""
-    odd = [
-        {},
-        {"steps": None},
-        run([]),
-        run([("tool_call", ("new", {"x": "y" * 100_000}))] * 5_000, answer="?" * 1_000_000),
-    ]
-    assert all(0 <= profile.predict(trace, moment=moment) <= 1 for trace in odd)
-
-
 def test_factors_alone_give_a_confidence(profile):
-    """It is a profile for `ConfidenceCalculator`; more failures give no higher confidence."""
     calculator = ConfidenceCalculator(profile=profile)
     assert "calibrated" == calculator.profile
     fine, poor = (calculator.calculate(ConfidenceFactors(tool_execution_count=5, tool_success_count=n)) for n in (5, 0))
@@ -52,7 +38,6 @@ def test_factors_alone_give_a_confidence(profile):
 
 
 def test_a_run_of_another_agent_model_or_tool_is_noticed(profile):
-    """Each difference is a sentence, also where the fitted runs or the run do not name what the other does."""
     trace = run([("tool_call", ("refund", {}))], model_calls=[{"model": "m-2"}])
     model = "the model is now 'm-2'; the profile was fitted on runs that name none"
     tool = "the tool is now 'refund'; the profile was fitted on 'find', 'pay', 'send'"
@@ -68,14 +53,6 @@ def test_a_run_of_another_agent_model_or_tool_is_noticed(profile):
     ) == profile.mismatches({})
 
 
-def test_a_gated_action_is_a_tool(profile):
-    """Also if no step records its call."""
-    trace = run([], decisions=[{"action": "wire"}, {"action": "pay"}, {"action": 3}, "?"])
-    assert ("the tool is now 'wire'; the profile was fitted on 'find', 'pay', 'send'",) == profile.mismatches(trace)
-    trace["grace"]["decisions"] = {"action": "wire"}
-    assert () == profile.mismatches(trace)
-
-
 @pytest.mark.parametrize("fitted_on", [
     {}, {"agents": []}, {"agents": [], "models": [], "tools": []}, {"agents": ["kp:agent:clerk"]},
     {"agents": "kp:agent:clerk", "models": [], "tools": ["find"]}, {"agents": {"kp:agent:clerk": 1}, "models": [], "tools": []},
@@ -84,7 +61,6 @@ def test_a_gated_action_is_a_tool(profile):
     {"agents": ["kp:agent:clerk"], "models": [], "tools": ["find"], "domains": []},
 ])  # fmt: skip
 def test_what_a_profile_does_not_state_is_a_mismatch(profile, fitted_on):
-    """Names that are missing, of another type or only similar never fit."""
     trace = run([("tool_call", ("find", {}))])
     assert dataclasses.replace(profile, fitted_on=fitted_on).mismatches(trace)
     whole = {"agents": ["kp:agent:clerk"], "models": [], "tools": ["find"]}
@@ -92,7 +68,6 @@ def test_what_a_profile_does_not_state_is_a_mismatch(profile, fitted_on):
 
 
 def test_the_digest_is_that_of_the_content(profile):
-    """Not of its layout, nor of the predictions that are not saved; every change of the content changes it."""
     digest = profile.digest
     assert re.fullmatch("sha256:[0-9a-f]{64}", digest)
     assert digest == dataclasses.replace(profile, predictions={}).digest
@@ -105,34 +80,12 @@ def test_the_digest_is_that_of_the_content(profile):
     assert len(changes) + 1 == len({digest, *digests})
 
 
-def test_a_profile_knows_its_runs(profile):
-    """By id and objective; a run without an id is unknown."""
-    runs, _ = drawn_runs(150)
-    assert all(profile.was_fitted_on(each) for each in runs)
-    other = {**runs[0], "id": "kp:trace:other"}
-    assert not profile.was_fitted_on(other)
-    assert not profile.was_fitted_on({**runs[0], "id": ""})
-    assert not profile.was_fitted_on({**runs[0], "task": {"objective": "Something else"}})
-    assert not dataclasses.replace(profile, fitted_runs=None).was_fitted_on(runs[0])
-
-
 def test_thresholds_and_their_promise_stay_with_the_profile(profile):
-    """The profile itself does not change."""
     chosen = Thresholds(silent=math.inf, notify=0.9, confirm=0.2)
     changed = profile.with_thresholds(chosen, {"kind": "selective", "delta": 0.1})
     assert (None, None) == (profile.thresholds, profile.promise)
     assert (chosen, "selective") == (changed.thresholds, changed.promise["kind"])
     assert profile.predict(drawn_run(1, correct=True)) == changed.predict(drawn_run(1, correct=True))
-
-
-def test_features_may_be_passed_instead_of_a_trace(profile):
-    """They must be of the moment that is asked for."""
-    trace = drawn_run(3, correct=True)
-    assert profile.predict(trace) == profile.predict(cal.features(trace))
-    with pytest.raises(ValueError, match="features of the moment 'end', not of 'action'"):
-        profile.predict(cal.features(trace), moment="action")
-    with pytest.raises(ValueError, match="moment must be 'end' or 'action'"):
-        profile.predict(trace, moment="later")
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +96,6 @@ def promised():
 
 
 def test_a_loaded_profile_predicts_the_same(promised, tmp_path):
-    """To the last bit, at both moments, with thresholds and promise."""
     promised.save(tmp_path / "profile.json")
     loaded = cal.CalibratedProfile.load(tmp_path / "profile.json")
     for trace in drawn_runs(50, seed=9)[0]:
@@ -177,14 +129,12 @@ COLUMN = ("heads", "end", "columns", 0)
     [
         (("schema",), "other", "schema must be 'grace_kp/calibrated-profile'"),
         (("version",), 2, "version: is of version 2, and this library reads 1"),
-        (("version",), "1", "version: must be 1"),
         (("version",), True, "version: must be 1"),
         (("heads",), ..., "heads"),
         (("heads", "action"), ..., "heads: must have the moments end and action"),
         (("heads", "later"), {}, "heads.later"),
         (("extra",), 1, "unknown field 'extra'"),
         ((*COLUMN, "weight"), "0.5", r"heads.end.columns\[0\].weight"),
-        ((*COLUMN, "weight"), None, r"heads.end.columns\[0\].weight"),
         ((*COLUMN, "scale"), 0, r"heads.end.columns\[0\].scale"),
         ((*COLUMN, "low"), ..., r"heads.end.columns\[0\].low"),
         ((*COLUMN, "low"), 1e9, "heads.end.columns: low must not be above high"),
@@ -192,22 +142,14 @@ COLUMN = ("heads", "end", "columns", 0)
         ((*COLUMN, "name"), "calls", "heads.end.columns: a name occurs twice"),
         (("heads", "end", "calibration", "slope"), -1.0, "heads.end.calibration.slope"),
         (("thresholds",), {"silent": 0.1, "notify": 0.5, "confirm": 0.4}, "thresholds: thresholds must satisfy"),
-        (("fitted_on",), [], "fitted_on"),
         (("fitted_on",), ..., "fitted_on"),
         (("fitted_on", "agents"), "kp:agent:clerk", "fitted_on.agents"),
         (("fitted_on", "tools"), {"find": 1}, "fitted_on.tools"),
-        (("fitted_on", "models"), [None], r"fitted_on.models\[0\]"),
-        (("fitted_on", "domains"), "default", "fitted_on.domains"),
-        (("fitted_on", "tasks"), "many", "fitted_on.tasks"),
-        (("fitted_on", "fitted_at"), 7, "fitted_on.fitted_at"),
         (("fitted_runs",), ["kp:trace:1"], r"fitted_runs\[0\]"),
         (("digest",), 7, "digest"),
         (("promise", "risks"), [0.1], "promise.risks"),
         (("promise", "risks"), {"silent": 2}, "promise.risks.silent"),
-        (("promise", "moment"), 1, "promise.moment"),
-        (("promise", "delta"), "0.1", "promise.delta"),
         (("heads", "end", "intercept"), 31, "heads.end.intercept"),
-        (("heads", "action", "intercept"), -1e9, "heads.action.intercept"),
         (("heads", "end", "calibration", "offset"), 1e3, "heads.end.calibration.offset"),
         (("heads", "end", "calibration", "slope"), 1e9, "heads.end.calibration.slope"),
         ((*COLUMN, "weight"), 40.0, r"heads.end.columns\[0\].weight"),
@@ -216,7 +158,6 @@ COLUMN = ("heads", "end", "columns", 0)
     ],
 )  # fmt: skip
 def test_a_damaged_profile_is_refused_with_the_field(promised, tmp_path, path, value, problem):
-    """Unknown schemas, newer versions, missing fields, other types and impossible numbers."""
     file = tmp_path / "profile.json"
     file.write_text(json.dumps(changed(promised.to_dict(), path, value)))
     with pytest.raises(cal.ProfileFileError, match=problem) as caught:
@@ -226,7 +167,6 @@ def test_a_damaged_profile_is_refused_with_the_field(promised, tmp_path, path, v
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"schema": NaN}', '"x"', '{"a": 1, "a": 2}', "[" * 100_000])
 def test_a_file_that_is_no_profile_is_refused(tmp_path, text):
-    """Also where it is no JSON at all."""
     file = tmp_path / "profile.json"
     file.write_text(text)
     with pytest.raises(cal.ProfileFileError):
@@ -239,7 +179,6 @@ def test_a_file_that_is_no_profile_is_refused(tmp_path, text):
 
 
 def test_the_digest_of_a_file_is_that_of_the_profile(promised, tmp_path):
-    """It does not depend on the layout, and a file without one, as earlier versions wrote it, is read."""
     file = tmp_path / "profile.json"
     promised.save(file)
     content = json.loads(file.read_text(encoding="utf-8"))
@@ -266,7 +205,6 @@ def test_the_digest_of_a_file_is_that_of_the_profile(promised, tmp_path):
     ],
 )  # fmt: skip
 def test_a_saved_profile_that_was_changed_by_hand_is_refused(promised, tmp_path, path, value):
-    """The digest that it states is no longer that of its content."""
     file = tmp_path / "profile.json"
     promised.save(file)
     file.write_text(json.dumps(changed(json.loads(file.read_text(encoding="utf-8")), path, value)), encoding="utf-8")

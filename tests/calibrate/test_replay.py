@@ -17,7 +17,7 @@ from scipy import stats
 import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.testing import ScriptedJudge, make_grace
-from tests.calibrate.gated import decision, document, live
+from tests.calibrate.examples import decision, document, live
 
 PLAN = [[True, False], [False], [True], [False, False, True], [True, True]]
 UNIT = st.floats(0, 1).map(lambda value: round(value, 3))
@@ -46,7 +46,6 @@ def recorded(draw):
 
 
 def test_the_thresholds_that_were_used_reproduce_the_recorded_levels():
-    """Live runs with floors, failures and refusals: replayed under their own thresholds, no level differs."""
     thresholds = gk.Thresholds(0.95, 0.65, 0.45)
     for reviewer in (None, lambda request: "proceed", lambda request: "skip"):
         report = cal.replay(live(PLAN, thresholds=thresholds, reviewer=reviewer), thresholds)
@@ -56,7 +55,6 @@ def test_the_thresholds_that_were_used_reproduce_the_recorded_levels():
 
 
 def test_policies_that_were_used_reproduce_the_recorded_levels():
-    """Floors, denied actions and thresholds of an action."""
     policies = {"send": gk.Policy(thresholds=gk.Thresholds(0.5, 0.45, 0.4)), "p*": "deny"}
     report = cal.replay(live(PLAN, policies=policies), cal.ReplayPolicy(policies=policies))
     assert (18, 0) == (report.actions.decisions, report.actions.differing)
@@ -64,14 +62,12 @@ def test_policies_that_were_used_reproduce_the_recorded_levels():
 
 
 def test_missing_evidence_asks_under_any_policy():
-    """A recorded gap in the evidence keeps every policy at CONFIRM, also where the gap itself cannot be read."""
     for gaps in (["a tool was called in a foreign thread"], "text", {"a": 1}, [None]):
         report = cal.replay([document(1, decision(0.99, "confirm", evidence_gaps=gaps))], gk.Thresholds(0, 0, 0))
         assert 1 == report.actions.a.levels["confirm"]
 
 
 def test_runs_without_gated_actions_are_counted_apart():
-    """They are decisions on the recorded confidence, in figures of their own, and nothing was recorded about them."""
     report = cal.replay([document(1), document(2, decision())], gk.Thresholds(0.9, 0.85, 0.5))
     assert (1, 1) == (report.actions.decisions, report.runs.decisions)
     assert 1 == report.runs.a.levels["confirm"]
@@ -79,7 +75,6 @@ def test_runs_without_gated_actions_are_counted_apart():
 
 
 def test_an_unscored_run_has_no_confidence_to_replay():
-    """The figure in its trace is a placeholder; a profile computes one from its calls."""
     traces = [document(1, unscored=True), document(2, status="suspended")]
     report = cal.replay(traces, gk.Thresholds())
     assert {"no confidence is recorded; name a profile": 1, "the run has not ended": 1} == report.runs.left_out
@@ -87,7 +82,6 @@ def test_an_unscored_run_has_no_confidence_to_replay():
 
 
 def test_errors_are_let_through_or_caught():
-    """Counts of labelled decisions, with exact intervals."""
     traces = [
         document(1, decision(0.95, "silent"), correct=False),
         document(2, decision(0.95, "silent"), correct=True),
@@ -111,7 +105,6 @@ def test_errors_are_let_through_or_caught():
 
 
 def test_the_first_runs_that_differ_are_named():
-    """One decision of each of the first twenty, with both levels, both scores and the label."""
     traces = [
         document(number, decision(0.95, "silent"), decision(0.96, "silent"), correct=True) for number in range(30)
     ]
@@ -125,7 +118,6 @@ def test_the_first_runs_that_differ_are_named():
 
 
 def test_labels_beside_the_traces_replace_those_inside():
-    """They are aligned with the traces; too few, too many or unusable ones are refused."""
     traces = [document(1, decision(), correct=True), document(2, decision())]
     assert 2 == cal.replay(traces, gk.Thresholds(), labels=[False, 0]).actions.wrong
     assert 1 == cal.replay(traces, gk.Thresholds(), labels=[None, 1.0]).actions.right
@@ -138,16 +130,7 @@ def test_labels_beside_the_traces_replace_those_inside():
             cal.replay(traces, gk.Thresholds(), labels=labels)
 
 
-def test_an_approval_is_no_label():
-    """People approve wrong actions."""
-    trace = document(
-        1, decision(), feedback=[{"correct": False, "source": "test"}, {"correct": True, "source": "approval"}]
-    )
-    assert (0, 1) == ((found := cal.replay([trace], gk.Thresholds()).actions).right, found.wrong)
-
-
 def test_a_trace_without_steps_of_decisions_is_not_replayed_under_a_profile():
-    """What stood before such a decision is unknown, so it is left out and counted."""
     report = cal.replay([document(1, decision())], "grace")
     assert (0, {"the step of the decision is not recorded, so the run before it is unknown": 1}) == (
         report.actions.decisions,
@@ -157,7 +140,6 @@ def test_a_trace_without_steps_of_decisions_is_not_replayed_under_a_profile():
 
 @pytest.mark.parametrize(("step", "score"), [(0, 0.7), (2, 0.7), (3, 0.7), (4, 0.315)])
 def test_a_profile_sees_only_calls_that_had_ended(step, score):
-    """The failure of the second call counts from the step after its result on."""
     report = cal.replay([document(1, decision(0.1, step=step), correct=True)], "grace")
     assert (score,) == report.actions.a.curve.scores
 
@@ -170,7 +152,6 @@ GARBAGE = [
 
 
 def test_entries_that_cannot_be_read_are_counted():
-    """Foreign entries are never guessed, and those beside them are replayed."""
     report = cal.replay([document(1, *GARBAGE, decision())], gk.Thresholds())
     assert (1, len(GARBAGE)) == (report.actions.decisions, sum(report.actions.left_out.values()))
     for decisions in ("text", {"a": 1}, 7, None):
@@ -192,7 +173,6 @@ def test_other_things_are_refused():
 
 @given(recorded(), LEVELS, LEVELS)
 def test_stricter_thresholds_never_ask_less(traces, first, second):
-    """Where each threshold is at least as high, each decision asks at least as much, and no more errors are let through."""
     strict = gk.Thresholds(*(max(a, b) for a, b in zip(values(first), values(second), strict=True)))
     for part in (cal.replay(traces, strict, first).actions, cal.replay(traces, strict, first).runs):
         assert part.a.asked.count >= part.b.asked.count
@@ -223,30 +203,6 @@ def test_the_counts_add_up(traces, thresholds):
     assert json.loads(json.dumps(report.to_dict(), allow_nan=False)) == report.to_dict()
 
 
-@given(recorded(), LEVELS)
-def test_a_policy_does_not_differ_from_itself(traces, thresholds):
-    """Every difference is 0, and no run differs."""
-    report = cal.replay(traces, thresholds, thresholds)
-    for part in (report.actions, report.runs):
-        assert 0 == part.differing == sum(abs(difference.value) for difference in part.differences.values())
-
-
-def test_a_stream_of_many_traces():
-    """Twenty thousand decisions from a generator, of which only numbers are kept."""
-    traces = (
-        document(number, decision(number % 1_000 / 1_000, "confirm"), correct=number % 3 > 0)
-        for number in range(20_000)
-    )
-    report = cal.replay(traces, gk.Thresholds(), gk.Thresholds(0.95, 0.8, 0.5))
-    assert (20_000, 6_000, 4_000) == (
-        report.actions.decisions,
-        report.actions.a.levels["silent"] + report.actions.a.levels["notify"],
-        report.actions.b.levels["silent"] + report.actions.b.levels["notify"],
-    )
-    assert 1_000 == len(report.actions.a.curve.scores)
-    assert report.actions.differences["asked"].low < -0.1 < report.actions.differences["asked"].high
-
-
 def test_nothing_to_replay():
     """No traces, no labels, one class: a report, never an error."""
     assert "nothing to replay" in str(cal.replay([], gk.Thresholds()))
@@ -260,7 +216,6 @@ def test_nothing_to_replay():
 @pytest.mark.parametrize("profile", ["grace", "strict"])
 @pytest.mark.parametrize("judge", [None, 0.9, 0.3])
 def test_the_profile_that_was_used_reproduces_scores_and_levels(profile, judge):
-    """Also with searches, judgements before a gate, failed calls and nested runs."""
     thresholds = gk.Thresholds(0.8, 0.6, 0.4)
     evaluator = None if judge is None else ScriptedJudge(judge)
     with make_grace(
@@ -318,7 +273,6 @@ def test_the_profile_that_was_used_reproduces_scores_and_levels(profile, judge):
 
 
 def test_the_learned_profile_that_was_used_reproduces_scores_and_levels(tmp_path):
-    """From its file, for gated actions and for runs as a whole."""
     profile = fitted().with_thresholds(gk.Thresholds(math.inf, 0.55, 0.45))
     profile.save(tmp_path / "profile.json")
     plan = [[True, False, True], [False] * 4, [True], [True] * 6]
@@ -331,7 +285,6 @@ def test_the_learned_profile_that_was_used_reproduces_scores_and_levels(tmp_path
 
 
 def test_runs_that_a_profile_was_fitted_on_are_left_out(tmp_path):
-    """They and only they, whichever policy the profile belongs to, unless they are included; the report counts them."""
     profile = fitted().with_thresholds(gk.Thresholds(math.inf, 0.55, 0.45))
     seen, fresh = live(fitted_plan()), live([[True], [False, True]])
     for policies in ((profile,), ("grace", profile), (profile, profile)):
@@ -354,7 +307,6 @@ def test_a_profile_of_an_earlier_version_does_not_know_its_runs():
 
 
 def test_a_replay_asks_where_a_mismatch_makes_a_gate_ask():
-    """Unless mismatches are only reported."""
     lenient = fitted().with_thresholds(gk.Thresholds(0, 0, 0))
     foreign = dataclasses.replace(lenient, fitted_on={**lenient.fitted_on, "tools": ["look", "pay"]})
     traces = live([[True, False]])
@@ -381,8 +333,6 @@ def fitted():
 
 
 def test_a_profile_does_not_share_the_gaps_of_another():
-    """Where the profile in use failed, its gap counts for it alone; a missing confidence stays ESCALATE."""
-
     class Failing:
         name = "failing"
 
@@ -408,7 +358,6 @@ def report():
 
 
 def test_the_text_fits_80_columns_and_hides_nothing_dangerous():
-    """Names from traces carry no control characters; an infinite threshold reads never."""
     text = str(report())
     assert max(len(line) for line in text.splitlines() if "note:" not in line) <= 80
     assert text.replace("\n", "").isprintable()
@@ -417,7 +366,6 @@ def test_the_text_fits_80_columns_and_hides_nothing_dangerous():
 
 
 def test_the_text_has_each_figure():
-    """Levels, questions, errors, time, price, differences, and the first runs that differ."""
     lines = str(report()).splitlines()
     assert "gated actions: 24 decisions of 24 runs, 16 right, 8 wrong" in lines
     for begins in (
@@ -437,7 +385,6 @@ def test_the_text_has_each_figure():
 
 
 def test_a_difference_without_spread_has_no_interval():
-    """Too few runs, or runs that all differ alike, show no certainty."""
     few = [document(number, decision(0.8)) for number in range(9)]
     alike = [document(number, decision(0.8)) for number in range(30)]
     for traces in (few, alike):
@@ -446,7 +393,6 @@ def test_a_difference_without_spread_has_no_interval():
 
 
 def test_notes_say_what_the_figures_rest_on():
-    """Missing labels, several decisions of a run, and labels that exist for the asked ones only."""
     several = [document(1, decision(0.5), decision(0.5))]
     assert any(
         "no labels: errors cannot be counted" in note for note in cal.replay(several, gk.Thresholds()).actions.notes
@@ -459,16 +405,7 @@ def test_notes_say_what_the_figures_rest_on():
     )
 
 
-def test_models_and_their_dict_form_read_the_same():
-    """A `ReasoningTrace`, and what `to_dict` returns."""
-    traces = live([[True, False], [False]])
-    for policy in (gk.Thresholds(0.99, 0.8, 0.5), "strict"):
-        first, second = cal.replay(traces, policy), cal.replay([trace.to_dict() for trace in traces], policy)
-        assert first.to_dict() == second.to_dict()
-
-
 def test_calls_of_another_form_are_no_evidence():
-    """They are skipped; what stands beside them counts."""
     trace = document(1, decision(step=4), correct=True)
     before = cal.replay([trace], "grace").actions.a.curve.scores
     trace["grace"]["calls"] += [
@@ -482,59 +419,13 @@ def test_calls_of_another_form_are_no_evidence():
     assert before == cal.replay([trace], "grace").actions.a.curve.scores
 
 
-def test_a_step_that_is_no_number_is_unknown():
-    """Nothing is guessed from it."""
-    for step in (-1, 2.0, True, "3", None):
-        assert 0 == cal.replay([document(1, decision(step=step))], "grace").actions.decisions
-
-
 def test_an_undecided_entry_is_left_out_by_its_own_reason():
-    """Its call ended before its level was decided."""
     entry = {"action": "pay", "outcome": "cancelled", "arguments": {}}
     assert {"no decision was made": 1} == cal.replay([document(1, entry)], gk.Thresholds()).actions.left_out
 
 
-ROWS = st.lists(st.tuples(st.sampled_from([0.1, 0.45, 0.5, 0.72, 0.9, 1.0]), st.booleans()), min_size=1, max_size=40)
-
-
 def labelled(rows):
     return [document(number, decision(score), correct=right) for number, (score, right) in enumerate(rows)]
-
-
-@given(ROWS)
-def test_intervals_are_exact(rows):
-    """Clopper-Pearson, as scipy computes it."""
-    share = cal.replay(labelled(rows), gk.Thresholds()).actions.a.asked
-    expected = stats.binomtest(share.count, share.of).proportion_ci(0.95, method="exact")
-    assert np.allclose((expected.low, expected.high), share.interval, atol=1e-9)
-    assert {
-        "count": share.count,
-        "of": share.of,
-        "share": share.share,
-        "low": share.interval[0],
-        "high": share.interval[1],
-    } == share.to_dict()
-
-
-@given(ROWS)
-def test_the_risk_at_each_score_is_that_of_all_at_least_as_confident(rows):
-    """Counted decision by decision."""
-    curve = cal.replay(labelled(rows), gk.Thresholds()).actions.a.curve
-    assert sorted({score for score, _ in rows}, reverse=True) == list(curve.scores)
-    for score, coverage, risk in zip(curve.scores, curve.coverage, curve.risk, strict=True):
-        accepted = [right for value, right in rows if value >= score]
-        assert (len(accepted) / len(rows), 1 - sum(accepted) / len(accepted)) == (
-            coverage,
-            np.float64(risk).round(15),
-        ) or np.isclose(risk, 1 - sum(accepted) / len(accepted))
-
-
-def test_a_long_curve_is_thinned_to_its_ends():
-    """A thousand and one points, the first and the last among them."""
-    scores = np.linspace(0, 1, 5_000)
-    curve = cal.replay(labelled([(float(score), True) for score in scores]), gk.Thresholds()).actions.a.curve
-    assert (1_001, 1.0, 0.0, 1.0) == (len(curve.scores), curve.scores[0], curve.scores[-1], curve.coverage[-1])
-    assert 1_001 == len(curve.to_dict()["risk"])
 
 
 def test_the_bootstrap_resamples_runs():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
-from tests.calibrate.gated import answered, decision, document, live, numbered
+from tests.calibrate.examples import answered, decision, document, live, numbered
 
 ANSWERS = ("proceed", "cancel", "modify", "input", "skip", "retry")
 
@@ -23,7 +23,6 @@ def only(report):
 
 
 def test_live_answers_are_counted_by_name():
-    """As gates record them, with the time that each took."""
     script = iter(["proceed", "cancel", "skip", "proceed"] * 9)
     traces = live(
         [[True, False], [False], [True]],
@@ -42,7 +41,6 @@ def test_live_answers_are_counted_by_name():
 
 
 def test_nobody_in_time_is_no_refusal():
-    """Neither is a question that could not be put to anybody."""
     late = decision(response={"action": "cancel", "timeout_reached": True})
     named = decision(response={"action": "cancel", "timeout_reached": True, "reviewer": "ana"})
     nobody = decision(response={"action": "cancel", "timeout_reached": False})
@@ -54,7 +52,6 @@ def test_nobody_in_time_is_no_refusal():
 
 
 def test_the_time_of_an_answer_is_the_reviewers_own():
-    """The whole wait stands in for it only where nothing was asked again; what cannot be a time is left out."""
     answer = {"action": "proceed", "reviewer": "ana"}
     entries = [
         decision(response={**answer, "response_time_ms": 1_000.0}, waited_ms=9_000.0),
@@ -68,7 +65,6 @@ def test_the_time_of_an_answer_is_the_reviewers_own():
 
 
 def test_neither_programs_nor_standing_approvals_are_reviewers():
-    """Neither is a person who only labelled a run."""
     answer = decision(response={"action": "proceed", "reviewer": "ana"})
     standing = decision(response={"action": "proceed", "reviewer": "cy"}, approval={"standing": "st-1"})
     trace = document(1, answer, standing)
@@ -82,7 +78,6 @@ def test_neither_programs_nor_standing_approvals_are_reviewers():
 
 
 def test_the_same_question_is_the_same_action_with_the_same_arguments():
-    """The first answer of each person counts, and a wish for a new decision is none."""
     groups = [
         [answered("proceed", "ana", digest="d1")],
         [
@@ -108,15 +103,6 @@ def test_pseudonyms_show_no_name():
     assert str(cal.reviewers(traces)).replace("\n", "").isprintable()
 
 
-def test_reviewers_are_sorted_by_name():
-    """Not by any figure; twelve pseudonyms by their number."""
-    traces = numbered(*([answered("proceed", f"r{number:02d}")] * (number + 1) for number in range(12)))
-    assert [f"r{number:02d}" for number in range(12)] == [figures.name for figures in cal.reviewers(traces).reviewers]
-    assert [f"reviewer {number}" for number in range(1, 13)] == [
-        figures.name for figures in cal.reviewers(traces, pseudonyms=True).reviewers
-    ]
-
-
 GARBAGE = st.sampled_from(
     ["text", None, 3, [], {}, {"action": "proceed"}, {"action": 5, "reviewer": "ana"}, {"action": "dance", "reviewer": "ana"},
      {"reviewer": "ana"}, {"action": "proceed", "reviewer": 7}, {"action": "proceed", "reviewer": "ana", "response_time_ms": "x"}]
@@ -136,19 +122,7 @@ def test_the_counts_add_up(groups):
     assert all(len(line) <= 80 for line in str(report).splitlines())
 
 
-def test_a_stream_of_many_answers():
-    """Twenty thousand, from a generator."""
-    traces = (
-        document(number, answered(ANSWERS[number % 2], "abc"[number % 3], digest=str(number // 3)))
-        for number in range(20_000)
-    )
-    report = cal.reviewers(traces)
-    assert 20_000 == sum(figures.answered for figures in report.reviewers)
-    assert 6_667 >= report.questions.same.of >= 6_666
-
-
 def test_the_text_has_counts_first():
-    """A table of counts, then the evidence for each person, then agreement."""
     traces = [
         document(number, answered("proceed", "ana", ms=1_500.0, digest="d"), answered("cancel", "bo", digest="d"), correct=True,
                  arguments={}) for number in range(25)
@@ -159,19 +133,6 @@ def test_the_text_has_counts_first():
     assert "  approved          25 of 25, 100.0% (86.3% to 100.0%)" in lines
     assert "  time to decide    median 1.5 s, middle half 1.5 to 1.5 s (25)" in lines
     assert "same question, several people: 1" in lines
-
-
-def test_a_long_name_is_shortened():
-    """The JSON keeps it."""
-    report = cal.reviewers([document(1, answered("proceed", "n" * 100))])
-    assert max(map(len, str(report).splitlines())) <= 80
-    assert "n" * 100 == report.to_dict()["reviewers"][0]["name"]
-
-
-def test_nobody_is_a_report_too():
-    """Without traces, and without answers."""
-    assert "0 traces, 0 reviewers" == str(cal.reviewers([]))
-    assert "1 trace, 0 reviewers" == str(cal.reviewers([document(1)]))
 
 
 ACTIONS = ("proceed", "cancel", "modify", "skip")
@@ -200,7 +161,6 @@ QUESTIONS = st.dictionaries(st.sampled_from("abcd"), st.sampled_from(ACTIONS[:3]
 
 @given(st.lists(QUESTIONS, min_size=25, max_size=40))
 def test_alpha_is_that_of_all_pairs_of_answers(questions):
-    """With any number of people for each question."""
     found = agreement(questions)
     shared = [answers for answers in questions if len(answers) > 1]
     assert len(shared) == found.same.of
@@ -211,6 +171,5 @@ def test_alpha_is_that_of_all_pairs_of_answers(questions):
 
 @pytest.mark.parametrize("count", [0, 1, 19])
 def test_few_questions_give_no_coefficient(count):
-    """A few can give any value."""
     assert agreement([{"ana": "proceed", "bo": "cancel"}] * count).alpha is None
     assert agreement([{"ana": "proceed", "bo": "cancel"}] * 20).alpha is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import math
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mapie.risk_control.methods import compute_hoeffding_bentkus_p_value
 from scipy import stats
 from scipy.stats import binom
 
@@ -34,7 +32,6 @@ def runs(n, seed=0):
     st.sampled_from(["selective", "overall"]),
 )
 def test_the_result_states_what_can_be_counted(pairs, promise):
-    """Whatever the sample: ordered thresholds, and coverage, errors and bounds that follow from them."""
     scores, labels = np.array([pair[0] for pair in pairs]) / 20, np.array([pair[1] for pair in pairs])
     found = cal.risk_thresholds(scores, labels, RISKS, promise=promise)
     assert found.thresholds.silent >= found.thresholds.notify >= found.thresholds.confirm
@@ -92,18 +89,11 @@ def test_few_labels_allow_nothing(labels):
     assert {"silent": 0.0, "notify": 0.0, "confirm": 0.0} == found.coverage
 
 
-def test_what_is_safe_for_a_stricter_level_is_so_for_a_milder():
-    """Equal risks lead to equal thresholds."""
-    found = cal.risk_thresholds(*runs(2_000), {"silent": 0.2, "notify": 0.2, "confirm": 0.2})
-    assert found.thresholds.silent == found.thresholds.notify == found.thresholds.confirm < 1
-
-
 @pytest.mark.parametrize(
     ("risks", "never"),
     [({"silent": 0.2}, ()), ({"notify": 0.2}, ("silent",)), ({"confirm": 0.4}, ("silent", "notify"))],
 )
 def test_a_level_without_a_promise_lets_nothing_through(risks, never):
-    """Nothing acts unasked that no promise covers; asking needs no promise."""
     thresholds = cal.risk_thresholds(*runs(2_000), risks).thresholds
     assert all(math.inf == getattr(thresholds, level) for level in never)
     if "silent" in risks:
@@ -131,7 +121,6 @@ def test_fractions_are_left_out():
 
 
 def test_trials_of_one_task_count_once():
-    """A hundred copies of ten runs are ten labels."""
     scores, labels = [0.9] * 1_000, [True] * 1_000
     found = cal.risk_thresholds(scores, labels, RISKS, groups=[i % 10 for i in range(1_000)])
     assert 10 == found.n
@@ -153,13 +142,6 @@ def test_weights_undo_a_biased_collection():
     assert any("remain after thinning" in note for note in found.notes)
 
 
-def test_a_million_labels():
-    """Have a result too."""
-    found = cal.risk_thresholds(*runs(1_000_000), RISKS)
-    assert 1_000_000 == found.n
-    assert 0.09 < found.coverage["silent"] < 0.1
-
-
 def test_the_json_form():
     """Has "never" for infinity and no other word that JSON lacks."""
     found = cal.risk_thresholds(*runs(200), RISKS)
@@ -173,10 +155,8 @@ def test_the_json_form():
         ({"risks": {}}, "got none"),
         ({"risks": {"escalate": 0.1}}, "levels silent, notify, confirm"),
         ({"risks": {"silent": 0}}, "above 0 and below 1"),
-        ({"risks": {"silent": math.nan}}, "silent"),
         ({"risks": {"silent": 0.2, "confirm": 0.1}}, "must not fall"),
         ({"delta": 0}, "delta"),
-        ({"delta": 1.5}, "delta"),
         ({"promise": "mostly"}, '"selective" or "overall"'),
         ({"groups": ["a"]}, "one group for each sample"),
         ({"weights": [1.0, -1.0]}, r"weights\[1\]"),
@@ -208,7 +188,6 @@ def risk_above(chance, threshold):
 
 @given(st.integers(1, 100_000), st.floats(0.01, 0.6), st.floats(0.001, 0.2))
 def test_the_parts_of_delta_sum_to_delta(n, risk, delta):
-    """And the ranks rise to the whole sample."""
     ranks, shares = ladder(n, risk, delta)
     assert delta == pytest.approx(sum(shares))
     assert sorted(ranks) == ranks
@@ -218,7 +197,6 @@ def test_the_parts_of_delta_sum_to_delta(n, risk, delta):
 
 @given(st.lists(st.tuples(st.integers(0, 10), st.booleans()), min_size=1, max_size=80), st.floats(0.05, 0.6))
 def test_what_is_found_passes_the_test_itself(pairs, risk):
-    """Whatever the sample, with ties too: the errors at the threshold are few enough for the whole delta."""
     scores, wrong = map(np.array, zip(*pairs, strict=True))
     scores = scores / 10
     ranking = Ranking(scores, wrong.astype(float))
@@ -243,32 +221,7 @@ def test_a_promise_is_broken_in_at_most_delta_of_the_samples(chance, monkeypatch
     assert binom.sf(broken - 1, 400, DELTA) > 1e-4
 
 
-def test_it_finds_more_than_a_bound_by_hoeffding_and_bentkus():
-    """Tested from the strictest rank down, as MAPIE's p-values would be, less is covered than here."""
-    ours, theirs = 0.0, 0.0
-    for seed in range(40):
-        scores, wrong = drawn(600, np.sqrt, seed)
-        ours += np.mean(scores >= Ranking(scores, wrong).selective(0.15, DELTA / 3))
-        order = np.argsort(-scores)
-        count = 0
-        for k in range(25, 601, 5):
-            p = compute_hoeffding_bentkus_p_value(np.array([wrong[order[:k]].mean()]), k, np.array([0.15]))
-            if p.ravel()[0] > DELTA / 3:
-                break
-            count = k
-        theirs += count / 600
-    assert ours > 1.3 * theirs > 0
-
-
-def test_exact_p_values_are_smaller_than_those_of_mapie():
-    """Clopper-Pearson is exact where Hoeffding-Bentkus is an upper bound."""
-    for errors in (0, 3, 10, 20):
-        theirs = compute_hoeffding_bentkus_p_value(np.array([errors / 200]), 200, np.array([0.15])).ravel()[0]
-        assert binom.cdf(errors, 200, 0.15) <= theirs * (1 + 1e-9)
-
-
 def test_overall_counts_errors_among_all_samples():
-    """The mildest threshold that no more errors reach than pass among all samples."""
     scores, wrong = np.arange(100) / 100, np.zeros(100)
     wrong[[80, 60, 40]] = 1
     ranking = Ranking(scores, wrong)
@@ -281,7 +234,6 @@ def test_overall_counts_errors_among_all_samples():
 
 
 def test_a_tie_is_left_out_whole():
-    """A threshold cannot let half of a tie act."""
     ranking = Ranking(np.array([0.9] * 50 + [0.5] * 50), np.array([0.0] * 50 + [1.0] * 10 + [0.0] * 40))
     assert (50, 0) == ranking.at(ranking.overall(0.07, 0.05))
     assert (50, 0) == ranking.at(ranking.selective(0.07, 0.05))
@@ -292,7 +244,6 @@ SAMPLES = st.lists(st.tuples(st.integers(0, 20).map(lambda n: n / 20), st.boolea
 
 @given(SAMPLES, st.sampled_from(["selective", "overall"]))
 def test_each_point_is_the_share_of_wrong_runs_at_its_threshold(rows, promise):
-    """Counted one by one, with an interval around it; the last point is all runs."""
     points = cal.risk_curve([row[0] for row in rows], [row[1] for row in rows], promise)
     assert sorted({row[0] for row in rows}, reverse=True) == [point.confidence for point in points]
     for point in points:
@@ -304,36 +255,7 @@ def test_each_point_is_the_share_of_wrong_runs_at_its_threshold(rows, promise):
     assert 1.0 == points[-1].coverage
 
 
-def test_a_long_curve_is_thinned():
-    """The first and the last threshold stay, and coverage rises."""
-    points = cal.risk_curve([place / 1_000 for place in range(1_001)], [True] * 1_001, points=10)
-    assert 10 == len(points)
-    assert (1.0, 0.0) == (points[0].confidence, points[-1].confidence)
-    assert all(before.coverage < after.coverage for before, after in itertools.pairwise(points))
-
-
-def test_runs_of_one_task_count_once():
-    """Their labels are not independent."""
-    (point,) = cal.risk_curve([0.5] * 4, [True, True, False, False], groups=["a", "a", "b", "b"])
-    assert 0.5 == point.risk
-    assert (point.low, point.high) == pytest.approx((0.0126, 0.9874), abs=1e-3)  # 1 of 2
-
-
-def test_fractions_have_no_place_on_the_curve():
-    """A label that is partly right is no error and no success; without any other there is no curve."""
-    assert [0.9] == [point.confidence for point in cal.risk_curve([0.9, 0.4], [1.0, 0.5])]
-    with pytest.raises(ValueError, match="no label of 0 or 1 is left"):
-        cal.risk_curve([0.4], [0.5])
-
-
-def test_a_bin_has_an_interval():
-    """That of its share of correct samples."""
-    (found,) = cal.assess([0.65] * 10, [True] * 7 + [False] * 3).bins
-    assert cal.bin_interval(found) == pytest.approx((0.3475, 0.9333), abs=1e-3)
-
-
 def test_it_says_how_many_labels_it_needs():
-    """Before anyone collects them: delta is shared among the levels."""
     promise = cal.Promise(risks={"confirm": 0.35, "silent": 0.05})
     assert {"silent": cal.labels_needed(0.05, 0.1, 2), "confirm": cal.labels_needed(0.35, 0.1, 2)} == promise.needed
     assert ["silent", "confirm"] == list(promise.risks)
@@ -360,15 +282,11 @@ def test_it_states_itself(kind, moment, words):
     ("fields", "problem"),
     [
         ({"risks": {}}, "risks must name one or more of the levels silent, notify, confirm"),
-        ({"risks": {"loud": 0.1}}, "'loud'"),
-        ({"risks": {"silent": 0.2, "notify": 0.1}}, "must not fall"),
-        ({"risks": {"silent": 1.0}}, "above 0 and below 1"),
         ({"delta": 0.0}, "delta must be above 0"),
         ({"kind": "conformal"}, "promise must be selective or overall"),
         ({"moment": "start"}, "moment must be end or action"),
     ],
 )
 def test_what_cannot_be_promised_is_refused(fields, problem):
-    """The message names the argument."""
     with pytest.raises(ValueError, match=problem):
         cal.Promise(**{"risks": {"silent": 0.05}, **fields})

@@ -52,11 +52,6 @@ def trace(kinds, grace=None):
     return document if grace is None else document | {"grace": grace}
 
 
-def test_an_empty_run_has_no_evidence():
-    """Nothing happened, nothing is given."""
-    assert ConfidenceFactors() == gathered()
-
-
 def test_tools():
     """Successes, failures and their share."""
     factors = gathered(True, False, True, True)
@@ -65,7 +60,6 @@ def test_tools():
 
 
 def test_a_retriever_is_a_tool_and_a_search():
-    """A retriever's call counts as a tool, what it found as a search."""
     factors = gathered(True, searches=[hits([0.2, 0.8], ["a", "b"])])
     assert (1, 1) == (factors.tool_execution_count, factors.tool_success_count)
     assert (2, 0.5, 0.8) == (factors.search_result_count, factors.search_avg_score, factors.search_max_score)
@@ -73,14 +67,7 @@ def test_a_retriever_is_a_tool_and_a_search():
     assert factors.search_made
 
 
-def test_a_search_that_found_nothing_was_made():
-    """No results are evidence; in the strict profile they count as 0."""
-    factors = gathered(True, searches=[hits()])
-    assert (0, True) == (factors.search_result_count, factors.search_made)
-
-
 def test_results_without_scores_are_not_judged():
-    """That something was found is known, how good it is, is not: it is flagged, and stays out of the mean of `strict`."""
     factors = gathered(True, searches=[hits(count=3, sources=["a"])])
     assert (3, False, 1) == (factors.search_result_count, factors.search_made, factors.source_count)
     assert factors.search_not_scored
@@ -112,7 +99,6 @@ def test_results_without_scores_do_not_replace_an_empty_search():
     ],
 )
 def test_searches_without_scores_are_counted(result, scores, expected):
-    """Those whose scores are unusable, that found nothing or could not be read count as that; declared ones do not count."""
     first, second = RunEvidence(), RunEvidence()
     for evidence in (first, second):
         evidence.search_finished(read_results(result, scores))
@@ -121,7 +107,6 @@ def test_searches_without_scores_are_counted(result, scores, expected):
 
 
 def test_sources_are_distinct_over_all_searches():
-    """The same source found twice is one; agreement between several is a fallback until somebody measures it."""
     one = gathered(True, searches=[hits(sources=["a"], count=1), hits(sources=["a"], count=1)])
     assert (1, 0.0, False) == (one.source_count, one.source_agreement, one.agreement_evaluated)
     two = gathered(True, searches=[hits(sources=["a"], count=1), hits(sources=["b"], count=1)])
@@ -148,7 +133,6 @@ def test_statistics_over_all_scores(found):
 
 @given(searches, searches, st.lists(st.booleans()), st.lists(st.booleans()))
 def test_merging_is_having_seen_both(first, second, tools, more):
-    """Two merged gatherings give the factors of one that saw it all."""
     merged, other = RunEvidence(), RunEvidence()
     for evidence, oks, found in ((merged, tools, first), (other, more, second)):
         for ok in oks:
@@ -167,20 +151,15 @@ def test_merging_is_having_seen_both(first, second, tools, more):
 @pytest.mark.parametrize(
     ("kinds", "executed", "succeeded"),
     [
-        ("t", 0, 0),
         ("co", 1, 1),
         ("cor", 1, 0),
         ("cr", 1, 0),
-        ("c", 1, 1),
         ("cotr", 1, 1),
         ("coro", 1, 0),
         ("corcor", 2, 0),
-        ("coco", 2, 2),
         ("ccoor", 2, 1),
         ("ccoro", 2, 1),
-        ("ccrr", 2, 1),
         ("or", 0, 0),
-        ("r", 0, 0),
     ],
 )
 def test_foreign_traces(kinds, executed, succeeded):
@@ -236,7 +215,6 @@ ENDINGS = st.sampled_from(["ok", "error", "cancelled", "closed", "suspended", "u
 
 @given(st.lists(ENDINGS, max_size=12), searches)
 def test_calls_counted_together_are_calls_counted_one_by_one(statuses, found):
-    """The factors of a trace's calls are those of the same calls as they end, with searches among them and without."""
     for results in (found, []):
         evidence = RunEvidence()
         for status in statuses:
@@ -250,15 +228,6 @@ def test_calls_counted_together_are_calls_counted_one_by_one(statuses, found):
             for r in results
         ]
         assert evidence.factors() == evidence_of_calls(calls).factors()
-
-
-@given(st.lists(st.sampled_from(["thought", "tool_call", "observation", "error_recovery"]), max_size=20))
-def test_every_sequence_of_steps_has_factors(kinds):
-    """Every tool_call is counted once, and there are no more failures than recoveries."""
-    factors = factors_from_trace(trace(kinds))
-    failed = factors.tool_execution_count - factors.tool_success_count
-    assert kinds.count("tool_call") == factors.tool_execution_count
-    assert 0 <= failed <= kinds.count("error_recovery")
 
 
 hit_scores = st.lists(st.floats(0, 1), min_size=1, max_size=8)
@@ -275,7 +244,6 @@ def confidence_of(found, profile, *oks):
 
 @given(hit_scores, st.data(), st.lists(st.booleans(), max_size=3))
 def test_in_strict_an_unusable_score_never_helps(scores, data, oks):
-    """Whichever scores of a search become unusable, the strict confidence does not rise."""
     results = [{"score": score, "source": str(number)} for number, score in enumerate(scores)]
     before = confidence_of(results, "strict", *oks)
     for number in data.draw(st.sets(st.integers(0, len(scores) - 1))):
@@ -295,7 +263,6 @@ def test_in_strict_an_unusable_score_counts_as_0(scores, more):
 
 @pytest.mark.parametrize("bad", BAD)
 def test_a_search_with_nothing_but_unusable_scores(bad):
-    """In `strict` it is a search that was made and came to nothing; in `grace` it stays out of the formula."""
     results = [{"score": bad, "source": "a"}]
     assert confidence_of([{"score": 0.0, "source": "a"}], "strict", True) == confidence_of(results, "strict", True)
     assert 1.0 == confidence_of(results, "grace", True)
@@ -303,7 +270,6 @@ def test_a_search_with_nothing_but_unusable_scores(bad):
 
 @given(searches, st.lists(st.sampled_from([[{"score": None}], [{"score": 0.5}], ["a"], 42]), max_size=4))
 def test_what_a_trace_records_gives_the_same_factors(found, more):
-    """Unusable scores and unread searches survive in a trace, so a resumed run knows of them."""
     every = [*found, *map(read_results, more), read_results(["b"], "none")]
     direct = gathered(*[True] * len(every), searches=every)
     calls = [
@@ -328,7 +294,6 @@ def test_what_a_trace_records_gives_the_same_factors(found, more):
 
 
 def test_unusable_scores_of_somebody_elses_trace_count():
-    """Figures in a trace that are no scores are as unusable as in a result."""
     evidence = evidence_of_calls([{"status": "ok", "search": {"count": 2, "scores": [0.5, 7, None]}}])
     assert (2, 3) == (evidence.unusable_scores, evidence.factors().search_result_count)
 
@@ -343,7 +308,6 @@ def test_unusable_scores_of_somebody_elses_trace_count():
     )
 )
 def test_the_worst_search_is_never_forgotten_though_few_are_kept(steps):
-    """In any order of their ends, the pessimistic reading is that of all searches or stricter, and equal while few are kept."""
     evidence, parts = RunEvidence(), [RunEvidence(), RunEvidence()]
     for number, (kind, at, score) in enumerate(steps):
         for target in (evidence, parts[number % 2]):
@@ -366,7 +330,6 @@ def test_the_worst_search_is_never_forgotten_though_few_are_kept(steps):
 
 
 def test_a_run_that_searches_and_is_gated_often_keeps_few_searches():
-    """Its evidence does not grow with searches that rise, and a snapshot shares the sources and has only those of its time."""
     evidence, snapshots = RunEvidence(), []
     for number in range(1_000):
         evidence.search_finished(
@@ -405,7 +368,6 @@ def test_a_snapshot_stays_as_it_is_while_its_original_goes_on(before, after):
 
 
 def test_what_is_added_to_a_snapshot_does_not_change_its_original():
-    """A source that the original has is no further one."""
     evidence = add(RunEvidence(), [("search", "a", 3), ("succeed", "b", 0)])
     snapshot = evidence.snapshot()
     for source in ("s3", "s4", "s4"):
@@ -458,7 +420,6 @@ def test_defaults():
 
 
 def test_the_signature_shows_the_defaults():
-    """Help and editors show the figures that stand for a factor left out."""
     shown = str(inspect.signature(ConfidenceFactors))
     assert "search_score_variance: 'float' = 1.0" in shown
     assert [field.name for field in dataclasses.fields(ConfidenceFactors)] == list(
@@ -488,13 +449,11 @@ def test_positions_follow_the_design():
     ],
 )
 def test_what_is_given_was_made(given, made):
-    """A figure that is given was made, even if it equals the default; what is left out was not."""
     factors = ConfidenceFactors(**given)
     assert {flag: flag == made for flag in FLAGS} == {flag: getattr(factors, flag) for flag in FLAGS}
 
 
 def test_a_flag_wins_over_what_is_given():
-    """A fallback is given with its flag off, a figure at its default with its flag on."""
     factors = ConfidenceFactors(llm_self_confidence=0.5, self_evaluated=False, coverage_evaluated=True)
     assert (False, True) == (factors.self_evaluated, factors.coverage_evaluated)
     assert ConfidenceFactors(query_coverage=0.4, coverage_evaluated=None).coverage_evaluated is True
@@ -508,7 +467,6 @@ def test_replacing_a_factor_keeps_what_was_made():
 
 
 def test_records_compare_hash_copy_and_pickle():
-    """Equal factors are equal and hash alike; what was made is part of what they are."""
     factors = ConfidenceFactors(3, llm_self_confidence=0.9)
     assert factors == ConfidenceFactors(search_result_count=3, llm_self_confidence=0.9)
     assert hash(factors) == hash(copy.copy(factors))
@@ -519,58 +477,31 @@ def test_records_compare_hash_copy_and_pickle():
         factors.source_count = 1  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("name", COUNTS)
-@pytest.mark.parametrize("bad", [-1, 1.0, 1.5, math.nan, "1", None, True, [1], 10**3000 * -1])
-def test_bad_counts_are_refused_by_name(name, bad):
-    """A count is an integer from 0 on, and no truth value."""
-    with pytest.raises(ValueError, match=f"^{name} must be an integer >= 0"):
-        ConfidenceFactors(**{name: bad})
-
-
-@pytest.mark.parametrize("name", UNITS)
-@pytest.mark.parametrize("bad", [-0.001, 1.001, math.nan, math.inf, -math.inf, "0.5", None, True, 10**400, 1j])
-def test_bad_rates_are_refused_by_name(name, bad):
-    """Scores and rates are numbers from 0 to 1."""
-    with pytest.raises(ValueError, match=f"^{name} must be a number from 0 to 1"):
-        ConfidenceFactors(**{name: bad})
-
-
-@pytest.mark.parametrize("bad", [-0.001, math.nan, math.inf, "0.5", None, False, 10**400])
-def test_bad_variances_are_refused(bad):
-    """A variance is a finite number from 0 on."""
-    with pytest.raises(ValueError, match=r"^search_score_variance must be a finite number"):
-        ConfidenceFactors(search_score_variance=bad)
+UNUSABLE_FACTORS = (
+    (COUNTS, [-1, 1.0, 1.5, math.nan, "1", None, True, [1], 10**3000 * -1], "an integer >= 0"),
+    (UNITS, [-0.001, 1.001, math.nan, math.inf, -math.inf, "0.5", None, True, 10**400, 1j], "a number from 0 to 1"),
+    (["search_score_variance"], [-0.001, math.nan, math.inf, "0.5", None, False, 10**400], "a finite number >= 0"),
+    (["search_avg_with_unusable"], [-0.1, 1.1, math.nan, "0.5", True], "a number from 0 to 1"),
+    (["search_variance_with_unusable"], [-0.1, math.inf, "0.5", True], "a finite number >= 0"),
+    (["is_search_step", *FLAGS], [1, "yes", 0.0], "true or false"),
+)
 
 
 @pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        *(("search_avg_with_unusable", bad) for bad in (-0.1, 1.1, math.nan, "0.5", True)),
-        *(("search_variance_with_unusable", bad) for bad in (-0.1, math.inf, "0.5", True)),
-    ],
+    ("name", "bad", "allowed"),
+    [(name, bad, allowed) for names, values, allowed in UNUSABLE_FACTORS for name in names for bad in values],
 )
-def test_bad_figures_with_unusable_scores_are_refused(name, bad):
-    """The figures that `strict` takes have the ranges of a mean and a variance."""
-    with pytest.raises(ValueError, match=f"^{name} must be"):
-        ConfidenceFactors(**{name: bad})
-
-
-@pytest.mark.parametrize("name", ["is_search_step", *FLAGS])
-@pytest.mark.parametrize("bad", [1, "yes", 0.0])
-def test_bad_flags_are_refused_by_name(name, bad):
-    """A flag is true or false."""
-    with pytest.raises(ValueError, match=f"^{name} must be true or false"):
+def test_bad_factors_are_refused_by_name(name, bad, allowed):
+    with pytest.raises(ValueError, match=f"^{name} must be {allowed}"):
         ConfidenceFactors(**{name: bad})
 
 
 def test_no_more_successes_than_executions():
-    """Tools cannot succeed more often than they were executed."""
     with pytest.raises(ValueError, match="tool_success_count must not exceed tool_execution_count"):
         ConfidenceFactors(tool_execution_count=2, tool_success_count=3)
 
 
 def test_numbers_of_numpy_are_numbers():
-    """Figures from arrays are taken, and kept as plain numbers."""
     factors = ConfidenceFactors(
         search_result_count=np.int64(3), search_avg_score=np.float32(0.5), search_max_score=np.float64(0.5)
     )

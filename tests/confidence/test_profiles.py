@@ -1,6 +1,9 @@
-"""The profiles: `grace` to the letter, `strict` without its optimism."""
+"""Thresholds and profiles: `grace` to the letter, `strict` without its optimism, and the level that a score leads to."""
+
+from __future__ import annotations
 
 import dataclasses
+import json
 import math
 
 import pytest
@@ -9,11 +12,16 @@ from hypothesis import strategies as st
 
 from grace_kp.confidence import (
     PROFILES,
+    ActionDecision,
     ConfidenceCalculator,
     ConfidenceFactors,
     ConfidenceScore,
+    DynamicThresholds,
     LearnedProfile,
+    Thresholds,
+    decide,
 )
+from grace_kp.levels import InterventionLevel
 from grace_kp.pages import penalty_text
 from tests.exhaustive import examples
 
@@ -116,7 +124,6 @@ def test_fallbacks_are_no_evidence_in_strict():
 
 
 def test_what_was_made_counts_in_strict_however_badly_it_went():
-    """A poor self-evaluation, coverage and search count with their weights, where `grace` drops them."""
     tool = {"tool_execution_count": 1, "tool_success_count": 1, "source_count": 2}
     assert round((0.4 + 0.3 * 0.2) / 0.7, 3) == score(ConfidenceFactors(**tool, llm_self_confidence=0.2))
     assert round((0.4 + 0.1 * 0.05) / 0.5, 3) == score(ConfidenceFactors(**tool, query_coverage=0.05))
@@ -127,7 +134,6 @@ def test_what_was_made_counts_in_strict_however_badly_it_went():
 
 
 def test_tools_count_in_strict_only_if_one_ran():
-    """A success rate without any execution says nothing."""
     own = {"llm_self_confidence": 0.9}
     assert 0.9 == score(ConfidenceFactors(**own))
     assert 0.9 == score(ConfidenceFactors(**own, tool_success_rate=0.2))
@@ -139,14 +145,6 @@ def test_grace_keeps_its_quirk_of_the_self_evaluation():
     low, high = (ConfidenceFactors(llm_self_confidence=own, source_count=1) for own in (0.60, 0.61))
     assert score(low, "grace") > score(high, "grace")
     assert score(low) < score(high)
-
-
-def test_grace_keeps_its_quirk_of_the_poor_search():
-    """In `grace` a found but poor result lowers the score below that of having found nothing."""
-    nothing = ConfidenceFactors(search_result_count=0, source_count=1)
-    poor = ConfidenceFactors(search_result_count=1, search_max_score=0.5, search_avg_score=0.5, source_count=1)
-    assert score(nothing, "grace") > score(poor, "grace")
-    assert score(nothing) < score(poor)
 
 
 def worse_versions(before):
@@ -162,7 +160,6 @@ def worse_versions(before):
 @examples(400)
 @given(factors(), st.data())
 def test_strict_is_monotone_in_every_rate(before, data):
-    """In `strict` no worse score, rate, agreement, self-evaluation or coverage ever raises the confidence."""
     for name, value in worse_versions(before):
         worse = data.draw(st.floats(0, value) | st.sampled_from([0.0, value, math.nextafter(value, 0)]), label=name)
         assert score(dataclasses.replace(before, **{name: worse})) <= score(before), name
@@ -171,7 +168,6 @@ def test_strict_is_monotone_in_every_rate(before, data):
 @examples(400)
 @given(factors(), st.floats(0, 2))
 def test_strict_is_monotone_in_the_variance(before, more):
-    """In `strict` a larger spread of the search scores never raises the confidence."""
     after = dataclasses.replace(before, search_score_variance=before.search_score_variance + more)
     assert score(after) <= score(before)
 
@@ -181,7 +177,6 @@ def test_strict_is_monotone_in_the_variance(before, more):
 @example(ConfidenceFactors(source_count=2, source_agreement=0.1, llm_self_confidence=0.9))
 @example(ConfidenceFactors(search_result_count=1, search_max_score=0.1, llm_self_confidence=0.9))
 def test_strict_is_monotone_in_every_count(before):
-    """In `strict` fewer results, sources or successes, and one more failure, never raise the confidence."""
     for name in ("search_result_count", "source_count", "tool_success_count"):
         for fewer in range(getattr(before, name)):
             assert score(dataclasses.replace(before, **{name: fewer})) <= score(before), name
@@ -202,7 +197,6 @@ def test_strict_is_monotone_where_the_search_turns_good(best, average, variance,
 
 @given(factors())
 def test_grace_does_not_ask_what_was_made(given):
-    """In `grace` the flags change nothing but what is told as not evaluated."""
     flipped = dataclasses.replace(given, **{flag: not getattr(given, flag) for flag in FLAGS})
     assert score(given, "grace") == score(flipped, "grace")
 
@@ -218,7 +212,6 @@ def test_a_search_step_is_judged_by_its_search():
 
 
 def test_a_reason_tells_what_counted_and_what_lowered():
-    """The reason is one sentence with the figures that counted and the penalties."""
     given = ConfidenceFactors(
         tool_execution_count=2, tool_success_count=1, tool_success_rate=0.5, llm_self_confidence=0.7
     )
@@ -238,7 +231,6 @@ def test_a_reason_mentions_no_tools_that_were_not_called(profile, given):
 
 
 def test_a_reason_without_evidence_says_so():
-    """Where nothing was made, the reason names no figure as if it had been measured."""
     assert (
         "No evidence: nothing was searched, executed or evaluated; the formula starts at 1.00, lowered (no sources)."
         == ConfidenceCalculator().calculate(ConfidenceFactors()).reason
@@ -251,7 +243,6 @@ def test_a_reason_without_evidence_says_so():
 
 
 def test_a_reason_marks_what_was_assumed():
-    """A fallback that counts in the mean does not look like a measurement."""
     assumed = ConfidenceFactors(
         tool_execution_count=1,
         tool_success_count=1,
@@ -268,8 +259,6 @@ def test_a_reason_marks_what_was_assumed():
 
 
 def test_a_learned_profile_reads_runs():
-    """It is a profile with a confidence for documents; the formulas have none."""
-
     class Learned:
         name = "mine"
 
@@ -292,3 +281,245 @@ def test_a_search_with_unusable_scores_only_was_not_evaluated():
         found, usable = (ConfidenceCalculator(profile).calculate(each) for each in (unusable, zero))
         assert ("search_quality" in found.not_evaluated, "search_quality" in usable.not_evaluated) == (True, False)
         assert (found.score, 0.0, fallbacks) == (usable.score, found.breakdown["search_quality"], found.fallbacks)
+
+
+@pytest.mark.parametrize("bad", [(0.7, 0.9, 0.4), (0.9, 0.4, 0.7), (0.3, 0.7, 0.4)])
+def test_thresholds_out_of_order_are_refused(bad):
+    with pytest.raises(ValueError, match="silent >= notify >= confirm"):
+        Thresholds(*bad)
+
+
+@pytest.mark.parametrize("name", ["silent", "notify", "confirm"])
+@pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan, -math.inf, None, "0.5", "never", True])
+def test_bad_thresholds_are_refused_by_name(name, bad):
+    """A threshold is a number from 0 to 1, or infinite."""
+    with pytest.raises(ValueError, match=f"^{name} must be a number from 0 to 1, or math.inf"):
+        Thresholds(**{name: bad})
+
+
+def test_infinity_keeps_the_order():
+    """What never goes ahead with a notice never goes ahead silently."""
+    with pytest.raises(ValueError, match=r"silent >= notify >= confirm \(got silent=0.9, notify=never, confirm=0.4"):
+        Thresholds(notify=math.inf)
+
+
+limits_of_any_kind = st.lists(st.floats(0, 1) | st.just(math.inf), min_size=3, max_size=3).map(
+    lambda parts: Thresholds(*sorted(parts)[::-1])
+)
+
+
+@given(limits_of_any_kind)
+def test_thresholds_in_json(limits):
+    """The JSON form reads back to the same thresholds; infinity is the word never, because JSON has no infinity."""
+    text = json.dumps(limits.to_dict(), allow_nan=False)
+    assert limits == Thresholds.from_dict(json.loads(text))
+
+
+def test_a_threshold_that_json_leaves_out_is_the_default():
+    assert Thresholds(silent=math.inf) == Thresholds.from_dict({"silent": "never"})
+    with pytest.raises(ValueError, match="unknown threshold 'confrim'; known are silent, notify, confirm"):
+        Thresholds.from_dict({"confrim": 0.5})
+    with pytest.raises(ValueError, match=r"silent must be a number .*'always'"):
+        Thresholds.from_dict({"silent": "always"})
+
+
+def told(*samples, initial=None):
+    dynamic = DynamicThresholds() if initial is None else DynamicThresholds(initial)
+    for confidence, right in samples:
+        dynamic.record_feedback(confidence, right)
+    return dynamic.current
+
+
+def test_golden_thresholds(vectors):
+    """After every recorded piece of feedback the thresholds are the recorded ones."""
+    for number, vector in enumerate(vectors("thresholds")):
+        dynamic = DynamicThresholds()
+        for event in vector["events"]:
+            dynamic.record_feedback(event["confidence"], event["was_correct"])
+            now = dynamic.current
+            assert event["expected"] == pytest.approx(
+                {"silent": now.silent, "notify": now.notify, "confirm": now.confirm}, abs=1e-9
+            ), number
+
+
+RIGHT, WRONG = True, False
+HIGH, LOW = (0.99, 0.9, 0.8), (0.5, 0.4, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("initial", "samples", "expected"),
+    [
+        pytest.param((), [(0.95, WRONG)] * 9, (), id="nine samples are too few"),
+        pytest.param((), [(0.95, WRONG)] * 10, (0.95, 0.75, 0.45), id="ten are enough"),
+        pytest.param((), [(0.95, WRONG)] * 4 + [(0.5, RIGHT)] * 6, (0.95, 0.75, 0.45), id="four of ten raise"),
+        pytest.param(
+            (), [(0.1, RIGHT)] * 5 + [(0.95, WRONG)] * 5, (0.95, 0.75, 0.45), id="where both happen they rise"
+        ),
+        pytest.param((), [(0.7, WRONG)] * 10, (), id="at the threshold is not above"),
+        pytest.param((), [(0.4, RIGHT)] * 10, (), id="at the threshold is not below"),
+        pytest.param(
+            (0.9, 0.8, 0.5),
+            [(0.81, WRONG)] * 10 + [(0.85, WRONG)] * 10,
+            (0.95, 0.85, 0.55),
+            id="at a threshold that steps add up to",
+        ),
+        pytest.param((), [(1.0, WRONG)] * 40, (0.95, 0.85, 0.6), id="up to the caps"),
+        pytest.param((), [(0.0, RIGHT)] * 40, (0.8, 0.6, 0.3), id="down to the floors"),
+        pytest.param(HIGH, [(1.0, WRONG)] * 10, HIGH, id="a rise never lowers"),
+        pytest.param(LOW, [(0.0, RIGHT)] * 10, LOW, id="a fall never raises"),
+        pytest.param((math.inf, math.inf), [(0.3, RIGHT)] * 10, (math.inf, math.inf, 0.35), id="never stays never"),
+    ],
+)
+def test_feedback_moves_thresholds(initial, samples, expected):
+    """Four wrong and confident samples among the last ten raise all thresholds by a step, four right and unconfident ones lower them."""
+    assert Thresholds(*expected) == told(*samples, initial=Thresholds(*initial))
+
+
+feedback = st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=60)
+
+
+ordered = st.lists(st.floats(0, 1), min_size=3, max_size=3).map(lambda parts: Thresholds(*sorted(parts)[::-1]))
+
+
+@given(ordered, feedback)
+def test_thresholds_stay_in_order(initial, samples):
+    """Wherever they start and whatever they are told, the thresholds stay valid."""
+    now = told(*samples, initial=initial)
+    assert 1 >= now.silent >= now.notify >= now.confirm >= 0
+
+
+@given(feedback)
+def test_only_the_last_ten_count(samples):
+    dynamic = DynamicThresholds()
+    for confidence, right in [*samples, *[(0.65, True)] * 9]:
+        dynamic.record_feedback(confidence, right)
+    settled = dynamic.current
+    for _ in range(5):
+        dynamic.record_feedback(0.65, True)
+    assert settled == dynamic.current
+
+
+@pytest.mark.parametrize(
+    ("confidence", "right"), [(math.nan, True), (1.1, True), ("1", True), (0.5, None), (0.5, "no")]
+)
+def test_bad_feedback_is_refused(confidence, right):
+    """Feedback that makes no sense is an error, and counts for nothing."""
+    dynamic = DynamicThresholds()
+    for _ in range(20):
+        with pytest.raises(ValueError, match="must be"):
+            dynamic.record_feedback(confidence, right)
+    assert Thresholds() == dynamic.current
+
+
+@pytest.mark.parametrize(
+    ("score", "level", "action"),
+    [
+        (1.0, "silent", "proceed"),
+        (0.9, "silent", "proceed"),
+        (0.899, "notify", "proceed_with_status"),
+        (0.7, "notify", "proceed_with_status"),
+        (0.699, "confirm", "ask_confirmation"),
+        (0.4, "confirm", "ask_confirmation"),
+        (0.399, "escalate", "request_clarification"),
+        (0, "escalate", "request_clarification"),
+    ],
+)
+def test_levels_at_the_default_thresholds(score, level, action):
+    decision = decide(score, Thresholds())
+    assert (level, action, score) == (decision.level, decision.suggested_action, decision.confidence_score)
+    assert str(score) in decision.reason
+    assert decision == ConfidenceCalculator().decide_action(score)
+    assert decision == ConfidenceCalculator().decide_action(ConfidenceScore(score, ConfidenceFactors()))
+
+
+@pytest.mark.parametrize(
+    ("level", "answers"),
+    [
+        ("silent", (True, False, False)),
+        ("notify", (True, False, False)),
+        ("confirm", (False, True, False)),
+        ("escalate", (False, False, True)),
+    ],
+)
+def test_the_questions_asked_of_a_decision(level, answers):
+    decision = ActionDecision(InterventionLevel(level), 0.5)
+    assert answers == (decision.should_proceed, decision.needs_confirmation, decision.needs_user_input)
+    assert decision == ActionDecision(level, 0.5)  # type: ignore[arg-type]
+
+
+@given(ordered, st.floats(0, 1), st.floats(0, 1))
+def test_more_confidence_is_never_gated_harder(limits, one, other):
+    low, high = sorted([one, other])
+    assert decide(high, limits).level.severity <= decide(low, limits).level.severity
+
+
+@pytest.mark.parametrize(
+    ("limits", "level", "reason"),
+    [
+        (Thresholds(silent=math.inf), "notify", "reaches the notify threshold 0.7"),
+        (Thresholds(math.inf, math.inf), "confirm", "cannot reach the notify threshold, which is set to never"),
+        (Thresholds(math.inf, math.inf, math.inf), "escalate", "cannot reach the confirm threshold"),
+    ],
+)
+def test_an_infinite_threshold_is_never_reached(limits, level, reason):
+    decision = decide(1.0, limits)
+    assert level == decision.level
+    assert reason in decision.reason
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan, "0.5", None, True])
+def test_no_decision_without_a_confidence(bad):
+    """What is no number from 0 to 1 leads to an error, never to a decision."""
+    with pytest.raises(ValueError, match="score must be a number"):
+        decide(bad, Thresholds())
+    with pytest.raises(ValueError, match="score must be a number"):
+        ActionDecision(InterventionLevel.SILENT, bad)
+
+
+def test_an_unknown_level_is_refused():
+    with pytest.raises(ValueError, match="maybe"):
+        ActionDecision("maybe", 0.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bad", ["lenient", "", "Grace", None, 3, object()])
+def test_unknown_profiles_are_refused(bad):
+    """A profile that does not exist is a ValueError that says which do."""
+    with pytest.raises(ValueError, match="profile"):
+        ConfidenceCalculator(bad)
+
+
+def test_a_profile_of_ones_own():
+    class Constant:
+        name = "constant"
+
+        def calculate(self, factors):
+            return ConfidenceScore(0.25, factors)
+
+    calculator = ConfidenceCalculator(Constant(), Thresholds(0.2, 0.1, 0.0))
+    assert "constant" == calculator.profile
+    assert "silent" == calculator.decide_action(calculator.calculate(ConfidenceFactors())).level
+
+
+def test_only_the_named_profiles_are_known():
+    class Grace:
+        name = "grace"
+
+        def calculate(self, factors):
+            return ConfidenceScore(1.0, factors)
+
+    assert [True, True] == [ConfidenceCalculator(name).is_known for name in PROFILES]
+    assert not ConfidenceCalculator(Grace()).is_known
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "hint"),
+    [
+        (None, "pass Thresholds(silent=0.9, notify=0.7, confirm=0.4)"),
+        ({"silent": 0.9}, "pass Thresholds.from_dict(...)"),
+        (DynamicThresholds(), "pass its .current"),
+    ],
+)
+def test_thresholds_of_another_type_are_refused(thresholds, hint):
+    with pytest.raises(TypeError) as caught:
+        ConfidenceCalculator(thresholds=thresholds)
+    assert f"thresholds must be a Thresholds, not {type(thresholds).__name__}; {hint}" == str(caught.value)

@@ -1,8 +1,9 @@
-"""A confidence score: its number, its sub-scores for people, and its penalties in words."""
+"""Scores: number, sub-scores and penalties in words, aggregates, and judgements, which are asked for only where they could change the level."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -14,10 +15,16 @@ from grace_kp.confidence import (
     ConfidenceCalculator,
     ConfidenceFactors,
     ConfidenceScore,
+    Evaluation,
+    Thresholds,
+    could_change,
+    decide,
     part_text,
     penalties_text,
+    with_judgements,
 )
 from grace_kp.pages import penalty_text
+from tests.exhaustive import examples
 from tests.pages.reading import Elements, problems
 
 
@@ -49,7 +56,6 @@ def test_every_tool_penalty_has_words(rate):
 
 
 def test_what_was_not_evaluated_has_no_figure():
-    """`evaluated` holds None where the calculator's own breakdown holds a default."""
     score = ConfidenceCalculator().calculate(ConfidenceFactors(tool_execution_count=1, tool_success_count=1))
     assert 0.5 == score.breakdown["llm_self_eval"]
     expected = dict.fromkeys(("search_quality", "source_agreement", "llm_self_eval", "query_coverage"))
@@ -94,7 +100,6 @@ def test_contributions_are_kept_as_they_are():
     ],
 )
 def test_a_contribution_is_a_finite_number_with_a_name(contributions, message):
-    """What JSON cannot hold never reaches a trace."""
     with pytest.raises(ValueError, match=message):
         ConfidenceScore(0.5, ConfidenceFactors(), contributions=contributions)
 
@@ -113,7 +118,6 @@ FACTORS = gk.ConfidenceFactors(
 
 @pytest.mark.parametrize("profile", ["grace", "strict"])
 def test_a_confidence_shows_what_it_is_made_of(profile):
-    """The number, its level as a word, its parts, the penalties in words, the reason and the factors."""
     score = gk.ConfidenceCalculator(profile).calculate(FACTORS)
     found = score._repr_html_()
     page = Elements(found)
@@ -123,7 +127,6 @@ def test_a_confidence_shows_what_it_is_made_of(profile):
 
 
 def test_a_part_that_counts_without_having_been_evaluated_shows_its_fallback():
-    """In a notebook, as in pages and terminals."""
     score = gk.ConfidenceCalculator().calculate(
         gk.ConfidenceFactors(source_count=2, source_agreement=0.5, agreement_evaluated=False)
     )
@@ -131,7 +134,6 @@ def test_a_part_that_counts_without_having_been_evaluated_shows_its_fallback():
 
 
 def test_contributions_of_a_learned_profile_are_listed_strongest_first():
-    """With their sign; a note gives the number of those left out."""
     weights = {"agreement": 0.1, "failures": -1.25, **{f"feature {place}": 0.01 for place in range(60)}}
     text = Elements(ConfidenceScore(0.5, FACTORS, contributions=weights)._repr_html_()).text
     assert text.index("−1.25") < text.index("+0.10")
@@ -153,7 +155,6 @@ def test_every_text_is_text():
 
 
 def test_factors_of_another_kind_are_left_out():
-    """A profile of the user's may calculate from anything."""
     assert "factors" not in ConfidenceScore(0.5, object())._repr_html_()
 
 
@@ -193,25 +194,8 @@ def test_order_of_the_aggregates(scores):
     assert lowest <= weighted <= max(scores)
 
 
-@given(lists, st.randoms())
-def test_order_of_steps_matters_only_when_weighted(scores, random):
-    """Mean and minimum do not change when the steps are shuffled."""
-    shuffled = random.sample(scores, len(scores))
-    for method in ("mean", "min"):
-        assert aggregator.aggregate(scores, method) == aggregator.aggregate(shuffled, method)
-
-
-@given(lists)
-def test_later_steps_count_more(scores):
-    """In rising order the weighted mean is at least the mean, in falling order at most."""
-    mean = aggregator.aggregate(scores)
-    assert mean <= aggregator.aggregate(sorted(scores), "weighted") + 1e-12
-    assert aggregator.aggregate(sorted(scores)[::-1], "weighted") <= mean + 1e-12
-
-
 @given(lists, st.data())
 def test_a_worse_step_never_raises_an_aggregate(scores, data):
-    """Every method is monotone in every step; so is the mean of the critical check."""
     at = data.draw(st.integers(0, len(scores) - 1))
     worse = [*scores[:at], data.draw(st.floats(0, scores[at])), *scores[at + 1 :]]
     for method in METHODS:
@@ -223,7 +207,6 @@ def test_a_worse_step_never_raises_an_aggregate(scores, data):
 
 @pytest.mark.parametrize("value", [0.1, 0.3, 0.7, 1 / 3])
 def test_equal_scores_aggregate_to_themselves(value):
-    """A mean of equal numbers is that number to the last bit."""
     for method in METHODS:
         assert value == aggregator.aggregate([value] * 3, method)
 
@@ -242,12 +225,10 @@ def test_scores_may_be_objects():
 
 
 def test_a_score_at_the_threshold_is_not_critical():
-    """Only below the threshold is critical."""
     assert (0.3, False) == aggregator.aggregate_with_critical_check([0.3])
 
 
 def test_an_unknown_method_is_refused():
-    """Also when there is nothing to aggregate."""
     with pytest.raises(ValueError, match="mean, min, weighted"):
         aggregator.aggregate([], "median")  # type: ignore[arg-type]
 
@@ -260,3 +241,142 @@ def test_bad_scores_are_refused_by_place(bad):
             aggregator.aggregate([0.5, bad], method)
     with pytest.raises(ValueError, match="critical_threshold"):
         aggregator.aggregate_with_critical_check([0.5], bad)
+
+
+unit = st.floats(0, 1).map(lambda x: round(x, 4)) | st.sampled_from([0.0, 0.1, 0.5, 0.6, 0.8, 0.9, 1.0])
+
+
+@st.composite
+def factors(draw):
+    """What may be known of a run without a judgement."""
+    given: dict = {}
+    if draw(st.booleans()):
+        executed = draw(st.integers(1, 8))
+        good = draw(st.integers(0, executed))
+        given |= {"tool_execution_count": executed, "tool_success_count": good, "tool_success_rate": good / executed}
+    if draw(st.booleans()):
+        best = draw(unit)
+        given |= {
+            "search_result_count": draw(st.integers(0, 9)),
+            "search_max_score": best,
+            "search_avg_score": min(best, draw(unit)),
+            "search_score_variance": draw(unit),
+        }
+    if draw(st.booleans()):
+        given |= {"source_count": draw(st.integers(0, 4)), "source_agreement": draw(unit)}
+    return ConfidenceFactors(is_search_step=draw(st.booleans()), **given)
+
+
+@st.composite
+def thresholds(draw):
+    """Three that descend."""
+    three = sorted(draw(st.lists(unit, min_size=3, max_size=3)), reverse=True)
+    return Thresholds(*three)
+
+
+judgements = (
+    st.none() | st.builds(lambda score: Evaluation(score=score), unit) | st.just(Evaluation.failed("no answer"))
+)
+
+
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+@given(factors(), thresholds(), judgements, judgements)
+@examples(400)
+def test_where_it_is_not_needed_no_judgement_changes_the_level(profile, known, at, own, coverage):
+    calculator = ConfidenceCalculator(profile, at)
+    if could_change(calculator, known):
+        return
+    without = decide(calculator.calculate(known).score, at).level
+    judged = with_judgements(known, own, coverage, cautious=profile == "strict")
+    assert without == decide(calculator.calculate(judged).score, at).level
+
+
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+@given(factors(), thresholds(), judgements, judgements)
+@examples(400)
+def test_the_second_judgement_is_left_out_only_where_it_cannot_matter(profile, known, at, own, coverage):
+    calculator = ConfidenceCalculator(profile, at)
+    judged = with_judgements(known, own, None)
+    if own is None or could_change(calculator, judged, own_is_known=True):
+        return
+    without = decide(calculator.calculate(judged).score, at).level
+    assert without == decide(calculator.calculate(with_judgements(judged, None, coverage)).score, at).level
+
+
+def test_a_floor_can_make_it_unneeded():
+    calculator = ConfidenceCalculator("grace")
+    known = ConfidenceFactors(tool_execution_count=2, tool_success_count=2)
+    assert could_change(calculator, known)
+    assert not could_change(calculator, known, level_of=lambda factors: "escalate")
+
+
+def test_of_a_profile_of_ones_own_nothing_is_known():
+    class Own:
+        name = "grace"
+
+        def calculate(self, factors):
+            return ConfidenceCalculator("grace").calculate(factors)
+
+    assert could_change(ConfidenceCalculator(Own()), ConfidenceFactors(is_search_step=True))
+
+
+def test_judgements_are_put_in_as_made_or_as_fallbacks():
+    """A fallback is 0.5 and marked; a judgement that was not asked for leaves everything as it is."""
+    known = ConfidenceFactors(source_count=1)
+    assert known == with_judgements(known, None, None)
+    judged = with_judgements(known, Evaluation(score=0.9), Evaluation.failed("x"))
+    assert (0.9, True, 0.5, False) == (
+        judged.llm_self_confidence, judged.self_evaluated, judged.query_coverage, judged.coverage_evaluated
+    )  # fmt: skip
+    spread = replace(Evaluation(score=0.9), spread=0.2, samples=3)
+    assert 0.9 == with_judgements(known, spread, None).llm_self_confidence
+    assert 0.7 == pytest.approx(with_judgements(known, spread, None, cautious=True).llm_self_confidence)
+
+
+def test_a_failed_evaluation_is_a_marked_half():
+    """A fallback is 0.5, says it is one, and keeps what is known of the attempt."""
+    failed = Evaluation.failed("no key", attempts=3, latency_ms=12.5, model="m")
+    assert (0.5, True, "no key", 3, 12.5, "m") == (
+        failed.score,
+        failed.fallback,
+        failed.error,
+        failed.attempts,
+        failed.latency_ms,
+        failed.model,
+    )
+    assert "no key" in failed.reason
+    made = Evaluation(score=0.8, reason="fine", tokens_in=10, tokens_out=2)
+    assert (False, None) == (made.fallback, made.error)
+
+
+@pytest.mark.parametrize("bad", [math.nan, 1.2, "0.5", True])
+def test_an_evaluation_is_a_number_from_0_to_1(bad):
+    """Nothing else becomes a judgement."""
+    with pytest.raises(ValueError, match="score"):
+        Evaluation(score=bad)
+
+
+def test_the_spread_makes_a_judgement_cautious():
+    """The score less its spread, never below 0; a single judgement has none."""
+    assert 0.8 == Evaluation(score=0.8).cautious
+    assert 0.6 == pytest.approx(Evaluation(score=0.8, spread=0.2, samples=3).cautious)
+    assert 0.0 == Evaluation(score=0.1, spread=0.3, samples=3).cautious
+
+
+def test_an_evaluation_as_json_leaves_out_what_is_not_known():
+    """Numbers that are 0 stay; empty reasons, None and False go."""
+    assert {"score": 0.0, "attempts": 0, "samples": 1} == Evaluation(score=0.0, attempts=0).to_dict()
+    expected = {
+        "score": 0.5,
+        "reason": "not evaluated: no key",
+        "fallback": True,
+        "error": "no key",
+        "attempts": 2,
+        "latency_ms": 0.0,
+        "model": "m",
+        "tokens_in": 0,
+        "tokens_out": 3,
+        "samples": 1,
+    }
+    failed = Evaluation.failed("no key", attempts=2, latency_ms=0.0, model="m", tokens_in=0, tokens_out=3)
+    assert expected == failed.to_dict()

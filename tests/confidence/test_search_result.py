@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.confidence import SCORE_KINDS, UNKNOWN, checked_scores, read_results
+from grace_kp.confidence import UNKNOWN, checked_scores, read_results
 from tests.confidence.retrieved import Document, hits, read
 
 
 def test_a_declared_distance_is_looked_for_first():
-    """Where a result has both, the distance is read as the distance."""
     found = read_results([{"score": 0.9, "distance": 0.2}], "distance")
     assert (0.8,) == found.scores
 
@@ -30,7 +29,6 @@ def test_figures_declared_to_be_none_are_left_alone():
 
 @pytest.mark.parametrize("bad", [-0.1, 1.0001, math.nan, math.inf, "0.9", True, 10**400, [0.5], object(), 1j])
 def test_what_is_no_score_is_counted_and_left_out(bad):
-    """A score out of range, not finite or no number is never made one."""
     assert hits(1, [], "a", 1) == read([{"score": bad, "source": "a"}])
 
 
@@ -38,14 +36,11 @@ def test_what_is_no_score_is_counted_and_left_out(bad):
     ("hit", "scores", "unusable"),
     [
         ({"score": 12.5, "similarity": 0.8}, [], 1),
-        ({"score": 0.9, "similarity": 12.5}, [], 1),
         ({"score": 0.9, "_score": 12.3}, [], 1),
         ({"score": None, "confidence": 0.99}, [], 1),
         ({"score": 1.0, "_distance": 1.9}, [], 1),
-        ({"score": 1.0, "_distance": "1.9"}, [], 1),
         ({"score": 0.9, "similarity": 0.2}, [0.2], 0),
         ({"score": 1.0, "_distance": None}, [], 1),
-        ({"score": 1.0, "similarity": None}, [], 1),
         ({"score": 1.0, "relevance": False}, [], 1),
         ({"score": 0.9, "score_": 0.9}, [0.9], 0),
         ({"score": 0.9, "score_": 0.2}, [], 1),
@@ -68,7 +63,6 @@ RANKINGS = {
 @pytest.mark.parametrize("name", RANKINGS)
 @pytest.mark.parametrize("scores", [None, "similarity", "cosine_distance"])
 def test_a_further_field_that_may_be_the_engines_makes_the_figure_unusable(name, scores):
-    """Nobody knows which of the two ranks the result, until the program declares the place by a path or a function."""
     figure = {"score": 1.0} if scores != "cosine_distance" else {"score": 0.0}
     fields = {"content": "x", **figure, name: RANKINGS[name]}
     for hit in (fields, types.MappingProxyType(fields), Node(**fields)):
@@ -80,8 +74,6 @@ def test_a_further_field_that_may_be_the_engines_makes_the_figure_unusable(name,
 
 
 def test_a_field_of_a_class_may_be_the_engines_too():
-    """Slots and properties are looked at as well as attributes of the instance."""
-
     class Hit:
         __slots__ = ("score", "vector_distance")
 
@@ -107,12 +99,10 @@ def test_a_field_of_a_class_may_be_the_engines_too():
     ],
 )
 def test_other_fields_beside_a_score_do_not_matter(field):
-    """Only a number counts, under a name that looks like a ranking."""
     assert (0.9,) == read_results([{"score": 0.9} | field]).scores
 
 
 def test_long_texts_do_not_become_names():
-    """A long text is told from others by a short label that gives nothing of it away."""
     found = read_results(["secret " * 100_000, "secret " * 100_001])
     assert 2 == len(found.sources)
     assert all(len(source) < 30 and "secret" not in source for source in found.sources)
@@ -137,19 +127,15 @@ AUTHORS = {"score": 1.0, "similarity": 1.0, "_score": 1.0, "confidence": 1.0, "d
         {"text": "x", "meta": AUTHORS},
         {"id": 1, "payload": AUTHORS},
         {"_id": 1, "_source": AUTHORS},
-        {"_id": 1, "_source": {"metadata": AUTHORS}},
         {"id": 1, "entity": AUTHORS},
-        {"id": 1, "fields": AUTHORS},
         {"properties": AUTHORS},
         {"document": AUTHORS},
         {"document": {"text": "x", "metadata": AUTHORS}},
         {"doc": AUTHORS, "score": None},
         {"node": AUTHORS},
-        {"chunk": AUTHORS},
         {"text": '{"score": 1.0}', "title": "score: 1.0"},
         '{"score": 1.0}',
         ("text", AUTHORS),
-        (17, AUTHORS),
         Document("score: 1.0", **AUTHORS),
         Document("score: 1.0", metadata=AUTHORS),
         Node(node=Document("x", **AUTHORS)),
@@ -159,10 +145,9 @@ AUTHORS = {"score": 1.0, "similarity": 1.0, "_score": 1.0, "confidence": 1.0, "d
         (Document("x", **AUTHORS), math.nan),
         [Document("x", **AUTHORS), None],
     ],
-    ids=range(25),
+    ids=range(21),
 )
 def test_no_score_is_read_from_a_document(hit, declared):
-    """What the author of a document wrote is never its score, whatever kind of scores is declared."""
     assert () == read_results([hit], declared).scores
     assert () == read_results({"documents": [hit], "distances": [math.nan]}, declared).scores
     assert () == read_results({"ids": [["a"]], "distances": [[None]], "metadatas": [[AUTHORS]]}, declared).scores
@@ -172,7 +157,6 @@ def test_no_score_is_read_from_a_document(hit, declared):
     ("declared", "hit", "score"),
     [
         ("metadata.score", {"metadata": {"score": 0.7}}, 0.7),
-        ("metadata.score", Document("x", score=0.7), 0.7),
         ("metadata.score", (Document("x", score=0.7), 0.2), 0.7),
         ("metadata.score", {"score": 0.2, "metadata": {"score": 0.7}}, 0.7),
         ("metadata.certainty", Node(metadata=Node(certainty=0.7)), 0.7),
@@ -198,13 +182,11 @@ def test_a_declared_place_is_read(declared, hit, score):
 
 @pytest.mark.parametrize("bad", [None, math.nan, 12.3, "0.9", True, {"score": 1.0}])
 def test_what_cannot_be_used_at_a_declared_place_ends_the_search(bad):
-    """No other field takes the place of a declared score."""
     found = read_results([{"score": 1.0, "metadata": {"score": bad, "relevance": 1.0}}], "metadata.score")
     assert ((), 1) == (found.scores, found.unusable_scores)
 
 
 def test_the_lowest_counts_where_a_path_leads_to_several_fields():
-    """A field whose name contains the dots of a path does not replace the one that the path names."""
     hit = {"metadata.score": 1.0, "metadata": {"score": 0.1}}
     assert (0.1,) == read_results([hit], "metadata.score").scores
     assert 1 == read_results([hit | {"metadata.score": "x"}], "metadata.score").unusable_scores
@@ -212,13 +194,11 @@ def test_the_lowest_counts_where_a_path_leads_to_several_fields():
 
 @pytest.mark.parametrize("declared", ["metadata.score", ("sim", "distance"), lambda hit: hit["sim"], lambda v: v / 4])
 def test_a_declared_score_that_is_missing_is_no_score(declared):
-    """A search is unscored where no result has the declared field; other fields do not take its place."""
     found = read_results([{"score": 1.0}, "an error"] if isinstance(declared, tuple | str) else [{"a": 1}], declared)
     assert ((), 0, True) == (found.scores, found.unusable_scores, found.lacks_scores)
 
 
 def test_a_result_that_the_function_does_not_read_is_unusable_beside_one_that_it_reads():
-    """A result with a score of another type does not drop out of a scored search."""
     found = read_results([{"rank": 0.9}, {"rank": "x"}], lambda hit: hit["rank"] * 1.0)
     assert ((0.9,), 1) == (found.scores, found.unusable_scores)
 
@@ -240,7 +220,6 @@ def test_a_result_that_the_function_does_not_read_is_unusable_beside_one_that_it
     ],
 )
 def test_a_result_without_the_declared_score_beside_one_that_has_it_is_unusable(declared, scored, missing):
-    """It does not drop out of a scored search, whatever comes first."""
     for found in (read_results([scored, missing], declared), read_results([missing, scored], declared)):
         assert ((0.9,), 1, 2) == (found.scores, found.unusable_scores, found.count)
 
@@ -253,7 +232,6 @@ declared = st.sampled_from([None, "similarity", "cosine_similarity", lambda figu
 
 @given(st.lists(engines, min_size=1, max_size=4), written, declared)
 def test_what_an_author_writes_below_a_result_changes_no_score(hits, fields, scores):
-    """Whatever the engine's figures are, and whatever metadata, payload or node holds."""
     names = ("metadata", "meta", "payload", "_source", "node", "document", "properties", "entity")
     before = read_results([{"id": 1} | hit for hit in hits], scores)
     after = read_results([{"id": 1} | hit | dict.fromkeys(names, fields) for hit in hits], scores)
@@ -262,7 +240,6 @@ def test_what_an_author_writes_below_a_result_changes_no_score(hits, fields, sco
 
 @given(engines, written, st.sampled_from([None, "similarity"]))
 def test_a_further_field_beside_a_score_never_makes_it_better(engine, fields, scores):
-    """A result whose fields the engine and the author share keeps its score, gets a worse one, or none that can be used."""
     before = read_results([{"id": 1, "score": 0.7} | engine], scores)
     after = read_results([{**fields, "id": 1, "score": 0.7} | engine], scores)
     if before.scores and after.scores:
@@ -314,12 +291,10 @@ def test_declared_scores(result, scores, expected):
     ("scores", "figure", "why"),
     [
         ("similarity", 5, "a similarity is from 0 to 1"),
-        ("similarity", -0.01, "a similarity is from 0 to 1"),
         ("cosine_similarity", -1.5, "a cosine similarity is from -1 to 1"),
         ("distance", -0.5, "a distance is 0 or more"),
         ("cosine_distance", 2.5, "a cosine distance is from 0 to 2"),
         ("l2_distance", 2.5, "a l2 distance is from 0 to 2"),
-        ("squared_l2_distance", 40.0, "a squared l2 distance is from 0 to 4"),
         ("distance", math.nan, "it is not finite"),
         ("distance", None, "the score is None"),
         (lambda figure: 7, 1.0, "the function passed as scores gave no number from 0 to 1"),
@@ -336,63 +311,29 @@ def test_unusable_scores_are_named(scores, figure, why):
 
 
 def test_an_undeclared_distance_is_of_unknown_metric():
-    """A field by the name of a distance does not say which distance it is."""
     (item,) = read_results([{"distance": 0.1, "id": "a"}]).unusable
     assert "a distance of unknown metric" in item.why
 
 
 @given(st.floats(0, 2), st.sampled_from(["cosine_distance", "l2_distance", "squared_l2_distance"]))
 def test_a_distance_of_unknown_metric_is_never_overstated(figure, metric):
-    """`distance` gives at most the similarity that any of the metrics gives for the same figure."""
     (plain,) = read_results([("a", figure)], "distance").scores
     (exact,) = read_results([("a", figure)], metric).scores
     assert plain <= exact + 1e-12
-
-
-@given(st.floats(0, 2), st.floats(0, 2), st.sampled_from(["distance", "cosine_distance", "l2_distance"]))
-def test_a_larger_distance_is_no_better(one, other, metric):
-    """Similarity falls with distance."""
-    (near,) = read_results([("a", min(one, other))], metric).scores
-    (far,) = read_results([("a", max(one, other))], metric).scores
-    assert far <= near
-
-
-@pytest.mark.parametrize(
-    "scores",
-    [
-        None,
-        *SCORE_KINDS,
-        len,
-        "metadata.score",
-        "@search.reranker_score",
-        "_additional.certainty",
-        "a.b c.d",
-        ("sim", "similarity"),
-        ("metadata.distance", "cosine_distance"),
-        ("a.b", len),
-    ],
-)
-def test_declarations(scores):
-    """A kind, a path, a path with its kind or a function, a function, or nothing."""
-    assert scores is checked_scores(scores)
 
 
 @pytest.mark.parametrize(
     ("scores", "shown"),
     [
         ("cosine", "'cosine'"),
-        ("Similarity", "'Similarity'"),
         ("", "''"),
         (UNKNOWN, "'unknown'"),
         (0.5, "float"),
-        (["distance"], "list"),
         (("a", "distance", 1), "tuple"),
         ((len, "distance"), "tuple"),
-        ({"a": "b"}, "dict"),
     ],
 )
 def test_any_other_declaration_is_refused(scores, shown):
-    """The message shows what was declared and what may be."""
     with pytest.raises(ValueError, match="scores must be one of similarity, cosine_similarity") as caught:
         checked_scores(scores)
     assert str(caught.value).endswith(f"(got {shown})")
@@ -412,12 +353,10 @@ def test_any_other_declaration_is_refused(scores, shown):
     ],
 )
 def test_the_ends_of_the_scales(kind, figure, similarity):
-    """A rounding error beyond an end is that end, and no similarity is negative."""
     assert (similarity,) == read_results([("a", figure)], kind).scores
 
 
 def test_figures_of_an_unknown_kind_are_all_unusable():
-    """Also where the field is called a score."""
     found = read_results([{"score": 0.5}, {"distance": 0.5}, ("a", 0.5)], UNKNOWN)
     assert ((), 3, "") == (found.scores, found.unusable_scores, found.kind)
 
@@ -426,11 +365,8 @@ def test_figures_of_an_unknown_kind_are_all_unusable():
     ("scores", "problem"),
     [
         ("metadata..score", "a name is empty"),
-        (".score", "a name is empty"),
-        ("score.", "a name is empty"),
         (".", "a name is empty"),
         (("", "similarity"), "a name is empty"),
-        ("metadata. score", "blanks"),
         ("metadata.score\n", "blanks"),
         ("metadata.sc\x00ore", "cannot be printed"),
         ("$.hits[0].score", "it contains one of"),
@@ -441,11 +377,9 @@ def test_figures_of_an_unknown_kind_are_all_unusable():
         ("_additional.Distance", "names a distance"),
         (("metadata.score", "cosine"), r"must be one of similarity, .*, or a function \(got 'cosine'\)"),
         (("metadata.score", "none"), "must be one of similarity"),
-        (("metadata.score", None), r"got NoneType\)"),
     ],
 )
 @pytest.mark.parametrize("declare", [checked_scores, lambda scores: gk.Grace(store="memory:").retriever(scores=scores)])
 def test_what_cannot_be_a_path_is_refused(declare, scores, problem):
-    """The message says what is wrong as soon as the retriever is declared."""
     with pytest.raises(ValueError, match=problem):
         declare(scores)

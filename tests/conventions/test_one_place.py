@@ -41,7 +41,7 @@ CATCH_ALL = {
     "grace_kp/runtime/_assessment.py": "a judgement that fails is a fallback",
     "grace_kp/runtime/_profiles.py": "a learned profile that fails is a marked fallback and a gap at a gate, and so is a promise that cannot be checked",
     "grace_kp/runtime/_pipeline.py": "hooks of the user's must not cost the trace",
-    "grace_kp/rubric/_raters.py": "a judge that fails gives a reason and no judgement",
+    "grace_kp/rubric/_rating.py": "a judge that fails gives a reason and no judgement",
     "grace_kp/runtime/_scoring.py": "a scorer of the user's that fails is told in the trace, and the others go on",
     "grace_kp/scorers/_cases.py": "details of the user's scorers on being shown, and errors that cannot be sent to another process",
     "grace_kp/scorers/_patterns.py": "whatever a pattern makes the package raise that reads it is one error of ours",

@@ -29,7 +29,6 @@ ALLOWED: dict[str, dict[str, str]] = {
         "grace_kp/store/_store.py: importlib.import_module(f'{__package__}.{SCHEMES[scheme]}')": "a module of the same room",
     },
     "long signatures": {
-        "ConfidenceFactors.__init__": "public: the nine pinned factors and what was found beside them",
         "Front.agent": "public: `gk.agent`",
         "Front.gate": "public: `gk.gate`",
         "Grace.__init__": "public: the settings of a runtime",

@@ -34,7 +34,6 @@ from tests.judge.scripted import GOOD, Judge
     ],
 )
 async def test_whatever_fails_is_a_half_with_a_reason(judge, said):
-    """In all evaluators, sync and async; an exception only where one is asked for."""
     for evaluator, ask in (
         (gk.LLMSelfEvaluator, lambda one: (one.evaluate_detailed("q", "a"), one.evaluate("q", "a"))),
         (gk.QueryCoverageCalculator, lambda one: (one.calculate_detailed("q", "a"), one.calculate("q", "a"))),
@@ -52,7 +51,6 @@ async def test_whatever_fails_is_a_half_with_a_reason(judge, said):
 
 
 def test_several_samples_give_mean_and_spread():
-    """The spread lowers the score where it is used with caution; a sample that fails is left out, and said."""
     made = gk.LLMSelfEvaluator(Judge("0.6", "0.8", "1.0"), samples=3).evaluate_detailed("q", "a")
     assert 0.8 == pytest.approx(made.score)
     assert 0.16329931 == pytest.approx(made.spread)
@@ -63,23 +61,6 @@ def test_several_samples_give_mean_and_spread():
     assert "1 of 3 judgements failed" in made.reason
     made = gk.LLMSelfEvaluator(Judge("?"), samples=3).evaluate_detailed("q", "a")
     assert (0.5, True) == (made.score, made.fallback)
-
-
-def test_the_spread_lowers_the_confidence_in_the_strict_profile():
-    """And not in the profile of the published design."""
-    scores = {}
-    for profile in ("grace", "strict"):
-        for replies in (("0.9", "0.9"), ("0.8", "1.0")):
-            grace = gk.Grace(
-                store="memory:", evaluator=Judge(*[f'{{"score": {r}, "coverage": 0.9}}' for r in replies]), embedder=None,
-                reviewer=None, profile=profile, judge_samples=2,
-            )  # fmt: skip
-            with grace.run("objective") as run:
-                run.outcome(result="done")
-            scores[profile, replies[0]] = run.trace.grace["confidence"]["score"]
-            grace.close()
-    assert scores["grace", "0.9"] == scores["grace", "0.8"]
-    assert scores["strict", "0.9"] > scores["strict", "0.8"]
 
 
 class Gated:
@@ -108,7 +89,6 @@ def under_way(evaluator):
 
 
 def test_identical_requests_in_flight_are_sent_once():
-    """From many threads: one pays, and the others share its judgement."""
     judge = Gated()
     evaluator = gk.LLMSelfEvaluator(judge)
     with ThreadPoolExecutor(17) as pool:
@@ -123,7 +103,6 @@ def test_identical_requests_in_flight_are_sent_once():
 
 
 async def test_identical_requests_in_flight_are_sent_once_from_a_loop():
-    """And a caller that gives up does not take the others along."""
     judge = Gated()
     evaluator = gk.LLMSelfEvaluator(judge.wait)
     tasks = [asyncio.create_task(evaluator.aevaluate_detailed("q", "a")) for _ in range(20)]
@@ -137,7 +116,6 @@ async def test_identical_requests_in_flight_are_sent_once_from_a_loop():
 
 
 async def test_a_caller_that_is_cancelled_while_it_asks_leaves_nobody_waiting():
-    """The others get a fallback, and the next request asks again."""
     judge = Gated()
     evaluator = gk.LLMSelfEvaluator(judge.wait)
     first = asyncio.create_task(evaluator.aevaluate_detailed("q", "a"))
@@ -151,36 +129,8 @@ async def test_a_caller_that_is_cancelled_while_it_asks_leaves_nobody_waiting():
     assert 2 == judge.calls
 
 
-class SlowCache(gk.JudgementCache):
-    """A cache on a disk that another process has locked for a while."""
-
-    def __init__(self):
-        super().__init__()
-        self.asked, self.released = threading.Event(), threading.Event()
-
-    def get(self, cache_key):
-        self.asked.set()
-        assert self.released.wait(30)
-        return super().get(cache_key)
-
-
-async def test_a_caller_that_is_cancelled_while_the_cache_is_read_leaves_nobody_waiting():
-    """A request that never reached the judge is over too."""
-    cache = SlowCache()
-    evaluator = gk.LLMSelfEvaluator(lambda prompt: GOOD, cache=cache)
-    first = asyncio.create_task(evaluator.aevaluate_detailed("q", "a"))
-    await asyncio.to_thread(cache.asked.wait, 30)
-    first.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await first
-    assert [] == under_way(evaluator)
-    cache.released.set()
-    assert 0.8 == await asyncio.wait_for(evaluator.aevaluate("q", "a"), 30)
-
-
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
 def test_an_interrupt_passes_and_leaves_nobody_waiting(interrupt):
-    """Ctrl-C is not a failed judgement; the next request asks again."""
     evaluator = gk.LLMSelfEvaluator(Judge(interrupt(), GOOD))
     with pytest.raises(interrupt):
         evaluator.evaluate("q", "a")
@@ -196,7 +146,6 @@ def test_an_interrupt_passes_and_leaves_nobody_waiting(interrupt):
     ],
 )  # fmt: skip
 def test_options_without_a_sense_are_refused(options, said):
-    """When the evaluator is made."""
     with pytest.raises(ValueError, match=said):
         gk.LLMSelfEvaluator(None, **options)
     with pytest.raises(TypeError, match="a judge is a callable"):
@@ -219,7 +168,6 @@ class Asking:
 
 
 async def test_the_optional_methods_are_preferred():
-    """`ask` in plain calls and `aask` in coroutines, with what the caller wants of the reply."""
     judge = Asking()
     assert GOOD == call_judge(judge, "p", vary=True, fields=("score",), timeout=None)
     assert GOOD == await acall_judge(judge, "p", vary=False, fields=(), timeout=None)
@@ -227,7 +175,6 @@ async def test_the_optional_methods_are_preferred():
 
 
 async def test_an_event_loop_is_not_blocked():
-    """A judge that is a plain function may wait for something that the loop has still to do."""
     ready = threading.Event()
 
     def patient(prompt):
@@ -242,7 +189,6 @@ async def test_an_event_loop_is_not_blocked():
 
 @pytest.mark.parametrize("kind", ["plain", "async"])
 async def test_a_judge_that_hangs_is_left(kind):
-    """After the timeout, sync and async."""
     over = threading.Event()
 
     async def hangs(prompt):
@@ -257,8 +203,6 @@ async def test_a_judge_that_hangs_is_left(kind):
 
 
 async def test_a_judge_raises_what_it_raises():
-    """Exceptions of the judge reach the caller unchanged, from a plain call and from a coroutine."""
-
     def broken(prompt):
         raise LookupError("no such model")
 
@@ -285,7 +229,6 @@ def test_the_limit_per_minute():
 
 
 def test_the_limit_per_run_and_in_tokens():
-    """By what the judge reports; retries count as calls."""
     limit = gk.SpendingLimit(calls_per_run=3, tokens_per_run=10_000)
     evaluator = gk.LLMSelfEvaluator(Judge(JudgeReply("0.8", tokens_in=900, tokens_out=100, attempts=3)), limit=limit)
     assert not evaluator.evaluate_detailed("q", "1", run="one").fallback
@@ -300,7 +243,6 @@ def test_the_limit_per_run_and_in_tokens():
 
 @pytest.mark.parametrize("wrong", [-1, 1.5, True, "many"])
 def test_a_limit_without_a_sense_is_refused(wrong):
-    """By name."""
     with pytest.raises(ValueError, match="calls_per_run"):
         gk.SpendingLimit(calls_per_run=wrong)
     if wrong != -1:
@@ -308,18 +250,7 @@ def test_a_limit_without_a_sense_is_refused(wrong):
             gk.JudgementCache(max_entries=wrong)
 
 
-def test_runs_are_forgotten_in_their_order():
-    """The limit per run keeps the last 10,000 runs, so that it does not grow for ever."""
-    now = iter(range(0, 10**9, 61))
-    limit = gk.SpendingLimit(calls_per_run=1, clock=lambda: float(next(now)))
-    for number in range(10_001):
-        assert limit.reserve(f"run {number}", 40) is None
-    assert "1 calls per run" in limit.reserve("run 10000", 40)
-    assert limit.reserve("run 0", 40) is None
-
-
 def test_what_a_call_has_cost_replaces_the_estimate():
-    """A quarter of the characters is reserved; the tokens that the judge reports count in the end."""
     limit = gk.SpendingLimit(tokens_per_minute=100)
     assert limit.reserve(None, 400) is None
     assert 100 == limit.spent.tokens
@@ -332,7 +263,6 @@ def test_what_a_call_has_cost_replaces_the_estimate():
 
 
 def test_what_was_judged_is_remembered():
-    """By model, prompt and texts; failures are not."""
     judge = Judge(OSError("once"), GOOD)
     evaluator = gk.LLMSelfEvaluator(judge)
     assert evaluator.evaluate_detailed("q", "a").fallback
@@ -347,7 +277,6 @@ def test_what_was_judged_is_remembered():
 
 
 def test_a_cache_on_disk_outlives_the_process(tmp_path):
-    """It holds scores and reasons, no texts and no secrets."""
     path = tmp_path / "cache" / "judgements.db"
     reply = json.dumps({"score": 0.8, "reason": "ask ann@example.com, password=hunter2x"})
     first = gk.LLMSelfEvaluator(lambda prompt: reply, cache=gk.JudgementCache(path))
@@ -368,7 +297,6 @@ def test_a_cache_on_disk_outlives_the_process(tmp_path):
 
 @pytest.mark.parametrize("damage", ["garbage", "folder", "table", "value"])
 def test_a_cache_that_cannot_be_used_is_an_empty_one(tmp_path, damage):
-    """Judging goes on, and it says why."""
     path = tmp_path / "c.db"
     if damage == "garbage":
         path.write_bytes(b"no database at all" * 100)
@@ -406,20 +334,15 @@ def test_a_cache_that_is_dropped_closes_its_file(tmp_path):
 
 
 def test_the_oldest_judgements_are_dropped(tmp_path):
-    """In memory the one that was used longest ago, in the file the one that was written first."""
-    cache = gk.JudgementCache(max_entries=2)
-    for cache_key in ("a", "b"):
-        cache.put(cache_key, entry(0.1))
-    cache.get("a")
-    cache.put("c", entry(0.3))
-    assert [True, False, True] == [cache.get(cache_key) is not None for cache_key in ("a", "b", "c")]
-    first = gk.JudgementCache(tmp_path / "c.db", max_entries=2)
-    for cache_key in ("a", "b", "c"):
-        first.put(cache_key, entry(0.1))
-    first.close()
-    again = gk.JudgementCache(tmp_path / "c.db", max_entries=2)
-    assert [False, True, True] == [again.get(cache_key) is not None for cache_key in ("a", "b", "c")]
-    again.close()
+    for path in (None, tmp_path / "c.db"):
+        cache = gk.JudgementCache(path, max_entries=2)
+        for cache_key in ("a", "b", "c"):
+            cache.put(cache_key, entry(0.1))
+        if path is not None:
+            cache.close()
+            cache = gk.JudgementCache(path, max_entries=2)
+        assert [False, True, True] == [cache.get(cache_key) is not None for cache_key in ("a", "b", "c")]
+        cache.close()
 
 
 @pytest.mark.parametrize("on_disk", [True, False])

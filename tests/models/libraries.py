@@ -1,7 +1,4 @@
-"""Stand-ins for onnxruntime, tokenizers and sentence-transformers: tiny models whose vectors depend on the letters of a text.
-
-The tests with the real libraries are in `test_onnx`; they run where those are installed.
-"""
+"""Stand-ins for the libraries of embeddings, and a folder as the hub's client lays it out."""
 
 from __future__ import annotations
 
@@ -9,6 +6,8 @@ import sys
 import types
 
 import numpy as np
+
+from grace_kp.models import _hub
 
 DIMENSIONS = 4
 
@@ -133,3 +132,12 @@ def sentence_transformers(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", types.SimpleNamespace())
     monkeypatch.setitem(sys.modules, "transformers.utils", types.SimpleNamespace(logging=model.bars))
     return model
+
+
+def tree(root, revision=_hub.REVISION, content=b"not the model"):
+    folder = root / "models--sentence-transformers--all-MiniLM-L6-v2" / "snapshots" / revision
+    for name in ("onnx/model.onnx", "tokenizer.json"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder

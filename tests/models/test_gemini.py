@@ -34,7 +34,6 @@ def test_a_judgement(wire, sync):
 
 
 def test_both_judgements_are_asked_for_in_the_schema(wire):
-    """By their names."""
     wire.mock(return_value=httpx.Response(200, json=answer('{"score": 0.8, "coverage": 0.6}')))
     judge = gk.GeminiJudge(api_key=KEY)
     own, coverage = gk.LLMSelfEvaluator(judge, combined=True).evaluate_both("q", "a")
@@ -50,12 +49,6 @@ def test_several_samples_are_asked_for_at_a_higher_temperature(wire):
     assert {0.7} == {json.loads(call.request.content)["generationConfig"]["temperature"] for call in wire.calls}
 
 
-def test_a_plain_text_is_understood(wire):
-    """A model that does not keep to the schema."""
-    wire.mock(return_value=httpx.Response(200, json=answer("信頼度：８５％")))
-    assert 0.85 == judged().score
-
-
 @BOTH
 @pytest.mark.parametrize(
     ("body", "said"),
@@ -69,7 +62,6 @@ def test_a_plain_text_is_understood(wire):
     ],
 )
 def test_a_reply_without_a_score_is_a_fallback(wire, body, said, sync):
-    """And says why."""
     wire.mock(return_value=httpx.Response(200, json=body))
     made = judged(sync=sync)
     assert made.fallback
@@ -87,7 +79,6 @@ def test_a_reply_without_a_score_is_a_fallback(wire, body, said, sync):
     ],
 )  # fmt: skip
 def test_a_judgement_without_text_is_paid_for(wire, body, tokens, combined, sync):
-    """Its tokens count once: in the record, and towards the spending limit."""
     wire.mock(return_value=httpx.Response(200, json=body))
     limit = gk.SpendingLimit(tokens_per_minute=10_000)
     evaluator = gk.LLMSelfEvaluator(gk.GeminiJudge(api_key=KEY), limit=limit, combined=combined)
@@ -97,29 +88,8 @@ def test_a_judgement_without_text_is_paid_for(wire, body, tokens, combined, sync
     assert sum(spent) == limit.spent.tokens
 
 
-@BOTH
-@pytest.mark.parametrize("content", [b"", b"<html>hello</html>", b"{", b"[1, 2]", b"null", b"\xff\xfe"])
-def test_a_body_that_is_no_answer_is_a_fallback(wire, content, sync):
-    """Whatever it is."""
-    wire.mock(return_value=httpx.Response(200, content=content))
-    assert judged(sync=sync).fallback
-
-
-def test_auto_takes_gemini_where_there_is_a_key(wire, monkeypatch):
-    """And judges runs with it."""
-    monkeypatch.setenv("GEMINI_API_KEY", KEY)
-    wire.mock(return_value=httpx.Response(200, json=answer('{"score": 0.8, "coverage": 0.6}')))
-    grace = gk.Grace(store="memory:", embedder=None, reviewer=None, gemini_model="gemini-y")
-    with grace.run("question") as run:
-        run.outcome(result="answer")
-    assert 0.8 == run.trace.grace["evaluation"]["self_evaluation"]["score"]
-    assert "/models/gemini-y:" in wire.calls[0].request.url.path
-    assert KEY not in run.trace.model_dump_json()
-
-
 @pytest.mark.parametrize("options", [{"model": ""}, {"timeout": -1}, {"timeout": float("inf")}, {"attempts": 0}])
 def test_arguments_of_the_judge_out_of_range_are_refused(options):
-    """When the judge is created, not when the first prompt comes."""
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
         gk.GeminiJudge(**options)
 
@@ -163,7 +133,6 @@ def test_neither_secrets_nor_identifiers_are_sent(embeds):
 
 @pytest.mark.parametrize("wrong", [{"drop": 1}, {"size": 3}, {"value": "NaN"}])
 def test_vectors_that_cannot_be_right_are_an_error(embeds, wrong):
-    """Too few of them, of another length, or no numbers; agreement falls back then."""
     embeds.mock(side_effect=lambda request: vectors(request, **wrong))
     embedder = gk.GeminiEmbedder(dimensions=4, api_key=KEY)
     with pytest.raises((gk.EmbedderError, ValueError)):
@@ -182,6 +151,5 @@ def test_the_embedder_tries_again(embeds):
 
 @pytest.mark.parametrize("options", [{"dimensions": 0}, {"timeout": 0}, {"attempts": 0}])
 def test_arguments_of_the_embedder_out_of_range_are_refused(options):
-    """When the embedder is created, not when the first text comes."""
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
         gk.GeminiEmbedder(**options)

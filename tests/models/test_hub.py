@@ -1,4 +1,4 @@
-"""The files of the default model: where they are looked for, fetched once when that is allowed, and checked by hash."""
+"""Files of the embedding model on disk and on the hub, and the choice of `auto` among models."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import grace_kp as gk
-from grace_kp.models import _hub
+from grace_kp.models import _hub, choose_embedder, choose_judge
+from grace_kp.settings import Settings
 from tests.models import libraries
-from tests.models.tree import tree
+from tests.models.libraries import tree
 
 FETCH = """
 import sys
@@ -122,7 +123,6 @@ def test_a_model_is_fetched_only_when_that_was_said(tmp_path, monkeypatch):
 
 
 def test_a_file_that_is_not_the_pinned_one_is_not_loaded(tmp_path, monkeypatch):
-    """By its hash, before anything reads it."""
     libraries.onnx(monkeypatch)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     tree(tmp_path)
@@ -131,7 +131,6 @@ def test_a_file_that_is_not_the_pinned_one_is_not_loaded(tmp_path, monkeypatch):
 
 
 def test_the_model_is_looked_for_where_the_hub_keeps_it(tmp_path, monkeypatch):
-    """By the same variables that its client reads, of which each counts before the ones set here earlier."""
     for name in ("HF_HUB_CACHE", "HF_HOME"):
         monkeypatch.delenv(name, raising=False)
     for name, folder in (("XDG_CACHE_HOME", "huggingface/hub"), ("HF_HOME", "hub"), ("HF_HUB_CACHE", "")):
@@ -167,7 +166,6 @@ def test_threads_share_one_model(model, tmp_path):
 
 
 def test_a_failure_is_remembered_for_a_minute(model, clock, tmp_path):
-    """A run of texts does not try again each time; afterwards a model that has become available is found."""
     model.load_error = OSError("broken")
     embedder = gk.OnnxEmbedder(libraries.onnx_folder(tmp_path / "m"))
     for _ in range(3):
@@ -184,7 +182,6 @@ def test_a_failure_is_remembered_for_a_minute(model, clock, tmp_path):
 
 
 def test_another_process_loads_its_own(model, monkeypatch, tmp_path):
-    """A process that was forked has another id, and none of the parent's model."""
     embedder = gk.OnnxEmbedder(libraries.onnx_folder(tmp_path / "m"))
     assert 384 == embedder.dimensions
     embedder.load()
@@ -193,3 +190,84 @@ def test_another_process_loads_its_own(model, monkeypatch, tmp_path):
     assert 384 == embedder.dimensions
     embedder.load()
     assert 2 == model.loads
+
+
+def has(monkeypatch, *modules):
+    from grace_kp.models import _choice
+
+    monkeypatch.setattr(_choice, "installed", lambda module: module in modules)
+
+
+ONNX = ("onnxruntime", "tokenizers", "huggingface_hub")
+
+
+def test_auto_prefers_onnx_then_sentence_transformers(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    has(monkeypatch)
+    choice = choose_embedder(Settings.load())
+    assert choice.model is None
+    assert "pip install 'grace-kp[onnx]'" in choice.why
+    has(monkeypatch, *ONNX, "sentence_transformers")
+    choice = choose_embedder(Settings.load())
+    assert choice.model is None
+    assert "doctor --fetch-model" in choice.why
+    st = tmp_path / "models--sentence-transformers--all-MiniLM-L6-v2" / "snapshots" / "abc"
+    st.mkdir(parents=True)
+    (st / "modules.json").write_text("[]")
+    (st / "model.safetensors").write_bytes(b"")
+    assert "SentenceTransformerEmbedder" == choose_embedder(Settings.load()).name
+    tree(tmp_path)
+    assert "OnnxEmbedder" == choose_embedder(Settings.load()).name
+    has(monkeypatch, "sentence_transformers")
+    assert "SentenceTransformerEmbedder" == choose_embedder(Settings.load()).name
+
+
+def test_auto_takes_a_folder_that_is_named(tmp_path, monkeypatch):
+    has(monkeypatch, *ONNX)
+    (tmp_path / "model.onnx").write_bytes(b"")
+    assert "OnnxEmbedder" == choose_embedder(Settings.load(embedding_model=str(tmp_path))).name
+    choice = choose_embedder(Settings.load(embedding_model="some/model"))
+    assert choice.model is None
+    assert "some/model is not on disk" in choice.why
+    assert choose_embedder(Settings.load(embedding_model=str(tmp_path / "no"))).model is None
+
+
+def test_auto_takes_gemini_only_with_its_extra_and_a_key(monkeypatch):
+    has(monkeypatch)
+    assert "pip install 'grace-kp[gemini]'" in choose_judge(Settings.load()).why
+    has(monkeypatch, "google.genai")
+    choice = choose_judge(Settings.load())
+    assert (None, "no API key is set: GEMINI_API_KEY or GOOGLE_API_KEY") == (choice.model, choice.why)
+    monkeypatch.setenv("GOOGLE_API_KEY", "k")
+    choice = choose_judge(Settings.load(gemini_model="gemini-y", judge_timeout=7))
+    assert ("GeminiJudge gemini-y", "gemini-y", 7.0) == (choice.name, choice.model.model, choice.model.timeout)
+
+
+def test_auto_may_fetch_where_that_is_allowed(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    settings = Settings.load(fetch_models=True)
+    for modules, name in (
+        (ONNX, "OnnxEmbedder"),
+        (("sentence_transformers",), "SentenceTransformerEmbedder"),
+        (("onnxruntime", "tokenizers", "sentence_transformers"), "SentenceTransformerEmbedder"),
+    ):
+        has(monkeypatch, *modules)
+        choice = choose_embedder(settings)
+        assert name == choice.name
+        assert "will be fetched" in choice.why
+    has(monkeypatch, "onnxruntime", "tokenizers")
+    assert "huggingface-hub is not installed" in choose_embedder(settings).why
+
+
+def test_a_named_model_needs_a_library_that_loads_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    has(monkeypatch, "sentence_transformers")
+    for settings in (
+        Settings.load(embedding_model=str(tmp_path)),
+        Settings.load(embedding_model="some/model", fetch_models=True),
+    ):
+        assert "SentenceTransformerEmbedder" == choose_embedder(settings).name
+    assert "is not on disk" in choose_embedder(Settings.load(embedding_model="some/model")).why
+    has(monkeypatch, *ONNX)
+    assert "no model that an installed extra can load" in choose_embedder(Settings.load(embedding_model="plain")).why
+    assert choose_embedder(Settings.load(embedding_model=str(tmp_path))).model is None

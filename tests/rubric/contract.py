@@ -1,4 +1,4 @@
-"""A small test set, for the tests of raters."""
+"""A small test set in Python and in YAML, for the tests of raters and files."""
 
 from __future__ import annotations
 
@@ -14,3 +14,20 @@ TESTS = rb.TestSet(
     (rb.Document("contract", "law", PROBLEMS, 3, text="This contract has no end."),), 1, scope="legal risks only"
 )
 DOCUMENT = TESTS.documents[0]
+
+
+GOOD = """\
+scope: x
+runs_per_document: 3
+documents:
+  - id: a
+    domain: law
+    bonus_candidates: 3
+    text: the text
+    problems:
+      - {id: p1, category: main, severity: critical, key: the key}
+      - id: 2
+        category: other
+        severity: minor
+        kind: subtle
+"""

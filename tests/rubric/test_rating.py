@@ -24,12 +24,10 @@ class TestAgreement:
         ("counts", "kappa", "observed"),
         [
             ({(O, O): 20, (O, X): 5, (X, O): 10, (X, X): 15}, 0.4, 0.7),  # 0.7 observed, 0.5 expected
-            ({(O, O): 45, (O, X): 15, (X, O): 25, (X, X): 15}, (0.6 - 0.54) / 0.46, 0.6),
             ({(O, O): 1, (P, P): 1, (X, X): 1}, 1.0, 1.0),
             ({(O, P): 1, (P, X): 1, (X, O): 1}, -0.5, 0.0),  # 0 observed, 1/3 expected
             ({(O, X): 1, (X, O): 1}, -1.0, 0.0),
             ({(O, O): 7}, None, 1.0),
-            ({(O, X): 7}, 0.0, 0.0),
             ({}, None, None),
         ],
     )
@@ -53,24 +51,15 @@ class TestAgreement:
         )
         assert found.kappa is None or -1 - 1e-9 <= found.kappa <= found.observed + 1e-9
 
-    @given(st.lists(judgements, min_size=2).filter(lambda seen: len(set(seen)) > 1))
-    def test_who_always_agrees_has_one(self, seen):
-        assert pytest.approx(1.0) == rb.agreement_of([(one, one) for one in seen]).kappa
-
 
 class TestSettling:
     @pytest.mark.parametrize(
         ("first", "second", "settled"),
         [
             (O, O, O),
-            (P, P, P),
-            (X, X, X),
             (O, P, P),
-            (P, O, P),
             (O, X, X),
-            (X, O, X),
             (P, X, X),
-            (X, P, X),
             (O, None, O),
             (None, P, P),
         ],

@@ -105,19 +105,6 @@ def test_details_are_left_out_on_request(write):
     assert "details" not in report["results"][0]
 
 
-def test_progress_sees_every_row(write):
-    """It wraps the rows while they are computed, and knows their number."""
-    seen = []
-
-    def progress(rows, total):
-        for row in rows:
-            seen.append((row[0], total))
-            yield row
-
-    sc.evaluate_cases(accuracy(), write(case(1), case(2)), progress=progress)
-    assert seen == [("case 1", 2), ("case 2", 2)]
-
-
 def test_a_file_without_cases_is_an_error(write):
     """A suite over nothing would pass."""
     with pytest.raises(sc.CaseError, match=r"cases\.jsonl: the file has no cases"):
@@ -137,13 +124,6 @@ def test_a_page_shows_totals_scorers_and_the_diagnosis_of_failed_cases():
     assert "good &lt;1&gt;" in page
     assert "operation-accuracy: 0.00, and 0.80 is needed" in page
     assert page.count("<summary>why</summary>") == 1
-
-
-def test_a_page_without_cases_has_no_scorers():
-    """Nothing is divided by zero."""
-    page = sc.html_report([], "empty")
-    assert "0 of 0 cases pass" in page
-    assert "Scorers" not in page
 
 
 @NEEDS_REGEX

@@ -131,8 +131,3 @@ class TestAntiHallucination:
         actual = done(blocks_before=[sc.Block("a", old)], blocks_after=[sc.Block("a", new)])
         report = sc.Suite([sc.Entry(sc.AntiHallucination())]).evaluate(actual, wanted())
         assert f"  {line}" in report.diagnosis
-
-    @pytest.mark.parametrize("name", ["blocks_before", "blocks_after"])
-    def test_ids_are_there_once(self, name):
-        with pytest.raises(ValueError, match=f"{name}: two blocks have the id 'a'"):
-            done(**{name: blocks("a:x b:y a:z")})

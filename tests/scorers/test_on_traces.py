@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -103,13 +102,6 @@ class TestGrace:
         edit("a.md", "b.md")
         assert 1.0 == told(grace)[0]["score"]
 
-    def test_other_inputs_of_tools(self, agent):
-        grace, edit = agent(
-            sc.OnTraces(sc.OperationAccuracy(), sc.EditExpectation([sc.Operation("write", "text")]), target="content")
-        )
-        edit("a.md")
-        assert 1.0 == told(grace)[0]["score"]
-
     def test_scorers_that_need_no_expectation(self, agent):
         grace, edit = agent(sc.ResponseTime(60_000), sc.ContentQuality({"result": ["written", "nowhere"]}))
         edit("a.md")
@@ -196,34 +188,6 @@ class TestGrace:
         with pytest.raises(gk.SettingsError, match="is no scorer, no suite, and cannot be called"):
             gk.Grace(store="memory:", scorers=scorers)
 
-    def test_a_trace_that_is_replaced_is_found_by_what_is_said_now(self, agent):
-        said = {"score": 0.2}
-        grace, edit = agent(lambda trace: {"mood": said["score"]})
-        edit("a.md")
-        from grace_kp.runtime._pipeline import record_of
-
-        document = grace.store.query()[0].to_dict()
-        document["grace"]["scores"][0]["score"] = 0.9
-        grace.store.put([record_of(document)])
-        assert (0, 1, 1) == (
-            grace.store.count(scorer="mood", max_scorer=0.5),
-            grace.store.count(scorer="mood", min_scorer=0.9),
-            grace.store.count(),
-        )
-        grace.store.clear()
-        assert 0 == grace.store.count(scorer="mood")
-
-    @pytest.mark.parametrize("scores", [3, [3], [{"name": 3}], [{}], {"a": 1}])
-    def test_a_document_from_elsewhere_may_hold_anything(self, agent, scores):
-        from grace_kp.runtime._pipeline import record_of
-
-        grace, edit = agent()
-        edit("a.md")
-        document = grace.store.query()[0].to_dict()
-        document["grace"]["scores"] = scores
-        grace.store.put([record_of(document)])
-        assert 0 == grace.store.count(min_scorer=0)
-
 
 class TestTrouble:
     """What scorers of the user's may do, and what it costs: that scorer's word on that run, and nothing else."""
@@ -287,53 +251,6 @@ for number in range(3):
         store = gk.Grace(store=f"sqlite:///{tmp_path}/t.db").store
         assert [1.0, None, None] == [trace.grace["scores"][0]["score"] for trace in store.iterate()]
 
-    def test_a_hook_that_is_slow_at_the_end_loses_nothing(self, tmp_path):
-        code = f"""
-import time
-import grace_kp as gk
-grace = gk.Grace(store="sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, scorers=lambda trace: 1.0)
-grace.on_complete(lambda trace: time.sleep(0.1))
-for number in range(30):
-    with grace.run(f"run {{number}}"):
-        pass
-"""
-        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
-        assert (0, "") == (ran.returncode, ran.stderr)
-        assert 30 == gk.Grace(store=f"sqlite:///{tmp_path}/t.db").store.count(scorer="<lambda>", min_scorer=1)
-
-    def test_many_threads_that_flush(self, agent):
-        """Each finds its own run in the store, every run is scored once, and nothing is raised."""
-        for _ in range(10):
-            grace, edit = agent(lambda trace: {"s": 1.0})
-            problems = []
-
-            def work(grace=grace, edit=edit, problems=problems):
-                try:
-                    for _ in range(5):
-                        edit("a.md")
-                        if not grace.flush(60):
-                            problems.append("not flushed")
-                except BaseException as error:
-                    problems.append(error)
-
-            threads = [threading.Thread(target=work) for _ in range(6)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            assert [] == problems
-            assert [(30, [1.0])] == [
-                (grace.store.count(), sorted({one.grace["scores"][0]["score"] for one in grace.store.iterate()}))
-            ]
-            grace.store.clear()
-
-    def test_instant_scorers_are_never_late(self, agent):
-        grace, edit = agent(lambda trace: {"s": 1.0})
-        for _ in range(1_500):
-            edit("a.md")
-        assert grace.flush(60)
-        assert 1_500 == grace.store.count(scorer="s", min_scorer=1.0)
-
     def test_more_runs_than_scorers_can_take_are_stored_without(self, agent, monkeypatch):
         monkeypatch.setattr("grace_kp.runtime._completion.MAX_WAITING", 50)
         held = threading.Event()
@@ -343,15 +260,20 @@ for number in range(30):
             return 1.0
 
         grace, edit = agent(slow)
-        for _ in range(1_300):
+        stored, are_stored = [], threading.Event()
+
+        def count_stored(trace):
+            stored.append(trace.id)
+            if len(stored) >= 100:
+                are_stored.set()
+
+        grace.on_complete(count_stored)
+        for _ in range(200):
             edit("a.md")
-        deadline = time.monotonic() + 60
-        while grace.status()["writer"]["written"] < 600 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert grace.status()["writer"]["written"] >= 600  # they do not fill the memory
+        assert are_stored.wait(60)  # they do not fill the memory
         held.set()
         assert grace.flush(60)
-        assert 1_300 == grace.store.count()
+        assert 200 == grace.store.count()
         said = {one.get("skipped") for trace in grace.store.iterate() for one in trace.grace["scores"]}
         assert any("runs wait" in str(reason) for reason in said)
 
@@ -370,8 +292,7 @@ for number in range(30):
         box.append(asked)
         edit("a.md")
         assert grace.flush(60)
-        time.sleep(0.1)
-        assert grace.flush(60)
+        assert grace.flush(60)  # the run of the scorer itself
         assert (2, 1) == (grace.store.count(), grace.store.count(scorer="asked"))
 
     def test_a_scorer_that_looks_into_the_store_does_not_wait_for_itself(self, agent):
@@ -386,46 +307,20 @@ for number in range(30):
         assert grace.flush(60)
         assert [1.0, 0.0] == [one["score"] for one in told(grace)]
 
-    def test_a_scorer_that_collects_does_not_wait_for_itself(self, agent):
-        box = []
-
-        def collects(trace):
-            with box[0].collect() as traces:
-                return {"collected": float(len(traces))}
-
-        grace, edit = agent(collects, scorer_timeout=20.0)
-        box.append(grace)
-        edit("a.md")
-        assert grace.flush(60)
-        assert [("collected", 0.0)] == [(one["name"], one["score"]) for one in told(grace)]
-
-    async def test_an_event_loop_goes_on(self, agent):
-        def slow(trace):
-            time.sleep(0.02)
-            return 1.0
-
-        grace, edit = agent(slow)
-        for _ in range(20):
-            edit("a.md")
-            await asyncio.sleep(0)
-        assert await asyncio.to_thread(grace.flush, 30)
-        assert 20 == grace.store.count(scorer="slow")
-
     def test_agents_do_not_run_scorers_however_many_runs_wait(self, agent):
         threads = set()
 
         def slow(trace):
             threads.add(threading.current_thread().name)
-            time.sleep(0.001)
             return 1.0
 
         grace, edit = agent(slow)
         mine = threading.current_thread().name
-        for _ in range(700):
+        for _ in range(100):
             edit("a.md")
         assert grace.flush(60)
         assert mine not in threads
-        assert 700 == grace.store.count(scorer="slow")
+        assert 100 == grace.store.count(scorer="slow")
 
     @pytest.mark.parametrize("error", [asyncio.CancelledError, SystemExit, KeyboardInterrupt, GeneratorExit])
     def test_errors_that_are_no_exceptions(self, agent, error):
@@ -484,17 +379,6 @@ for number in range(30):
             pass
         assert "bob" not in grace.store.query()[0].task.objective
         assert 0.0 == told(grace)[0]["score"]
-
-    def test_the_same_trace_twice_at_once(self, agent):
-        from grace_kp.runtime._pipeline import record_of
-
-        grace, edit = agent(lambda trace: {"s": 0.5})
-        edit("a.md")
-        documents = [grace.store.query()[0].to_dict() for _ in range(2)]
-        for document, (score, passed) in zip(documents, ((0.1, False), (0.9, True)), strict=True):
-            document["grace"]["scores"] = [{"name": "s", "score": score, "passed": passed}]
-        grace.store.put([record_of(document) for document in documents])
-        assert (0, 1) == (grace.store.count(scorer_passed=False), grace.store.count(scorer_passed=True))
 
     @pytest.mark.parametrize("score", [10**400, 1e9, True, -0.1, "0.5", None])
     def test_scores_from_elsewhere_that_are_none(self, agent, score, tmp_path, capsys):

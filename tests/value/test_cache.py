@@ -61,41 +61,8 @@ def test_golden_sequences(vectors, base, unit):
                     cache.clear()
 
 
-def test_golden_sequences_with_a_clock_that_adds_up(vectors):
-    """A clock that is moved by adding fractions of a second rounds at every step, and still nothing expires wrongly."""
-    for number, sequence in enumerate(vectors("novelty_sequences")):
-        clock, ttl = Clock(), sequence["ttl_ms"]
-        cache = VectorCache(
-            sequence["max_elements"], sequence["dimensions"], None if ttl is None else ttl / 1_000, clock
-        )
-        for op in sequence["ops"]:
-            if op["op"] == "advance_ms":
-                clock.now += op["ms"] / 1_000
-            elif op["op"] == "add":
-                cache.add(op["vector"])
-            elif op["op"] == "clear":
-                cache.clear()
-            elif op["op"] == "size":
-                assert op["expected"] == cache.size, number
-
-
-def test_empty_cache_has_similarity_zero():
-    """Nothing seen is similar to nothing."""
-    cache = VectorCache(dimensions=3)
-    assert 0.0 == cache.max_cosine_similarity([1, 2, 3])
-    assert 0 == len(cache) == cache.size
-
-
 def test_an_empty_cache_is_true():
-    """A cache is a cache before anything is in it."""
     assert VectorCache(dimensions=1)
-
-
-def test_maximum_may_be_negative():
-    """When all that is known points away, the maximum is negative."""
-    cache = VectorCache(dimensions=2)
-    cache.add([1, 0])
-    assert -1.0 == pytest.approx(cache.max_cosine_similarity([-3, 0]))
 
 
 def test_zero_vectors_are_similar_to_nothing():
@@ -162,19 +129,6 @@ def test_expiry_is_exact(moves, ttl):
         assert (1.0 if live else 0.0) == cache.max_cosine_similarity([1.0])
 
 
-def test_expired_neighbours_do_not_count():
-    """The closest vector no longer counts once it has expired, a younger one still does."""
-    clock = Clock()
-    cache = VectorCache(dimensions=2, ttl_seconds=10, clock=clock)
-    cache.add([1, 0])
-    clock.now = 6
-    cache.add([0, 1])
-    clock.now = 10
-    assert 0.0 == cache.max_cosine_similarity([1, 0])
-    assert 1.0 == cache.max_cosine_similarity([0, 1])
-    assert 1 == cache.size
-
-
 def test_compare_and_add_in_one_go():
     """The comparison is with what was there before; nothing there is told apart from a similarity of 0."""
     cache = VectorCache(dimensions=2)
@@ -185,7 +139,6 @@ def test_compare_and_add_in_one_go():
 
 
 def test_no_two_threads_are_both_first():
-    """Of many threads that bring the same vector at once, one finds the cache empty and all others find the vector."""
     cache = VectorCache(dimensions=16)
     answers, gate = [], threading.Barrier(16)
 
@@ -205,7 +158,6 @@ def test_no_two_threads_are_both_first():
 
 @pytest.mark.parametrize("given", [[1.0, 2.0], np.ones(5), (), np.float32([1])])
 def test_wrong_length_names_both_lengths(given):
-    """A vector of another length is refused, the error names the length expected and the one given."""
     cache = VectorCache(dimensions=3)
     for method in (cache.add, cache.max_cosine_similarity, cache.compare_and_add):
         with pytest.raises(ValueError, match=rf"3.*{len(given)}"):
@@ -215,7 +167,6 @@ def test_wrong_length_names_both_lengths(given):
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_non_finite_components_are_refused(bad):
-    """NaN and infinities raise, and leave no trace."""
     cache = VectorCache(dimensions=3)
     cache.add([1, 0, 0])
     for method in (cache.add, cache.max_cosine_similarity, cache.compare_and_add):
@@ -229,19 +180,8 @@ def test_non_finite_components_are_refused(bad):
     "bad", [["1", "2", "3"], [None, 1, 2], 3.0, [[1, 2, 3]], [1j, 0, 0], [True, False, True], b"abc", [10**400, 1, 1]]
 )
 def test_what_is_no_vector_is_refused(bad):
-    """Texts, nested lists, truth values and the like are no vectors."""
     with pytest.raises(ValueError, match="vector"):
         VectorCache(dimensions=3).add(bad)
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.uint64])
-def test_any_numeric_array_will_do(dtype):
-    """The type of the numbers does not matter, and the caller's array is left as it was."""
-    vector = np.array([3, 4, 0], dtype=dtype)
-    cache = VectorCache(dimensions=3)
-    cache.add(vector)
-    assert 0.6 == pytest.approx(cache.max_cosine_similarity([1, 0, 0]), abs=1e-6)
-    assert [3, 4, 0] == vector.tolist()
 
 
 @pytest.mark.parametrize(
@@ -260,33 +200,11 @@ def test_any_numeric_array_will_do(dtype):
     ],
 )
 def test_bad_settings_are_refused_by_name(arguments, name):
-    """A capacity, length or lifetime that makes no sense is refused when the cache is made."""
     with pytest.raises(ValueError, match=f"^{name} must"):
         VectorCache(**arguments)
 
 
-def test_the_settings_can_be_read():
-    """A thousand vectors of the default model, for ever, unless something else is asked for."""
-    cache = VectorCache()
-    assert (1_000, 384, None) == (cache.max_elements, cache.dimensions, cache.ttl_seconds)
-    cache = VectorCache(2, 3, ttl_seconds=4.0)
-    cache.add([1, 2, 3])
-    assert (2, 3, 4.0) == (cache.max_elements, cache.dimensions, cache.ttl_seconds)
-    assert "VectorCache(max_elements=2, dimensions=3, ttl_seconds=4.0, size=1)" == repr(cache)
-
-
-def test_rounding_leads_out_of_no_bound():
-    """Of many vectors some have a product of more than 1 with themselves in float32."""
-    random = np.random.default_rng(1)
-    for vector in random.normal(size=(300, 384)):
-        cache = VectorCache()
-        cache.add(vector)
-        assert cache.max_cosine_similarity(vector) <= 1.0
-        assert cache.max_cosine_similarity(-vector) >= -1.0
-
-
 def test_importing_the_room_loads_neither_numpy_nor_pydantic():
-    """Who only scores without an embedder pays for no array library."""
     code = (
         "import sys, grace_kp.value as v;"
         "d={'metadata':{'success':True,'task_domain':'x'},'steps':[{'type':'thought'}],'outcome':{'confidence':1}};"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import math
-import threading
 import types
 
 import numpy as np
@@ -18,8 +16,6 @@ from grace_kp.trace import ReasoningTrace
 from grace_kp.value import ScoringWeights, ValueScorer, VectorCache, embedded_text, evaluate_value, register_profile
 from tests.value.traces import trace
 
-SCORER = ValueScorer()
-"""Scores the traces of many examples."""
 TYPES = ("thought", "tool_call", "observation", "error_recovery")
 
 
@@ -47,7 +43,6 @@ def test_golden_scores(vectors):
 
 
 def test_golden_scores_with_an_embedder(vectors):
-    """Recorded sequences of traces with their embeddings give the recorded scores, texts and sizes of the cache."""
     for sequence in vectors("value_scores_embedded"):
         dimensions, current, texts = sequence["dimensions"], {}, []
 
@@ -104,42 +99,14 @@ def test_forms_agree(document):
     )
 
 
-@given(traces, st.sampled_from([0, 1, 0.0, -0.0, 1.0, 0.5]), st.booleans())
-def test_a_recalled_score_is_the_calculated_one(document, confidence, warm):
-    """Without an embedder the score of a known shape is recalled, with the same digits, types and signs as if calculated."""
-    document["outcome"]["confidence"] = confidence
-    if warm:  # a confidence of 0 or 1 that equals one of 0.0 or 1.0
-        SCORER.score({**document, "outcome": {"confidence": abs(float(confidence))}})
-    assert [repr(ValueScorer().score(document))] * 2 == [repr(SCORER.score(document)) for _ in range(2)]
-
-
-@given(traces, st.floats(0, 1))
-def test_confidence_never_lowers_the_score(document, other):
-    """More confidence in the outcome never makes a trace worth less."""
-    low, high = sorted([document["outcome"]["confidence"], other])
-    scores = []
-    for confidence in (low, high):
-        document["outcome"]["confidence"] = confidence
-        scores.append(evaluate_value(document))
-    assert scores[0] <= scores[1]
-
-
 @given(traces)
 def test_failure_never_raises_the_score(document):
-    """The same trace is worth no more when the run failed."""
     succeeded = document | {"metadata": document["metadata"] | {"success": True}}
     failed = document | {"metadata": document["metadata"] | {"success": False}}
     assert evaluate_value(failed) <= evaluate_value(succeeded)
 
 
-@given(st.permutations([("tool_call", "a"), "observation", ("tool_call", "b"), "thought", "error_recovery"]))
-def test_order_of_steps_does_not_matter(steps):
-    """Without an embedder only what the steps are counts, not their order."""
-    assert ValueScorer().score(trace(["thought", *steps])) == ValueScorer().score(trace([*steps, "thought"]))
-
-
 def test_the_parts_of_a_score():
-    """The four dimensions come out as the formulas say, with their profile."""
     document = trace(["thought", ("tool_call", "a"), ("tool_call", "b"), "observation"], domain="code", success=False)
     score = ValueScorer().score(document)
     assert 3 / 4 * 0.5 + 4 / 20 * 0.2 == score.complexity
@@ -152,29 +119,13 @@ def test_the_parts_of_a_score():
     assert score.complexity * 0.2 + 0.5 * 0.3 + 1.0 * 0.3 + 0.8 * 0.3 * 0.2 == score.score
 
 
-def test_zero_steps_are_scored_by_the_same_formulas():
-    """A partial trace without steps gets what novelty and outcome give."""
-    assert 0.5 * 0.35 + 0.8 * 0.25 == evaluate_value(trace([]))
-
-
 def test_a_registered_profile_is_used():
-    """A domain with weights of its own is scored by them."""
     register_profile("test-outcome-only", ScoringWeights(0, 0, 0, 1))
     score = ValueScorer().score(trace(["thought", "observation"], domain="test-outcome-only", confidence=0.37))
     assert (0.37, "test-outcome-only") == (score.score, score.profile)
 
 
-def test_a_profile_that_is_registered_again_counts_at_once():
-    """The score of a known trace is calculated anew with the new weights."""
-    scorer, document = ValueScorer(), trace(["thought", "observation"], domain="test-again", confidence=0.37)
-    for weights in (ScoringWeights(0, 0, 0, 1), ScoringWeights(0, 1, 0, 0)):
-        register_profile("test-again", weights)
-        assert ValueScorer().score(document) == scorer.score(document)
-    assert scorer.score(document).score == 0.5
-
-
 def test_novelty_falls_as_traces_repeat():
-    """The first trace has nothing to be compared with, the second time it is not new, another one is."""
     embedder = Fake(2, {"Do it step 0": [1, 0]}, default=[0, 1])
     scorer = ValueScorer(embedder)
     first, again, other = (
@@ -195,7 +146,6 @@ def test_novelty_is_clamped():
 
 @pytest.mark.parametrize("result", [[1.0, 2.0], (1.0, 2.0), np.float32([1, 2]), [[1.0, 2.0]]])
 def test_a_callable_embedder_may_give_any_vector(result):
-    """A list, a tuple, an array or a batch of one all are a vector."""
     scorer = ValueScorer(lambda text: result)
     scorer.score(trace(["thought"]))
     assert 2 == scorer.cache.dimensions
@@ -241,25 +191,21 @@ def test_a_failing_embedder_is_a_fallback_with_its_reason(embedder, told):
 
 
 def test_an_embedder_keeps_to_its_declared_length():
-    """Where the embedder says how long its vectors are, a first one of another length does not become the rule."""
     scorer = ValueScorer(Fake(4, default=[1, 0, 0]))
     assert "4 numbers, got 3" in scorer.score(trace(["thought"])).novelty_fallback
 
 
 def test_what_cannot_embed_is_refused_at_once():
-    """An embedder that is neither callable nor has `embed` is an error where it is given."""
     with pytest.raises(TypeError, match="embedder"):
         ValueScorer(42)  # type: ignore[arg-type]
 
 
 def test_keyboard_interrupt_is_not_swallowed():
-    """Only errors become fallbacks."""
     with pytest.raises(KeyboardInterrupt):
         ValueScorer(lambda text: _raise(KeyboardInterrupt())).score(trace(["thought"]))
 
 
 def test_parts_with_an_embedding_or_a_novelty():
-    """A known embedding is compared and remembered; a known novelty is taken as it is."""
     scorer = ValueScorer()
     parts = {"step_types": ["thought", "observation"], "tool_names": [], "success": True, "confidence": 0.5}
     assert "nothing to compare with yet" == scorer.score_parts(**parts, embedding=[1, 0]).novelty_fallback
@@ -273,7 +219,6 @@ def test_parts_with_an_embedding_or_a_novelty():
 
 
 def test_parts_are_checked_like_a_trace():
-    """With the names that the fields have there; the domain may be left out."""
     parts = {"step_types": ["thought", "observation"], "tool_names": [], "success": True, "confidence": 0.5}
     assert "default" == ValueScorer().score_parts(**parts).profile
     for name, value, path in (("step_types", ["dance"], "steps[0].type"), ("confidence", 2, "outcome.confidence")):
@@ -282,30 +227,7 @@ def test_parts_are_checked_like_a_trace():
         assert path == raised.value.path
 
 
-def test_what_was_found_instead_is_named():
-    """Plain values as they are written, others by their type."""
-    for value, seen in (("yes", "'yes'"), (3, "3"), (None, "None"), ({"a": 1}, "dict")):
-        document = trace(["observation"])
-        document["metadata"]["success"] = value
-        with pytest.raises(InvalidTrace, match=rf"must be true or false \(got {seen}\)"):
-            evaluate_value(document)
-
-
-def test_a_document_that_contradicts_itself_is_refused():
-    """A mapping that lacks under `[]` what it has under `get`."""
-
-    class Odd(dict):
-        def __getitem__(self, key):
-            if key == "steps":
-                raise KeyError(key)
-            return super().__getitem__(key)
-
-    with pytest.raises(InvalidTrace, match="cannot be read as a trace"):
-        evaluate_value(Odd(trace(["observation"])))
-
-
 def test_no_score_is_above_one():
-    """Neither with weights that sum to a little more, nor with a bonus."""
     register_profile("test-heavy", ScoringWeights(0.25, 0.25, 0.25, 0.2500009))
     kinds = [*TYPES, *["error_recovery"] * 2, *["thought"] * 14]
     parts = {"tool_names": [f"t{number}" for number in range(20)], "success": True, "confidence": 1.0, "novelty": 1.0}
@@ -314,18 +236,11 @@ def test_no_score_is_above_one():
 
 
 def test_a_scorer_remembers_a_thousand_traces():
-    """Unless it is given a cache, or another number."""
     scorer, small = ValueScorer(lambda text: [1.0]), ValueScorer(lambda text: [1.0], max_elements=3, ttl_seconds=5.0)
     scorer.score(trace(["observation"]))
     small.score(trace(["observation"]))
     assert (1_000, None) == (scorer.cache.max_elements, scorer.cache.ttl_seconds)
     assert (3, 5.0) == (small.cache.max_elements, small.cache.ttl_seconds)
-
-
-def test_a_long_reason_is_cut():
-    """To 300 characters of the message."""
-    score = ValueScorer(lambda text: _raise(ValueError("x" * 1_000))).score(trace(["observation"]))
-    assert 300 == score.novelty_fallback.count("x")
 
 
 def test_parts_with_a_text():
@@ -369,7 +284,6 @@ def test_parts_with_a_text():
     ],
 )
 def test_bad_input_names_the_field(change, path):
-    """A dict that cannot be scored raises one error that names the field, and nothing is remembered."""
     document = trace(["observation"])
     change(document)
     scorer = ValueScorer(lambda text: [1.0], VectorCache(dimensions=1))
@@ -380,7 +294,6 @@ def test_bad_input_names_the_field(change, path):
 
 
 def test_bad_content_names_the_step():
-    """A content that is no text is told where the text is needed."""
     document = trace(["observation"])
     document["steps"][0]["content"] = 5
     with pytest.raises(InvalidTrace, match=r"steps\[0\].content"):
@@ -389,7 +302,6 @@ def test_bad_content_names_the_step():
 
 @pytest.mark.parametrize("thing", [None, 42, "trace", [1]])
 def test_what_is_no_trace_is_refused(thing):
-    """Anything but a trace is told as such."""
     with pytest.raises(InvalidTrace, match="cannot be read as a trace"):
         evaluate_value(thing)
 
@@ -407,24 +319,6 @@ def test_scores_as_json():
         "overrides": ["single_thought"],
         "novelty_fallback": "no embedder",
     } == score.to_dict()
-
-
-def test_threads_and_tasks_share_a_scorer():
-    """Many threads that score the same trace at once: one is first, all others find it known."""
-    scorer = ValueScorer(lambda text: [1.0, 0.0])
-    scores = []
-    threads = [threading.Thread(target=lambda: scores.append(scorer.score(trace(["observation"])))) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert 1 == sum(score.novelty_fallback is not None for score in scores)
-    assert 16 == len(scorer.cache)
-
-
-async def test_scoring_inside_a_running_loop():
-    """Scoring is plain computation and works inside a running loop."""
-    assert 0.1 == await asyncio.to_thread(evaluate_value, trace(["thought"]))
 
 
 class Batched:
@@ -453,7 +347,6 @@ def test_many_traces_are_embedded_in_batches():
 
 
 def test_a_batch_that_fails_is_embedded_trace_by_trace():
-    """Whatever fails in it falls back for its own trace, with the reason."""
     traces = [trace(["thought"], objective="x" * number) for number in range(3)]
     assert [None] * 2 == [score.novelty_fallback for score in ValueScorer(Batched(3)).score_all(traces)][1:]
     broken = list(ValueScorer(Batched(1, 3)).score_all(traces))
@@ -461,7 +354,6 @@ def test_a_batch_that_fails_is_embedded_trace_by_trace():
 
 
 def test_a_trace_that_cannot_be_scored_is_an_error_in_its_turn():
-    """The traces before it have been scored by then."""
     scores = ValueScorer(Batched()).score_all([trace(["thought"]), {"steps": 3}])
     assert "single_thought" in next(scores).overrides
     with pytest.raises(InvalidTrace, match="metadata"):
