@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 import keyword
@@ -33,7 +32,7 @@ from grace_kp.gating import (
 )
 from grace_kp.integrations.langchain._interrupts import action_request
 from grace_kp.integrations.langchain._messages import tool_result
-from grace_kp.integrations.langchain._tool_guard import call_digest
+from grace_kp.integrations.langchain._tool_guard import call_digest, keep_entry
 from grace_kp.integrations.langchain._tool_schema import (
     InvalidCall,
     NotHeld,
@@ -48,7 +47,7 @@ from grace_kp.integrations.langchain._tool_schema import (
     validated,
 )
 from grace_kp.levels import InterventionAction, InterventionLevel
-from grace_kp.record import current_run, note
+from grace_kp.record import current_run
 from grace_kp.runtime import GateSpec, Scope
 
 if TYPE_CHECKING:
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
 
     from grace_kp.confidence import RunEvidence
     from grace_kp.gating import HeldRefusal, Policy
+    from grace_kp.integrations.langchain._interrupts import ActionAnswer
     from grace_kp.runtime import Grace
 
 CONSENTED, NOT_NEEDED, REFUSED, INVALID = "given", "not needed", "refused", "invalid"
@@ -355,7 +355,8 @@ class ToolCase:
         arguments: Mapping[str, Any] | None = None,
     ) -> Case:
         """Return the call as the engine takes it."""
-        signature, arguments = self._signature(self.tool if knows_tool else None, arguments or self.arguments)
+        arguments = arguments or self.arguments
+        signature = self._signature(self.tool if knows_tool else None, arguments)
         return Case(
             action=self.name,
             signature=signature,
@@ -371,10 +372,6 @@ class ToolCase:
             else _NotHeld(self.decision.problem, signature),
             at_least=at_least,
         )
-
-    def same_id(self, message: str | None) -> str:
-        """Return an id that is the same when this is decided again, so that the question and the outcome are one entry."""
-        return hashlib.sha256(f"{message}|{self.state_key}".encode()).hexdigest()[:32]
 
     def decide(self, *, is_changed: bool = False) -> ToolDecision:
         """Decide on the call as things are now."""
@@ -402,8 +399,8 @@ class ToolCase:
         now = self.gated().rules.apply_again(Decision.from_dict(kept.to_dict()))
         return kept if now.level == kept.level else replace(kept, level=str(now.level), reason=now.action.reason)
 
-    def _signature(self, tool: object, arguments: Mapping[str, Any]) -> tuple[inspect.Signature, Mapping[str, Any]]:
-        """Return a signature that takes the arguments of the tool and of the call, and the call's arguments."""
+    def _signature(self, tool: object, arguments: Mapping[str, Any]) -> inspect.Signature:
+        """Return a signature that takes the arguments of the tool and of the call."""
         names = dict.fromkeys([*(argument_names(tool) or self.decision.names or ()), *arguments])
         usable = [name for name in names if name.isidentifier() and not keyword.iskeyword(name)]
         parameters = [
@@ -419,7 +416,7 @@ class ToolCase:
             while rest in usable:
                 rest += "_"
             parameters.append(inspect.Parameter(rest, inspect.Parameter.VAR_KEYWORD))
-        return inspect.Signature(parameters), arguments
+        return inspect.Signature(parameters)
 
 
 def _flat(arguments: Mapping[str, Any], signature: inspect.Signature) -> dict[str, Any]:
@@ -570,12 +567,12 @@ def settle(case: ToolCase, answer: Answer, entry: GateEntry | None) -> ToolMessa
     if case.is_shared:
         case.decision = replace(case.decision, problem=answer.text, answers=answer.status == "success")
         return None
-    return ToolMessage(
-        content=answer.text,
-        name=case.name,
-        tool_call_id=case.call["id"] or "",
-        status="success" if answer.status == "success" else "error",
-    )
+    return message_for(case.call, answer.text, answer.status)
+
+
+def message_for(call: Mapping[str, Any], content: str, status: Any = "error") -> ToolMessage:
+    """Return the message that answers a call."""
+    return ToolMessage(content=content, name=call["name"], tool_call_id=call.get("id") or "", status=status)
 
 
 def _approve(case: ToolCase, answer: InterventionResponse, entry: GateEntry | None) -> None:
@@ -608,6 +605,19 @@ def action_for(
     return action_request(case.name, shown, case.decision.reasons(), unseen=unseen, approval=approval)
 
 
+def edit_problem(cases: list[ToolCase], answers: list[ActionAnswer]) -> str:
+    """Return why a decision in an answer cannot be used; an empty string where none is wrong."""
+    for number, (case, decided) in enumerate(zip(cases, answers, strict=True)):
+        problem, response = decided.name_problem(case.name, number), decided.response
+        if response.modified is not None and not problem and (misfit := case.edited(response.modified).problem):
+            problem = f"decision {number}: the arguments do not fit {case.name}: {misfit}"
+        elif response.action is InterventionAction.PROCEED:
+            problem = decided.unseen_problem(json_values(case.arguments)[1], number)
+        if problem:
+            return problem
+    return ""
+
+
 def entry_for(decision: ToolDecision, arguments: Mapping[str, Any], outcome: str = "undecided") -> GateEntry:
     """Return the entry of a decision in the trace of the run; a new one where the run has none yet."""
     run = current_run()
@@ -622,17 +632,8 @@ def entry_for(decision: ToolDecision, arguments: Mapping[str, Any], outcome: str
         if value not in (None, (), ""):
             fields[name] = list(value) if isinstance(value, tuple) else value
     fields.update(decision.facts or {})
-    keep_entry(fields)
+    keep_entry(fields, run)
     return entry
-
-
-def keep_entry(fields: dict[str, Any]) -> None:
-    """Keep a gate's entry with the run that this context is in."""
-    run = current_run()
-    if run is None:
-        note("gate entry", "decided outside of any recorded run")
-    else:
-        run.decisions.append(fields)
 
 
 def field_of(state: object, name: str) -> Any:

@@ -35,7 +35,6 @@ RELEVANCE = frozenset({"similarity_search_with_relevance_scores", "asimilarity_s
 DISTANCE_STORES = frozenset({"Annoy", "Chroma", "FAISS", "LanceDB", "PGVector"})
 """Vector stores whose native scores are distances: a `score` beside their documents may be a distance or a similarity."""
 MAX_SPECS = 10_000
-_NONE: list[str] = []
 AGENTS = "langchain_create_agent"
 STREAMED = {"input": ""}
 """The input that LangChain reports for a streamed chain before it has read its input."""
@@ -90,31 +89,37 @@ class RunFailures:
 class Frame:
     """One open event: the call or run that it belongs to, and the call or run that ends with it.
 
-    Tools and retrievers below a root need no more than this, and come most often. The class holds the values of what only a `Chain`
-    changes.
+    Tools and retrievers below a root need no more than these slots, and come most often. A `Chain` changes the other attributes.
     """
 
-    __slots__ = ("here", "home", "keys", "leaf", "name", "own", "parent", "searched", "seen")
+    __slots__ = ("here", "home", "keys", "leaf", "name", "own", "parent", "searched", "seen", "thread")
 
     checkpoint: str | None = None
     failures: RunFailures | None = None
+    """For the frame of a run, the failures in it that no callback reports."""
     inputs: object = None
-    interrupts: list[str] = _NONE
+    interrupts: tuple[str, ...] = ()
     is_agent_model: bool = False
+    """True for the node of the model in an agent of `create_agent`."""
     is_node: bool = False
     is_parser: bool = False
     last: Any = None
+    """For the frame of a run, the latest text of a model or update of a node in it."""
     place: str | None = None
     places: set[str] | None = None
     quiet: bool = False
-    raised: list[BaseException] | None = None
+    raised: tuple[BaseException, ...] = ()
+    """Exceptions inside a node that are recorded already."""
     start: int = 0
     steps: tuple[int, int] | None = None
+    """The first and the last of the thread's steps in this run, for the frame of a graph."""
     task: Watch | None = None
+    """For a root, the asyncio task that it began in, and the callback there."""
     tokens: list[str] | None = None
+    """The text that a model has streamed so far."""
 
-    def __init__(self, parent: Frame, here: Call | Run, name: str, own: Call | Run | None, seen: object) -> None:
-        self.parent: Frame | None = parent
+    def __init__(self, parent: Frame | None, here: Call | Run, name: str, own: Call | Run | None, seen: object) -> None:
+        self.parent = parent
         self.here = here
         """The call or run that events inside it belong to."""
         self.name = name
@@ -122,17 +127,18 @@ class Frame:
         """The call or run that ends with it."""
         self.seen = seen
         """Our own innermost call or run of the context in which it began."""
-        self.home: Chain = parent.home
-        """The frame that opened the run around it."""
-        self.keys: set[int] = parent.keys
-        """The frames that are open below the root."""
         self.leaf = True
         self.searched = False
-
-    @property
-    def thread(self) -> str | None:
+        self.home: Frame
+        """The frame that opened the run around it."""
+        self.keys: set[int]
+        """The frames that are open below the root."""
+        self.thread: str | None
         """The thread of the graph around it."""
-        return self.home.thread
+        if parent is None:
+            self.home, self.keys, self.thread = self, set(), None
+        else:
+            self.home, self.keys, self.thread = parent.home, parent.keys, parent.thread
 
     @property
     def run(self) -> Run:
@@ -166,47 +172,10 @@ class Frame:
 class Chain(Frame):
     """An open chain, graph or node, or any event without one around it."""
 
-    __slots__ = (
-        "checkpoint", "failures", "inputs", "interrupts", "is_agent_model", "is_node", "is_parser", "last", "place",
-        "places", "quiet", "raised", "start", "steps", "task", "thread", "tokens",
-    )  # fmt: skip
-
     def __init__(self, parent: Frame | None, here: Call | Run, name: str, inputs: object, place: str | None) -> None:
-        self.parent = parent
-        self.here = here
-        self.name = name
+        super().__init__(parent, here, name, None, CURRENT.get())
         self.inputs = inputs
         self.place = place
-        self.own = None
-        if parent is None:
-            self.home = self
-            self.keys = set()
-            self.thread: str | None = None
-        else:
-            self.home, self.keys, self.thread = parent.home, parent.keys, parent.thread
-        self.seen = CURRENT.get()
-        self.leaf = True
-        self.searched = False
-        self.quiet = False
-        self.places = None
-        self.checkpoint = None
-        self.interrupts = _NONE
-        self.steps = None
-        """The first and the last of the thread's steps in this run, for the frame of a graph."""
-        self.is_node = False
-        self.raised = None
-        """Exceptions inside a node that are recorded already."""
-        self.is_agent_model = False
-        """True for the node of the model in an agent of `create_agent`."""
-        self.is_parser = False
-        self.failures = None
-        """For the frame of a run, the failures in it that no callback reports."""
-        self.last = None
-        """For the frame of a run, the latest text of a model or update of a node in it."""
-        self.tokens = None
-        """The text that a model has streamed so far."""
-        self.task = None
-        """For a root, the asyncio task that it began in, and the callback there."""
         self.start = (here.run if isinstance(here, Call) else here).clock()
 
     @property
@@ -348,10 +317,10 @@ class Suspensions:
         if run.pause is not None:
             self.runs[run.pause.thread, run.pause.checkpoint, run.pause.place] = run
 
-    def stopped(self, frame: Chain, checkpoint: str, interrupts: Iterable[Any]) -> None:
+    def stopped(self, frame: Frame, checkpoint: str, interrupts: Iterable[Any]) -> None:
         """Note the checkpoint at which a graph stopped, at a breakpoint or at a node's question, which is stored already."""
         frame.checkpoint = str(checkpoint)
-        frame.interrupts = [str(interrupt.id) for interrupt in interrupts]
+        frame.interrupts = _ids_of(interrupts)
         self.ask(frame, interrupts)
 
     def ask(self, frame: Frame, interrupts: Iterable[Any]) -> None:
@@ -363,14 +332,7 @@ class Suspensions:
         above: Frame | None = frame
         while above is not None:
             if isinstance(above.own, Run):
-                place = above.place if above.parent is not None else None
-                self._note(above, interrupts)
-                waiting.append(
-                    (
-                        above.own,
-                        Pause(frame.thread, above.checkpoint, place, frozenset(places | (above.places or set()))),
-                    )
-                )
+                waiting.append((above.own, _pause(above, above.own, _ids_of(interrupts), places)))
                 places = set()
             if above.place is not None:
                 places.add(above.place)
@@ -379,33 +341,30 @@ class Suspensions:
             run.asked = True
         self._recorder.asked(waiting)
 
-    def _note(self, frame: Frame, interrupts: Iterable[Any]) -> None:
-        run = frame.own
-        if not isinstance(run, Run):
-            return
-        run.facts = facts = run.facts if run.facts is not None else {}
-        ids = [str(interrupt.id) for interrupt in interrupts if hasattr(interrupt, "id")][:MAX_INTERRUPTS]
-        if ids:
-            facts["interrupts"] = ids
-        if frame.checkpoint is not None:
-            facts["checkpoint_id"] = frame.checkpoint
-        note_steps(frame)
-
     def suspend(self, frame: Frame, run: Run) -> None:
         """End a run that waits; its thread, checkpoint and place find it again."""
-        thread = frame.thread or ""
-        place = frame.place if frame.parent is not None else None
-        run.facts = facts = run.facts if run.facts is not None else {}
-        note_steps(frame)
-        if frame.checkpoint is not None:
-            facts["checkpoint_id"] = frame.checkpoint
-        if frame.interrupts:
-            facts["interrupts"] = frame.interrupts
-        if thread:
-            self.runs[thread, frame.checkpoint, place] = run
+        pause = _pause(frame, run, frame.interrupts)
+        if frame.thread:
+            self.runs[pause.thread, pause.checkpoint, pause.place] = run
             while len(self.runs) > MAX_SUSPENDED:
                 self.runs.popitem(last=False)
-        run.suspend(Pause(thread, frame.checkpoint, place, frozenset(frame.places or ())))
+        run.suspend(pause)
+
+
+def _pause(frame: Frame, run: Run, interrupts: tuple[str, ...], places: Iterable[str] = ()) -> Pause:
+    """Return where a run waits, and state it in its facts."""
+    run.facts = facts = run.facts if run.facts is not None else {}
+    note_steps(frame)
+    if frame.checkpoint is not None:
+        facts["checkpoint_id"] = frame.checkpoint
+    if interrupts:
+        facts["interrupts"] = list(interrupts)
+    place = frame.place if frame.parent is not None else None
+    return Pause(frame.thread or "", frame.checkpoint, place, frozenset({*places, *(frame.places or ())}))
+
+
+def _ids_of(interrupts: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(str(interrupt.id) for interrupt in interrupts if hasattr(interrupt, "id"))[:MAX_INTERRUPTS]
 
 
 def note_steps(frame: Frame) -> None:

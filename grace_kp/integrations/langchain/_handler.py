@@ -193,7 +193,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
 
     @shielded
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
-        """Record that a tool raises."""
+        """Record that a tool or a retriever raises."""
         self.tracker.call_failed(error, run_id)
 
     @shielded
@@ -219,10 +219,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         """Record that a retriever returns."""
         self.tracker.retriever_ended(documents, run_id)
 
-    @shielded
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
-        """Record that a retriever raises."""
-        self.tracker.call_failed(error, run_id)
+    on_retriever_error = on_tool_error
 
     @shielded
     def on_chat_model_start(

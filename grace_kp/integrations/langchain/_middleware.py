@@ -38,11 +38,12 @@ from grace_kp.integrations.langchain._calls import (
     answer_of,
     call_key,
     field_of,
+    message_for,
     messages_of,
 )
 from grace_kp.integrations.langchain._node import number_of_send, resumable, tools_of_graph
 from grace_kp.integrations.langchain._tool_guard import GatedTools, ToolConsent, guarded
-from grace_kp.integrations.langchain._tool_run import ToolRun, message_for, refused_by_schema
+from grace_kp.integrations.langchain._tool_run import ToolRun, refused_by_schema
 from grace_kp.integrations.langchain._turn import STATE, GatedCalls
 from grace_kp.record import current_run
 from grace_kp.runtime import GateSpec
@@ -216,8 +217,8 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         turn = self._turn(state)
         if turn is None:
             return None
-        if turn.pauses:
-            return drive(turn.ask())
+        if turn.program is not None:
+            return drive(turn.ask(turn.program))
         for case, asked in turn.waiting_at_reviewer():
             turn.take(case, answer_of(case, asked, drive(attempt(consent_to(asked)))), asked.entry)
         return turn.update()
@@ -227,22 +228,16 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         turn = self._turn(state)
         if turn is None:
             return None
-        if turn.pauses:
-            return await drive_async(turn.ask())
+        if turn.program is not None:
+            return await drive_async(turn.ask(turn.program))
         for case, asked in turn.waiting_at_reviewer():
             turn.take(case, answer_of(case, asked, await drive_async(attempt(consent_to(asked)))), asked.entry)
         return turn.update()
 
     def _turn(self, state: object) -> GatedCalls | None:
-        answered: set[str] = set()  # in this turn: models use the same ids again
-        for message in reversed(messages_of(state)):
-            if isinstance(message, ToolMessage):
-                answered.add(message.tool_call_id)
-            elif isinstance(message, AIMessage):
-                calls = [effective_call(call, state) for call in message.tool_calls if call["id"] not in answered]
-                cases = self._cases(calls, state)
-                return GatedCalls(message, cases, field_of(state, STATE) or {}) if cases else None
-        return None
+        message, calls = open_calls(state)
+        cases = self._cases(calls, state)
+        return GatedCalls(message, cases, field_of(state, STATE) or {}) if message is not None and cases else None
 
     # Running: around each tool
 
@@ -319,20 +314,22 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         return execution.refuse(problem) if problem else execution
 
 
-def _sent_before(call: Mapping[str, Any], state: object) -> list[Mapping[str, Any]]:
-    """Return the calls that the agent carries out beside this one, and that come before it in the turn.
-
-    The agent sends out each call that has no answer yet; equal calls differ by nothing but their number.
-    """
-    answered: set[str] = set()
+def open_calls(state: object) -> tuple[AIMessage | None, list[Mapping[str, Any]]]:
+    """Return the last message of the model, and those of its calls that have no answer yet."""
+    answered: set[str] = set()  # in this turn: models use the same ids again
     for message in reversed(messages_of(state)):
         if isinstance(message, ToolMessage):
             answered.add(message.tool_call_id)
         elif isinstance(message, AIMessage):
-            calls = [effective_call(each, state) for each in message.tool_calls if each["id"] not in answered]
-            number = number_of_send() if sum(each["id"] == call["id"] for each in calls) > 1 else None
-            return calls[:number] if number is not None and calls[number : number + 1] == [call] else []
-    return []
+            return message, [effective_call(call, state) for call in message.tool_calls if call["id"] not in answered]
+    return None, []
+
+
+def _sent_before(call: Mapping[str, Any], state: object) -> list[Mapping[str, Any]]:
+    """Return the calls that come before this one in the turn. Equal calls differ by nothing but their number."""
+    _, calls = open_calls(state)
+    number = number_of_send() if sum(each["id"] == call["id"] for each in calls) > 1 else None
+    return calls[:number] if number is not None and calls[number : number + 1] == [call] else []
 
 
 def _name_of(tool: object) -> str:

@@ -18,7 +18,7 @@ from uuid import uuid4
 from langchain_core.tracers.context import register_configure_hook
 
 from grace_kp.errors import ActionCancelled
-from grace_kp.gating import NotCheckable, NotStarted, Raised, Returned, digest_of, recorded_arguments
+from grace_kp.gating import GateEntry, NotCheckable, NotStarted, Raised, Returned, digest_of
 from grace_kp.integrations.langchain._context import InlineHandler, include_others
 from grace_kp.integrations.langchain._tool_schema import copied, injected_values, with_parser
 from grace_kp.record import current_run, note, shielded
@@ -265,17 +265,17 @@ class GatedTools:
 @shielded
 def record_undecided(tool: str, inputs: Mapping[str, Any], run: Run | None, *, outcome: str, problem: str) -> None:
     """Record a call of a gated tool that nobody decided on with the run that it belongs to."""
-    entry = {
-        "id": uuid4().hex,
-        "action": tool,
-        **recorded_arguments(dict(inputs)),
-        "outcome": outcome,
-        "problem": problem,
-    }
+    entry = GateEntry.new(tool, inputs, entry_id=uuid4().hex)
+    entry.fields.update(outcome=outcome, problem=problem)
+    keep_entry(entry.fields, run)
+
+
+def keep_entry(fields: dict[str, Any], run: Run | None) -> None:
+    """Keep a gate's entry with the run that it belongs to."""
     if run is None:
         note("gate entry", "decided outside of any recorded run")
     else:
-        run.decisions.append(entry)
+        run.decisions.append(fields)
 
 
 def call_digest(name: str, arguments: Mapping[str, Any], *, ordered: bool = True) -> str:

@@ -23,12 +23,15 @@ from grace_kp.gating import (
     Returned,
 )
 from grace_kp.integrations.langchain._calls import (
+    CONSENTED,
     NOT_NEEDED,
     entry_for,
     json_values,
+    message_for,
     messages_of,
     restored_values,
 )
+from grace_kp.integrations.langchain._inbox_calls import InboxCall
 from grace_kp.integrations.langchain._tool_guard import ToolConsent, call_digest, guarded
 from grace_kp.integrations.langchain._tool_schema import (
     InvalidCall,
@@ -47,7 +50,6 @@ if TYPE_CHECKING:
 
     from grace_kp.gating import Outcome
     from grace_kp.integrations.langchain._calls import ToolCase, ToolDecision
-    from grace_kp.integrations.langchain._inbox_calls import InboxCall
     from grace_kp.integrations.langchain._node import RunningNode
     from grace_kp.integrations.langchain._tool_guard import GatesTools
     from grace_kp.runtime import Grace
@@ -102,8 +104,11 @@ class ToolRun(Execution):
         self.on_notify = gates.on_notify
         if program is not None and decision.level == InterventionLevel.NOTIFY:
             self.notice = _notice(decision, case.arguments)  # without a program, notice was given at the decision
-        if program is not None and decision.filed:
-            self._decided_in_inbox(program)
+        if program is not None and decision.filed and decision.consent == CONSENTED:
+            self._filed = InboxCall(case, program, entry=self.entry, ledger_key=self._ledger_key)
+            self._filed.run_tool(case.tool)
+            self._filed.values = None if decision.args is None else self._values
+            self.ledger_entry = self._filed
 
     def _run_values(self, case: ToolCase) -> tuple[Mapping[str, Any], str]:
         """Return the arguments that the tool runs with, and their digest."""
@@ -137,15 +142,6 @@ class ToolRun(Execution):
         if shown != decision.executed_digest:
             raise ValueError(f"it would run with other arguments than were decided on: {json_values(found)[0]}")
         return found, digest
-
-    def _decided_in_inbox(self, program: RunningNode) -> None:
-        """Run under the request in the inbox, where people were asked there."""
-        from grace_kp.integrations.langchain._inbox_calls import inbox_call_of
-
-        values = None if self._case.decision.args is None else self._values
-        call = inbox_call_of(self._case, program, self.entry, ledger_key=self._ledger_key, values=values)
-        if call is not None:
-            self.ledger_entry = self._filed = call
 
     def problem(self) -> str:
         """Return why this very call may not run; an empty text where it may."""
@@ -245,11 +241,6 @@ class ToolRun(Execution):
 def ledger_key(thread: str, message: str | None, decision: str, call: Mapping[str, Any]) -> str:
     """Return the key of a decided call in the ledger."""
     return f"langchain|{thread}|{message}|{decision}|{call.get('id')}"
-
-
-def message_for(call: Mapping[str, Any], content: str, status: Any = "error") -> ToolMessage:
-    """Return the message that answers a call."""
-    return ToolMessage(content=content, name=call["name"], tool_call_id=call.get("id") or "", status=status)
 
 
 def refused_by_schema(call: Mapping[str, Any], problem: str) -> str:

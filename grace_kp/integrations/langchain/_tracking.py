@@ -129,7 +129,7 @@ class Tracker:
         run = open_run(self.recorder, spec, (), {"input": inputs}, objective=objective, quiet=quiet)
         if run is None:
             return None
-        frame = Chain(None, run, name, inputs, None)
+        frame = self._keep(key, Chain(None, run, name, inputs, None))
         frame.own, frame.quiet = run, quiet
         frame.thread = None if thread is None else str(thread)
         run.framework = "langchain"
@@ -138,8 +138,6 @@ class Tracker:
             run.update(**attributes_of_config(tags, metadata))
         if running_loop() is not None:
             frame.task = self.tasks.began(key)
-        frame.keys.add(key)
-        self.frames[key] = frame
         return frame
 
     def _promote(self, frame: Chain, domain: str | None, resumes: Pause | None = None) -> None:
@@ -159,8 +157,7 @@ class Tracker:
         self.recorder.announce(run)
 
     def _announce(self, frame: Frame) -> None:
-        if isinstance(frame, Chain):
-            frame.quiet = False
+        frame.quiet = False  # only a chain is quiet before
         if isinstance(frame.own, Run):
             self.recorder.announce(frame.own)
 
@@ -234,16 +231,13 @@ class Tracker:
         frame = self.frames.pop(key, None)
         if frame is not None:
             frame.keys.discard(key)
-            if frame.parent is None and (frame.keys or frame.task is not None):
-                self._root_done(frame)
+            if frame.parent is None:
+                if frame.task is not None:
+                    unwatch(frame.task)
+                # Events still open below the root will never end, or have no open run to be recorded in.
+                for left in tuple(frame.keys):
+                    self.frames.pop(left, None)
         return frame
-
-    def _root_done(self, frame: Frame) -> None:
-        if frame.task is not None:
-            unwatch(frame.task)
-        # Events still open below the root will never end, or have no open run to be recorded in.
-        for left in tuple(frame.keys):
-            self.frames.pop(left, None)
 
     def chain_ended(self, outputs: object, run_id: UUID, inputs: object) -> None:
         """Record that a chain returned."""
@@ -346,15 +340,7 @@ class Tracker:
 
     def tool_ended(self, output: object, run_id: UUID) -> None:
         """Record that a tool returned; its result may report a failure."""
-        key = run_id.int
-        frame = self.frames.pop(key, None)
-        if frame is None:
-            return
-        frame.keys.discard(key)
-        if frame.parent is None and (frame.keys or frame.task is not None):
-            self._root_done(frame)
-        call = frame.own
-        if isinstance(call, Call):
+        if (frame := self._done(run_id)) and isinstance(call := frame.own, Call):
             if type(output) is str:
                 call.end_with(output)
             else:

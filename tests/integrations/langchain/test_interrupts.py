@@ -16,18 +16,8 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
 import grace_kp as gk
-from grace_kp.confidence import ActionDecision
-from grace_kp.gating import InterventionRequest, InterventionResponse
 from grace_kp.integrations.langchain import GraceMiddleware, gated_node
-from grace_kp.integrations.langchain._interrupts import (
-    action_of,
-    decisions_in,
-    edited_name,
-    problem_with_answer,
-    unseen_problem,
-    with_own_values,
-)
-from grace_kp.levels import InterventionLevel
+from grace_kp.integrations.langchain._interrupts import decisions_in
 from grace_kp.testing import ScriptedReviewer
 
 from .conftest import says
@@ -230,9 +220,9 @@ class TestAnswers:
     )
     def test_each_decision_is_a_response(self, decision, action):
         for answer in ({"decisions": [decision]}, decision):
-            (response,), problem = decisions_in(answer, 1)
-            assert ("", action, "person") == (problem, response.action, response.reviewer)
-        assert decision.get("message") == response.user_input
+            (found,), problem = decisions_in(answer, 1)
+            assert ("", action, "person") == (problem, found.response.action, found.response.reviewer)
+        assert decision.get("message") == found.response.user_input
 
     @pytest.mark.parametrize(
         ("answer", "problem"),
@@ -249,6 +239,7 @@ class TestAnswers:
                 "decision 0: edit needs edited_action",
             ),
             ({"decisions": [{"type": "edit", "edited_action": {"args": {}}}]}, "decision 0: edit needs arguments"),
+            ({"decisions": [{"type": ["approve"]}]}, "decision 0: type must be one of approve, edit, reject, respond"),
             (
                 {"decisions": [{"type": "yes"}]},
                 "decision 0: type must be one of approve, edit, reject, respond, not 'yes'",
@@ -259,50 +250,3 @@ class TestAnswers:
         responses, found = decisions_in(answer, 1)
         assert [] == responses
         assert problem in found
-
-    def test_the_name_that_a_reviewer_put_instead(self):
-        answer = {"decisions": [{"type": "approve"}, {"type": "edit", "edited_action": {"name": "look", "args": {}}}]}
-        assert [None, "look", None] == [edited_name(answer, number) for number in range(3)]
-        assert edited_name("approve", 0) is None
-
-    def test_what_nobody_could_see_is_approved_by_name(self):
-        answer = {"decisions": [{"type": "approve", "unseen": ["image"]}]}
-        assert "" == unseen_problem(answer, 0, ["image"])
-        assert "decision 0: sound cannot be shown in full" in unseen_problem(answer, 0, ["image", "sound"])
-        assert "cannot be shown in full" in unseen_problem({"decisions": [{"type": "approve"}]}, 0, ["image"])
-
-
-REQUEST = InterventionRequest(
-    id="1",
-    action="pay",
-    arguments={"to": "ann", "client": iter(())},
-    digest="d",
-    level=InterventionLevel.CONFIRM,
-    decision=ActionDecision(InterventionLevel.CONFIRM, 0.5, "why"),
-)
-
-
-def test_a_question_names_its_request_in_the_inbox():
-    """Without an inbox it has no such field."""
-    action, shown, unseen = action_of(REQUEST, "ap-1")
-    assert ("pay", "ap-1", "ann", ["client"]) == (action["name"], action["approval"], shown["to"], unseen)
-    assert "approval" not in action_of(REQUEST)[0]
-
-
-def test_what_comes_back_unchanged_is_the_value_itself():
-    """An edit does not turn an object into its JSON form."""
-    _, shown, _ = action_of(REQUEST)
-    response = with_own_values(InterventionResponse("modify", modified={**shown, "to": "bob"}), REQUEST, shown)
-    assert ("bob", True) == (response.modified["to"], response.modified["client"] is REQUEST.arguments["client"])
-
-
-def test_another_name_and_unseen_arguments_do_not_count():
-    """The reviewer learns why."""
-    _, _, unseen = action_of(REQUEST)
-    renamed = {"decisions": [{"type": "edit", "edited_action": {"name": "mail", "args": {"to": "ann"}}}]}
-    problem = problem_with_answer(REQUEST, renamed, InterventionResponse("modify", modified={"to": "ann"}), unseen)
-    assert "the name cannot be changed" in problem
-    plain = {"decisions": [{"type": "approve"}]}
-    assert "client cannot be shown in full" in problem_with_answer(
-        REQUEST, plain, InterventionResponse("proceed"), unseen
-    )
