@@ -20,7 +20,7 @@ from grace_kp.gating import view
 from grace_kp.integrations.langchain._interrupts import ORIGIN, InboxQuestion, Interrupting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from grace_kp.approvals import Inbox
     from grace_kp.gating import Ledger, Policy
@@ -83,6 +83,11 @@ def gated_node(
         action.__name__ = action.__qualname__ = action_name
         return guard(action), shown
 
+    def refused(state: Any, error: ActionNotApproved) -> Any:
+        if otherwise is None:
+            raise error
+        return otherwise(state, error)
+
     if inspect.iscoroutinefunction(node):
 
         @functools.wraps(node)
@@ -91,9 +96,7 @@ def gated_node(
             try:
                 return await action(**shown)
             except ActionNotApproved as error:
-                if otherwise is None:
-                    raise
-                return otherwise(state, error)
+                return refused(state, error)
 
         return gated_async
 
@@ -103,9 +106,7 @@ def gated_node(
         try:
             return action(**shown)
         except ActionNotApproved as error:
-            if otherwise is None:
-                raise
-            return otherwise(state, error)
+            return refused(state, error)
 
     return gated
 
@@ -184,24 +185,18 @@ class RunningNode:
         return f"langgraph|{self.thread}|{self.place}|{self._number}|{action}"
 
 
-def _texts(values: Iterable[Any]) -> Iterator[str]:
-    """Yield all texts inside these values."""
-    for value in values:
-        stack = [view(value).root]
-        while stack:
-            node = stack.pop()
-            if node.quoted:
-                yield node.text
-            stack.extend(child for _, child in node.children)
-
-
 def _checkpointed(configurable: dict[str, Any]) -> Iterator[str]:
     """Yield the texts of the state that this node was started with, as LangGraph keeps it in its checkpoint."""
     read = configurable.get("__pregel_read")
     for argument in getattr(read, "args", ()):
         if isinstance(argument, Mapping):
             savers = [getattr(channel, "checkpoint", None) for channel in argument.values()]
-            yield from _texts(save() for save in savers if callable(save))
+            stack = [view(save()).root for save in savers if callable(save)]
+            while stack:
+                node = stack.pop()
+                if node.quoted:
+                    yield node.text
+                stack.extend(child for _, child in node.children)
 
 
 class CallOrder:
@@ -229,7 +224,7 @@ class CallOrder:
         return self._turn == number
 
     def wait(self, number: int) -> None:
-        """Wait until they have."""
+        """Wait until all calls before this one have been decided on."""
         with self._condition:
             if not self._condition.wait_for(lambda: self.is_next(number), LONGEST_WAIT):
                 raise ActionCancelled(TOO_LONG)

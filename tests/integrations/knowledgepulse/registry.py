@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import gzip
 import socket
 import threading
 import time
-import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import grace_kp as gk
 
 URL = "https://registry.example"
-
-
-@functools.cache
-def bomb():
-    """200 kB of gzip that hold 200 MB."""
-    packing = zlib.compressobj(9, wbits=zlib.MAX_WBITS | 16)
-    return b"".join(packing.compress(b"x" * (1 << 20)) for _ in range(200)) + packing.flush()
 
 
 def trace(score=0.9, visibility="network", **more):
@@ -81,16 +72,11 @@ class Registry:
                             time.sleep(0.05)
                     except OSError:
                         return
-                elif answer == "bad gzip":
-                    self.wfile.write(
-                        b"HTTP/1.1 201 Created\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nplain"
-                    )
-                elif answer in {"gzip", "bomb", "bomb 404", "br"}:
-                    body = gzip.compress(b"thanks") if answer == "gzip" else bomb()
-                    status = b"404 Not Found" if answer == "bomb 404" else b"201 Created"
-                    encoding = b"br" if answer == "br" else b"gzip"
-                    head = b"HTTP/1.1 %b\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n"
-                    self.wfile.write(head % (status, encoding, len(body)) + body)
+                elif answer in {"gzip", "gzip 404"}:
+                    status = b"404 Not Found" if answer == "gzip 404" else b"201 Created"
+                    body = gzip.compress(b"thanks")
+                    head = b"HTTP/1.1 %b\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
+                    self.wfile.write(head % (status, len(body)) + body)
                 elif answer == "half 401":
                     self.wfile.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 100\r\n\r\nbad key")
                 elif answer == "long 404":

@@ -9,7 +9,6 @@ import socket
 import sys
 import threading
 import time
-import tracemalloc
 import weakref
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -350,15 +349,10 @@ class TestAnswers:
         ("reset",),
         ("silence",),
         ("dripping",),
-        ("half",),
-        ("bad gzip",),
-        ("endless",),
-        ("bomb",),
-        ("br",),
         (500,),
         (429,),
         ((429, "0"),),
-        (503, "reset", "half"),
+        (503, "reset"),
     ],
     indirect=True,
     ids=str,
@@ -376,7 +370,7 @@ def test_a_server_with_faults_gets_the_trace_in_the_end(server):
         ((401,), 401, "HTTP 401"),
         (("half 401",), 401, "HTTP 401: bad key"),
         (("long 404",), 404, "HTTP 404: xxx"),
-        (("bomb 404",), 404, "HTTP 404"),
+        (("gzip 404",), 404, "HTTP 404"),
         (("moved",), 307, "redirects are not followed"),
     ],
     indirect=["server"],
@@ -389,26 +383,11 @@ def test_an_answer_that_settles_it_is_not_asked_for_again(server, status, said):
     assert said in done.reason
 
 
-@pytest.mark.parametrize("server", [("gzip",)], indirect=True)
-def test_an_answer_that_is_compressed_unasked_is_read(server):
-    assert "sent" == KnowledgePulse(server.url, "k").contribute(trace()).status
-
-
-@pytest.mark.parametrize("server", [("gzip", *("bomb",) * 50)], indirect=True)
-def test_a_compressed_answer_is_unpacked_up_to_the_bound(server, monkeypatch):
-    """200 kB that hold 200 MB cost a few hundred kB; the reason names the bound."""
-    from grace_kp.integrations.knowledgepulse import _outbox
-
-    monkeypatch.setattr(_outbox, "FIRST_WAIT", 1_000.0)  # one attempt
-    monkeypatch.setattr(_outbox, "LONGEST_WAIT", 1_000.0)
-    sender = KnowledgePulse(server.url, "k", timeout=60.0, deadline=60.0)
-    sender.contribute(trace())
-    tracemalloc.start()
-    done = sender.contribute(trace())
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert ("failed", True) == (done.status, "longer than 65,536 bytes" in done.reason)
-    assert most < 20 << 20
+@pytest.mark.parametrize("server", [("half",), ("endless",), ("gzip",)], indirect=True)
+def test_the_status_settles_it_whatever_follows(server):
+    """An answer that breaks off, never ends or is compressed unasked."""
+    done = KnowledgePulse(server.url, "k").contribute(trace())
+    assert ("sent", 201, 1) == (done.status, done.http_status, len(server.bodies))
 
 
 @pytest.mark.parametrize("server", [(409,)], indirect=True)

