@@ -75,7 +75,6 @@ class Outbox(Resident):
         self._last_problem: str | None = None
 
     def import_locks(self) -> Sequence[Lock]:
-        """Return the lock of imports."""
         return (self.importing,)
 
     def put(self, trace: ReasoningTrace) -> None:
@@ -95,7 +94,6 @@ class Outbox(Resident):
             self._drop(f"more than {self._max_waiting:,} traces wait; some are not sent")
 
     def count(self, status: str, number: int = 1) -> None:
-        """Count how traces ended."""
         with self._changed:
             self._counts[status] += number
 
@@ -176,7 +174,6 @@ class Outbox(Resident):
             self._send_inline(self._waiting.popleft())
 
     def status(self) -> dict[str, Any]:
-        """Return the counts, how many traces wait, and the last problem."""
         with self._changed:
             waiting = len(self._waiting) + self._sending
             return {**self._counts, "waiting": waiting, "last_problem": self._last_problem}

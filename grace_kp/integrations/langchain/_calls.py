@@ -106,17 +106,14 @@ class ToolDecision:
 
     @property
     def may_run(self) -> bool:
-        """Whether the call has the consent that its level asks for."""
         return self.consent in {CONSENTED, NOT_NEEDED}
 
     @property
     def executed_digest(self) -> str:
-        """SHA-256 of the call that may run."""
         return self.digest if self.run_digest is None else self.run_digest
 
     @property
     def proposed_digest(self) -> str:
-        """SHA-256 of the call as it was proposed."""
         return self.digest if self.proposed is None else self.proposed
 
     def reasons(self) -> dict[str, Any]:
@@ -125,7 +122,6 @@ class ToolDecision:
         return {name: kept[name] for name in ("level", "score", "breakdown", "penalties", "reason")}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for a checkpoint."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         fields = {name: value for name, value in values.items() if value is not None and value != ()}
         fields.update(penalties=list(self.penalties), breakdown=dict(self.breakdown or {}))
@@ -135,7 +131,6 @@ class ToolDecision:
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> ToolDecision:
-        """Return a decision that a checkpoint kept."""
         known = {name: kept[name] for name in cls.__dataclass_fields__ if name in kept}
         for name in ("penalties", "evidence_gaps"):
             known[name] = tuple(kept.get(name) or ())
@@ -436,7 +431,6 @@ class _NotHeld(Coverage):
         self._problem = problem
 
     def digest(self, arguments: Mapping[str, object], *, lasting: bool = False, ordered: bool | None = None) -> str:  # noqa: ARG002
-        """Refuse."""
         raise NotCheckable(self._problem)
 
 
@@ -502,7 +496,6 @@ class ToolScope(Scope):
         return found if found is not None and found.turn == self._turn else None
 
     def keep(self, refusal: HeldRefusal) -> None:
-        """Have a refusal hold in this turn."""
         super().keep(replace(refusal, turn=self._turn))
 
 
@@ -571,7 +564,6 @@ def settle(case: ToolCase, answer: Answer, entry: GateEntry | None) -> ToolMessa
 
 
 def message_for(call: Mapping[str, Any], content: str, status: Any = "error") -> ToolMessage:
-    """Return the message that answers a call."""
     return ToolMessage(content=content, name=call["name"], tool_call_id=call.get("id") or "", status=status)
 
 
@@ -637,11 +629,9 @@ def entry_for(decision: ToolDecision, arguments: Mapping[str, Any], outcome: str
 
 
 def field_of(state: object, name: str) -> Any:
-    """Return a field of an agent's state; None where it has none of this name."""
     return state.get(name) if isinstance(state, dict) else getattr(state, name, None)
 
 
 def messages_of(state: object) -> list[Any]:
-    """Return the messages of an agent's state."""
     found = state if isinstance(state, list) else field_of(state, "messages")
     return list(found or ())

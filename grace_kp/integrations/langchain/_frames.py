@@ -68,7 +68,6 @@ class Tasks:
 
 
 def unwatch(watch: Watch) -> None:
-    """Let the task of an event that has ended finish without a callback."""
     task = watch[0]()
     if task is not None:
         task.remove_done_callback(watch[1])
@@ -142,7 +141,6 @@ class Frame:
 
     @property
     def run(self) -> Run:
-        """The run around it."""
         return self.here.run if isinstance(self.here, Call) else self.here
 
     def inner_here(self) -> Call | Run:
@@ -237,7 +235,6 @@ class Specs:
         """The vector store of the retriever that begins in this thread."""
 
     def __call__(self, kind: str, name: str, domain: str | None) -> Spec:
-        """Return the description of this kind and name."""
         store = self._searched.__dict__.get(name) if kind == RETRIEVER else None
         key = (kind, name, domain) if store is None else (kind, name, domain, store)
         spec = self.known.get(key)
@@ -313,7 +310,6 @@ class Suspensions:
         return run if run is not None or checkpoint is None else self.runs.pop((thread, None, place), None)
 
     def give_back(self, run: Run) -> None:
-        """Keep a run that was taken but not continued."""
         if run.pause is not None:
             self.runs[run.pause.thread, run.pause.checkpoint, run.pause.place] = run
 
@@ -375,6 +371,5 @@ def note_steps(frame: Frame) -> None:
 
 
 def interrupts_of(error: BaseException) -> tuple[Any, ...]:
-    """Return the interrupts that an exception carries."""
     found = error.args[0] if error.args else ()
     return tuple(found) if isinstance(found, list | tuple) else ()

@@ -77,7 +77,6 @@ class InboxCall(PausedInquiry):
 
     @property
     def request(self) -> InterventionRequest:
-        """The question with the call as it was proposed."""
         decision, case = Decision.from_dict(self.tool_case.decision.to_dict()), self._case
         return InterventionRequest(
             id=self.tool_case.decision.id,
@@ -91,16 +90,13 @@ class InboxCall(PausedInquiry):
         )
 
     def open(self) -> None:
-        """File the request, or find it again."""
         self.file(self.request, Decision.from_dict(self.tool_case.decision.to_dict()))
 
     def run_tool(self, tool: object) -> None:
-        """Run this tool, which may be another version by now."""
         if self.tool_case.decision.names is not None:
             self._version = _version(argument_names(tool))
 
     def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:
-        """Take the right to run the tool once."""
         if not self.find():
             raise ActionCancelled(f"nothing was decided about this call of `{self.tool_case.name}`")
         if self.values is not None:
@@ -116,7 +112,6 @@ class InboxCall(PausedInquiry):
         return super().claim(again_after_failure=again_after_failure)
 
     def decided(self) -> tuple[Answer, Mapping[str, Any]]:
-        """Return what was decided, and the changed arguments."""
         approval, name = self.approval, self.tool_case.name
         decision = approval.decision
         state = decision.state if approval.state.may_have_run and decision is not None else approval.state
@@ -195,7 +190,6 @@ class FiledRound(Round):
         return True
 
     def keep(self, number: int) -> None:
-        """Keep what each call shows."""
         for call, digest in zip(self._calls, self._digests, strict=True):
             call.questions.ask(number, [digest])
 

@@ -217,7 +217,6 @@ class Interrupting:
         return any(text in held for held in self._checkpointed())
 
     def review(self, request: InterventionRequest) -> InterventionResponse:
-        """Ask, and return when the graph is resumed."""
         problem = request.problem
         for _ in range(MAX_QUESTIONS):
             response, problem = self._ask(request, problem)
@@ -282,7 +281,6 @@ class InboxQuestion(Interrupting):
         self._approval = approval
 
     def review(self, request: InterventionRequest) -> ProgramAnswer:
-        """Ask, and return when the graph is resumed."""
         response, problem = self._ask(request, request.problem, self._approval)
         if isinstance(response, ProgramAnswer):
             return response
@@ -293,7 +291,6 @@ LOOK = ProgramAnswer(InterventionAction.RETRY, looks=True)
 
 
 def unusable(problem: str) -> ProgramAnswer:
-    """Return an answer that cannot be used."""
     return ProgramAnswer(InterventionAction.CANCEL, problem=problem)
 
 
@@ -304,7 +301,6 @@ def program_answer(response: InterventionResponse) -> ProgramAnswer:
 
 
 def performed(step: Work) -> Generator[Step, Any, Any]:
-    """Return what a step gave."""
     answer = yield step
     if isinstance(answer, Failed):
         raise answer.error

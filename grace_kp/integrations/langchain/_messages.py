@@ -139,7 +139,6 @@ def tool_result(output: object) -> tuple[Any, str | None, Any]:
 
 
 def fields_of(value: object) -> dict[str, Any]:
-    """Return the stored fields of a message, or of any result in its place: a property of that might load something."""
     return stored_fields(value, type(value)) or {}
 
 

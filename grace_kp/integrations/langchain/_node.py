@@ -129,11 +129,9 @@ class RunningNode:
         self._number = 0
 
     def asking(self, approval: str) -> Interrupting:
-        """Return the reviewer that asks about a request in the inbox by an interrupt."""
         return InboxQuestion(approval, functools.partial(_checkpointed, self._configurable))
 
     def whereabouts(self) -> dict[str, Any]:
-        """Return the thread and the node's task."""
         return {"thread_id": self.thread, "checkpoint_ns": self.place}
 
     def position(self) -> dict[str, Any]:
@@ -147,15 +145,12 @@ class RunningNode:
         keep_thread(inbox.tables, self._configurable)
 
     def begin(self) -> None:
-        """Number the call. Called in the order in which the node calls its actions."""
         self._number = self._order.begin()
 
     def wait(self) -> None:
-        """Wait until the calls before this one have been decided on."""
         self._order.wait(self._number)
 
     async def wait_async(self) -> None:
-        """`wait` without blocking the event loop."""
         ends = time.monotonic() + LONGEST_WAIT
         while not self._order.is_next(self._number):
             if time.monotonic() > ends:
@@ -163,7 +158,6 @@ class RunningNode:
             await asyncio.sleep(0.001)
 
     def end(self) -> None:
-        """Let the next call be decided on."""
         self._order.end(self._number)
 
     @property
@@ -214,23 +208,19 @@ class CallOrder:
         self._over: set[int] = set()
 
     def begin(self) -> int:
-        """Return the number of a call, from 0."""
         with self._condition:
             self._count += 1
             return self._count - 1
 
     def is_next(self, number: int) -> bool:
-        """Return whether all calls before this one have been decided on."""
         return self._turn == number
 
     def wait(self, number: int) -> None:
-        """Wait until all calls before this one have been decided on."""
         with self._condition:
             if not self._condition.wait_for(lambda: self.is_next(number), LONGEST_WAIT):
                 raise ActionCancelled(TOO_LONG)
 
     def end(self, number: int) -> None:
-        """Note that a call has been decided on."""
         with self._condition:
             self._over.add(number)
             while self._turn in self._over:

@@ -227,13 +227,11 @@ class Unreported:
     # Parsers and models
 
     def parser_ended(self, frame: Frame, outputs: object) -> None:
-        """Record that a parser returned, if it has failed before."""
         failures = frame.home.failures
         if failures is not None and f"parser:{frame.name}" in failures.names:
             self._record(frame, frame.name, {"input": frame.inputs}, result=outputs)
 
     def parser_failed(self, frame: Frame, error: BaseException) -> None:
-        """Record that a parser could not read the output of a model."""
         recorded(frame, error)
         failures_of(frame).names.add(f"parser:{frame.name}")
         self._record(frame, frame.name, {"input": frame.inputs}, error=error, start=frame.start)

@@ -155,17 +155,14 @@ class Ready:
 
     @property
     def approvals(self) -> tuple[str, ...]:
-        """The requests that are decided."""
         return tuple(approval for answer in self.answers.values() for approval in answer[APPROVALS])
 
     def ended(self, output: Any) -> Resumed:
-        """Return that the graph went on, to its end or to the next question."""
         paused = isinstance(output, dict) and bool(output.get("__interrupt__"))
         state = "paused" if paused else "finished"
         return Resumed(thread=self.thread.id, approvals=self.approvals, state=state, output=output)
 
     def raised(self, error: Exception) -> Resumed:
-        """Return that the graph raised."""
         problem = error_text(error)
         return Resumed(thread=self.thread.id, approvals=self.approvals, state="raised", problem=problem, error=error)
 

@@ -118,7 +118,6 @@ class ToolConsent:
         return request.override(runtime=dataclasses.replace(request.runtime, tools=tools))
 
     def end(self, run_id: UUID, outcome: Returned | Raised) -> None:
-        """Note how a run ended, if it is the tool's."""
         if run_id == self.run_id:
             self.ended = outcome
 
@@ -176,7 +175,6 @@ class ToolGuard(InlineHandler):
         inputs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Check a tool that is about to start."""
         name = (serialized or {}).get("name") or kwargs.get("name") or ""
         arguments = {"input": input_str} if inputs is None else inputs
         innermost = _GUARD.get() or self  # LangChain keeps the first guard among the handlers of everything below
@@ -202,11 +200,9 @@ class ToolGuard(InlineHandler):
         include_others()
 
     def on_tool_end(self, output: object, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002 - as LangChain calls it
-        """Note that a tool returned."""
         self._end(run_id, Returned())
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002
-        """Note that a tool raised."""
         self._end(run_id, Raised(error))
 
     def _end(self, run_id: UUID, outcome: Returned | Raised) -> None:
@@ -238,7 +234,6 @@ class GatedTools:
 
     @classmethod
     def of(cls, recorder: Recorder) -> GatedTools:
-        """Return the one registry of a runtime."""
         found: GatedTools = recorder.adapters.setdefault(REGISTRY, cls())
         return found
 
@@ -271,7 +266,6 @@ def record_undecided(tool: str, inputs: Mapping[str, Any], run: Run | None, *, o
 
 
 def keep_entry(fields: dict[str, Any], run: Run | None) -> None:
-    """Keep a gate's entry with the run that it belongs to."""
     if run is None:
         note("gate entry", "decided outside of any recorded run")
     else:
@@ -279,7 +273,6 @@ def keep_entry(fields: dict[str, Any], run: Run | None) -> None:
 
 
 def call_digest(name: str, arguments: Mapping[str, Any], *, ordered: bool = True) -> str:
-    """Return the SHA-256 of a tool's name and arguments."""
     try:
         return digest_of({"name": name, "args": dict(arguments)}, lasting=True, ordered=ordered)
     except NotCheckable as error:

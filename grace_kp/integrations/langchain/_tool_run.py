@@ -169,16 +169,13 @@ class ToolRun(Execution):
         return ""
 
     def refuse(self, problem: str) -> ToolMessage:
-        """State that the call does not run, and return the message in its place."""
         self.entry.state("cancelled", problem=problem)
         return message_for(self._call, f"{problem}; it was not run.")
 
     def is_changed(self) -> bool:
-        """Return whether the arguments are no longer those that were consented to."""
         return call_digest(self.name, self._values) != self._digest
 
     def replaced(self) -> Mapping[str, Any] | None:
-        """Return the arguments by name, where a reviewer changed them."""
         return None if self._case.decision.args is None else self._values
 
     def has_started(self) -> bool:
@@ -198,7 +195,6 @@ class ToolRun(Execution):
         return consent.ended if is_other and consent.ended is not None else outcome
 
     def guard(self, gates: GatesTools) -> AbstractContextManager[None]:
-        """Let the tool start once inside, with the arguments that were consented to."""
         return guarded(gates, self._tool_consent)
 
     def returned(self, result: Any) -> Any:
@@ -223,7 +219,6 @@ class ToolRun(Execution):
         return dataclasses.replace(result, update={**update, "messages": prefixed})
 
     def message(self, outcome: Outcome) -> Any:
-        """Return what the model gets for an outcome."""
         if isinstance(outcome, Returned):
             return outcome.value
         if isinstance(outcome, Raised) and not isinstance(outcome.error, NotStarted):
@@ -239,7 +234,6 @@ class ToolRun(Execution):
 
 
 def ledger_key(thread: str, message: str | None, decision: str, call: Mapping[str, Any]) -> str:
-    """Return the key of a decided call in the ledger."""
     return f"langchain|{thread}|{message}|{decision}|{call.get('id')}"
 
 

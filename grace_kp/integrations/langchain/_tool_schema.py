@@ -41,7 +41,6 @@ def argument_names(tool: object) -> dict[str, bool] | None:
 
 
 def argument_types(tool: object) -> dict[str, Any]:
-    """Return the declared types of a tool's arguments, by the names that its function takes."""
     fields = getattr(getattr(tool, "args_schema", None), "model_fields", None)
     return {name: field.annotation for name, field in fields.items()} if isinstance(fields, dict) else {}
 
@@ -243,7 +242,6 @@ def kinds_in(value: object) -> set[type]:
 
 
 def has_factory(tool: Any, name: str) -> bool:
-    """Return whether a function makes the default of an argument."""
     return getattr(_fields(tool.args_schema).get(name), "default_factory", None) is not None
 
 
@@ -343,6 +341,5 @@ def with_parser(tool: Any, parse: Parse, starts: Callable[[], None]) -> Any:
 
 
 def _fields(schema: Any) -> Mapping[str, Any]:
-    """Return the fields of a model; none for other schemas."""
     found = getattr(schema, "model_fields", None)  # __fields__ of a model of pydantic 2 is deprecated
     return getattr(schema, "__fields__", {}) if found is None else found

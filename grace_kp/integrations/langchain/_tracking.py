@@ -63,7 +63,6 @@ class Tracker:
 
     @classmethod
     def of(cls, recorder: Recorder) -> Tracker:
-        """Return the tracker of a recorder; there is one for each."""
         tracker: Tracker = recorder.adapters.get("langchain") or recorder.adapters.setdefault(
             "langchain", cls(recorder)
         )
@@ -90,7 +89,6 @@ class Tracker:
         *,
         is_parser: bool = False,
     ) -> None:
-        """Record that a chain, graph, node or other runnable begins."""
         key, frames = run_id.int, self.frames
         if key in frames or not self.recorder.enabled:
             return
@@ -164,7 +162,6 @@ class Tracker:
     def tool_started(
         self, spec: Spec, inputs: dict[str, Any], run_id: UUID, parent_id: UUID | None, place: str | None
     ) -> None:
-        """Record that a tool or a retriever begins."""
         key, frames = run_id.int, self.frames
         if key in frames or not self.recorder.enabled:
             return
@@ -201,7 +198,6 @@ class Tracker:
         metadata: dict[str, Any] | None,
         domain: str | None,
     ) -> None:
-        """Record that a chat model or a text model begins."""
         key = run_id.int
         if key in self.frames or not self.recorder.enabled:
             return
@@ -219,7 +215,6 @@ class Tracker:
         self._keep(key, Chain(parent, inside, model, None, place)).tokens = []
 
     def token(self, token: object, run_id: UUID) -> None:
-        """Keep a piece of text that a model streamed."""
         frame = self.frames.get(run_id.int)
         if frame is not None and frame.tokens is not None and len(frame.tokens) < MAX_TOKENS and type(token) is str:
             frame.tokens.append(token)
@@ -240,7 +235,6 @@ class Tracker:
         return frame
 
     def chain_ended(self, outputs: object, run_id: UUID, inputs: object) -> None:
-        """Record that a chain returned."""
         frame = self.frames.get(run_id.int)
         if frame is None:
             return
@@ -319,13 +313,11 @@ class Tracker:
         self._announce(frame)
 
     def interrupted(self, run_id: UUID | None, checkpoint: str, interrupts: Iterable[Any]) -> None:
-        """Record that a graph stopped at a checkpoint and waits."""
         frame = None if run_id is None else self.frames.get(run_id.int)
         if isinstance(frame, Chain):
             self.suspensions.stopped(frame, checkpoint, interrupts)
 
     def resumed(self, run_id: UUID | None, checkpoint: str, domain: str | None) -> None:
-        """Record that a graph continues from a checkpoint."""
         frame = None if run_id is None else self.frames.get(run_id.int)
         if not isinstance(frame, Chain) or frame.thread is None:
             return
@@ -339,7 +331,6 @@ class Tracker:
             frame.own.resumes = Pause(frame.thread, checkpoint, None, previous=previous)
 
     def tool_ended(self, output: object, run_id: UUID) -> None:
-        """Record that a tool returned; its result may report a failure."""
         if (frame := self._done(run_id)) and isinstance(call := frame.own, Call):
             if type(output) is str:
                 call.end_with(output)
@@ -347,20 +338,17 @@ class Tracker:
                 close_tool(frame, call, output)
 
     def retriever_ended(self, documents: object, run_id: UUID) -> None:
-        """Record that a retriever returned."""
         if (frame := self._done(run_id)) and isinstance(frame.own, Call):
             frame.mark_searched()
             frame.own.close(documents)
 
     def call_failed(self, error: BaseException, run_id: UUID) -> None:
-        """Record that an exception left a tool or retriever."""
         if (frame := self._done(run_id)) and isinstance(frame.own, Call):
             if frame.parent is not None:
                 recorded(frame.parent, error)
             frame.own.fail(error)
 
     def model_ended(self, response: LLMResult, run_id: UUID) -> None:
-        """Record that a model returned."""
         if frame := self._done(run_id):
             text = record_model(frame, response)
             self.unreported.model_ended(frame, response)

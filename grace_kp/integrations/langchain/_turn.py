@@ -88,7 +88,6 @@ class GatedCalls:
             self._undecided.append(case)
 
     def waiting_at_reviewer(self) -> Iterator[tuple[ToolCase, Case]]:
-        """Yield the calls that the runtime's reviewer is asked about."""
         for case in self._undecided:
             yield case, case.gated()
 
@@ -123,7 +122,6 @@ class GatedCalls:
         self._decisions[case.state_key] = replace(case.decision, message=self._message.id).to_dict()
 
     def update(self) -> dict[str, Any]:
-        """Return what goes into the agent's state."""
         update: dict[str, Any] = {STATE: self._decisions}
         if self._answers:
             update["messages"] = self._answers
@@ -161,7 +159,6 @@ class MessageRound(Round):
         return True
 
     def keep(self, number: int) -> None:
-        """Keep which calls the question shows."""
         self._questions.put(number, self._shown)
 
     def take(self, number: int, answer: Any) -> str:

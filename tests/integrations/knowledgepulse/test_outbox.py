@@ -43,15 +43,6 @@ class TestAsAHook:
         assert 3 == registry.status()["sent"]
         registry.close()
 
-    def test_private_runs_are_not(self, server):
-        registry = KnowledgePulse(server.url, "k", threshold=0.0)
-        with gk.Grace(store="memory:", evaluator=None, embedder=None) as grace:
-            grace.on_complete(registry)
-            self.run(grace, registry)
-            grace.flush()
-        assert registry.flush()
-        assert ([], 1) == (server.bodies, registry.status()["not_eligible"])
-
     def test_nobody_waits_for_a_registry_that_hangs(self, caplog):
         server = Registry(*["held"] * 8)
         registry = KnowledgePulse(server.url, "k", threshold=0.0, timeout=60.0, deadline=60.0, max_waiting=2)
@@ -257,11 +248,6 @@ class TestAnswers:
             request.headers["authorization"], request.headers["idempotency-key"],
         )  # fmt: skip
 
-    async def test_sent_from_a_coroutine(self, registry):
-        with respx.mock:
-            respx.post(f"{URL}/v1/knowledge").mock(return_value=httpx.Response(200))
-            assert "sent" == (await registry.acontribute(trace())).status
-
     def test_there_already(self, registry):
         with respx.mock:
             respx.post(f"{URL}/v1/knowledge").mock(return_value=httpx.Response(409))
@@ -294,7 +280,6 @@ class TestAnswers:
         assert len(done.reason) <= 300
 
     def test_a_redirect_is_not_followed(self, registry):
-        """The key would go to wherever it leads."""
         with respx.mock:
             respx.post(f"{URL}/v1/knowledge").mock(
                 return_value=httpx.Response(307, headers={"location": "https://evil.example/"})
@@ -388,11 +373,6 @@ def test_the_status_settles_it_whatever_follows(server):
     """An answer that breaks off, never ends or is compressed unasked."""
     done = KnowledgePulse(server.url, "k").contribute(trace())
     assert ("sent", 201, 1) == (done.status, done.http_status, len(server.bodies))
-
-
-@pytest.mark.parametrize("server", [(409,)], indirect=True)
-def test_a_server_that_has_it_already(server):
-    assert "already_there" == KnowledgePulse(server.url, "k").contribute(trace()).status
 
 
 def test_a_proxy_is_not_given_what_goes_to_this_machine(server, monkeypatch):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import operator
 import signal
 import sys
-from typing import Annotated, TypedDict
 
 import langgraph.types
 import pytest
@@ -19,20 +17,15 @@ from langgraph._internal._runnable import RunnableSeq
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.func import entrypoint, task
-from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
 import grace_kp as gk
-from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
+from grace_kp.integrations.langchain import GraceMiddleware
 from tests import warm
 
-from .conftest import Script, message_of, says, steps
+from .conftest import Script, built, config, message_of, steps
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
-
-
-class State(TypedDict):
-    said: Annotated[list, operator.add]
 
 
 @tool
@@ -47,27 +40,6 @@ def first(state):
 
 def ask(state):
     return {"said": [interrupt("ok?")]}
-
-
-def built(*nodes, name="app", **options):
-    graph = StateGraph(State)
-    for number, node in enumerate(nodes):
-        graph.add_node(node.__name__, node)
-        graph.add_edge(nodes[number - 1].__name__ if number else START, node.__name__)
-    return graph.compile(name=name, **options)
-
-
-def config(handler, thread="1"):
-    return {"configurable": {"thread_id": thread}, "callbacks": [handler]}
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def saver(request):
-    if request.param == "memory":
-        yield InMemorySaver()
-    else:
-        with SqliteSaver.from_conn_string(":memory:") as made:
-            yield made
 
 
 def invoked(app, inputs, handler, thread="1"):
@@ -89,19 +61,8 @@ def both(saver, call):
     return saver
 
 
-def stands(trace):
-    return trace.grace["status"], [step.type for step in trace.steps]
-
-
 class TestBeforeTheFirstStep:
     """A run that is suspended before its first step has thought nothing."""
-
-    def test_the_question_is_no_thought(self, grace, handler, saver, call):
-        app = built(ask, checkpointer=both(saver, call))
-        call(app, {"said": ["Is it fine?"]}, handler)
-        (waiting,) = grace.store.query()
-        assert "thought" not in [step.type for step in waiting.steps]
-        assert ["The run waits for a person."] == [step.content for step in waiting.steps]
 
     def test_what_stands_in_for_steps_is_gone_when_it_goes_on(self, grace, handler, saver, call):
         app = built(ask, first, checkpointer=both(saver, call))
@@ -235,29 +196,6 @@ class TestAnswersThatComeTooLate:
         assert [done.to_dict()] == [trace.to_dict() for trace in grace.store.query()]
         assert {} == handler.tracker.frames
 
-    def test_nor_inside_of_an_agent_of_ours(self, grace, handler, saver):
-        """The call stands in the agent's trace; there is no nested run."""
-        app = built(first, ask, checkpointer=saver)
-        invoked(app, {"said": []}, handler)
-        invoked(app, Command(resume="yes"), handler)
-
-        @grace.agent
-        def agent(question):
-            return invoked(app, Command(resume="again"), handler)["said"]
-
-        assert ["found first", "yes"] == agent("q")
-        trace = next(trace for trace in grace.store.query() if trace.grace["name"] == "agent")
-        assert [("app", "ok", False)] == [(it["name"], it["status"], "child" in it) for it in trace.grace["calls"]]
-        assert 2 == len(grace.store.query())
-
-    def test_nor_with_another_handler_in_another_process(self, saver, tmp_path):
-        app = built(first, ask, checkpointer=saver)
-        for inputs in ({"said": []}, Command(resume="yes"), Command(resume="no")):
-            with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:
-                invoked(app, inputs, GraceCallbackHandler(grace))
-                traces = grace.store.query()
-        assert ["completed"] == [trace.grace["status"] for trace in traces]
-
     def test_an_answer_that_is_refused_leaves_the_run_waiting(self, grace, handler, saver, monkeypatch):
         """A resume that fails before any node runs is a failed run; the question can still be answered."""
         app = built(first, ask, checkpointer=saver)
@@ -314,21 +252,10 @@ class TestNewMessages:
         assert ["closed", "completed"] == sorted(trace.grace["status"] for trace in grace.store.query())
 
     def test_nested_traces_are_closed_with_it(self, grace, handler, saver):
-        graph = StateGraph(State)
-        graph.add_node("inner", built(ask, name="inner"))
-        graph.add_edge(START, "inner")
-        app = graph.compile(checkpointer=saver, name="outer")
+        app = built(("inner", built(ask, name="inner")), checkpointer=saver, name="outer")
         invoked(app, {"said": []}, handler)
         invoked(app, {"said": ["new"]}, handler)
         assert 2 * ["closed"] + 2 * ["suspended"] == sorted(trace.grace["status"] for trace in grace.store.query())
-
-    def test_from_another_process_too(self, saver, tmp_path):
-        app = built(first, ask, checkpointer=saver)
-        for inputs in ({"said": ["old"]}, {"said": ["new"]}):
-            with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:
-                invoked(app, inputs, GraceCallbackHandler(grace))
-                traces = grace.store.query()
-        assert ["closed", "suspended"] == sorted(trace.grace["status"] for trace in traces)
 
     def test_hooks_hear_of_it_and_it_is_scored(self, grace, handler, saver):
         heard = []
@@ -357,19 +284,6 @@ class TestNewMessages:
         app.update_state(config(handler), {"said": ["changed"]}, as_node="first")
         invoked(app, None, handler)
         assert ["closed", "suspended"] == sorted(trace.grace["status"] for trace in grace.store.query())
-
-    def test_an_agent_behind_a_gate(self, grace, handler, saver):
-        agent = create_agent(
-            says([("look", {"query": "a"})], "sorry"),
-            [look],
-            middleware=[GraceMiddleware(grace, gates={"look": "confirm"})],
-            checkpointer=saver,
-        )
-        agent.invoke({"messages": [("user", "old")]}, config(handler))
-        (old,) = grace.store.query()
-        assert "suspended" == old.grace["status"]
-        agent.invoke({"messages": [("user", "never mind")]}, config(handler))
-        assert "closed" == grace.store.get(old.id).grace["status"]
 
 
 class SlowTracer(BaseTracer):

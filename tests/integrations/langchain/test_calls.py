@@ -23,11 +23,9 @@ from grace_kp.gating import InterventionResponse
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 from grace_kp.integrations.langchain._calls import ToolDecision
 
-from .conftest import says
+from .conftest import QUESTION, both, says
 
 R = InterventionResponse
-both = pytest.mark.parametrize("world", ["sync", "async"])
-QUESTION = {"messages": [("user", "Pay them.")]}
 DAY = datetime.date(2026, 1, 2)
 
 
@@ -81,17 +79,6 @@ def entry_of(grace):
 
 
 @both
-@pytest.mark.parametrize("modified", [None, {}])
-async def test_a_modification_without_arguments_runs_nothing(world, modified):
-    """From the runtime's reviewer."""
-    bank, grace = Bank(), runtime(reviewer=lambda request: R("modify", modified=modified))
-    text, status = result(await call(agent_of(grace, bank, {"to": "bob"}), QUESTION, world, grace))
-    assert ([], "error") == (bank.paid, status)
-    assert "without giving arguments" in text
-    assert "cancelled" == entry_of(grace)["outcome"]
-
-
-@both
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
@@ -115,21 +102,6 @@ async def test_an_edit_that_does_not_fit_is_asked_again(world, args, problem):
     entry = entry_of(grace)
     assert {"to": "eve", "euros": 20, "when": "2026-01-02", "lines": None} == entry["executed_arguments"]
     assert "executed_modified" == entry["outcome"]
-
-
-@both
-async def test_a_reviewer_s_wrong_type_is_asked_again(world):
-    """The same for the runtime's reviewer."""
-    asked, answers = [], iter([R("modify", modified={"euros": "20"}), R("modify", modified={"euros": 20})])
-
-    def reviewer(request):
-        asked.append(request.problem)
-        return next(answers)
-
-    bank, grace = Bank(), runtime(reviewer=reviewer)
-    await call(agent_of(grace, bank, {"to": "bob"}), QUESTION, world, grace)
-    assert [("bob", 20.0, None, None)] == bank.paid
-    assert "euros: Input should be a valid number" in asked[1]
 
 
 @both
@@ -209,21 +181,6 @@ async def test_arguments_that_change_while_the_notice_is_given_are_not_run(world
     assert ([], "error") == (bank.paid, status)
     assert "arguments of `pay` were changed" in text
     assert "cancelled" == entry_of(grace)["outcome"]
-
-
-@both
-async def test_a_reviewer_sees_the_defaults_that_the_tool_runs_with(world):
-    """Where the model gave nothing, the tool's own default stands."""
-    seen = []
-
-    def reviewer(request):
-        seen.append(dict(request.arguments))
-        return R("proceed")
-
-    bank, grace = Bank(), runtime(reviewer=reviewer)
-    await call(agent_of(grace, bank, {"to": "bob"}), QUESTION, world, grace)
-    assert [{"to": "bob", "euros": 5.0, "when": None, "lines": None}] == seen
-    assert [("bob", 5.0, None, None)] == bank.paid
 
 
 def test_decisions_that_earlier_versions_left_in_checkpoints_are_read():

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import operator
-from typing import Annotated, Any, TypedDict
+from typing import Any
 
 import pytest
 
@@ -16,7 +15,6 @@ from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.output_parsers import PydanticOutputParser
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, MessagesState, StateGraph
@@ -26,23 +24,7 @@ from pydantic import BaseModel
 
 from grace_kp.integrations.langchain import GraceMiddleware
 
-from .conftest import message_of, says, statuses, steps
-
-
-class State(TypedDict):
-    said: Annotated[list, operator.add]
-
-
-@tool
-def search(query: str) -> str:
-    """Search."""
-    return f"found {query}"
-
-
-@tool
-def broken(query: str) -> str:
-    """Fail."""
-    raise ValueError(f"no {query}")
+from .conftest import State, broken, built, message_of, only, says, search, statuses
 
 
 def agent_of(model, tools, **options):
@@ -83,11 +65,6 @@ def call(request):
     return request.param
 
 
-def only(grace):
-    (trace,) = grace.store.query()
-    return trace
-
-
 def success(trace):
     return trace.grace["confidence"]["breakdown"]["tool_success"]
 
@@ -125,17 +102,6 @@ class TestUnknownTools:
         second, first = grace.store.query()
         assert [[("nothing", "error")], [("search", "ok")]] == [statuses(first), statuses(second)]
 
-    def test_an_agent_inside_of_a_graph(self, grace, handler, call):
-        """The failure stands in the trace of the nested agent alone."""
-        inner = create_agent(says([("nothing", {})], "done"), [search], name="inner")
-        graph = StateGraph(MessagesState)
-        graph.add_node("inner", inner)
-        graph.add_edge(START, "inner")
-        call(graph.compile(name="outer"), question(), {"callbacks": [handler]})
-        traces = {trace.grace["name"]: trace for trace in grace.store.query()}
-        assert [("nothing", "error")] == statuses(traces["inner"])
-        assert [("inner", "ok")] == statuses(traces["outer"])
-
 
 class TestFailuresThatAreSeenAlready:
     """What a tool's own callback reports, or a person decided, is not counted a second time."""
@@ -143,14 +109,6 @@ class TestFailuresThatAreSeenAlready:
     def test_arguments_that_do_not_fit(self, grace, handler, made, call):
         call(made(says([("search", {"wrong": 1})], "done"), [search]), question(), {"callbacks": [handler]})
         assert [("search", "error")] == statuses(only(grace))
-
-    def test_errors_that_become_messages(self, grace, handler, call):
-        graph = StateGraph(MessagesState)
-        graph.add_node("act", ToolNode([broken, search], handle_tool_errors=True))
-        graph.add_edge(START, "act")
-        calls = message_of([("broken", {"query": "a"}), ("search", {"query": "b"}), ("broken", {"query": "c"})])
-        call(graph.compile(), {"messages": [calls]}, {"callbacks": [handler]})
-        assert [("broken", "error"), ("broken", "error"), ("search", "ok")] == sorted(statuses(only(grace)))
 
     def test_a_node_that_calls_tools_by_hand(self, grace, handler, call):
         def act(state):
@@ -162,18 +120,20 @@ class TestFailuresThatAreSeenAlready:
                     messages.append(ToolMessage(str(error), tool_call_id=one["id"], status="error"))
             return {"messages": messages}
 
-        graph = StateGraph(MessagesState)
-        graph.add_node("act", act)
-        graph.add_edge(START, "act")
-        call(graph.compile(), {"messages": [message_of([("broken", {"query": "a"})])]}, {"callbacks": [handler]})
+        call(
+            built(act, state=MessagesState),
+            {"messages": [message_of([("broken", {"query": "a"})])]},
+            {"callbacks": [handler]},
+        )
         assert [("broken", "error")] == statuses(only(grace))
 
     def test_a_node_that_passes_old_messages_on(self, grace, handler, call):
-        graph = StateGraph(MessagesState)
-        graph.add_node("trim", lambda state: {"messages": state["messages"][-2:]})
-        graph.add_edge(START, "trim")
         old = [message_of([("nothing", {})]), ToolMessage("no", tool_call_id="call_0_0", status="error")]
-        call(graph.compile(), {"messages": old}, {"callbacks": [handler]})
+        call(
+            built(("trim", lambda state: {"messages": state["messages"][-2:]}), state=MessagesState),
+            {"messages": old},
+            {"callbacks": [handler]},
+        )
         assert [] == only(grace).grace["calls"]
 
     @pytest.mark.parametrize("ours", [True, False])
@@ -189,13 +149,6 @@ class TestFailuresThatAreSeenAlready:
         app.invoke(Command(resume={"decisions": [{"type": "reject"}]}), config)
         trace = only(grace)
         assert ([], "completed") == (trace.grace["calls"], trace.grace["status"])
-
-    def test_a_denied_tool(self, grace, handler, call):
-        gate = GraceMiddleware(grace, gates={"search": "deny"})
-        app = create_agent(says([("search", {"query": "a"})], "ok"), [search], middleware=[gate])
-        call(app, question(), {"callbacks": [handler]})
-        trace = only(grace)
-        assert ([], ["denied"]) == (trace.grace["calls"], [entry["outcome"] for entry in trace.grace["decisions"]])
 
 
 class Weather(BaseModel):
@@ -217,11 +170,6 @@ class TestOutputThatFitsNoSchema:
         model = says([("Weather", {"degrees": 20})])
         call(create_agent(model, [], response_format=ToolStrategy(Weather)), question(), {"callbacks": [handler]})
         assert [] == only(grace).grace["calls"]
-
-    def test_two_structured_outputs_at_once(self, grace, handler):
-        model = says([("Weather", {"degrees": 1}), ("Weather", {"degrees": 2})], [("Weather", {"degrees": 20})])
-        create_agent(model, [], response_format=ToolStrategy(Weather)).invoke(question(), {"callbacks": [handler]})
-        assert ["error", "error", "ok"] == [status for _, status in statuses(only(grace))]
 
     def test_a_parser_that_fails_and_one_that_follows(self, grace, handler, call):
         parser = PydanticOutputParser(pydantic_object=Weather)
@@ -300,11 +248,8 @@ class TestAttempts:
         assert ("failed", 3 * [("fetch", "error")]) == (trace.grace["status"], statuses(trace))
 
     def test_a_node_that_fails_without_another_attempt_is_no_call(self, grace, handler, call):
-        graph = StateGraph(State)
-        graph.add_node("fetch", self.node(call, 9))
-        graph.add_edge(START, "fetch")
         with pytest.raises(ConnectionError):
-            call(graph.compile(), {"said": []}, {"callbacks": [handler]})
+            call(built(("fetch", self.node(call, 9))), {"said": []}, {"callbacks": [handler]})
         trace = only(grace)
         assert ("failed", []) == (trace.grace["status"], trace.grace["calls"])
 
@@ -329,14 +274,6 @@ class TestAttempts:
         call(aflow if call is ainvoke else flow, {"said": []}, {"callbacks": [handler]})
         assert [("fetch", "error"), ("fetch", "error"), ("fetch", "ok")] == statuses(only(grace))
 
-    def test_nodes_side_by_side_do_not_meet(self, grace, handler, call):
-        graph = StateGraph(State)
-        for name in ("a", "b"):
-            graph.add_node(name, self.node(call, 1), retry_policy=self.POLICY)
-            graph.add_edge(START, name)
-        call(graph.compile(), {"said": []}, {"callbacks": [handler]})
-        assert [("a", "error"), ("a", "ok"), ("b", "error"), ("b", "ok")] == sorted(statuses(only(grace)))
-
 
 def test_hostile_outputs_do_no_harm(grace, handler, monkeypatch):
     """Messages and errors whose attributes raise leave the graph's result as it is."""
@@ -346,14 +283,7 @@ def test_hostile_outputs_do_no_harm(grace, handler, monkeypatch):
         def __getattr__(self, name):
             raise RuntimeError("do not look")
 
-    graph = StateGraph(dict[str, Any])
-    graph.add_node("node", lambda _: {"messages": [Hostile()]})
-    graph.add_edge(START, "node")
-    assert "messages" in graph.compile().invoke({}, {"callbacks": [handler]})
+    assert "messages" in built(("node", lambda _: {"messages": [Hostile()]}), state=dict[str, Any]).invoke(
+        {}, {"callbacks": [handler]}
+    )
     assert {} == handler.tracker.frames
-
-
-def test_what_is_said_beside_a_failure_stays(grace, handler):
-    created = create_agent(says([("nothing", {})], "done"), [search])
-    created.invoke(question(), {"callbacks": [handler]})
-    assert ("thought", "done") == steps(only(grace))[-1]

@@ -12,15 +12,13 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import StructuredTool
 from langgraph.channels import UntrackedValue
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
-from langgraph.types import Command
 
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceMiddleware, gated_node
 from grace_kp.integrations.langchain._interrupts import decisions_in
 from grace_kp.testing import ScriptedReviewer
 
-from .conftest import says
+from .conftest import answer, built, says
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -38,21 +36,14 @@ class State(TypedDict):
 
 
 def app_of(node):
-    graph = StateGraph(State)
-    graph.add_node("node", node)
-    graph.add_edge(START, "node")
     saver = InMemorySaver()
-    return graph.compile(checkpointer=saver), saver
+    return built(("node", node), state=State, checkpointer=saver), saver
 
 
 def asked(out):
     (question,) = out["__interrupt__"]
     (action,) = question.value["action_requests"]
     return action, question.value
-
-
-def answer(kind, **more):
-    return Command(resume={"decisions": [{"type": kind, **more}]})
 
 
 def edit(**args):
@@ -80,7 +71,6 @@ def shell(grace, ran):
 
 
 def test_arguments_from_the_state_are_shown_as_they_are(shell, ran):
-    """The checkpoint holds them already."""
     app, _ = app_of(lambda state: {"said": [shell(state["command"])]})
     action, _ = asked(app.invoke({"command": COMMAND}, CONFIG))
     assert COMMAND == action["args"]["command"]
@@ -125,17 +115,7 @@ def test_a_secret_that_no_checkpoint_holds_does_not_get_into_one(shell, ran, sou
     assert [("ls", "other")] == ran
 
 
-def test_hidden_content_can_be_rejected(shell, ran):
-    """No is always an answer."""
-    app, _ = app_of(lambda state: {"said": [shell("ls", SECRET)]})
-    app.invoke({"command": "ls"}, CONFIG)
-    with pytest.raises(gk.ActionCancelled):
-        app.invoke(answer("reject"), CONFIG)
-    assert [] == ran
-
-
 def test_long_and_deep_arguments_are_complete(shell):
-    """No cut, at any length or depth."""
     deep = {"bottom": "x" * 20_000}
     for _ in range(30):
         deep = [deep]
@@ -180,7 +160,6 @@ QUESTION = {"messages": [("user", "Send it.")]}
 
 
 def test_a_tool_call_is_shown_as_it_is(grace, ran):
-    """Whatever redaction would have hidden of it."""
     args = {"to": "Ana", "command": COMMAND, "secret": "hunter2", "cookie": "a=b"}
     agent = agent_of(grace, ran, InMemorySaver(), **args)
     action, _ = asked(agent.invoke(QUESTION, CONFIG))
@@ -219,8 +198,8 @@ class TestAnswers:
         ],
     )
     def test_each_decision_is_a_response(self, decision, action):
-        for answer in ({"decisions": [decision]}, decision):
-            (found,), problem = decisions_in(answer, 1)
+        for given in ({"decisions": [decision]}, decision):
+            (found,), problem = decisions_in(given, 1)
             assert ("", action, "person") == (problem, found.response.action, found.response.reviewer)
         assert decision.get("message") == found.response.user_input
 

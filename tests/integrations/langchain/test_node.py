@@ -25,6 +25,8 @@ from grace_kp.integrations.langchain._node import RunningNode
 from tests import warm
 from tests.runtime.learned import Learned
 
+from .conftest import answer, both, built, config
+
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
 
@@ -40,18 +42,10 @@ def app_of(node, saver="memory", **options):
     return graph.compile(checkpointer=InMemorySaver() if saver == "memory" else saver)
 
 
-def config(handler=None, thread="1"):
-    return {"configurable": {"thread_id": thread}, "callbacks": [handler] if handler else []}
-
-
 def asked(out):
     (question,) = out["__interrupt__"]
     (action,) = question.value["action_requests"]
     return action
-
-
-def answer(kind, **more):
-    return Command(resume={"decisions": [{"type": kind, **more}]})
 
 
 @pytest.fixture
@@ -95,30 +89,6 @@ class TestGatedFunction:
             app.invoke(answer("respond", message="ask her"), config(handler, "3"))
         assert [("eve", 7)] == acts
 
-    def test_without_a_checkpointer_the_reviewer_is_asked(self, acts):
-        grace = gk.Grace(
-            store="memory:",
-            evaluator=None,
-            embedder=None,
-            unmeasured="notify",
-            reviewer=lambda request: gk.InterventionResponse("proceed"),
-        )
-
-        @grace.gate(floor="confirm")
-        def pay(to):
-            acts.append(to)
-            return "paid"
-
-        assert ["paid"] == app_of(lambda state: {"said": [pay(state["to"])]}, saver=None).invoke(GIVEN)["said"]
-
-    def test_outside_of_a_graph_nothing_changes(self, grace):
-        @grace.gate(floor="confirm")
-        def pay(to):
-            return "paid"
-
-        with pytest.raises(gk.ActionCancelled, match="nobody to ask"):
-            pay("bob")
-
     def test_an_unusable_answer_is_asked_again(self, app, handler, acts):
         app.invoke(GIVEN, config(handler))
         out = app.invoke(answer("edit", edited_action={"name": "pay", "args": {"whom": "x"}}), config(handler))
@@ -136,12 +106,12 @@ def test_an_answer_to_another_question_runs_nothing(grace, acts):
         acts.append(to)
         return f"paid {to}"
 
-    graph = StateGraph(State)
-    graph.add_node("before", lambda state: {})
-    graph.add_node("node", lambda state: {"said": [pay(state["to"])]})
-    graph.add_edge(START, "before")
-    graph.add_edge("before", "node")
-    app = graph.compile(checkpointer=InMemorySaver())
+    app = built(
+        ("before", lambda state: {}),
+        ("node", lambda state: {"said": [pay(state["to"])]}),
+        state=State,
+        checkpointer=InMemorySaver(),
+    )
     app.invoke(GIVEN, config())
     app.update_state(config(), {"to": "eve"}, as_node="before")
     action = asked(app.invoke(answer("approve"), config()))
@@ -372,10 +342,7 @@ class TestGatedNode:
             return {"messages": [("ai", "done")]}
 
         with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
-            graph = StateGraph(MessagesState)
-            graph.add_node("reply", reply)
-            graph.add_edge(START, "reply")
-            app = graph.compile(checkpointer=saver)
+            app = built(reply, state=MessagesState, checkpointer=saver)
             app.invoke({"messages": [("user", "hello")]}, config(handler))
             out = app.invoke(answer("approve"), config(handler))
         assert (["hello"], "done") == (acts, out["messages"][-1].content)
@@ -476,18 +443,12 @@ def test_what_a_decision_rests_on_is_decided_once():
     assert sum(seen) == len(grace.store.query(tags=["audit:selected"]))
 
 
-both = pytest.mark.parametrize("world", ["sync", "async"])
-
-
 class Repeats(TypedDict):
     said: Annotated[list, operator.add]
 
 
 def repeated_app(node):
-    graph = StateGraph(Repeats)
-    graph.add_node("node", node)
-    graph.add_edge(START, "node")
-    return graph.compile(checkpointer=InMemorySaver())
+    return built(node, state=Repeats, checkpointer=InMemorySaver())
 
 
 CONFIG = {"configurable": {"thread_id": "1"}}
@@ -531,54 +492,6 @@ async def test_another_date_is_another_call(grace, world):
     with pytest.raises(gk.ActionCancelled, match="other arguments than were decided on"):
         await call(app, answer("approve"), world)
     assert [] == ran
-
-
-@both
-async def test_the_same_date_is_the_same_call(grace, world):
-    """A value of the same contents is the same in another run of the node."""
-    ran = []
-    act = gated(grace, ran.append, world)
-    app = repeated_app(node_of(lambda: act(datetime.date(2026, 1, 1)), world))
-    await call(app, {"said": []}, world)
-    await call(app, answer("approve"), world)
-    assert [datetime.date(2026, 1, 1)] == ran
-
-
-@both
-async def test_an_edit_without_arguments_is_asked_again(grace, world):
-    """And an edit is checked against the declared types."""
-    ran = []
-
-    def act(it: int):
-        ran.append(it)
-
-    gated_act = gated(grace, act, world)
-    app = repeated_app(node_of(lambda: gated_act(3), world))
-    await call(app, {"said": []}, world)
-    for args, problem in ({}, "edit needs arguments"), ({"it": "7"}, "it: Input should be a valid integer"):
-        out = await call(app, answer("edit", edited_action={"name": "act", "args": args}), world)
-        assert problem in out["__interrupt__"][0].value["problem"]
-    await call(app, answer("edit", edited_action={"name": "act", "args": {"it": 7}}), world)
-    assert [7] == ran
-
-
-@both
-async def test_what_cannot_be_checked_is_not_asked_about(grace, world):
-    """In a graph as elsewhere."""
-    ran = []
-    act = gated(grace, ran.append, world)
-    with pytest.raises(gk.ActionCancelled, match="list_iterator, which changes when it is read"):
-        await call(repeated_app(node_of(lambda: act(iter([1])), world)), {"said": []}, world)
-    assert [] == ran
-
-
-@both
-async def test_what_nobody_is_asked_about_runs(grace, world):
-    """Whether or not it could be checked."""
-    ran = []
-    act = gated(grace, lambda it: ran.extend(it), world, floor="notify")
-    await call(repeated_app(node_of(lambda: act(iter([1])), world)), {"said": []}, world)
-    assert [1] == ran
 
 
 @both

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import operator
-import sys
-import textwrap
-from typing import Annotated, TypedDict
 
 import pytest
 
@@ -14,19 +10,12 @@ pytest.importorskip("langgraph", reason="needs the extra langchain")
 
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
 from grace_kp.integrations.langchain import GraceCallbackHandler
-from tests import warm
 
-from .conftest import statuses, steps
-
-
-class State(TypedDict):
-    said: Annotated[list, operator.add]
+from .conftest import State, built, config, statuses, steps
 
 
 @tool
@@ -60,30 +49,6 @@ def last(state):
     return {"said": [after.invoke({"query": "last"})]}
 
 
-def built(*nodes, **named):
-    graph = StateGraph(State)
-    names = []
-    for node in (*nodes, *named.items()):
-        name, function = node if isinstance(node, tuple) else (node.__name__, node)
-        graph.add_node(name, function)
-        graph.add_edge(names[-1] if names else START, name)
-        names.append(name)
-    return graph
-
-
-def config(handler, thread="1"):
-    return {"configurable": {"thread_id": thread}, "callbacks": [handler]}
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def saver(request):
-    if request.param == "memory":
-        yield InMemorySaver()
-    else:
-        with SqliteSaver.from_conn_string(":memory:") as made:
-            yield made
-
-
 def calls_of(trace):
     return [(step.tool.name, step.input["query"]) for step in trace.steps if step.type == "tool_call"]
 
@@ -104,7 +69,7 @@ def well_formed(trace):
 
 def test_the_same_trace_goes_on_and_has_each_step_once(grace, handler, saver):
     """The node that asks is run again from its first line; its first tool is in the trace once, and named as carried out twice."""
-    app = built(first, ask, last).compile(checkpointer=saver)
+    app = built(first, ask, last, checkpointer=saver)
     assert "ok?" == app.invoke({"said": []}, config(handler))["__interrupt__"][0].value
 
     (waiting,) = grace.store.query()
@@ -124,41 +89,16 @@ def test_the_same_trace_goes_on_and_has_each_step_once(grace, handler, saver):
     assert waiting.task.objective == done.task.objective
 
 
-async def test_the_same_in_async(grace, handler, tmp_path):
-    async def ask_async(state):
-        await before.ainvoke({"query": "ask"})
-        return {"said": [interrupt("ok?"), await after.ainvoke({"query": "ask"})]}
-
-    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
-        app = built(first, ask_async, last).compile(checkpointer=saver)
-        await app.ainvoke({"said": []}, config(handler))
-        out = await app.ainvoke(Command(resume="yes"), config(handler))
-    assert ["before first", "yes", "after ask", "after last"] == out["said"]
-    (done,) = grace.store.query()
-    assert [("before", "first"), ("before", "ask"), ("after", "ask"), ("after", "last")] == calls_of(well_formed(done))
-
-
 @pytest.mark.parametrize(
     "mode", ["values", "updates", "messages", "custom", "debug", "checkpoints", "tasks", ["updates", "values"]]
 )
 def test_every_stream_mode_suspends_and_goes_on(grace, handler, saver, mode):
-    app = built(first, ask, last).compile(checkpointer=saver)
+    app = built(first, ask, last, checkpointer=saver)
     list(app.stream({"said": []}, config(handler), stream_mode=mode))
     assert ["suspended"] == [trace.grace["status"] for trace in grace.store.query()]
     list(app.stream(Command(resume="yes"), config(handler), stream_mode=mode))
     (done,) = grace.store.query()
     assert 4 == len(calls_of(well_formed(done)))
-
-
-def test_a_reader_who_stops_at_the_question(grace, handler, saver):
-    """Leaving the loop when the question comes is how many programs do it."""
-    app = built(first, ask).compile(checkpointer=saver)
-    for chunk in app.stream({"said": []}, config(handler), stream_mode="updates"):
-        if "__interrupt__" in chunk:
-            break
-    app.invoke(Command(resume="yes"), config(handler))
-    done = [trace for trace in grace.store.query() if trace.grace["status"] == "completed"]
-    assert 1 == len(done)
 
 
 def test_several_questions_in_one_node(grace, handler, saver):
@@ -168,7 +108,7 @@ def test_several_questions_in_one_node(grace, handler, saver):
         two = interrupt("two?")
         return {"said": [one, two]}
 
-    app = built(first, twice).compile(checkpointer=saver)
+    app = built(first, twice, checkpointer=saver)
     app.invoke({"said": []}, config(handler))
     app.invoke(Command(resume="a"), config(handler))
     assert ["before first", "a", "b"] == app.invoke(Command(resume="b"), config(handler))["said"]
@@ -179,7 +119,7 @@ def test_several_questions_in_one_node(grace, handler, saver):
 
 def test_a_question_inside_of_a_tool(grace, handler, saver):
     """The tool is called again on resume; the trace has one call of it, with its true result."""
-    app = built(ask=lambda state: {"said": [asks.invoke({"query": "q"})]}).compile(checkpointer=saver)
+    app = built(("ask", lambda state: {"said": [asks.invoke({"query": "q"})]}), checkpointer=saver)
     app.invoke({"said": []}, config(handler))
     (waiting,) = grace.store.query()
     assert [("asks", "suspended")] == statuses(waiting)
@@ -213,8 +153,8 @@ def test_questions_side_by_side(grace, handler, saver):
 
 
 def test_a_graph_inside_of_a_graph_is_a_trace_of_its_own_and_goes_on_too(grace, handler, saver):
-    inner = built(ask, last).compile(name="inner")
-    app = built(first, ("inner", inner), last).compile(checkpointer=saver)
+    inner = built(ask, last, name="inner")
+    app = built(first, ("inner", inner), last, checkpointer=saver)
     app.invoke({"said": []}, config(handler))
     assert {"suspended"} == {trace.grace["status"] for trace in grace.store.query()}
     ids = {trace.grace["name"]: trace.id for trace in grace.store.query()}
@@ -231,7 +171,7 @@ def test_a_graph_inside_of_a_graph_is_a_trace_of_its_own_and_goes_on_too(grace, 
 
 
 def test_breakpoints_suspend_too(grace, handler, saver):
-    app = built(first, last).compile(checkpointer=saver, interrupt_before=["last"])
+    app = built(first, last, checkpointer=saver, interrupt_before=["last"])
     app.invoke({"said": []}, config(handler))
     assert ["suspended"] == [trace.grace["status"] for trace in grace.store.query()]
     app.invoke(None, config(handler))
@@ -251,7 +191,7 @@ def test_a_failure_from_before_the_question_counts_and_is_survived(grace, handle
         except ValueError:
             return {"said": ["x"]}
 
-    app = built(failing, ask).compile(checkpointer=saver)
+    app = built(failing, ask, checkpointer=saver)
     app.invoke({"said": []}, config(handler))
     app.invoke(Command(resume="yes"), config(handler))
     (done,) = grace.store.query()
@@ -260,118 +200,9 @@ def test_a_failure_from_before_the_question_counts_and_is_survived(grace, handle
     assert done.grace["confidence"]["breakdown"]["tool_success"] == pytest.approx(2 / 3)
 
 
-def test_threads_of_conversation_do_not_meet(grace, handler, saver):
-    """The same graph, many threads, answered in another order."""
-    app = built(first, ask).compile(checkpointer=saver)
-    names = [f"thread-{number}" for number in range(12)]
-    for name in names:
-        app.invoke({"said": [name]}, config(handler, name))
-    before_ids = {trace.grace["langchain"]["thread_id"]: trace.id for trace in grace.store.query()}
-    for name in reversed(names):
-        app.invoke(Command(resume=name), config(handler, name))
-    traces = grace.store.query()
-    assert before_ids == {trace.grace["langchain"]["thread_id"]: trace.id for trace in traces}
-    assert {"completed"} == {trace.grace["status"] for trace in traces}
-
-
-def test_two_graphs_on_one_thread_name_do_not_meet(grace, handler):
-    one = built(first, ask).compile(checkpointer=InMemorySaver(), name="one")
-    two = built(first, ask, last).compile(checkpointer=InMemorySaver(), name="two")
-    one.invoke({"said": []}, config(handler))
-    two.invoke({"said": []}, config(handler))
-    one.invoke(Command(resume="yes"), config(handler))
-    two.invoke(Command(resume="yes"), config(handler))
-    assert {"one": 3, "two": 4} == {trace.grace["name"]: len(calls_of(trace)) for trace in grace.store.query()}
-
-
-def test_a_second_answer_changes_nothing(grace, handler, saver):
-    app = built(first, ask).compile(checkpointer=saver)
-    app.invoke({"said": []}, config(handler))
-    out = app.invoke(Command(resume="yes"), config(handler))
-    done = next(trace for trace in grace.store.query())
-    assert out == app.invoke(Command(resume="no"), config(handler))
-    assert done.to_dict() == grace.store.get(done.id).to_dict()
-
-
-def test_a_new_question_on_a_thread_that_waits_is_a_new_run(grace, handler, saver):
-    app = built(first, ask).compile(checkpointer=saver)
-    app.invoke({"said": []}, config(handler))
-    app.invoke({"said": ["new"]}, config(handler))
-    assert 2 == len({trace.id for trace in grace.store.query()})
-
-
-def test_hooks_hear_of_a_run_when_it_has_ended(grace, handler, saver):
-    heard = []
-    grace.on_complete(lambda trace: heard.append(trace.grace["status"]))
-    app = built(first, ask).compile(checkpointer=saver)
-    with grace.collect() as traces:
-        app.invoke({"said": []}, config(handler))
-        app.invoke(Command(resume="yes"), config(handler))
-    assert (["completed"], 1) == (heard, len(traces))
-
-
-PROGRAM = """
-import sys
-import grace_kp as gk
-from grace_kp.integrations.langchain import GraceCallbackHandler
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.types import Command
-sys.path.insert(0, sys.argv[3])
-from program import built, first, ask, last
-grace = gk.Grace(store=f"sqlite:///{sys.argv[1]}/traces.db", evaluator=None, embedder=None)
-with SqliteSaver.from_conn_string(f"{sys.argv[1]}/checkpoints.db") as saver:
-    inner = built(ask, last).compile(name="inner")
-    app = built(first, ("inner", inner), last).compile(checkpointer=saver)
-    given = {"said": []} if sys.argv[2] == "ask" else Command(resume="yes")
-    app.invoke(given, {"configurable": {"thread_id": "t-1"}, "callbacks": [GraceCallbackHandler(grace)]})
-grace.close()
-"""
-
-
-def test_another_process_goes_on(tmp_path):
-    """Asked in one process, answered in a second one that shares only two files with it."""
-    import inspect
-
-    import grace_kp as gk
-
-    parts = (State, before, after, asks, first, ask, last, built)
-    source = "\n\n".join(
-        f"@tool\n{inspect.getsource(part.func).split('@tool')[-1].strip()}"
-        if hasattr(part, "func")
-        else inspect.getsource(part)
-        for part in parts
-    )
-    header = """
-        import operator
-        from typing import Annotated, TypedDict
-        from langchain_core.tools import tool
-        from langgraph.graph import START, StateGraph
-        from langgraph.types import interrupt
-    """
-    (tmp_path / "program.py").write_text(textwrap.dedent(header) + source)
-    for step in ("ask", "answer"):
-        ran = warm.run(
-            [sys.executable, "-c", PROGRAM, str(tmp_path), step, str(tmp_path)],
-            imports=warm.LANGGRAPH,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert (0, "") == (ran.returncode, ran.stderr)
-        store = gk.Grace(store=f"sqlite:///{tmp_path}/traces.db", evaluator=None, embedder=None).store
-        traces = {trace.grace["name"]: well_formed(trace) for trace in store.query()}
-        if step == "ask":
-            asked = traces
-    assert {name: trace.id for name, trace in asked.items()} == {name: trace.id for name, trace in traces.items()}
-    assert [("before", "ok"), ("inner", "ok"), ("after", "ok")] == statuses(traces["LangGraph"])
-    assert [("before", "ask"), ("after", "ask"), ("after", "last")] == calls_of(traces["inner"])
-    assert {"completed"} == {trace.grace["status"] for trace in traces.values()}
-    assert traces["LangGraph"].id == traces["inner"].grace["parent"]["trace_id"]
-
-
 def test_a_suspended_trace_that_is_gone_leaves_a_new_one(grace, handler, saver):
     """The run goes on all the same; its trace begins where it was resumed."""
-    app = built(first, ask).compile(checkpointer=saver)
+    app = built(first, ask, checkpointer=saver)
     app.invoke({"said": []}, config(handler))
     grace.flush()
     grace.store.clear()
@@ -385,7 +216,7 @@ def test_a_thread_whose_name_is_an_identifier_goes_on(saver, tmp_path):
     """It stands in the trace without what identifies; the run is found again all the same."""
     import grace_kp as gk
 
-    app = built(first, ask).compile(checkpointer=saver)
+    app = built(first, ask, checkpointer=saver)
     for given in ({"said": []}, Command(resume="yes")):
         with gk.Grace(
             store=f"sqlite:///{tmp_path}/t.db", privacy_level="aggregated", evaluator=None, embedder=None
@@ -395,13 +226,6 @@ def test_a_thread_whose_name_is_an_identifier_goes_on(saver, tmp_path):
             traces = grace.store.query()
     assert ["completed", "completed"] == [trace.grace["status"] for trace in traces]
     assert not any("example.com" in str(trace.to_dict()) for trace in traces)
-
-
-def test_a_handler_made_anew_for_each_request_goes_on(grace, saver):
-    app = built(first, ask).compile(checkpointer=saver)
-    app.invoke({"said": []}, config(GraceCallbackHandler(grace)))
-    app.invoke(Command(resume="yes"), config(GraceCallbackHandler(grace)))
-    assert ["completed"] == [trace.grace["status"] for trace in grace.store.query()]
 
 
 def asking(grace, kind):
@@ -438,7 +262,7 @@ def kept_by(grace):
 @pytest.mark.parametrize("kind", ["tool", "agent", "outer"])
 def test_a_run_in_a_node_waits_until_the_node_is_repeated(grace, handler, saver, kind, with_handler):
     """A function has no state to continue from, so the run that repeats it supersedes it."""
-    app = built(asking(grace, kind)).compile(checkpointer=saver)
+    app = built(asking(grace, kind), checkpointer=saver)
     settings = config(handler) if with_handler else {"configurable": {"thread_id": "1"}}
     app.invoke({"said": []}, settings)
     assert {"suspended"} == set(kept_by(grace))
@@ -468,7 +292,7 @@ def test_parallel_gated_calls_leave_no_suspended_run(with_handler):
         async def node(state):
             return {"said": [await agent("pay them"), await pay("cid")]}
 
-        app = built(node).compile(checkpointer=InMemorySaver())
+        app = built(node, checkpointer=InMemorySaver())
         settings = {"configurable": {"thread_id": "1"}}
         if with_handler:
             settings["callbacks"] = [GraceCallbackHandler(grace)]
@@ -497,13 +321,13 @@ def test_runs_that_wait_side_by_side_do_not_close_each_other(grace, saver):
                 waiting.append(error)
         raise waiting.pop(0)
 
-    app = built(node).compile(checkpointer=saver)
+    app = built(node, checkpointer=saver)
     app.invoke({"said": []}, {"configurable": {"thread_id": "1"}})
     assert {"suspended": 2} == kept_by(grace)
 
 
 def test_a_later_step_closes_a_run_whose_question_was_dropped(grace, saver):
-    app = built(asking(grace, "agent")).compile(checkpointer=saver)
+    app = built(asking(grace, "agent"), checkpointer=saver)
     for thread in ("1", "2", "1"):
         app.invoke({"said": ["new"]}, {"configurable": {"thread_id": thread}})
     assert {"closed": 1, "suspended": 2} == kept_by(grace)
@@ -515,7 +339,7 @@ def test_another_runtime_supersedes_the_run_of_a_process_that_is_gone(saver, tmp
 
     for given in ({"said": []}, Command(resume="yes")):
         with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:
-            app = built(asking(grace, "agent")).compile(checkpointer=saver)
+            app = built(asking(grace, "agent"), checkpointer=saver)
             app.invoke(given, {"configurable": {"thread_id": "1"}})
             kept = kept_by(grace)
     assert {"closed": 1, "completed": 1} == kept

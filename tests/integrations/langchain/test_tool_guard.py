@@ -18,13 +18,10 @@ from langgraph.types import Command
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 
-from .conftest import says
+from .conftest import APPROVE, QUESTION, Bank, answer, both, call, config, edit, says
 
-QUESTION = {"messages": [("user", "Pay them.")]}
 PAY = [("pay", {"to": "bob", "euros": 5})]
 TASK = [("task", {"description": "pay bob"})]
-APPROVE = {"type": "approve"}
-both = pytest.mark.parametrize("world", ["sync", "async"])
 # The oldest supported LangChain asks about all calls of a message at once, and has no other mode.
 HAS_MODES = "interrupt_mode" in inspect.signature(HumanInTheLoopMiddleware).parameters
 
@@ -32,45 +29,6 @@ HAS_MODES = "interrupt_mode" in inspect.signature(HumanInTheLoopMiddleware).para
 @pytest.fixture(autouse=True)
 def _no_complaints():
     """LangChain logs that the guard raised, which is what it is there for."""
-
-
-class Bank:
-    def __init__(self):
-        self.paid = []
-
-        @tool
-        def pay(to: str, euros: int) -> str:
-            """Send money."""
-            self.paid.append((to, euros))
-            return f"paid {to} {euros}"
-
-        @tool
-        def look(query: str) -> str:
-            """Look something up."""
-            return f"seen {query}"
-
-        self.pay, self.look = pay, look
-
-
-@pytest.fixture
-def bank():
-    return Bank()
-
-
-def config(handler=None):
-    return {"configurable": {"thread_id": "1"}, "callbacks": [handler] if handler else []}
-
-
-async def call(agent, given, world, handler=None):
-    return agent.invoke(given, config(handler)) if world == "sync" else await agent.ainvoke(given, config(handler))
-
-
-def answer(*decisions):
-    return Command(resume={"decisions": list(decisions)})
-
-
-def edit(name="pay", **args):
-    return {"type": "edit", "edited_action": {"name": name, "args": args}}
 
 
 def asked(out):
@@ -176,13 +134,6 @@ class TestSubagents:
         assert [("pay", "executed")] == decisions(grace)
 
     @both
-    async def test_a_subagent_of_a_subagent_is_stopped_too(self, grace, handler, bank, world):
-        inner = create_agent(says([*PAY], "paid"), [bank.pay], name="inner")
-        middle = create_agent(says(TASK, "handed on"), [task_of(inner, world)], name="middle")
-        out = await call(self.main(grace, middle, world), QUESTION, world, handler)
-        assert ([], "error") == (bank.paid, results(out)[0][1])
-
-    @both
     async def test_a_tool_that_calls_a_gated_tool_is_stopped(self, grace, handler, bank, world):
         @tool
         def task(description: str) -> str:
@@ -218,10 +169,6 @@ class TestSubagents:
         assert 1 == len(warned)
         assert [("pay", "ungated"), ("pay", "ungated")] == decisions(grace)
         assert middleware.policy_for("pay") is not None
-
-    def test_without_a_middleware_nothing_is_reported(self, grace, handler, bank):
-        create_agent(says([*PAY], "paid"), [bank.pay]).invoke(QUESTION, config(handler))
-        assert [] == decisions(grace)
 
 
 class TestCloserToTheTool:

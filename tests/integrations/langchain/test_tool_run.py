@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import TypedDict
 
 import pytest
 from langchain.agents import create_agent
@@ -11,12 +10,11 @@ from langchain.agents.middleware import AgentMiddleware, ToolRetryMiddleware
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from pydantic import BaseModel
 
 import grace_kp as gk
-from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware, gated_node
+from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 from grace_kp.integrations.langchain._tool_schema import (
     _json_schema_problem,
     argument_names,
@@ -24,19 +22,14 @@ from grace_kp.integrations.langchain._tool_schema import (
     schema_problem,
 )
 
-from .conftest import says
+from .conftest import QUESTION, config, says
 
 pytest.importorskip("langchain", reason="needs the extra langchain")
 
 
 PAY = [("pay", {"to": "bob", "euros": 5})]
-QUESTION = {"messages": [("user", "Pay them.")]}
 APPROVE = Command(resume={"decisions": [{"type": "approve"}]})
 SECONDS = 30
-
-
-def config(handler=None):
-    return {"configurable": {"thread_id": "1"}, "callbacks": [handler] if handler else []}
 
 
 def outcomes(grace):
@@ -166,30 +159,6 @@ def test_a_call_that_failed_and_is_retried_stays_failed(grace, handler, where):
     assert "ConnectionError" == entry["error"]
 
 
-def test_a_call_that_nobody_was_asked_about_may_be_retried_and_is_executed(grace, handler):
-    """The first attempt fails, a middleware around the gate tries again, and the decision shows that the tool ran."""
-    tried = []
-
-    @tool
-    def pay(to: str, euros: int) -> str:
-        """Send money."""
-        tried.append(to)
-        if len(tried) == 1:
-            raise ConnectionError("bank down")
-        return "paid"
-
-    retry = ToolRetryMiddleware(max_retries=3, initial_delay=0, jitter=False)
-    agent = create_agent(
-        says(PAY, "done"),
-        [pay],
-        middleware=[retry, GraceMiddleware(grace, {"pay": "notify"})],
-        checkpointer=InMemorySaver(),
-    )
-    agent.invoke(QUESTION, config(handler))
-    assert ["bob", "bob"] == tried
-    assert [["executed"]] == outcomes(grace)
-
-
 def test_a_call_refused_at_the_tool_is_cancelled(grace, handler):
     """Its decision says why it did not run, and not that it is approved."""
     paid = []
@@ -287,67 +256,6 @@ def test_a_call_that_another_middleware_answers_is_cancelled(grace, handler):
     assert [["cancelled"]] == outcomes(grace)
 
 
-class Payment(TypedDict, total=False):
-    """LangGraph adds the interrupt to a state that is a plain dict, at times before its checkpoint is written."""
-
-    to: str
-    done: bool
-
-
-@pytest.mark.parametrize("payer_ends", ["before the other", "after the other"])
-def test_two_answers_at_once_to_a_gated_node(grace, handler, payer_ends):
-    """The same holds for a node of a graph."""
-    paid, paying, pay_on = [], threading.Event(), threading.Event()
-
-    def pay(state):
-        paid.append(state["to"])
-        paying.set()
-        assert pay_on.wait(SECONDS)
-        return {"done": True}
-
-    saver = InMemorySaver()
-
-    def app(node):
-        graph = StateGraph(Payment)
-        graph.add_node("pay", node)
-        graph.add_edge(START, "pay")
-        return graph.compile(checkpointer=saver)
-
-    gated = gated_node(grace, pay, floor="confirm")
-    app(gated).invoke({"to": "bob"}, config(handler))
-    reached, go_on = threading.Event(), threading.Event()
-
-    def held(state):
-        reached.set()
-        assert go_on.wait(SECONDS)
-        return gated(state)
-
-    join_held = in_thread(lambda: attempt(app(held), handler))
-    assert reached.wait(SECONDS)
-    join = in_thread(lambda: attempt(app(gated), handler))
-    assert paying.wait(SECONDS)
-    if payer_ends == "before the other":
-        pay_on.set()
-        join()
-        go_on.set()
-        join_held()
-    else:
-        go_on.set()
-        join_held()
-        pay_on.set()
-        join()
-    assert ["bob"] == paid
-    found = sorted(one for trace in outcomes(grace) for one in trace)
-    assert sorted(["executed", "executed_before" if payer_ends == "before the other" else "running_before"]) == found
-
-
-def attempt(app, handler):
-    try:
-        return app.invoke(APPROVE, config(handler))
-    except gk.errors.ActionOutcomeUnknown as error:
-        return error
-
-
 pytest.importorskip("langchain_core", reason="needs the extra langchain")
 
 
@@ -380,7 +288,6 @@ def made_of(schema):
     ],
 )  # fmt: skip
 def test_models_and_json_schemas_are_checked_alike(schema, arguments, problem):
-    """Types as well as names, without converting anything."""
     found = schema_problem(made_of(schema), arguments)
     assert bool(problem) == bool(found)
     assert problem in found
@@ -401,7 +308,6 @@ def test_json_types(arguments, problem):
 
 
 def test_arguments_are_read_off_both_kinds_of_schemas():
-    """Required arguments have no default."""
     assert {"to": True, "euros": False} == argument_names(made_of(Arguments))
     assert {"to": str, "euros": int} == argument_types(made_of(Arguments))
     schema = {"type": "object", "properties": {"to": {"type": "string"}, "n": {"default": 2}}, "required": ["to"]}
