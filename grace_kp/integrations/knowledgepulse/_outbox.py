@@ -58,7 +58,6 @@ class Outbox(Resident):
         self._send = send
         self._max_waiting = max_waiting
         self._closed = False
-        self._ends: float | None = None
         self.after_fork()
         self._worker = Worker(self._send_next, name="registry")
         watch(self, last=True)
@@ -78,10 +77,7 @@ class Outbox(Resident):
         return (self.importing,)
 
     def put(self, trace: ReasoningTrace) -> None:
-        """Have a trace sent soon. This costs an append, except while the program ends."""
-        if self._ends is not None:
-            self._send_inline(trace)
-            return
+        """Have a trace sent soon. This costs an append."""
         with self._changed:
             accepted = not self._closed and len(self._waiting) < self._max_waiting
             if accepted:
@@ -124,13 +120,6 @@ class Outbox(Resident):
         else:
             self._logged.clear()  # a problem after this success is news again
 
-    def _send_inline(self, trace: ReasoningTrace) -> None:
-        seconds = (self._ends or 0.0) - time.monotonic()
-        if seconds > 0:
-            self._send_one(trace, seconds)
-        else:
-            self._drop(ENDED)
-
     def _drop(self, reason: str, number: int = 1) -> None:
         self.count("dropped", number)
         self._report(reason, reason)
@@ -163,15 +152,14 @@ class Outbox(Resident):
         return flushed
 
     def at_exit(self) -> None:
-        """Send what waits, and what still comes, for as long as there is time."""
-        if self._closed:
-            return
-        self._ends = time.monotonic() + EXIT_SECONDS
+        """Send what waits, for as long as there is time."""
+        ends = time.monotonic() + EXIT_SECONDS
         if self._worker.wake():
             self.flush(EXIT_SECONDS)
-            self._drop_waiting(ENDED)
-        while self._waiting:
-            self._send_inline(self._waiting.popleft())
+        while self._waiting and (seconds := ends - time.monotonic()) > 0:
+            self._send_one(self._waiting.popleft(), seconds)
+        self._closed = True
+        self._drop_waiting(ENDED)
 
     def status(self) -> dict[str, Any]:
         with self._changed:

@@ -214,18 +214,7 @@ def _is_equal(first: object, second: object) -> bool:
 
 
 class ToolCase:
-    """One gated call of a tool.
-
-    Args:
-        grace: the runtime.
-        call: the call as the model proposed it.
-        policy: the policy of the tool.
-        tool: the tool; None where no tool has this name, or none is known here.
-        state: the agent's state.
-        judge: whether a model judges the run so far.
-        state_key: its name among the decisions of the turn.
-        is_unknown: whether it is known that the agent has no such tool.
-    """
+    """One gated call of a tool. The tool is None where no tool has the name, which is certain only if `is_unknown`."""
 
     def __init__(
         self,

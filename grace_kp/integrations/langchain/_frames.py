@@ -6,16 +6,14 @@ A run that waits is stored as suspended before LangGraph hands out the question,
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
 from grace_kp.confidence import UNKNOWN, checked_scores
 from grace_kp.integrations.langchain._messages import documents_in, question_of
-from grace_kp.record import CURRENT, RETRIEVER, Call, Pause, Run, Spec, call_alone, located
+from grace_kp.record import CURRENT, Call, Pause, Run, Spec, call_alone, located
 from grace_kp.trace import cut, render, to_text
 
 if TYPE_CHECKING:
@@ -42,29 +40,22 @@ STREAMED = {"input": ""}
 running_loop = asyncio._get_running_loop  # None outside of a loop, where `get_running_loop` would raise an exception
 
 
-class Tasks:
-    """Watches root events in the tasks that they began in, each by a callback of its task until it ends.
+def watch_task(ended: Callable[[BaseException], None]) -> Watch | None:
+    """Call `ended` when the task of an event that begins here is done. Return what `unwatch` takes; None outside of any task.
 
     LangChain reports nothing when a lone tool is cancelled, or when a sequence is cancelled while its handlers are called one after another.
     Then only the end of the task shows it.
     """
+    loop = running_loop()
+    task = None if loop is None else asyncio.current_task(loop)
+    if task is None:
+        return None
 
-    def __init__(self, ended: Callable[[int, BaseException], None]) -> None:
-        """Call `ended` with the key of every event that is still open when its task is done, and with the task's exception."""
-        self._ended = ended
+    def done(task: Task) -> None:
+        ended(asyncio.CancelledError() if task.cancelled() else RuntimeError("not ended"))
 
-    def began(self, key: int) -> Watch | None:
-        """Watch an event that begins here. Return what `unwatch` takes when it ends; None outside of any task."""
-        loop = running_loop()
-        task = None if loop is None else asyncio.current_task(loop)
-        if task is None:
-            return None
-        done = partial(self._done, key)
-        task.add_done_callback(done)
-        return ref(task), done  # weak: a task that is dropped unfinished ends its events
-
-    def _done(self, key: int, task: Task) -> None:
-        self._ended(key, asyncio.CancelledError() if task.cancelled() else RuntimeError("not ended"))
+    task.add_done_callback(done)
+    return ref(task), done  # weak: a task that is dropped unfinished ends its events
 
 
 def unwatch(watch: Watch) -> None:
@@ -128,16 +119,12 @@ class Frame:
         """Our own innermost call or run of the context in which it began."""
         self.leaf = True
         self.searched = False
-        self.home: Frame
+        self.home: Chain = self if parent is None else parent.home  # type: ignore[assignment] # a root is a chain
         """The frame that opened the run around it."""
-        self.keys: set[int]
+        self.keys: set[int] = set() if parent is None else parent.keys
         """The frames that are open below the root."""
-        self.thread: str | None
+        self.thread: str | None = None if parent is None else parent.thread
         """The thread of the graph around it."""
-        if parent is None:
-            self.home, self.keys, self.thread = self, set(), None
-        else:
-            self.home, self.keys, self.thread = parent.home, parent.keys, parent.thread
 
     @property
     def run(self) -> Run:
@@ -231,11 +218,8 @@ class Specs:
         self.known: dict[tuple[str | None, ...], Spec] = {}
         """Those used so far, for callbacks that come often: by kind, name and domain, and the vector store of a retriever."""
         self._declared: dict[str, Scores] = {}
-        self._searched = threading.local()
-        """The vector store of the retriever that begins in this thread."""
 
-    def __call__(self, kind: str, name: str, domain: str | None) -> Spec:
-        store = self._searched.__dict__.get(name) if kind == RETRIEVER else None
+    def __call__(self, kind: str, name: str, domain: str | None, store: str | None = None) -> Spec:
         key = (kind, name, domain) if store is None else (kind, name, domain, store)
         spec = self.known.get(key)
         if spec is None:
@@ -256,14 +240,6 @@ class Specs:
             checked_scores(kind)
         self._declared.update(declared)
         self.known.clear()
-
-    def stored_in(self, name: str, metadata: Mapping[str, Any] | None) -> None:
-        """Note the class of vector store that a retriever searches, if LangChain states it."""
-        store = metadata.get("ls_vector_store_provider") if metadata else None
-        here = self._searched.__dict__
-        here.clear()
-        if isinstance(store, str):
-            here[name] = store
 
     def _scores_of(self, name: str, store: str | None) -> Any:
         for known in (name, store, EVERY):
@@ -313,7 +289,7 @@ class Suspensions:
         if run.pause is not None:
             self.runs[run.pause.thread, run.pause.checkpoint, run.pause.place] = run
 
-    def stopped(self, frame: Frame, checkpoint: str, interrupts: Iterable[Any]) -> None:
+    def stopped(self, frame: Chain, checkpoint: str, interrupts: Iterable[Any]) -> None:
         """Note the checkpoint at which a graph stopped, at a breakpoint or at a node's question, which is stored already."""
         frame.checkpoint = str(checkpoint)
         frame.interrupts = _ids_of(interrupts)

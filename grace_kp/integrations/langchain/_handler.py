@@ -110,6 +110,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         run_type: str | None = None,
         **kwargs: object,
     ) -> None:
+        """Record that a chain, graph or node begins."""
         try:
             known = str(name) if name else _name_of(serialized, None, "chain")
             is_parser = run_type == "parser"
@@ -129,6 +130,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         inputs: object = None,
         **kwargs: object,
     ) -> None:
+        """Record that a chain, graph or node returns."""
         try:
             self.tracker.chain_ended(outputs, run_id, inputs)
         except Exception as error:  # noqa: BLE001
@@ -136,6 +138,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
 
     @shielded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
+        """Record that a chain, graph or node raises, or is interrupted."""
         self.tracker.chain_failed(error, run_id, kwargs.get("inputs"))
 
     def on_tool_start(
@@ -153,6 +156,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         tool_call_id: object = None,
         **kwargs: object,
     ) -> None:
+        """Record that a tool begins."""
         try:
             tool = str((serialized.get("name") if serialized else None) or name or "tool")
             arguments = inputs if inputs is not None else {"input": input_str}
@@ -163,7 +167,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
             spec = specs.known.get((TOOL, tool, self.domain)) or specs(TOOL, tool, self.domain)
             place = metadata.get(PLACE) if metadata else None
             self.tracker.tool_started(spec, arguments, run_id, parent_run_id, place)
-            if self._gated.gates and self._gated.may_be_bypassed():
+            if self._gated.gates:
                 frame = self.tracker.frames.get(run_id.int)
                 self._gated.check(tool, arguments, None if frame is None else frame.run)
         except Exception as error:  # noqa: BLE001
@@ -181,6 +185,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         tool_call_id: object = None,
         **kwargs: object,
     ) -> None:
+        """Record that a tool returns."""
         try:
             self.tracker.tool_ended(output, run_id)
         except Exception as error:  # noqa: BLE001
@@ -188,6 +193,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
 
     @shielded
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
+        """Record that a tool or a retriever raises."""
         self.tracker.call_failed(error, run_id)
 
     @shielded
@@ -201,14 +207,16 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         metadata: dict[str, Any] | None = None,
         **kwargs: object,
     ) -> None:
+        """Record that a retriever begins."""
         name = _name_of(serialized, kwargs.get("name"), "retriever")
-        self.tracker.spec.stored_in(name, metadata)
-        spec = self.tracker.spec(RETRIEVER, name, self.domain)
+        store = metadata.get("ls_vector_store_provider") if metadata else None
+        spec = self.tracker.spec(RETRIEVER, name, self.domain, store if isinstance(store, str) else None)
         place = metadata.get(PLACE) if metadata else None
         self.tracker.tool_started(spec, {"query": query}, run_id, parent_run_id, place)
 
     @shielded
     def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **kwargs: object) -> None:
+        """Record that a retriever returns."""
         self.tracker.retriever_ended(documents, run_id)
 
     on_retriever_error = on_tool_error
@@ -224,6 +232,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         metadata: dict[str, Any] | None = None,
         **kwargs: object,
     ) -> None:
+        """Record that a chat model begins."""
         name = _name_of(serialized, kwargs.get("name"), "model")
         self.tracker.model_started(name, messages, run_id, parent_run_id, metadata, self.domain)
 
@@ -238,11 +247,13 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         metadata: dict[str, Any] | None = None,
         **kwargs: object,
     ) -> None:
+        """Record that a text model begins."""
         include_others()
         name = _name_of(serialized, kwargs.get("name"), "model")
         self.tracker.model_started(name, [prompts], run_id, parent_run_id, metadata, self.domain)
 
     def on_llm_new_token(self, token: object, *, run_id: UUID, **kwargs: object) -> None:
+        """Record that a model streams a piece of text."""
         try:
             self.tracker.token(token, run_id)
         except Exception as error:  # noqa: BLE001
@@ -250,6 +261,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
 
     @shielded
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: object) -> None:
+        """Record that a model returns."""
         self.tracker.model_ended(response, run_id)
 
     @shielded
@@ -261,14 +273,17 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         response: LLMResult | None = None,
         **kwargs: object,
     ) -> None:
+        """Record that a model raises."""
         self.tracker.model_failed(error, run_id, response)
 
     @shielded
     def on_interrupt(self, event: Any) -> None:
+        """Record that a graph stops and waits."""
         self.tracker.interrupted(event.run_id, event.checkpoint_id, event.interrupts)
 
     @shielded
     def on_resume(self, event: Any) -> None:
+        """Record that a graph continues."""
         self.tracker.resumed(event.run_id, event.checkpoint_id, self.domain)
 
 

@@ -135,14 +135,14 @@ def _version(names: Mapping[str, bool] | None) -> str:
 
 def _refusal(name: str, approval: Approval, words: str) -> Refusal:
     why = f" ({words})" if words else ""
-    if approval.state is ApprovalState.SKIPPED:
-        return Refusal("skipped", f"`{name}` was skipped by the reviewer{why}; it was not run.")
-    if approval.state is ApprovalState.EXPIRED:
-        return Refusal("timed_out", f"nobody decided in time about `{name}`; it was not run.")
-    if approval.state is ApprovalState.RETRIED:
-        text = f"The reviewer wants `{name}` to be assessed again{why}. It was not run; call it again if it is still needed."
-        return Refusal("cancelled", text)
-    return Refusal("cancelled", f"the approval of `{name}` was {approval.state}{why}; it was not run.")
+    texts = {
+        ApprovalState.SKIPPED: f"`{name}` was skipped by the reviewer{why}; it was not run.",
+        ApprovalState.EXPIRED: f"nobody decided in time about `{name}`; it was not run.",
+        ApprovalState.RETRIED: f"The reviewer wants `{name}` to be assessed again{why}. It was not run; call it again if it is still needed.",
+    }
+    outcome = {ApprovalState.SKIPPED: "skipped", ApprovalState.EXPIRED: "timed_out"}.get(approval.state, "cancelled")
+    text = texts.get(approval.state, f"the approval of `{name}` was {approval.state}{why}; it was not run.")
+    return Refusal(outcome, text)
 
 
 def inbox_answers(calls: list[InboxCall]) -> Generator[Step, Any, list[tuple[InboxCall, Answer]]]:
@@ -202,10 +202,10 @@ class FiledRound(Round):
             return ""
         problems: list[str] = []
         pairs = zip(self._calls, self._questions, self._digests, self._program_answers(answer), strict=True)
-        for place, (call, question, digest, given) in enumerate(pairs):
-            problem = call.take(question, digest, given, lambda _: "")
+        for place, (call, question, digest, response) in enumerate(pairs):
+            problem = call.take(question, digest, response, lambda _: "")
             if problem:
-                problems.append(problem if given.problem else f"decision {place}: {problem}")
+                problems.append(problem if response.problem else f"decision {place}: {problem}")
         return "\n".join(dict.fromkeys(problems))
 
     def _program_answers(self, answer: Any) -> list[ProgramAnswer]:

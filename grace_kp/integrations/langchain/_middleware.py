@@ -170,6 +170,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         return self._decide(request, response)
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        """`wrap_model_call` for async agents."""
         await _off_loop(field_of(request.state, STATE) and _has_to_look(), self._begin_turn, request)
         response = await handler(request)
         return await _off_loop(self.judge != "never" or _has_to_look(), self._decide, request, response)
@@ -222,6 +223,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         return turn.update()
 
     async def aafter_model(self, state: Any, runtime: object) -> dict[str, Any] | None:  # noqa: ARG002 - injected by name
+        """`after_model` for async agents."""
         turn = self._turn(state)
         if turn is None:
             return None
@@ -258,6 +260,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         return run.message(drive(execution(run), start))
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        """`wrap_tool_call` for async agents."""
         run = await _off_loop(_has_to_look(), self._run, request)
         if isinstance(run, ToolMessage):
             return run

@@ -71,9 +71,8 @@ class ToolConsent:
         self.tool = tool
         self.digest = digest
         self.run_id: UUID | None = None
-        """The run of the tool; None until it starts."""
         self.ended: Returned | Raised | None = None
-        """How that run ended; None before."""
+        """How the run of the tool ended; None before."""
         self.refused_again = False
         """Whether the tool was to start once more, and did not."""
         self._values = values
@@ -121,10 +120,6 @@ class ToolConsent:
         if run_id == self.run_id:
             self.ended = outcome
 
-    def _may_start(self) -> bool:
-        failed = isinstance(self.ended, Raised) and isinstance(self.ended.error, Exception)
-        return self.run_id is None or (failed and self._again_after_failure)
-
     def problem_with(self, inputs: Mapping[str, Any], run_id: UUID, parent: UUID | None) -> str:
         """Let the tool start; return why it must not, or an empty text."""
         if self.run_id is not None and parent == self.run_id:
@@ -136,7 +131,8 @@ class ToolConsent:
             self.refused_again = self.ended is not None
             return f"`{self.tool}` is called with other arguments than were decided on; it was not run"
         with self._lock:
-            if not self._may_start():
+            failed = isinstance(self.ended, Raised) and isinstance(self.ended.error, Exception)
+            if self.run_id is not None and not (failed and self._again_after_failure):
                 self.refused_again = True
                 return f"`{self.tool}` has been started once, which is all that was decided on; it was not run again"
             self._earlier = self.run_id, self.ended
@@ -241,13 +237,10 @@ class GatedTools:
         """Add a middleware; it is forgotten when nothing else holds it."""
         self.gates = (*(ref for ref in self.gates if ref() is not None), weakref.ref(gates))
 
-    def may_be_bypassed(self) -> bool:
-        """Return whether tools are gated and no guard watches this context."""
-        return bool(self.gates) and _GUARD.get() is None
-
     def check(self, tool: str, inputs: Mapping[str, Any], run: Run | None) -> None:
         """Record with its run, and warn, when a gated tool starts that no guard has seen."""
-        if not any(gates is not None and gates.policy_for(tool) for gates in (ref() for ref in self.gates)):
+        gates = [] if _GUARD.get() is not None else [ref() for ref in self.gates]
+        if not any(each is not None and each.policy_for(tool) for each in gates):
             return
         problem = "the tool ran without a decision, outside the agent that gates it"
         record_undecided(tool, inputs, run, outcome="ungated", problem=problem)

@@ -61,14 +61,7 @@ NOTICE = (
 
 
 class ToolRun(Execution):
-    """One execution of a gated tool.
-
-    Args:
-        grace: the runtime.
-        request: LangChain's request to run the tool.
-        case: the call as it was decided on, and the decision. A middleware closer to the tool may yet put another in place of the request's.
-        program: the graph around, where it may be run again.
-    """
+    """One execution of a gated tool. A middleware closer to the tool may yet put another call in place of the one that was decided on."""
 
     def __init__(self, grace: Grace, request: Any, case: ToolCase, program: RunningNode | None) -> None:
         self.name: str = case.name

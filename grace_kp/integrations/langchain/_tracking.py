@@ -6,6 +6,7 @@ the agent's thread, so it looks up and appends; everything else waits until the 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -15,7 +16,6 @@ from grace_kp.integrations.langchain._frames import (
     Frame,
     Specs,
     Suspensions,
-    Tasks,
     interrupts_of,
     named,
     note_steps,
@@ -25,6 +25,7 @@ from grace_kp.integrations.langchain._frames import (
     running_loop,
     streamed,
     unwatch,
+    watch_task,
 )
 from grace_kp.integrations.langchain._messages import answer_of, proposed_by
 from grace_kp.integrations.langchain._results import (
@@ -59,7 +60,6 @@ class Tracker:
         self.suspensions = Suspensions(recorder)
         self.suspended = self.suspensions.runs
         self.unreported = Unreported(self.spec)
-        self.tasks = Tasks(self.lost)
 
     @classmethod
     def of(cls, recorder: Recorder) -> Tracker:
@@ -135,7 +135,7 @@ class Tracker:
         if tags or metadata:
             run.update(**attributes_of_config(tags, metadata))
         if running_loop() is not None:
-            frame.task = self.tasks.began(key)
+            frame.task = watch_task(partial(self.lost, key))
         return frame
 
     def _promote(self, frame: Chain, domain: str | None, resumes: Pause | None = None) -> None:
@@ -155,7 +155,8 @@ class Tracker:
         self.recorder.announce(run)
 
     def _announce(self, frame: Frame) -> None:
-        frame.quiet = False  # only a chain is quiet before
+        if isinstance(frame, Chain):
+            frame.quiet = False
         if isinstance(frame.own, Run):
             self.recorder.announce(frame.own)
 
@@ -186,7 +187,7 @@ class Tracker:
             return
         frame = Chain(None, here, spec.name, None, None)
         frame.own = call
-        frame.task = self.tasks.began(key)
+        frame.task = watch_task(partial(self.lost, key))
         self._keep(key, frame)
 
     def model_started(

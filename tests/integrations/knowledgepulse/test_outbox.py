@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import socket
 import sys
 import threading
 import time
-import weakref
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -71,24 +69,6 @@ class TestAsAHook:
         assert 3 == registry.status()["failed"]
         assert 1 == sum(KEY in record.getMessage() for record in caplog.records)
 
-    def test_the_thread_that_stores_traces_only_hands_them_over(self, monkeypatch):
-        """Redacting a long trace takes its time; that is the registry's own thread's affair."""
-        threads = []
-        real = KnowledgePulse.prepare
-        monkeypatch.setattr(
-            KnowledgePulse,
-            "prepare",
-            lambda self, one: threads.append(threading.current_thread().name) or real(self, one),
-        )
-        with respx.mock:
-            respx.post(f"{URL}/v1/knowledge").mock(return_value=httpx.Response(201))
-            registry = KnowledgePulse(URL, "k")
-            registry(trace())
-            registry(trace(visibility="private"))
-            assert registry.close()
-        assert ["grace_kp registry"] == threads
-        assert (1, 1) == (registry.status()["sent"], registry.status()["not_eligible"])
-
     def test_what_goes_wrong_is_logged_once_until_it_goes_well(self, caplog):
         answers = [httpx.Response(403, text=f"request {number}") for number in range(3)]
         with respx.mock:
@@ -121,22 +101,6 @@ class TestAsAHook:
         server.close()
         assert 4 == told["dropped"] + told["failed"]
         assert told["dropped"] >= 3
-
-    def test_a_registry_that_nobody_holds_is_gone(self):
-        """Neither its worker nor the hooks of the process keep it when there is nothing to send."""
-        with respx.mock:
-            respx.post(f"{URL}/v1/knowledge").mock(return_value=httpx.Response(201))
-            registry = KnowledgePulse(URL, "k")
-            registry(trace())
-            assert registry.flush()
-        registry.close()
-        gone = weakref.ref(registry)
-        del registry
-        ends = time.monotonic() + 30
-        while gone() is not None and time.monotonic() < ends:  # its thread may be at its last line
-            time.sleep(0.01)
-            gc.collect()
-        assert gone() is None
 
 
 PROGRAM = """
@@ -247,11 +211,6 @@ class TestAnswers:
         assert ("Bearer top-secret-key", prepared.idempotency_key) == (
             request.headers["authorization"], request.headers["idempotency-key"],
         )  # fmt: skip
-
-    def test_there_already(self, registry):
-        with respx.mock:
-            respx.post(f"{URL}/v1/knowledge").mock(return_value=httpx.Response(409))
-            assert "already_there" == registry.contribute(trace()).status
 
     @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
     def test_again_with_the_same_key(self, registry, status):

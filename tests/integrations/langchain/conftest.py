@@ -62,6 +62,10 @@ def message_of(said, number=0):
     return AIMessage("", tool_calls=calls)
 
 
+def runtime(**options):
+    return gk.Grace(**{"store": "memory:", "evaluator": None, "embedder": None, **options})
+
+
 both = pytest.mark.parametrize("world", ["sync", "async"])
 QUESTION = {"messages": [("user", "Pay them.")]}
 APPROVE = {"type": "approve"}
@@ -170,7 +174,7 @@ def saver(request):
 
 @pytest.fixture
 def grace():
-    made = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="notify", reviewer=None)
+    made = runtime(unmeasured="notify", reviewer=None)
     yield made
     made.close()
 

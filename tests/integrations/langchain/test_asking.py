@@ -23,7 +23,7 @@ import grace_kp as gk
 from grace_kp.integrations.langchain import GraceMiddleware
 from tests import warm
 
-from .conftest import Script, built, config, message_of, steps
+from .conftest import Script, built, config, message_of, runtime, steps
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -344,7 +344,7 @@ def test_only_what_needs_a_person_is_asked_about(reviewer):
         return tool(name)(run)
 
     calls = [("silent", {"x": 1}), ("asked", {"x": 2}), ("denied", {"x": 3}), ("free", {"x": 4})]
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="notify", reviewer=reviewer) as grace:
+    with runtime(unmeasured="notify", reviewer=reviewer) as grace:
         gates = {
             "silent": gk.Policy(thresholds=gk.Thresholds(silent=0.0, notify=0.0, confirm=0.0)),
             "asked": "confirm",

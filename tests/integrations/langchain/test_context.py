@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
@@ -14,14 +13,13 @@ from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.language_models import FakeListChatModel, FakeListLLM
 from langchain_core.messages import HumanMessage
 from langchain_core.prompts import PromptTemplate
-from langchain_core.runnables import RunnableLambda, RunnableParallel
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langchain_core.tracers import BaseTracer
 
-import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler
 
-from .conftest import Docs, only, rag, search, steps
+from .conftest import Docs, only, rag, runtime, search, steps
 
 
 def test_threads_do_not_mix(grace, handler):
@@ -41,22 +39,6 @@ def test_threads_do_not_mix(grace, handler):
             step.input["query"] for step in trace.steps if step.type == "tool_call"
         ]
     assert {} == handler.tracker.frames
-
-
-def test_parallel_branches_are_steps_of_one_run(grace, handler):
-    barrier = threading.Barrier(3, timeout=60)
-
-    def branch(name):
-        def run(_):
-            barrier.wait()
-            return search.invoke({"query": name})
-
-        return run
-
-    RunnableParallel(a=branch("a"), b=branch("b"), c=branch("c")).invoke("q", {"callbacks": [handler]})
-    trace = only(grace)
-    assert {"a", "b", "c"} == {step.input["query"] for step in trace.steps if step.type == "tool_call"}
-    assert list(range(6)) == [step.step_id for step in trace.steps]
 
 
 class TestWithDecorators:
@@ -310,7 +292,7 @@ async def test_other_handlers_hear_the_same(grace, model, kind, way):
 
 async def test_text_models_are_recorded_whoever_else_listens(grace, handler):
     """Each text model's call is recorded once: alone, beside other inline handlers, and with two runtimes attached."""
-    with gk.Grace(store="memory:", evaluator=None, embedder=None) as other:
+    with runtime() as other:
         second = GraceCallbackHandler(other)
         for handlers in ([handler], [handler, HeardInline()], [Heard(), handler, second], [HeardInline(), second]):
             await chain(MODELS[0]).ainvoke({"topic": "x"}, {"callbacks": handlers})

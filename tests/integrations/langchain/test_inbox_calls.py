@@ -16,7 +16,7 @@ import grace_kp as gk
 from grace_kp.gating import PolicySet
 from grace_kp.integrations.langchain import GraceMiddleware
 
-from .conftest import Script, answer, both, message_of
+from .conftest import Script, answer, both, message_of, runtime
 
 CONFIG = {"configurable": {"thread_id": "1"}}
 TWO = [("pay", {"to": "ann", "euros": 5}), ("pay", {"to": "bob", "euros": 6})]
@@ -27,13 +27,7 @@ class Desk:
 
     def __init__(self, calls=TWO, *, saver=None, gates=None, reviewers=None, before=(), **reviewer):
         self.ran = []
-        self.grace = gk.Grace(
-            store="memory:",
-            evaluator=None,
-            embedder=None,
-            reviewer=gk.InboxReviewer(**reviewer),
-            reviewers=reviewers or {},
-        )
+        self.grace = runtime(reviewer=gk.InboxReviewer(**reviewer), reviewers=reviewers or {})
 
         @tool
         def pay(to: str, euros: int = 3) -> str:

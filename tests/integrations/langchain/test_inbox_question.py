@@ -12,7 +12,7 @@ from langgraph.types import Command, interrupt
 import grace_kp as gk
 from grace_kp.integrations.langchain import gated_node
 
-from .conftest import answer, both, built, call
+from .conftest import answer, both, built, call, runtime
 
 CONFIG = {"configurable": {"thread_id": "1"}}
 
@@ -105,7 +105,7 @@ async def test_a_question_is_listed_among_the_pending_approvals(inbox_of, world)
 @both
 async def test_without_an_inbox_nothing_is_filed(world):
     """A graph whose runtime has another reviewer, or none, asks as it always did."""
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as grace:
+    with runtime(reviewer=None) as grace:
         out = await call(app_of(paying(grace, world, [])), {"said": []}, world)
         assert "approval" not in action_in(out)
         assert [] == grace.approvals.pending()
@@ -369,25 +369,6 @@ def test_a_declared_key_joins_the_questions_of_two_threads(inbox_of):
     assert (["17"], [["refunded 17"]] * 2) == (ran, [app.get_state(thread).values["said"] for thread in threads])
 
 
-def test_a_stricter_policy_cancels_what_was_approved(inbox_of):
-    """The claim checks the policy that is in force when the graph goes on."""
-    grace, ran = inbox_of(), []
-    app = app_of(paying(grace, "sync", ran))
-    app.invoke({"said": []}, CONFIG)
-    grace.approvals.approve(only(grace).id, by="ana")
-    stricter = gk.Grace(
-        store=grace.store,
-        evaluator=None,
-        embedder=None,
-        reviewer=gk.InboxReviewer(),
-        policies={"pay": gk.Policy(quorum=2)},
-    )
-    app2 = app_of(paying(stricter, "sync", ran), saver=app.checkpointer)
-    (resumed,) = stricter.approvals.resume(app2)
-    assert ("raised", []) == (resumed.state, ran)
-    assert "cancelled" == grace.approvals.history()[0].state
-
-
 def test_a_process_with_another_reviewer_follows_the_inbox(inbox_of):
     """A question that was filed is decided there, also where the node is run again without an inbox."""
     grace, ran = inbox_of(), []
@@ -399,22 +380,3 @@ def test_a_process_with_another_reviewer_follows_the_inbox(inbox_of):
     with pytest.raises(gk.ActionCancelled, match="ana refused"):
         app2.invoke(answer("approve"), CONFIG)
     assert [] == ran
-
-
-def test_what_is_known_not_to_have_happened_is_asked_about_again(inbox_of):
-    """After a reconciliation the node asks anew, and runs with the new decision."""
-    grace, ran = inbox_of(), []
-    app = app_of(paying(grace, "sync", ran))
-    app.invoke({"said": []}, CONFIG)
-    approval = only(grace)
-    grace.approvals.approve(approval.id, by="ana")
-    grace.approvals.restored(by="ana")
-    assert [] == grace.approvals.resume(app)
-    with pytest.raises(gk.ActionOutcomeUnknown):
-        app.invoke(answer("approve"), CONFIG)
-    grace.approvals.reconcile(approval.id, happened=False, by="ana")
-    (resumed,) = grace.approvals.resume(app)
-    assert ("paused", "pay") == (resumed.state, only(grace).action)
-    assert (approval.id, "not_done") == (only(grace).earlier[0].id, only(grace).earlier[0].state)
-    app.invoke(answer("approve"), CONFIG)
-    assert [("ann", 5)] == ran

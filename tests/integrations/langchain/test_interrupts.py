@@ -18,7 +18,7 @@ from grace_kp.integrations.langchain import GraceMiddleware, gated_node
 from grace_kp.integrations.langchain._interrupts import decisions_in
 from grace_kp.testing import ScriptedReviewer
 
-from .conftest import answer, built, says
+from .conftest import answer, built, runtime, says
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -175,7 +175,7 @@ def test_a_tool_call_is_shown_as_it_is(grace, ran):
 def test_arguments_whose_names_are_no_identifiers_are_shown_and_run(ran, settled):
     """Without a checkpointer a reviewer sees them too, and may change them."""
     reviewer = ScriptedReviewer(settled)
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer)
+    grace = runtime(reviewer=reviewer)
     args = {"to": "Ana", "from": "Bob", "--force": True}
     out = agent_of(grace, ran, **args).invoke(QUESTION)
     (request,) = reviewer.requests

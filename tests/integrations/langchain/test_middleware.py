@@ -29,7 +29,7 @@ from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddlewar
 from tests import warm
 from tests.runtime.learned import Learned
 
-from .conftest import APPROVE, QUESTION, Bank, Script, answer, both, call, config, edit, message_of, says
+from .conftest import APPROVE, QUESTION, Bank, Script, answer, both, call, config, edit, message_of, runtime, says
 
 
 def pays(*orders, also=()):
@@ -122,7 +122,7 @@ async def test_the_four_decisions(grace, handler, bank, world):
 @both
 async def test_levels(bank, world, floor, asks, notices):
     told = []
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="silent", on_notify=told.append)
+    grace = runtime(unmeasured="silent", on_notify=told.append)
     agent = agent_of(grace, bank, pays(("bob", 5)), gates=floor)
     out = await call(agent, QUESTION, world, GraceCallbackHandler(grace))
     assert asks == ("__interrupt__" in out)
@@ -132,40 +132,6 @@ async def test_levels(bank, world, floor, asks, notices):
         assert floor == asked(out)["action_requests"][0]["level"]
     if notices:
         assert ("pay", {"to": "bob", "euros": 5}) == (told[0].action, dict(told[0].arguments))
-
-
-@both
-async def test_the_level_follows_from_the_run_so_far(grace, handler, world):
-    """A tool that failed before lowers the confidence, and what went ahead with a notice is asked about now."""
-    bank = Bank()
-
-    @tool
-    def shaky(query: str) -> str:
-        """Fail."""
-        raise ValueError("no")
-
-    shaky.handle_tool_error = True
-    bank.tools.append(shaky)
-
-    class Forgive(AgentMiddleware):
-        def wrap_tool_call(self, request, handler):
-            try:
-                return handler(request)
-            except ValueError as error:
-                return ToolMessage(str(error), tool_call_id=request.tool_call["id"], status="error")
-
-        async def awrap_tool_call(self, request, handler):
-            try:
-                return await handler(request)
-            except ValueError as error:
-                return ToolMessage(str(error), tool_call_id=request.tool_call["id"], status="error")
-
-    said = [[("shaky", {"query": "q"})], *pays(("bob", 5))]
-    agent = agent_of(grace, bank, said, gates={"pay": "silent"}, more=[Forgive()])
-    (action,) = asked(await call(agent, QUESTION, world, handler))["action_requests"]
-    assert action["score"] < 0.7
-    assert 0.0 == action["breakdown"]["tool_success"]
-    assert ["tool_failures(rate=0.00)", "no_sources"] == action["penalties"]
 
 
 @both
@@ -181,7 +147,7 @@ async def test_without_a_checkpointer_the_runtime_s_reviewer_is_asked(handler, w
             return gk.InterventionResponse("input", user_input="ask me later")
         return gk.InterventionResponse(answers[to])
 
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="notify", reviewer=review)
+    grace = runtime(unmeasured="notify", reviewer=review)
     agent = agent_of(grace, bank, pays(("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5)), saver=None)
     out = await call(agent, QUESTION, world, GraceCallbackHandler(grace))
     assert [("a", 1), ("c", 30)] == sorted(bank.paid)
@@ -198,9 +164,7 @@ async def test_without_a_checkpointer_the_runtime_s_reviewer_is_asked(handler, w
 async def test_an_inbox_needs_a_checkpointer(wait, handler, world):
     """The agent could not be carried on. Nothing runs, no request is filed, and the message says what is missing."""
     bank = Bank()
-    grace = gk.Grace(
-        store="memory:", evaluator=None, embedder=None, unmeasured="notify", reviewer=gk.InboxReviewer(wait=wait)
-    )
+    grace = runtime(unmeasured="notify", reviewer=gk.InboxReviewer(wait=wait))
     agent = agent_of(grace, bank, pays(("bob", 5)), saver=None)
     out = await call(agent, QUESTION, world, GraceCallbackHandler(grace))
     assert ([], []) == (bank.paid, grace.approvals.pending())
@@ -212,13 +176,7 @@ async def test_an_inbox_needs_a_checkpointer(wait, handler, world):
 @both
 async def test_a_reviewer_who_does_not_answer_is_no_refusal(bank, world):
     is_over = threading.Event()
-    grace = gk.Grace(
-        store="memory:",
-        evaluator=None,
-        embedder=None,
-        reviewer=lambda request: is_over.wait(60),
-        gate_timeout=0.05,
-    )
+    grace = runtime(reviewer=lambda request: is_over.wait(60), gate_timeout=0.05)
     agent = agent_of(grace, bank, pays(("bob", 5)), saver=None)
     text, status = results(await call(agent, QUESTION, world))["call_0_0"]
     is_over.set()
@@ -237,13 +195,7 @@ async def test_deny_blocks_without_asking(grace, handler, bank, world, saver):
 
 
 def test_globs_defaults_and_the_runtime_s_own_policies():
-    grace = gk.Grace(
-        store="memory:",
-        evaluator=None,
-        embedder=None,
-        unmeasured="notify",
-        policies={"pay": "escalate", "wire": "deny"},
-    )
+    grace = runtime(unmeasured="notify", policies={"pay": "escalate", "wire": "deny"})
     middleware = GraceMiddleware(grace, {"delete_*": "confirm", "pay": "notify"}, default="silent")
     floors = {name: middleware.policy_for(name).floor for name in ("delete_all", "pay", "look", "wire")}
     assert {"delete_all": "confirm", "pay": "escalate", "look": "silent", "wire": "deny"} == floors
@@ -421,7 +373,7 @@ class TestOnce:
         """The confidence has changed by the time of the answer. LangChain's own `when` is asked again then, and drops the rejection."""
         sure = {"now": False}
 
-        grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="notify")
+        grace = runtime(unmeasured="notify")
         handler = GraceCallbackHandler(grace)
 
         class Moody(GraceMiddleware):
@@ -479,7 +431,7 @@ class TestOnce:
                     return {"messages": [AIMessage("x", id=last.id, tool_calls=[call])]}
                 return None
 
-        grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="silent")
+        grace = runtime(unmeasured="silent")
         agent = create_agent(
             says("nothing", "done"),
             bank.tools,
@@ -652,30 +604,6 @@ def test_tools_that_are_not_gated_cost_nothing_and_ask_nobody(grace, handler, ba
     assert "decisions" not in grace.store.query()[0].grace
 
 
-def test_an_agent_inside_of_an_agent_asks_too(grace, handler):
-    """The inner agent's question goes through to the outer one's caller, and the answer back."""
-    bank = Bank()
-    inner = create_agent(
-        says(*pays(("bob", 5))), bank.tools, middleware=[GraceMiddleware(grace, {"pay": "confirm"})], name="banker"
-    )
-
-    @tool
-    def ask_banker(task: str) -> str:
-        """Delegate."""
-        return inner.invoke({"messages": [("user", task)]})["messages"][-1].content
-
-    outer = create_agent(
-        says([("ask_banker", {"task": "pay"})], "all done"), [ask_banker], checkpointer=InMemorySaver(), name="boss"
-    )
-    assert "pay" == asked(outer.invoke(QUESTION, config(handler)))["action_requests"][0]["name"]
-    out = outer.invoke(answer(APPROVE), config(handler))
-    assert ([("bob", 5)], "all done") == (bank.paid, out["messages"][-1].content)
-    traces = {trace.grace["name"]: trace for trace in grace.store.query()}
-    assert {"boss", "banker"} == traces.keys()
-    assert traces["boss"].id == traces["banker"].grace["parent"]["trace_id"]
-    assert ["executed"] == [one["outcome"] for one in traces["banker"].grace["decisions"]]
-
-
 @both
 async def test_gated_tools_ask_where_recording_is_disabled(bank, world):
     """Without a recorded run nothing is known of it, whatever its messages say; the request says so."""
@@ -735,28 +663,7 @@ class TestLearnedProfiles:
 
     @staticmethod
     def runtime(**options):
-        return gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="notify", reviewer=None, **options)
-
-    @both
-    async def test_the_profile_reads_the_run_so_far(self, world, bank):
-        """Score, steps, shadow and draw stand in the entry of the call."""
-        profile = Learned(0.95)
-        grace = self.runtime(profile=profile, shadow="strict", audit_rate=1.0)
-        says_all = [[("look", {"query": "a"})], *pays(("ana", 5))]
-        agent = agent_of(grace, bank, says_all, gates={"pay": gk.Policy()})
-        await call(agent, QUESTION, world, GraceCallbackHandler(grace))
-        grace.flush()
-        (trace,) = grace.store.query(tags=["audit:selected"])
-        (decision,) = trace.decisions
-        assert ("silent", 0.95, "learned", "executed") == (
-            decision.level, decision.score, decision.profile, decision.outcome,
-        )  # fmt: skip
-        moment, document = profile.asked[0]
-        assert ("action", "open", decision.step) == (moment, document["grace"]["status"], len(document["steps"]))
-        assert 0 < decision.step < len(trace.steps)
-        assert {"rate": 1.0, "selected": True} == decision.audit
-        assert {"profile", "score", "level"} == set(decision.shadow)
-        assert [("ana", 5)] == bank.paid
+        return runtime(unmeasured="notify", reviewer=None, **options)
 
     @both
     @pytest.mark.parametrize("handled", [True, False])
@@ -785,7 +692,7 @@ def test_a_refusal_holds_in_its_turn_only(bank, records):
         asked_about.append(request.arguments["euros"])
         return gk.InterventionResponse("cancel" if len(asked_about) == 1 else "proceed")
 
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer)
+    grace = runtime(reviewer=reviewer)
     calls = [("pay", {"to": "bob", "euros": 5})]
     agent = agent_of(grace, bank, [calls * 2, calls, "done"], saver=None)
     handler = GraceCallbackHandler(grace) if records == "handler" else None

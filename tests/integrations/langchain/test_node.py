@@ -6,8 +6,6 @@ import asyncio
 import contextvars
 import datetime
 import operator
-import signal
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, TypedDict
@@ -22,10 +20,9 @@ from langgraph.types import Command, RetryPolicy, interrupt
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, gated_node
 from grace_kp.integrations.langchain._node import RunningNode
-from tests import warm
 from tests.runtime.learned import Learned
 
-from .conftest import answer, both, built, config
+from .conftest import answer, both, built, config, runtime
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -201,7 +198,7 @@ class TestOnce:
         """The graph remembers its question; a runtime that remembers nothing does not take the answer away."""
 
         def made(unmeasured):
-            grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured=unmeasured)
+            grace = runtime(unmeasured=unmeasured)
 
             @grace.gate
             def pay(to):
@@ -355,66 +352,10 @@ class TestGatedNode:
             gated_node(grace, stream)
 
 
-KILLED = """
-import os, signal, sys
-import grace_kp as gk
-from grace_kp.integrations.langchain import GraceCallbackHandler, gated_node
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.graph import START, StateGraph
-from langgraph.types import Command
-from typing import TypedDict
-folder, step = sys.argv[1:]
-class State(TypedDict): said: str
-def pay(state):
-    with open(f"{folder}/paid", "a") as file: file.write("paid\\n")
-    if step == "approve": os.kill(os.getpid(), signal.SIGKILL)
-    return {"said": "paid"}
-grace = gk.Grace(store=f"sqlite:///{folder}/traces.db", evaluator=None, embedder=None, unmeasured="notify")
-with SqliteSaver.from_conn_string(f"{folder}/checkpoints.db") as saver:
-    graph = StateGraph(State)
-    graph.add_node("pay", gated_node(grace, pay, floor="confirm", otherwise=lambda state, error: {"said": f"{type(error).__name__}: {error}"}))
-    graph.add_edge(START, "pay")
-    app = graph.compile(checkpointer=saver)
-    given = {"said": ""} if step == "ask" else Command(resume={"decisions": [{"type": "approve"}]})
-    out = app.invoke(given, {"configurable": {"thread_id": "t"}, "callbacks": [GraceCallbackHandler(grace)]})
-    print(out["said"])
-grace.close()
-"""
-
-
-def test_a_process_that_is_killed_while_it_acts(tmp_path):
-    """Nobody knows whether it came to its end: it is not done again, and that it is unknown is said."""
-
-    def run(step):
-        return warm.run(
-            [sys.executable, "-c", KILLED, str(tmp_path), step],
-            imports=warm.LANGGRAPH,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-
-    assert 0 == run("ask").returncode
-    assert -signal.SIGKILL == run("approve").returncode
-    again = run("again")
-    assert (0, "") == (again.returncode, again.stderr)
-    assert "ActionOutcomeUnknown: pay was begun" in again.stdout
-    assert "it is not known whether it came to its end" in again.stdout
-    assert "paid\n" == (tmp_path / "paid").read_text()
-
-
 def test_what_a_decision_rests_on_is_decided_once():
     """A node that runs again after an interrupt finds the draw of its audit, its shadow and the profile's confidence as they were."""
     profile, seen = Learned(0.95), []
-    grace = gk.Grace(
-        store="memory:",
-        evaluator=None,
-        embedder=None,
-        reviewer=None,
-        profile=profile,
-        shadow=Learned(0.1),
-        audit_rate=0.5,
-    )
+    grace = runtime(reviewer=None, profile=profile, shadow=Learned(0.1), audit_rate=0.5)
     look = grace.tool(lambda: "seen", name="look")
 
     @grace.gate

@@ -17,14 +17,14 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
 
 import grace_kp as gk
 from grace_kp.confidence import factors_from_trace
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 from grace_kp.testing import ScriptedReviewer
 
-from .conftest import built, by_name, message_of, only, says, statuses, steps
+from .conftest import by_name, message_of, only, runtime, says, statuses, steps
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -77,27 +77,6 @@ class TestTeams:
         assert [tokens(10, 1), tokens(200, 1)] == [entry["usage"] for entry in traces["team"].grace["calls"]]
         assert tokens(10, 1) == traces["one"].grace["usage"]
         assert "own_usage" not in traces["one"].grace
-
-    def test_a_team_that_is_interrupted_and_goes_on_counts_each_call_once(self, grace, handler):
-        first = says(counted("draft", 10))
-
-        def draft(state):
-            return {"messages": [first.invoke("x")]}
-
-        def ask(state):
-            return {"messages": [AIMessage(interrupt("ok?"))]}
-
-        app = built(
-            ("inner", built(draft, ask, state=MessagesState, name="inner")),
-            state=MessagesState,
-            name="outer",
-            checkpointer=InMemorySaver(),
-        )
-        config = {"callbacks": [handler], "configurable": {"thread_id": "1"}}
-        app.invoke(question(), config)
-        app.invoke(Command(resume="yes"), config)
-        traces = by_name(grace)
-        assert [tokens(10, 1), tokens(10, 1)] == [traces[name].grace["usage"] for name in ("inner", "outer")]
 
 
 class TestAgentsAsTools:
@@ -353,15 +332,7 @@ def refund(order: str) -> str:
 
 
 def quiet(reviewer=None):
-    return gk.Grace(
-        store="memory:",
-        evaluator=None,
-        embedder=None,
-        unmeasured="notify",
-        reviewer=reviewer,
-        capture_input=False,
-        capture_output=False,
-    )
+    return runtime(unmeasured="notify", reviewer=reviewer, capture_input=False, capture_output=False)
 
 
 def agent_of(grace, saver=None, floor="confirm"):

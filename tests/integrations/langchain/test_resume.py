@@ -16,7 +16,7 @@ from grace_kp.integrations.langchain import GraceCallbackHandler
 from grace_kp.integrations.langchain import _resume as threads
 from tests import warm
 
-from .conftest import State, built
+from .conftest import State, built, runtime
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -316,7 +316,7 @@ NODE = {"checkpoint_ns": "node:1|inner:2"}
 
 @pytest.fixture
 def tables():
-    with gk.Grace(store="memory:", evaluator=None, embedder=None) as grace:
+    with runtime() as grace:
         yield grace.store.approvals
 
 

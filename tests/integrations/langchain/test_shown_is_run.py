@@ -41,7 +41,7 @@ from pydantic import (
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 
-from .conftest import Script, both, edit, says, statuses
+from .conftest import Script, both, edit, runtime, says, statuses
 
 APPROVE, REJECT = {"type": "approve"}, {"type": "reject"}
 QUESTION = {"messages": [("user", "Do it.")]}
@@ -246,7 +246,7 @@ async def test_a_tool_gets_what_a_reviewer_was_asked_about(case, world):
         asked.append(dict(request.arguments))
         return "proceed"
 
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer) as grace:
+    with runtime(reviewer=reviewer) as grace:
         talk = Conversation(grace, [tool_with(schema, ran)], ("act", args), saver=False)
         await talk.call(QUESTION, world)
         assert ([("acted", "success")], ran) == (talk.results, asked)
@@ -458,7 +458,7 @@ async def test_a_call_that_cannot_run_is_put_to_nobody(case, place, floor, world
     schema, args, problem = INVALID[case]
     asked, ran = [], []
     reviewers = {"interrupt": None, "inbox": gk.InboxReviewer(deadline="1h"), "reviewer": asked.append}
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewers[place]) as grace:
+    with runtime(reviewer=reviewers[place]) as grace:
         used = [tool_with(schema or Transfer, ran)]
         call = ("act" if schema else "action", args)
         talk = Conversation(grace, used, call, floor=floor, saver=False if place == "reviewer" else None)
@@ -634,7 +634,7 @@ async def test_tools_of_other_kinds_run_with_what_was_shown(grace, kind, y, worl
 @pytest.mark.parametrize("kind", [Invoking, Running, Hiding])
 async def test_a_tool_that_cannot_be_held_to_what_is_shown_is_refused(kind, saver, world):
     asked, used = [], kind()
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=asked.append) as grace:
+    with runtime(reviewer=asked.append) as grace:
         talk = Conversation(grace, [used], ("act", {"x": "a"}), saver=saver)
         await talk.call(QUESTION, world)
         ((text, status),) = talk.results
@@ -738,9 +738,7 @@ class TestEqualCalls:
     @pytest.mark.parametrize("floor", ["silent", "confirm"])
     async def test_without_a_checkpointer(self, floor, world):
         ran, answers = [], iter(["proceed", "proceed", "cancel"])
-        with gk.Grace(
-            store="memory:", evaluator=None, embedder=None, unmeasured="silent", reviewer=lambda _: next(answers)
-        ) as grace:
+        with runtime(unmeasured="silent", reviewer=lambda _: next(answers)) as grace:
             talk = Conversation(
                 grace, [tool_with(Transfer, ran)], *[self.CALL] * 3, ids=["act"] * 3, saver=False, floor=floor
             )
@@ -749,9 +747,7 @@ class TestEqualCalls:
 
     async def test_in_the_inbox(self):
         ran = []
-        with gk.Grace(
-            store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(deadline="1h")
-        ) as grace:
+        with runtime(reviewer=gk.InboxReviewer(deadline="1h")) as grace:
             talk = Conversation(grace, [tool_with(Transfer, ran)], *[self.CALL] * 2, ids=["act"] * 2)
             await talk.call(QUESTION)
             for waiting in grace.approvals.pending():
@@ -766,9 +762,7 @@ class TestInTheInbox:
 
     @pytest.fixture
     def filed(self):
-        with gk.Grace(
-            store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(deadline="1h")
-        ) as grace:
+        with runtime(reviewer=gk.InboxReviewer(deadline="1h")) as grace:
             yield grace
 
     @pytest.mark.parametrize("case", [name for name in CASES if name != "a secret"])
@@ -948,7 +942,7 @@ class TestAStateThatIsChangedWhileAQuestionWaits:
         ran = []
         talk = Conversation(grace, [tool_with(Transfer, ran)], self.CALL)
         await talk.call(QUESTION)
-        with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as talk.grace:
+        with runtime(reviewer=None) as talk.grace:
             talk.again()
             await talk.answer(edit("act", whom="eve"))
             assert "do not fit" in talk.out["__interrupt__"][0].value["problem"]

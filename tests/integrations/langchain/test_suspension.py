@@ -15,7 +15,7 @@ from langgraph.types import Command, interrupt
 
 from grace_kp.integrations.langchain import GraceCallbackHandler
 
-from .conftest import State, built, config, statuses, steps
+from .conftest import State, built, config, runtime, statuses, steps
 
 
 @tool
@@ -279,7 +279,7 @@ def test_parallel_gated_calls_leave_no_suspended_run(with_handler):
     """Each request has an event loop of its own, and requests are decided one after the other."""
     import grace_kp as gk
 
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(wait="raise")) as grace:
+    with runtime(reviewer=gk.InboxReviewer(wait="raise")) as grace:
 
         @grace.gate(floor="confirm")
         async def pay(to):

@@ -15,10 +15,9 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 
-from .conftest import APPROVE, QUESTION, Bank, answer, both, call, config, edit, says
+from .conftest import APPROVE, QUESTION, Bank, answer, both, call, config, edit, runtime, says
 
 PAY = [("pay", {"to": "bob", "euros": 5})]
 TASK = [("task", {"description": "pay bob"})]
@@ -107,7 +106,7 @@ class TestSubagents:
     @both
     async def test_default_gates_that_ask_nobody_record_the_call(self, handler, bank, world):
         """A tool that is gated by `default="silent"` alone runs in a subagent, and the trace shows that nothing was decided."""
-        grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="silent")
+        grace = runtime(unmeasured="silent")
         subagent = create_agent(says([*PAY], "paid"), [bank.pay], name="payer")
         main = self.main(grace, subagent, world, gates={}, default="silent")
         await call(main, QUESTION, world, GraceCallbackHandler(grace))

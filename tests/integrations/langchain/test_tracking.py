@@ -7,24 +7,21 @@ import operator
 from typing import Annotated, TypedDict
 
 import pytest
-from langchain.agents import AgentState, create_agent
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetriever
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphBubbleUp, GraphDrained, ParentCommand
 from langgraph.graph import END, START, StateGraph
-from langgraph.prebuilt import InjectedState
 from langgraph.runtime import RunControl
 from langgraph.types import Command, Send
 
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler
 
-from .conftest import Docs, built, by_name, config, only, says, statuses
+from .conftest import Docs, built, by_name, config, only, statuses
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -79,36 +76,6 @@ def test_a_handoff_completes_the_graph_that_hands_over(grace, handler, mode, got
     assert "handed off to second" == traces["first"].outcome.result_summary
     assert "error" not in traces["first"].grace
     assert [("first", "ok")] == statuses(traces["outer"])
-
-
-class Team(AgentState):
-    active: str
-
-
-@tool
-def transfer_to_bob(state: Annotated[dict, InjectedState]) -> Command:
-    """Hand over to Bob."""
-    call = state["messages"][-1].tool_calls[0]["id"]
-    done = ToolMessage("transferred", tool_call_id=call, name="transfer_to_bob")
-    return Command(goto="bob", graph=Command.PARENT, update={"messages": [*state["messages"], done], "active": "bob"})
-
-
-def test_agents_that_hand_over_by_a_tool(grace, handler, mode):
-    """As in langgraph-swarm and langgraph-supervisor: a tool returns a Command to the parent graph."""
-    alice = create_agent(says([("transfer_to_bob", {})]), [transfer_to_bob], name="alice", state_schema=Team)
-    bob = create_agent(says("Bob here."), [], name="bob", state_schema=Team)
-    team = StateGraph(Team)
-    team.add_node("alice", alice, destinations=("bob",))
-    team.add_node("bob", bob)
-    team.add_edge(START, "alice")
-    run(team.compile(name="team", checkpointer=InMemorySaver()), {"messages": [HumanMessage("hi")]}, handler, mode)
-
-    traces = by_name(grace)
-    assert {"completed"} == {trace.grace["status"] for trace in traces.values()}
-    assert "handed off to bob" == traces["alice"].outcome.result_summary
-    assert [("transfer_to_bob", "ok")] == statuses(traces["alice"])
-    assert [("alice", "ok"), ("bob", "ok")] == statuses(traces["team"])
-    assert "Bob here." == traces["team"].outcome.result_summary
 
 
 def test_a_function_of_ours_that_hands_over_has_succeeded(grace, handler):
