@@ -13,7 +13,6 @@ from grace_kp import scorers as sc
 from grace_kp.errors import brief
 from grace_kp.integrations._expected import as_expectation
 from grace_kp.integrations.pydantic_evals import SuiteEvaluator
-from grace_kp.scorers import EditExpectation
 
 pytest.importorskip("pydantic_evals", reason="needs the extra pydantic-evals")
 
@@ -103,17 +102,6 @@ def test_a_suite_in_a_dataset_s_file(tmp_path):
 def test_an_unknown_preset():
     with pytest.raises(sc.SuiteError, match="a preset must be one of"):
         SuiteEvaluator("harsh")
-
-
-def test_an_expectation_is_taken_as_it_is():
-    expectation = EditExpectation(patterns={"result": ["paid"]})
-    assert expectation is as_expectation(expectation, "expected_output")
-
-
-def test_an_object_with_its_fields_is_read():
-    """What a dataset's file can hold means the same."""
-    expected = EditExpectation(patterns={"result": ["paid"]})
-    assert expected == as_expectation({"patterns": {"result": ["paid"]}}, "expected_output")
 
 
 @pytest.mark.parametrize("value", [3, None, "paid", ["paid"]])

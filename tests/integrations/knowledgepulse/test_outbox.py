@@ -277,15 +277,6 @@ class TestAnswers:
             assert "sent" == KnowledgePulse(URL, "k").contribute(trace()).status
         assert [True] * 3 == [wait >= 2.0**number for number, wait in enumerate(waits)]
 
-    def test_a_longer_wait_that_is_asked_for_is_kept(self, registry, monkeypatch):
-        waits = waits_of_this_thread(monkeypatch)
-        with respx.mock:
-            respx.post(f"{URL}/v1/knowledge").mock(
-                side_effect=[httpx.Response(503, headers={"retry-after": "3"}), httpx.Response(201)]
-            )
-            assert "sent" == registry.contribute(trace()).status
-        assert [3.0] == waits
-
 
 @pytest.mark.parametrize(
     "server",

@@ -9,7 +9,6 @@ import sys
 
 import langgraph.types
 import pytest
-from langchain.agents import create_agent
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langchain_core.tracers.base import BaseTracer
@@ -20,10 +19,9 @@ from langgraph.func import entrypoint, task
 from langgraph.types import Command, interrupt
 
 import grace_kp as gk
-from grace_kp.integrations.langchain import GraceMiddleware
 from tests import warm
 
-from .conftest import Script, built, config, message_of, runtime, steps
+from .conftest import built, config, steps
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -257,15 +255,6 @@ class TestNewMessages:
         invoked(app, {"said": ["new"]}, handler)
         assert 2 * ["closed"] + 2 * ["suspended"] == sorted(trace.grace["status"] for trace in grace.store.query())
 
-    def test_hooks_hear_of_it_and_it_is_scored(self, grace, handler, saver):
-        heard = []
-        grace.on_complete(lambda trace: heard.append((trace.grace["status"], "value" in trace.grace)))
-        app = built(first, ask, checkpointer=saver)
-        invoked(app, {"said": ["old"]}, handler)
-        invoked(app, {"said": ["new"]}, handler)
-        grace.flush()
-        assert [("closed", True)] == heard
-
     def test_other_threads_and_other_graphs_keep_waiting(self, grace, handler):
         """A graph of the same name with checkpoints of its own may have a thread of the same name."""
         one, two = (built(first, ask, checkpointer=InMemorySaver()) for _ in range(2))
@@ -328,37 +317,3 @@ async def test_a_run_that_is_cancelled_between_two_handlers_ends(grace, handler,
 
 
 pytest.importorskip("langchain.agents", reason="needs the extra langchain")
-
-
-@pytest.mark.parametrize("reviewer", [None, gk.InboxReviewer()])
-def test_only_what_needs_a_person_is_asked_about(reviewer):
-    """With and without an inbox, the other calls of the message have their decision already."""
-    ran = []
-
-    def named(name):
-        def run(x: int) -> str:
-            """Run."""
-            ran.append((name, x))
-            return name
-
-        return tool(name)(run)
-
-    calls = [("silent", {"x": 1}), ("asked", {"x": 2}), ("denied", {"x": 3}), ("free", {"x": 4})]
-    with runtime(unmeasured="notify", reviewer=reviewer) as grace:
-        gates = {
-            "silent": gk.Policy(thresholds=gk.Thresholds(silent=0.0, notify=0.0, confirm=0.0)),
-            "asked": "confirm",
-            "denied": "deny",
-        }
-        script = Script(responses=[message_of(calls), message_of("done")])
-        agent = create_agent(
-            script,
-            [named(name) for name, _ in calls],
-            middleware=[GraceMiddleware(grace, gates=gates)],
-            checkpointer=InMemorySaver(),
-        )
-        config = {"configurable": {"thread_id": "1"}}
-        out = agent.invoke({"messages": [("user", "go")]}, config)
-        assert ["asked"] == [action["name"] for action in out["__interrupt__"][0].value["action_requests"]]
-        agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), config)
-    assert [("asked", 2), ("free", 4), ("silent", 1)] == sorted(ran)

@@ -321,17 +321,3 @@ async def test_other_handlers_hear_the_same_inside_a_gated_tool(others):
     unguarded = await heard()
     with guarded(Gates(), None):
         assert unguarded == await heard()
-
-
-async def test_a_subclass_is_called_inline_too(grace):
-    """A subclass that extends the callback of text models records them, and other handlers hear of them."""
-
-    class Extended(GraceCallbackHandler):
-        def on_llm_start(self, *args, **kwargs):
-            super().on_llm_start(*args, **kwargs)
-
-    theirs = Heard()
-    await MODELS[0].ainvoke("x", {"callbacks": [Extended(grace), theirs]})
-    assert ["on_llm_start", "on_llm_end"] == theirs.events
-    (trace,) = grace.store.query()
-    assert 1 == len(trace.grace["model_calls"])

@@ -184,13 +184,6 @@ class TestOutputThatFitsNoSchema:
         assert [("PydanticOutputParser", "error"), ("PydanticOutputParser", "ok")] == statuses(trace)
         assert ("OutputParserException", True) == (trace.grace["calls"][0]["error"]["type"], trace.metadata.success)
 
-    def test_a_parser_whose_error_ends_the_run(self, grace, handler):
-        chain = RunnableLambda(lambda _: "cold") | PydanticOutputParser(pydantic_object=Weather)
-        with pytest.raises(ValueError, match="cold"):
-            chain.invoke("q", {"callbacks": [handler]})
-        trace = only(grace)
-        assert ("failed", 0.0) == (trace.grace["status"], success(trace))
-
     def test_calls_whose_arguments_cannot_be_read(self, grace, handler, made):
         said = AIMessage(
             "hm",

@@ -11,12 +11,11 @@ import pytest
 from langchain_core.language_models import FakeListChatModel, FakeListLLM
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import ToolException, tool
 
 from grace_kp.integrations.langchain import GraceCallbackHandler
 from tests import warm
 
-from .conftest import Docs, broken, only, rag, search, statuses, steps
+from .conftest import Docs, broken, only, rag, search, steps
 
 
 def test_a_retrieval_chain_is_one_run_with_a_search_and_a_thought(grace):
@@ -52,25 +51,6 @@ def test_a_tool_that_raises_and_a_run_that_goes_on(grace, handler):
         ("tool_call", "search"),
         ("observation", "found x"),
     ] == steps(only(grace))
-
-
-def test_a_message_that_says_error_is_a_failure(grace, handler):
-    """`handle_tool_error` makes a ToolMessage with the status error of an exception."""
-
-    @tool
-    def picky(query: str) -> str:
-        """Refuse."""
-        raise ToolException("not this one")
-
-    picky.handle_tool_error = True
-    call = {"args": {"query": "q"}, "name": "picky", "id": "1", "type": "tool_call"}
-    message = RunnableLambda(lambda _: picky.invoke(call)).invoke("q", {"callbacks": [handler]})
-
-    assert "error" == message.status
-    trace = only(grace)
-    assert [("picky", "error")] == statuses(trace)
-    assert ("error_recovery", "Recovered from picky: ToolError: not this one") == steps(trace)[-1]
-    assert 0.0 == trace.grace["confidence"]["breakdown"]["tool_success"]
 
 
 def test_a_model_that_fails_and_is_replaced_is_survived(grace, handler):

@@ -17,7 +17,6 @@ pytest.importorskip("langchain", reason="needs the extra langchain")
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
-from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -612,28 +611,6 @@ async def test_gated_tools_ask_where_recording_is_disabled(bank, world):
     (action,) = asked(await call(agent, QUESTION, world, GraceCallbackHandler(grace)))["action_requests"]
     assert "confirm" == action["level"]
     assert "recording is disabled" in action["reason"]
-    assert [] == bank.paid
-
-
-@both
-@pytest.mark.parametrize("saver", ["memory", None])
-async def test_gated_tools_ask_after_an_unusable_score(grace, handler, bank, world, saver):
-    """A score that cannot be used raises the level of a gated tool; a person and a trace are told why."""
-
-    @tool(response_format="content_and_artifact")
-    def find(query: str):
-        """Find."""
-        return "found", [(Document("x", metadata={"source": "a.md"}), 0.02)]
-
-    bank.tools.append(find)
-    agent = agent_of(grace, bank, [[("find", {"query": "q"})], *pays(("bob", 5))], gates={"pay": "silent"}, saver=saver)
-    out = await call(agent, QUESTION, world, handler)
-    if saver:
-        (action,) = asked(out)["action_requests"]
-        assert "confirm" == action["level"]
-        assert "1 scores of search results cannot be used" in action["reason"]
-    (trace,) = grace.store.query()
-    assert ("1 scores of search results cannot be used",) == trace.decisions[0].evidence_gaps
     assert [] == bank.paid
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import datetime
 import operator
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -231,23 +230,6 @@ class TestOnce:
         assert out is None or asked(out)
         assert ["bob"] == acts
 
-    async def test_in_async_nodes_too(self, grace, handler, acts):
-        @grace.gate(floor="confirm")
-        async def pay(to):
-            await asyncio.sleep(0)
-            acts.append(to)
-            return f"paid {to}"
-
-        async def node(state):
-            return {"said": [await pay("a"), await pay("b"), interrupt("ok?")]}
-
-        app = app_of(node)
-        await app.ainvoke(GIVEN, config(handler))
-        await app.ainvoke(answer("approve"), config(handler))
-        await app.ainvoke(answer("approve"), config(handler))
-        out = await app.ainvoke(Command(resume="yes"), config(handler))
-        assert (["paid a", "paid b", "yes"], ["a", "b"]) == (out["said"], acts)
-
     @pytest.mark.parametrize("world", ["threads", "tasks"])
     async def test_calls_side_by_side_hear_their_own_answers(self, grace, handler, acts, world, monkeypatch):
         """LangGraph gives answers by the order of the questions; each approval is for the payment that was shown."""
@@ -421,18 +403,6 @@ def gated(grace, body, world, **options):
     action = act if world == "sync" else act_async
     action.__annotations__ = getattr(body, "__annotations__", {})
     return grace.gate(name="act", **{"floor": "confirm", **options})(action)
-
-
-@both
-async def test_another_date_is_another_call(grace, world):
-    """A node that is run again with another day is not run with the approval of the first."""
-    days, ran = iter([datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)]), []
-    act = gated(grace, ran.append, world)
-    app = repeated_app(node_of(lambda: act(next(days)), world))
-    await call(app, {"said": []}, world)
-    with pytest.raises(gk.ActionCancelled, match="other arguments than were decided on"):
-        await call(app, answer("approve"), world)
-    assert [] == ran
 
 
 @both

@@ -320,26 +320,6 @@ def tables():
         yield grace.store.approvals
 
 
-def test_plain_values_are_kept_and_the_names_of_the_others(tables):
-    """Neither what LangGraph adds, nor what looks like a secret."""
-    configurable = {
-        **NODE,
-        "thread_id": 7,
-        "__pregel_call": len,
-        "tenant": "acme",
-        "limit": 3,
-        "client": len,
-        "password": "hunter2hunter2",
-        "long": "x" * 5_000,
-    }
-    threads.keep_thread(tables, configurable)
-    (kept,) = threads.waiting_threads(tables)
-    assert ("7", 7, ("node",)) == (kept.id, kept.number, kept.nodes)
-    assert {"tenant": "acme", "limit": 3} == kept.configurable
-    assert ("client", "long", "password") == kept.left_out
-    assert not any(b"hunter2" in data for data in tables.documents(threads.WAITING).values())
-
-
 def test_a_thread_is_carried_on_by_one_at_a_time(tables):
     """Whoever comes second leaves it, until it is ended."""
     threads.keep_thread(tables, {"thread_id": "1", **NODE})
@@ -363,13 +343,3 @@ def test_a_thread_that_waits_no_more_is_forgotten_after_a_while(tables, monkeypa
     assert [thread] == threads.waiting_threads(tables)
     threads.end_carrying(tables, thread, "", over=["node"])
     assert [] == threads.waiting_threads(tables)
-
-
-def test_refusals_that_were_raised_are_kept(tables):
-    """Also when the thread asks again; only the newest."""
-    threads.keep_thread(tables, {"thread_id": "1", **NODE})
-    (thread,) = threads.waiting_threads(tables)
-    threads.end_carrying(tables, thread, "", refused=[f"ap-{number}" for number in range(150)])
-    threads.keep_thread(tables, {"thread_id": "1", **NODE})
-    (thread,) = threads.waiting_threads(tables)
-    assert {f"ap-{number}" for number in range(50, 150)} == thread.refused

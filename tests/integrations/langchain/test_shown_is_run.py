@@ -539,19 +539,6 @@ async def test_a_runtime_may_have_no_type(grace, floor):
     assert [(1 if floor == "silent" else 2, "call_0")] == ran
 
 
-def test_a_runtime_without_a_type_is_not_recorded(grace):
-    @tool
-    def act(x: int, runtime) -> str:
-        """Act."""
-        return runtime.tool_call_id
-
-    agent = create_agent(says(AIMessage("", tool_calls=[{"name": "act", "args": {"x": 1}, "id": "1"}]), "done"), [act])
-    agent.invoke(QUESTION, {"callbacks": [GraceCallbackHandler(grace)]})
-    grace.flush()
-    (trace,) = grace.store.query()
-    assert [{"x": 1}] == [step.input for step in trace.steps if step.type == "tool_call"]
-
-
 class Config(BaseModel):
     config: str
     n: int = 1
