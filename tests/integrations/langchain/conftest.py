@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import operator
 import time
@@ -102,6 +103,28 @@ def built(*nodes, state=State, **options):
         graph.add_edge(before, name)
         before = name
     return graph.compile(**options)
+
+
+def in_world(function, world):
+    """A function as it is, or as a coroutine function."""
+
+    @functools.wraps(function)
+    async def function_async(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return function if world == "sync" else function_async
+
+
+def node_of(world, *acts):
+    """A node that returns the results of these actions."""
+
+    def node(state):
+        return {"said": [act() for act in acts]}
+
+    async def node_async(state):
+        return {"said": [await act() for act in acts]}
+
+    return node if world == "sync" else node_async
 
 
 class Bank:

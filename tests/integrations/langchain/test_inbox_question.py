@@ -12,7 +12,7 @@ from langgraph.types import Command, interrupt
 import grace_kp as gk
 from grace_kp.integrations.langchain import gated_node
 
-from .conftest import answer, both, built, call, runtime
+from .conftest import answer, both, built, call, in_world, node_of, runtime
 
 CONFIG = {"configurable": {"thread_id": "1"}}
 
@@ -23,14 +23,8 @@ def inbox_of():
     opened = []
 
     def make(store="memory:", policies=None, reviewers=None, **reviewer):
-        grace = gk.Grace(
-            store=store,
-            evaluator=None,
-            embedder=None,
-            reviewer=gk.InboxReviewer(**reviewer),
-            policies=policies,
-            reviewers=reviewers or {},
-        )
+        asking = gk.InboxReviewer(**reviewer)
+        grace = runtime(store=store, reviewer=asking, policies=policies, reviewers=reviewers or {})
         opened.append(grace)
         return grace
 
@@ -56,27 +50,8 @@ def paying(grace, world, ran, **options):
         ran.append(to)
         return f"mailed {to}"
 
-    if world == "sync":
-        gated_pay, gated_mail = grace.gate(**options)(pay), grace.gate(**options)(mail)
-
-        def node(state):
-            return {"said": [gated_pay("ann", 5), gated_mail("ann")]}
-
-        return node
-
-    async def pay_async(to: str, euros: int) -> str:
-        return pay(to, euros)
-
-    async def mail_async(to: str) -> str:
-        return mail(to)
-
-    gated_pay = grace.gate(name="pay", **options)(pay_async)
-    gated_mail = grace.gate(name="mail", **options)(mail_async)
-
-    async def anode(state):
-        return {"said": [await gated_pay("ann", 5), await gated_mail("ann")]}
-
-    return anode
+    gated_pay, gated_mail = (grace.gate(**options)(in_world(act, world)) for act in (pay, mail))
+    return node_of(world, lambda: gated_pay("ann", 5), lambda: gated_mail("ann"))
 
 
 def only(grace):
@@ -256,18 +231,8 @@ async def test_objects_without_an_encoding_wait_with_their_node(inbox_of, world)
         ran.append((client.url, text))
         return "sent"
 
-    async def send_async(client, text: str):
-        return send(client, text)
-
-    gated = grace.gate(floor="confirm", name="send")(send if world == "sync" else send_async)
-
-    def node(state):
-        return {"said": [gated(Client(), "hi")]}
-
-    async def anode(state):
-        return {"said": [await gated(Client(), "hi")]}
-
-    app = app_of(node if world == "sync" else anode)
+    gated = grace.gate(floor="confirm")(in_world(send, world))
+    app = app_of(node_of(world, lambda: gated(Client(), "hi")))
     await call(app, {"said": []}, world)
     approval = only(grace)
     assert (("client",), {"text": "hi"}) == (approval.unencoded, dict(approval.arguments))
@@ -314,18 +279,8 @@ async def test_a_gate_that_pauses_inside_keeps_its_decision(inbox_of, world):
         ran.append((euros, interrupt("which account?")))
         return "done"
 
-    async def act_async(euros: int):
-        return act(euros)
-
-    gated = grace.gate(floor="confirm", name="act")(act if world == "sync" else act_async)
-
-    def node(state):
-        return {"said": [gated(5)]}
-
-    async def anode(state):
-        return {"said": [await gated(5)]}
-
-    app = app_of(node if world == "sync" else anode)
+    gated = grace.gate(floor="confirm")(in_world(act, world))
+    app = app_of(node_of(world, lambda: gated(5)))
     await call(app, {"said": []}, world)
     approval = only(grace)
     out = await call(app, answer("edit", edited_action={"name": "act", "args": {"euros": 7}}), world)

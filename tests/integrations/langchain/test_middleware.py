@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("langchain", reason="needs the extra langchain")
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -329,10 +329,7 @@ class TestUnusableAnswers:
         ("bad", "problem"),
         [
             ({"decisions": []}, "1 decisions are needed"),
-            ({"decisions": [APPROVE, APPROVE]}, "1 decisions are needed"),
             ({"decisions": [{"type": "yes"}]}, "type must be one of"),
-            ({"decisions": ["approve"]}, "must be an object"),
-            ({"decisions": [{"type": "edit"}]}, "edit needs edited_action"),
             ({"decisions": [edit(to="bob", euros="many")]}, "euros"),
             ({"decisions": [edit(to="bob")]}, "'euros' is missing"),
             ({"decisions": [edit(to="bob", euros=1, cents=2)]}, "no argument 'cents'"),
@@ -340,10 +337,7 @@ class TestUnusableAnswers:
                 {"decisions": [{"type": "edit", "edited_action": {"name": "look", "args": {"query": "x"}}}]},
                 "name cannot be changed",
             ),
-            ({"decisions": [{"type": "respond"}]}, "respond needs a message"),
             (True, "decisions"),
-            ("approve", "decisions"),
-            ({"approved": True}, "decisions"),
         ],
     )
     async def test_they_are_asked_again(self, grace, handler, bank, bad, problem, world):
@@ -369,7 +363,7 @@ class TestOnce:
     """What was approved runs once; what was not, never."""
 
     def test_a_decision_is_not_made_again_when_the_graph_resumes(self, bank):
-        """The confidence has changed by the time of the answer. LangChain's own `when` is asked again then, and drops the rejection."""
+        """The confidence has changed by the time of the answer."""
         sure = {"now": False}
 
         grace = runtime(unmeasured="notify")
@@ -388,17 +382,6 @@ class TestOnce:
         sure["now"] = True
         out = agent.invoke(answer({"type": "reject", "message": "no"}), config(handler))
         assert ([], "error") == (bank.paid, results(out)["call_0_0"][1])
-
-        sure["now"] = False
-        theirs = Bank()
-        hitl = HumanInTheLoopMiddleware(
-            {"pay": {"allowed_decisions": ["approve", "reject"], "when": lambda _: not sure["now"]}}
-        )
-        other = create_agent(says(*pays(("bob", 5))), theirs.tools, middleware=[hitl], checkpointer=InMemorySaver())
-        asked(other.invoke(QUESTION, config()))
-        sure["now"] = True
-        other.invoke(answer({"type": "reject", "message": "no"}), config())
-        assert [("bob", 5)] == theirs.paid  # what ours must not do
 
     @both
     async def test_a_second_answer_runs_nothing(self, grace, handler, bank, world):

@@ -21,7 +21,7 @@ from grace_kp.integrations.langchain import GraceCallbackHandler, gated_node
 from grace_kp.integrations.langchain._node import RunningNode
 from tests.runtime.learned import Learned
 
-from .conftest import answer, both, built, config, runtime
+from .conftest import answer, both, built, call, config, in_world, node_of, runtime
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -366,43 +366,14 @@ def test_what_a_decision_rests_on_is_decided_once():
     assert sum(seen) == len(grace.store.query(tags=["audit:selected"]))
 
 
-class Repeats(TypedDict):
-    said: Annotated[list, operator.add]
+def gated_app(grace, world, body, argument, **options):
+    """A graph whose node calls a gated action with a new argument each time."""
 
-
-def repeated_app(node):
-    return built(node, state=Repeats, checkpointer=InMemorySaver())
-
-
-CONFIG = {"configurable": {"thread_id": "1"}}
-
-
-async def call(app, given, world):
-    return app.invoke(given, CONFIG) if world == "sync" else await app.ainvoke(given, CONFIG)
-
-
-def node_of(act, world):
-    """A node that calls an action, sync or async, with what the function gives."""
-
-    def node(state):
-        return {"said": [act()]}
-
-    async def anode(state):
-        return {"said": [await act()]}
-
-    return node if world == "sync" else anode
-
-
-def gated(grace, body, world, **options):
     def act(it):
         return body(it)
 
-    async def act_async(it):
-        return body(it)
-
-    action = act if world == "sync" else act_async
-    action.__annotations__ = getattr(body, "__annotations__", {})
-    return grace.gate(name="act", **{"floor": "confirm", **options})(action)
+    gated = grace.gate(floor="confirm", **options)(in_world(act, world))
+    return built(node_of(world, lambda: gated(argument())), checkpointer=InMemorySaver())
 
 
 @both
@@ -417,8 +388,7 @@ async def test_an_identified_argument_is_known_again(grace, world):
             opened.append(self)
 
     urls = iter(["https://a", "https://a"])
-    act = gated(grace, ran.append, world, identity={"it": "url"})
-    app = repeated_app(node_of(lambda: act(Client(next(urls))), world))
+    app = gated_app(grace, world, ran.append, lambda: Client(next(urls)), identity={"it": "url"})
     await call(app, {"said": []}, world)
     await call(app, answer("approve", unseen=["it"]), world)
     assert [opened[-1]] == ran
@@ -445,16 +415,9 @@ class Changing:
 async def test_a_change_after_the_action_is_said_to_begin(world):
     """It does not run, and it is not left behind as one of which nobody knows whether it ran."""
     order, ran, changes = ["book"], [], iter([lambda: order.append("car"), lambda: None])
-    inner = gk.Grace(store="memory:").store
-    grace = gk.Grace(
-        store=Changing(inner, lambda: next(changes)()),
-        evaluator=None,
-        embedder=None,
-        unmeasured="notify",
-        reviewer=None,
-    )
-    act = gated(grace, lambda lines: ran.append(list(lines)), world)
-    app = repeated_app(node_of(lambda: act(order), world))
+    store = Changing(runtime().store, lambda: next(changes)())
+    grace = runtime(store=store, unmeasured="notify", reviewer=None)
+    app = gated_app(grace, world, lambda lines: ran.append(list(lines)), lambda: order)
     await call(app, {"said": []}, world)
     with pytest.raises(gk.ActionCancelled, match="were changed"):
         await call(app, answer("approve"), world)
