@@ -288,32 +288,6 @@ def entry_of(grace):
 
 
 @both
-@pytest.mark.parametrize(
-    ("args", "problem"),
-    [
-        ({}, "edit needs arguments"),
-        ({"to": "bob", "euros": "20"}, "euros: Input should be a valid number"),
-        ({"to": "bob", "when": 5}, "when: Input should be a valid date"),
-        ({"to": "bob", "lines": "abc"}, "lines: Input should be a valid array"),
-        ({"to": 5}, "to: Input should be a valid string"),
-    ],
-)
-async def test_an_edit_that_does_not_fit_is_asked_again(world, args, problem):
-    """With what was wrong; the answer that fits runs as what the tool's types make of JSON."""
-    bank, grace = Bank(), quiet_runtime()
-    agent = paying_agent(grace, bank, {"to": "bob"}, saver=True)
-    await call(agent, QUESTION, world, grace)
-    out = await call(agent, edit_payment(**args), world, grace)
-    assert problem in out["__interrupt__"][0].value["problem"]
-    assert [] == bank.paid
-    await call(agent, edit_payment(to="eve", euros=20, when="2026-01-02"), world, grace)
-    assert [("eve", 20.0, DAY, None)] == bank.paid
-    entry = entry_of(grace)
-    assert {"to": "eve", "euros": 20, "when": "2026-01-02", "lines": None} == entry["executed_arguments"]
-    assert "executed_modified" == entry["outcome"]
-
-
-@both
 async def test_an_edit_that_changes_nothing_is_an_approval(world):
     """The model hears of no change, and the record shows none."""
     bank, grace = Bank(), quiet_runtime()

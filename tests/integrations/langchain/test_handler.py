@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from uuid import uuid4
 import pytest
 
 from grace_kp.integrations.langchain import GraceCallbackHandler
-from tests import warm
 
 pytest.importorskip("langchain", reason="needs the extra langchain")
 
@@ -86,21 +84,6 @@ def test_failing_models_are_named(grace, handler):
     trace = only(grace)
     assert [("error_recovery", "Recovered from Down: ConnectionError: down"), ("thought", "up")] == steps(trace)
     assert ["error", "ok"] == [call["status"] for call in trace.grace["model_calls"]]
-
-
-def test_retries_are_one_run(grace, handler):
-    attempts = []
-
-    def flaky(question):
-        attempts.append(question)
-        search.invoke({"query": str(len(attempts))})
-        if len(attempts) < 3:
-            raise ConnectionError("again")
-        return "done"
-
-    chain = RunnableLambda(flaky).with_retry(stop_after_attempt=3, wait_exponential_jitter=False)
-    assert "done" == chain.invoke("q", {"callbacks": [handler]})
-    assert ["1", "2", "3"] == [step.input["query"] for step in only(grace).steps if step.type == "tool_call"]
 
 
 def test_lone_tools_retrievers_and_models_are_runs_of_their_own(grace, handler):
@@ -236,25 +219,6 @@ print(grace.store.query()[0].task.objective)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert ("hello", "") == (ran.stdout.strip(), ran.stderr)
-
-
-def test_what_could_not_be_recorded_is_told_by_the_doctor(tmp_path, monkeypatch):
-    """Counted in the process it happened in, and kept in the store for whoever asks later."""
-    import json
-
-    import grace_kp as gk
-
-    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING")
-    url = f"sqlite:///{tmp_path}/t.db"
-    with gk.Grace(store=url, evaluator=None, embedder=None) as grace:
-        handler = GraceCallbackHandler(grace)
-        monkeypatch.setattr(handler.tracker, "tool_ended", lambda *args: (_ for _ in ()).throw(ValueError("own fault")))
-        assert "found x" == RunnableLambda(lambda q: search.invoke({"query": q})).invoke("x", {"callbacks": [handler]})
-    env = {**os.environ, "GRACE_KP_STORE": url}
-    command = [sys.executable, "-m", "grace_kp.cli", "doctor"]
-    told = json.loads(warm.run([*command, "--json"], capture_output=True, text=True, env=env).stdout)
-    assert "GraceCallbackHandler.on_tool_end: ValueError" in told["store"]["not_recorded"]["troubles"]
-    assert "on_tool_end: ValueError" in warm.run(command, capture_output=True, text=True, env=env).stdout
 
 
 def test_threads_do_not_mix(grace, handler):

@@ -219,33 +219,6 @@ async def test_an_answer_that_arrives_twice_decides_nothing_else(inbox_of, world
 
 
 @both
-async def test_objects_without_an_encoding_wait_with_their_node(inbox_of, world):
-    """They are shown as such, cannot be edited in the inbox, and the node that runs again has them anew."""
-    grace, ran = inbox_of(), []
-
-    class Client:
-        def __init__(self):
-            self.url = "https://a"
-
-    def send(client, text: str):
-        ran.append((client.url, text))
-        return "sent"
-
-    gated = grace.gate(floor="confirm")(in_world(send, world))
-    app = app_of(node_of(world, lambda: gated(Client(), "hi")))
-    await call(app, {"said": []}, world)
-    approval = only(grace)
-    assert (("client",), {"text": "hi"}) == (approval.unencoded, dict(approval.arguments))
-    with pytest.raises(gk.EditRefused):
-        grace.approvals.edit(approval.id, {"client": "x"}, by="ana")
-    out = await call(app, answer("edit", edited_action={"name": "send", "args": {"text": "hello"}}), world)
-    assert "only the process that waits holds client" in out["__interrupt__"][0].value["problem"]
-    grace.approvals.approve(approval.id, by="ana")
-    (resumed,) = grace.approvals.resume(app) if world == "sync" else await grace.approvals.aresume(app)
-    assert ("finished", [("https://a", "hi")]) == (resumed.state, ran)
-
-
-@both
 @pytest.mark.parametrize("verb", ["skip", "respond", "retry"])
 async def test_the_other_verbs_of_the_inbox_reach_the_node(inbox_of, world, verb):
     """Skipped, the gate returns None; an answer in words is raised; a retry asks anew."""
@@ -304,24 +277,6 @@ def test_a_gated_node_waits_in_the_inbox(inbox_of):
     grace.approvals.approve(approval.id, by="ana")
     (resumed,) = grace.approvals.resume(app)
     assert (["hi", "sent"], [["hi"]]) == (resumed.output["said"], ran)
-
-
-def test_a_declared_key_joins_the_questions_of_two_threads(inbox_of):
-    """The operation runs once, and the other thread gets its result."""
-    grace, ran = inbox_of(), []
-
-    @grace.gate(floor="confirm", key="refund:{invoice}")
-    def refund(invoice: str) -> str:
-        ran.append(invoice)
-        return f"refunded {invoice}"
-
-    app = app_of(lambda state: {"said": [refund("17")]})
-    threads = [{"configurable": {"thread_id": thread}} for thread in "12"]
-    asked = [app.invoke({"said": []}, thread) for thread in threads]
-    assert action_in(asked[0])["approval"] == action_in(asked[1])["approval"]
-    grace.approvals.approve(only(grace).id, by="ana")
-    assert ["finished", "finished"] == [resumed.state for resumed in grace.approvals.resume(app)]
-    assert (["17"], [["refunded 17"]] * 2) == (ran, [app.get_state(thread).values["said"] for thread in threads])
 
 
 def test_a_process_with_another_reviewer_follows_the_inbox(inbox_of):

@@ -264,22 +264,6 @@ class TestNames:
         assert [] == ran
         assert f"the action {other!r} looks like 'send_mail' and gets the same policy" in caplog.text
 
-    def test_tools_that_come_later_are_looked_at(self, grace, handler):
-        """Another middleware may add tools to a call of the model."""
-
-        class Adds(AgentMiddleware):
-            def wrap_model_call(self, request, handler):
-                return handler(request.override(tools=[*request.tools, *added]))
-
-        ran, added = [], []
-        agent = agent_with(
-            grace, ["look"], ran, {"look": "silent", "send_mail": "deny"}, more=[Adds()], unmeasured="silent"
-        )
-        agent.invoke(QUESTION, config(handler, "1"))
-        added.append({"type": "function", "function": {"name": "sendmail", "description": "", "parameters": {}}})
-        with pytest.raises(gk.GateError, match="did you mean 'sendmail'"):
-            agent.invoke(QUESTION, config(handler, "2"))
-
 
 def agent_with(grace, names, ran, gates, *, more=(), unmeasured=None, default=None):
     """An agent that calls each of these tools once."""

@@ -26,7 +26,7 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
-from .conftest import State, built, config, runtime, statuses, steps
+from .conftest import State, built, config, statuses, steps
 
 
 @tool
@@ -190,27 +190,6 @@ def test_breakpoints_suspend_too(grace, handler, saver):
     assert [("before", "first"), ("after", "last")] == calls_of(well_formed(done))
 
 
-def test_a_failure_from_before_the_question_counts_and_is_survived(grace, handler, saver):
-    @tool
-    def broken(query: str) -> str:
-        """Fail."""
-        raise ValueError("no")
-
-    def failing(state):
-        try:
-            broken.invoke({"query": "q"})
-        except ValueError:
-            return {"said": ["x"]}
-
-    app = built(failing, ask, checkpointer=saver)
-    app.invoke({"said": []}, config(handler))
-    app.invoke(Command(resume="yes"), config(handler))
-    (done,) = grace.store.query()
-    assert [("broken", "error"), ("before", "ok"), ("after", "ok")] == statuses(well_formed(done))
-    assert 1 == [kind for kind, _ in steps(done)].count("error_recovery")
-    assert done.grace["confidence"]["breakdown"]["tool_success"] == pytest.approx(2 / 3)
-
-
 def test_a_suspended_trace_that_is_gone_leaves_a_new_one(grace, handler, saver):
     """The run goes on all the same; its trace begins where it was resumed."""
     app = built(first, ask, checkpointer=saver)
@@ -283,37 +262,6 @@ def test_a_run_in_a_node_waits_until_the_node_is_repeated(grace, handler, saver,
     assert all(grace.store.get(trace.grace["superseded_by"]).status == "completed" for trace in closed)
     assert all("began again" in trace.outcome.result_summary and trace.metadata.success for trace in closed)
     assert bool(closed) == (kind != "tool" or not with_handler)
-
-
-@pytest.mark.parametrize("with_handler", [True, False])
-def test_parallel_gated_calls_leave_no_suspended_run(with_handler):
-    """Each request has an event loop of its own, and requests are decided one after the other."""
-    import grace_kp as gk
-
-    with runtime(reviewer=gk.InboxReviewer(wait="raise")) as grace:
-
-        @grace.gate(floor="confirm")
-        async def pay(to):
-            return f"paid {to}"
-
-        @grace.agent
-        async def agent(question):
-            return await asyncio.gather(pay("ann"), pay("bob"))
-
-        async def node(state):
-            return {"said": [await agent("pay them"), await pay("cid")]}
-
-        app = built(node, checkpointer=InMemorySaver())
-        settings = {"configurable": {"thread_id": "1"}}
-        if with_handler:
-            settings["callbacks"] = [GraceCallbackHandler(grace)]
-        asyncio.run(app.ainvoke({"said": []}, settings))
-        while waiting := grace.approvals.pending():
-            assert "suspended" in kept_by(grace)
-            grace.approvals.approve(waiting[0].id, by="ann")
-            asyncio.run(grace.approvals.aresume(app, config=settings))
-        assert () == app.get_state(settings).next
-        assert {"closed", "completed", "cancelled"} >= set(kept_by(grace))
 
 
 def test_runs_that_wait_side_by_side_do_not_close_each_other(grace, saver):
