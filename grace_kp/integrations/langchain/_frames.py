@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
 from grace_kp.confidence import UNKNOWN, checked_scores
-from grace_kp.integrations.langchain._messages import documents_in, question_of
-from grace_kp.record import CURRENT, Call, Pause, Run, Spec, call_alone, located
+from grace_kp.integrations.langchain._messages import question_of
+from grace_kp.record import CURRENT, Call, Pause, Run, Spec, located
 from grace_kp.trace import cut, render, to_text
 
 if TYPE_CHECKING:
@@ -193,22 +193,6 @@ def open_here() -> Call | Run | None:
     if here is None:
         return None
     return here if (here.run if isinstance(here, Call) else here).open else None
-
-
-def open_alone(recorder: Recorder, spec: Spec, inputs: dict[str, Any]) -> Call | None:
-    """Open a run that consists of one call of a tool; return the call, or None if recording is off."""
-    objective = question_of(inputs) if recorder.capture_input else None
-    call = call_alone(recorder, spec, inputs, objective=objective and cut(objective, MAX_OBJECTIVE))
-    if call is not None:
-        call.run.framework = "langchain"
-    return call
-
-
-def holds_documents(value: object) -> bool:
-    """Return whether a value is, or a mapping contains, search results."""
-    if isinstance(value, Mapping):
-        return any(documents_in(part) is not None for part in value.values())
-    return documents_in(value) is not None
 
 
 class Specs:

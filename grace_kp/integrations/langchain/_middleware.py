@@ -24,8 +24,6 @@ from grace_kp.gating import (
     NotStarted,
     Policy,
     PolicySet,
-    attempt,
-    consent_to,
     drive,
     drive_async,
     execution,
@@ -35,7 +33,6 @@ from grace_kp.integrations.langchain._calls import (
     REFUSED,
     ToolCase,
     ToolDecision,
-    answer_of,
     call_key,
     field_of,
     message_for,
@@ -214,24 +211,12 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
     def after_model(self, state: Any, runtime: object) -> dict[str, Any] | None:  # noqa: ARG002 - injected by name
         """Ask about the calls that need it."""
         turn = self._turn(state)
-        if turn is None:
-            return None
-        if turn.program is not None:
-            return drive(turn.ask(turn.program))
-        for case, asked in turn.waiting_at_reviewer():
-            turn.take(case, answer_of(case, asked, drive(attempt(consent_to(asked)))), asked.entry)
-        return turn.update()
+        return None if turn is None else drive(turn.ask())
 
     async def aafter_model(self, state: Any, runtime: object) -> dict[str, Any] | None:  # noqa: ARG002 - injected by name
         """`after_model` for async agents."""
         turn = self._turn(state)
-        if turn is None:
-            return None
-        if turn.program is not None:
-            return await drive_async(turn.ask(turn.program))
-        for case, asked in turn.waiting_at_reviewer():
-            turn.take(case, answer_of(case, asked, await drive_async(attempt(consent_to(asked)))), asked.entry)
-        return turn.update()
+        return None if turn is None else await drive_async(turn.ask())
 
     def _turn(self, state: object) -> GatedCalls | None:
         message, calls = open_calls(state)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.integrations.langchain._frames import Chain, RunFailures, holds_documents, named
+from grace_kp.integrations.langchain._frames import Chain, RunFailures, named
 from grace_kp.integrations.langchain._messages import answer_of, documents_in, fields_of, reply_of, text_of, tool_result
 from grace_kp.record import CLOSED, FAILED, HOST, NOT_CAPTURED, RETRIEVER, TOOL, Call, ModelCall, call_in
 from grace_kp.trace import render_text
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 def record_search(frame: Frame, outputs: object, specs: Specs) -> None:
     """Record a chain as a retriever if it called nothing and returned documents that were not its input."""
     scored = documents_in(outputs)
-    if scored is None or (not scored and holds_documents(frame.inputs)):
+    inputs = frame.inputs.values() if isinstance(frame.inputs, Mapping) else [frame.inputs]
+    if scored is None or (not scored and any(documents_in(part) is not None for part in inputs)):
         return
     call = call_in(frame.here, specs(RETRIEVER, frame.name, None), named(frame.inputs, "query"))
     if call is not None:

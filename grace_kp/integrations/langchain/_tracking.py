@@ -12,6 +12,7 @@ from uuid import UUID
 
 from grace_kp.integrations.langchain._context import PLACE, attributes_of_config, frame_here
 from grace_kp.integrations.langchain._frames import (
+    MAX_OBJECTIVE,
     Chain,
     Frame,
     Specs,
@@ -20,14 +21,13 @@ from grace_kp.integrations.langchain._frames import (
     named,
     note_steps,
     objective_of,
-    open_alone,
     open_here,
     running_loop,
     streamed,
     unwatch,
     watch_task,
 )
-from grace_kp.integrations.langchain._messages import answer_of, proposed_by
+from grace_kp.integrations.langchain._messages import answer_of, proposed_by, question_of
 from grace_kp.integrations.langchain._results import (
     Unreported,
     close_tool,
@@ -37,7 +37,21 @@ from grace_kp.integrations.langchain._results import (
     recorded,
     streamed_so_far,
 )
-from grace_kp.record import AGENT, CANCELLED, CLOSED, CURRENT, HOST, SUSPENDED, Call, Pause, Run, call_in, open_run
+from grace_kp.record import (
+    AGENT,
+    CANCELLED,
+    CLOSED,
+    CURRENT,
+    HOST,
+    SUSPENDED,
+    Call,
+    Pause,
+    Run,
+    call_alone,
+    call_in,
+    open_run,
+)
+from grace_kp.trace import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -181,7 +195,13 @@ class Tracker:
 
     def _lone_tool(self, key: int, spec: Spec, inputs: dict[str, Any]) -> None:
         inside = open_here()
-        call = call_in(inside, spec, inputs) if inside is not None else open_alone(self.recorder, spec, inputs)
+        if inside is not None:
+            call = call_in(inside, spec, inputs)
+        else:
+            objective = question_of(inputs) if self.recorder.capture_input else None
+            call = call_alone(self.recorder, spec, inputs, objective=objective and cut(objective, MAX_OBJECTIVE))
+            if call is not None:
+                call.run.framework = "langchain"
         here = call or inside
         if here is None:
             return

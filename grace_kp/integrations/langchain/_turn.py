@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.gating import WAITING, GateEntry, InterventionResponse, LedgerEntry
+from grace_kp.gating import WAITING, GateEntry, InterventionResponse, LedgerEntry, attempt, consent_to
 from grace_kp.gating.programs import Questions
 from grace_kp.integrations.langchain._calls import (
     INVALID,
@@ -14,6 +14,7 @@ from grace_kp.integrations.langchain._calls import (
     ToolCase,
     ToolDecision,
     action_for,
+    answer_of,
     edit_problem,
     entry_for,
     settle,
@@ -25,11 +26,11 @@ from grace_kp.integrations.langchain._tool_run import ledger_key
 from grace_kp.levels import InterventionAction, InterventionLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Generator, Mapping
 
     from langchain_core.messages import AIMessage, ToolMessage
 
-    from grace_kp.gating import Case, Step
+    from grace_kp.gating import Step
     from grace_kp.integrations.langchain._calls import Answer
     from grace_kp.integrations.langchain._interrupts import ActionAnswer
     from grace_kp.integrations.langchain._node import RunningNode
@@ -87,14 +88,15 @@ class GatedCalls:
         else:
             self._undecided.append(case)
 
-    def waiting_at_reviewer(self) -> Iterator[tuple[ToolCase, Case]]:
-        for case in self._undecided:
-            yield case, case.gated()
-
-    def ask(self, program: RunningNode) -> Generator[Step, Any, dict[str, Any]]:
-        """Raise one interrupt for everything that is undecided, until there is an answer that can be used. Return the state's update."""
-        waiting = self._undecided
-        if any(case.decision.filed for case in waiting):  # people decide in the inbox, too
+    def ask(self) -> Generator[Step, Any, dict[str, Any]]:
+        """Ask about everything that is undecided: the runtime's reviewer, or by one interrupt. Return the state's update."""
+        waiting, program = self._undecided, self.program
+        if program is None:
+            for case in waiting:
+                asked = case.gated()
+                consent = yield from attempt(consent_to(asked))
+                self.take(case, answer_of(case, asked, consent), asked.entry)
+        elif any(case.decision.filed for case in waiting):  # people decide in the inbox, too
             calls = [self._inbox_call(case, program) for case in waiting]
             for call, filed in (yield from inbox_answers(calls)):
                 self.take(call.tool_case, filed, call.entry)
