@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import keyword
+import time
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,6 +16,7 @@ from pydantic import SecretStr
 from pydantic_core import to_jsonable_python
 
 from grace_kp.approvals import decode, encode
+from grace_kp.confidence import ActionDecision
 from grace_kp.errors import ActionCancelled, ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut, brief
 from grace_kp.gating import (
     FACTS,
@@ -24,6 +26,7 @@ from grace_kp.gating import (
     Decision,
     GateEntry,
     InboxReviewer,
+    InterventionRequest,
     InterventionResponse,
     NotCheckable,
     Unknown,
@@ -120,6 +123,23 @@ class ToolDecision:
         """Return what a person sees of the decision."""
         kept = self.to_dict()
         return {name: kept[name] for name in ("level", "score", "breakdown", "penalties", "reason")}
+
+    def question(self, arguments: Mapping[str, Any], digest: str) -> InterventionRequest:
+        """Return what a reviewer reads of the decision."""
+        run, level = current_run(), InterventionLevel(self.level)
+        return InterventionRequest(
+            id=self.id,
+            action=self.name,
+            arguments=arguments,
+            digest=digest,
+            level=level,
+            decision=ActionDecision(level, self.score, self.reason),
+            reason=self.reason,
+            policy_version=self.policy_version,
+            run_id=None if run is None else run.id,
+            objective=None if run is None else run.objective,
+            created_at=time.time(),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +31,7 @@ from grace_kp.integrations.langchain._interrupts import (
     unusable,
 )
 from grace_kp.integrations.langchain._tool_schema import argument_names
-from grace_kp.levels import InterventionAction, InterventionLevel
+from grace_kp.levels import InterventionAction
 from grace_kp.record import HOST
 from grace_kp.trace import error_text
 
@@ -77,17 +76,7 @@ class InboxCall(PausedInquiry):
 
     @property
     def request(self) -> InterventionRequest:
-        decision, case = Decision.from_dict(self.tool_case.decision.to_dict()), self._case
-        return InterventionRequest(
-            id=self.tool_case.decision.id,
-            action=case.action,
-            arguments=frozen(case.shown()),
-            digest=case.digest(),
-            level=InterventionLevel(self.tool_case.decision.level),
-            decision=decision.action,
-            reason=decision.action.reason,
-            created_at=time.time(),
-        )
+        return self.tool_case.decision.question(frozen(self._case.shown()), self._case.digest())
 
     def open(self) -> None:
         self.file(self.request, Decision.from_dict(self.tool_case.decision.to_dict()))

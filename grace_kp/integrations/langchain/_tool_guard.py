@@ -121,7 +121,7 @@ class ToolConsent:
             self.ended = outcome
 
     def problem_with(self, inputs: Mapping[str, Any], run_id: UUID, parent: UUID | None) -> str:
-        """Let the tool start; return why it must not, or an empty text."""
+        """Let the tool start; return why it must not, or an empty string."""
         if self.run_id is not None and parent == self.run_id:
             return ""  # the tool calls a tool of the same name
         if not self._is_held:
@@ -141,7 +141,7 @@ class ToolConsent:
 
 
 def _digest(name: str, arguments: Mapping[str, Any], *, ordered: bool = True) -> str:
-    """Return the digest of a call; an empty text, which is that of no call, where its arguments cannot be checked."""
+    """Return the digest of a call; an empty string, which is that of no call, where its arguments cannot be checked."""
     try:
         return call_digest(name, arguments, ordered=ordered)
     except ActionCancelled:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
 
-from grace_kp.confidence import ActionDecision
 from grace_kp.errors import ActionCancelled
 from grace_kp.gating import (
     Consent,
     Execution,
-    InterventionRequest,
     LedgerEntry,
     NotStarted,
     Raised,
@@ -42,14 +39,13 @@ from grace_kp.integrations.langchain._tool_schema import (
     without_defaults,
 )
 from grace_kp.levels import InterventionLevel
-from grace_kp.record import current_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
     from grace_kp.gating import Outcome
-    from grace_kp.integrations.langchain._calls import ToolCase, ToolDecision
+    from grace_kp.integrations.langchain._calls import ToolCase
     from grace_kp.integrations.langchain._node import RunningNode
     from grace_kp.integrations.langchain._tool_guard import GatesTools
     from grace_kp.runtime import Grace
@@ -96,7 +92,9 @@ class ToolRun(Execution):
         self.operation = self.ledger_entry.id
         self.on_notify = gates.on_notify
         if program is not None and decision.level == InterventionLevel.NOTIFY:
-            self.notice = _notice(decision, case.arguments)  # without a program, notice was given at the decision
+            self.notice = decision.question(
+                dict(case.arguments), decision.digest
+            )  # without a program, notice was given at the decision
         if program is not None and decision.filed and decision.consent == CONSENTED:
             self._filed = InboxCall(case, program, entry=self.entry, ledger_key=self._ledger_key)
             self._filed.run_tool(case.tool)
@@ -137,7 +135,7 @@ class ToolRun(Execution):
         return found, digest
 
     def problem(self) -> str:
-        """Return why this very call may not run; an empty text where it may."""
+        """Return why this very call may not run; an empty string where it may."""
         case, decision, name = self._case, self._case.decision, self.name
         if case.policy.denies:
             if self._filed is not None:
@@ -243,20 +241,3 @@ def _prefixed(message: ToolMessage, notice: str) -> ToolMessage:
     else:
         content = [{"type": "text", "text": notice}, *content]
     return message.model_copy(update={"content": content})
-
-
-def _notice(decision: ToolDecision, arguments: Mapping[str, Any]) -> InterventionRequest:
-    run = current_run()
-    return InterventionRequest(
-        id=decision.id,
-        action=decision.name,
-        arguments=dict(arguments),
-        digest=decision.digest,
-        level=InterventionLevel.NOTIFY,
-        decision=ActionDecision(InterventionLevel.NOTIFY, decision.score, decision.reason),
-        reason=decision.reason,
-        policy_version=decision.policy_version,
-        run_id=None if run is None else run.id,
-        objective=None if run is None else run.objective,
-        created_at=time.time(),
-    )

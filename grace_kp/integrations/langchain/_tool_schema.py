@@ -81,7 +81,7 @@ def _is_usable(schema: Any, definitions: Mapping[str, Any]) -> bool:
 
 
 def schema_problem(tool: object, arguments: Mapping[str, Any], names: Mapping[str, bool] | None = None) -> str:
-    """Return what is wrong with arguments for a tool; an empty text where nothing is."""
+    """Return what is wrong with arguments for a tool; an empty string where nothing is."""
     names = argument_names(tool) or names
     if names:
         unknown = [name for name in arguments if name not in names]
