@@ -153,6 +153,8 @@ class Outbox(Resident):
 
     def at_exit(self) -> None:
         """Send what waits, for as long as there is time."""
+        if self._closed:
+            return
         ends = time.monotonic() + EXIT_SECONDS
         if self._worker.wake():
             self.flush(EXIT_SECONDS)
