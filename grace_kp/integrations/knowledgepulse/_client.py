@@ -25,7 +25,7 @@ from tenacity import Retrying
 
 from grace_kp.background import to_thread
 from grace_kp.errors import MissingExtra, SettingsError, brief
-from grace_kp.integrations.knowledgepulse._outbox import BrokenResponse, Contributed, Outbox, Passing, post, waiting
+from grace_kp.integrations.knowledgepulse._outbox import Contributed, Outbox, TemporaryFailure, post, waiting
 from grace_kp.levels import waits
 from grace_kp.trace import ReasoningTrace, redact_text, redact_value, refuse_what_json_cannot_hold
 
@@ -112,8 +112,7 @@ class KnowledgePulse:
         ):
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
                 raise SettingsError(f"{name} must be a number from 0 to {most}, not {brief(value)}")
-        for name, value in (("timeout", timeout), ("deadline", deadline)):
-            if not value:
+            if not value and name != "threshold":
                 raise SettingsError(f"{name} must be more than 0 seconds")
         if isinstance(max_waiting, bool) or not isinstance(max_waiting, int) or max_waiting < 1:
             raise SettingsError(f"max_waiting must be a whole number from 1, not {brief(max_waiting)}")
@@ -229,8 +228,8 @@ class KnowledgePulse:
                     attempts += 1
                     left = min(self.timeout, max(0.01, ends - time.monotonic()))
                     status, text = post(client, prepared.url, headers, prepared.body, left)
-        except (Passing, BrokenResponse, httpx.HTTPError, httpx.InvalidURL) as error:
-            code = error.status if isinstance(error, Passing) else None
+        except (TemporaryFailure, httpx.HTTPError, httpx.InvalidURL) as error:
+            code = getattr(error, "status", None)
             return self._failed(prepared.id, str(error) or type(error).__name__, key, attempts, code)
         if status in {200, 201, 202, 204}:
             return Contributed(id=prepared.id, status="sent", http_status=status, attempts=attempts)
@@ -252,6 +251,7 @@ class KnowledgePulse:
             import httpx  # noqa: F401
         except ImportError:
             raise MissingExtra("contributing to a registry", "knowledgepulse") from None
+        "".encode("idna")  # sockets import this codec on first use, and no fork may fall in the middle of that
 
     def _new_client(self) -> httpx.Client:
         import httpx
@@ -315,13 +315,10 @@ def _checked(url: str | None) -> str:
         raise SettingsError(
             f"registry_url must be an address like https://registry.example, without ? and #, not {shown}"
         )
-    if parts.scheme == "http" and not _is_here(str(parts.hostname)):
+    try:
+        is_here = parts.hostname == "localhost" or ipaddress.ip_address(str(parts.hostname)).is_loopback
+    except ValueError:
+        is_here = False
+    if parts.scheme == "http" and not is_here:
         raise SettingsError(f"registry_url must begin with https, or the key would be sent in the clear: {brief(url)}")
     return url.rstrip("/")
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

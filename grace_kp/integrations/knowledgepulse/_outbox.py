@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import zlib
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,6 @@ class Outbox(Resident):
         self._send = send
         self._max_waiting = max_waiting
         self._closed = False
-        self._ends: float | None = None
         self.after_fork()
         self._worker = Worker(self._send_next, name="registry")
         watch(self, last=True)
@@ -75,14 +74,10 @@ class Outbox(Resident):
         self._last_problem: str | None = None
 
     def import_locks(self) -> Sequence[Lock]:
-        """Return the lock of imports."""
         return (self.importing,)
 
     def put(self, trace: ReasoningTrace) -> None:
-        """Have a trace sent soon. This costs an append, except while the program ends."""
-        if self._ends is not None:
-            self._send_inline(trace)
-            return
+        """Have a trace sent soon. This costs an append."""
         with self._changed:
             accepted = not self._closed and len(self._waiting) < self._max_waiting
             if accepted:
@@ -95,7 +90,6 @@ class Outbox(Resident):
             self._drop(f"more than {self._max_waiting:,} traces wait; some are not sent")
 
     def count(self, status: str, number: int = 1) -> None:
-        """Count how traces ended."""
         with self._changed:
             self._counts[status] += number
 
@@ -125,13 +119,6 @@ class Outbox(Resident):
             self._report(f"HTTP {contributed.http_status}", f"a trace was not sent: {contributed.reason}")
         else:
             self._logged.clear()  # a problem after this success is news again
-
-    def _send_inline(self, trace: ReasoningTrace) -> None:
-        seconds = (self._ends or 0.0) - time.monotonic()
-        if seconds > 0:
-            self._send_one(trace, seconds)
-        else:
-            self._drop(ENDED)
 
     def _drop(self, reason: str, number: int = 1) -> None:
         self.count("dropped", number)
@@ -165,18 +152,18 @@ class Outbox(Resident):
         return flushed
 
     def at_exit(self) -> None:
-        """Send what waits, and what still comes, for as long as there is time."""
+        """Send what waits, for as long as there is time."""
         if self._closed:
             return
-        self._ends = time.monotonic() + EXIT_SECONDS
+        ends = time.monotonic() + EXIT_SECONDS
         if self._worker.wake():
             self.flush(EXIT_SECONDS)
-            self._drop_waiting(ENDED)
-        while self._waiting:
-            self._send_inline(self._waiting.popleft())
+        while self._waiting and (seconds := ends - time.monotonic()) > 0:
+            self._send_one(self._waiting.popleft(), seconds)
+        self._closed = True
+        self._drop_waiting(ENDED)
 
     def status(self) -> dict[str, Any]:
-        """Return the counts, how many traces wait, and the last problem."""
         with self._changed:
             waiting = len(self._waiting) + self._sending
             return {**self._counts, "waiting": waiting, "last_problem": self._last_problem}
@@ -184,27 +171,22 @@ class Outbox(Resident):
 
 AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 MAX_ANSWER = 64 << 10
-TOO_LONG = f"the registry's answer is longer than {MAX_ANSWER:,} bytes"
 FIRST_WAIT, LONGEST_WAIT = 0.2, 5.0
 
 
-class Passing(Exception):
-    """The answer is temporary: another attempt may succeed."""
+class TemporaryFailure(Exception):
+    """Another attempt may succeed."""
 
-    def __init__(self, status: int, text: str, retry_after: float | None) -> None:
+    def __init__(self, status: int | None, text: str, retry_after: float | None = None) -> None:
         self.status = status
         self.retry_after = retry_after
-        super().__init__(f"HTTP {status}: {text}".rstrip(": "))
-
-
-class BrokenResponse(Exception):
-    """The answer did not end in time, or is too long."""
+        super().__init__(text if status is None else f"HTTP {status}: {text}".rstrip(": "))
 
 
 def post(client: httpx.Client, url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> tuple[int, str]:
-    """Post, and return status and text of the answer.
+    """Post, and return the status, and the beginning of the answer where that explains a failure.
 
-    Where the status settles it, as with 401, what is wrong with the rest of the answer does not matter.
+    The status settles it, whatever the rest of the answer is like.
     """
     try:
         # The client bounds each read, not the whole of an answer; this bounds everything.
@@ -215,7 +197,7 @@ def post(client: httpx.Client, url: str, headers: Mapping[str, str], body: bytes
             or_inline=True,
         )
     except DeadlineExceeded:
-        raise BrokenResponse(f"the registry did not answer within {seconds:g} s") from None
+        raise TemporaryFailure(None, f"the registry did not answer within {seconds:g} s") from None
 
 
 def _posted(client: httpx.Client, url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> tuple[int, str]:
@@ -227,41 +209,17 @@ def _posted(client: httpx.Client, url: str, headers: Mapping[str, str], body: by
         "POST", url, headers=dict(headers), content=body, timeout=seconds, follow_redirects=False
     ) as answer:
         status = answer.status_code
-        try:
-            # As it came: httpx unpacks a chunk as a whole, and a small one may hold gigabytes.
-            for chunk in answer.iter_raw():
-                read += chunk
-                if time.monotonic() > ends:
-                    raise BrokenResponse(f"the registry did not answer within {seconds:g} s")
-                if len(read) > MAX_ANSWER:
-                    raise BrokenResponse(TOO_LONG)
-            read = _unpacked(read, answer.headers.get("content-encoding", "identity"))
-        except (BrokenResponse, httpx.HTTPError):
-            if 200 <= status < 300:
-                raise
-            if answer.headers.get("content-encoding", "identity") != "identity":
-                read = bytearray()
+        # Compressed although the request asked for none, it may hold gigabytes.
+        if status >= 300 and "content-encoding" not in answer.headers:
+            with suppress(httpx.HTTPError):
+                for chunk in answer.iter_raw():
+                    read += chunk
+                    if len(read) > MAX_ANSWER or time.monotonic() > ends:
+                        break
         text = read[:MAX_ANSWER].decode("utf-8", errors="replace")
         if status in AGAIN:
-            raise Passing(status, text, retry_after(answer.headers.get("retry-after")))
+            raise TemporaryFailure(status, text, retry_after(answer.headers.get("retry-after")))
         return status, text
-
-
-def _unpacked(data: bytearray, encoding: str) -> bytearray:
-    """Return the data of an answer that is compressed although the request asked for none."""
-    if encoding.strip().lower() in {"", "identity"} or not data:
-        return data
-    if encoding.strip().lower() not in {"gzip", "x-gzip", "deflate"}:
-        raise BrokenResponse(
-            f"the registry's answer is compressed with {encoding[:40]!r}; only gzip and deflate can be read"
-        )
-    try:
-        text = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(bytes(data), MAX_ANSWER + 1)
-    except zlib.error as error:
-        raise BrokenResponse(f"the registry's answer cannot be unpacked: {error}") from None
-    if len(text) > MAX_ANSWER:
-        raise BrokenResponse(TOO_LONG)
-    return bytearray(text)
 
 
 def waiting(ends: float) -> dict[str, Any]:
@@ -280,7 +238,7 @@ def waiting(ends: float) -> dict[str, Any]:
 
     network = (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError, httpx.ProxyError)
     return {
-        "retry": retry_if_exception_type((Passing, BrokenResponse, httpx.DecodingError, *network)),
+        "retry": retry_if_exception_type((TemporaryFailure, *network)),
         "wait": wait,
         "stop": stop,
         "reraise": True,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 import keyword
+import time
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from pydantic_core import to_jsonable_python
 
 from grace_kp.approvals import decode, encode
+from grace_kp.confidence import ActionDecision
 from grace_kp.errors import ActionCancelled, ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut, brief
 from grace_kp.gating import (
     FACTS,
@@ -25,6 +26,7 @@ from grace_kp.gating import (
     GatedCall,
     GateEntry,
     InboxReviewer,
+    InterventionRequest,
     InterventionResponse,
     NotCheckable,
     Unknown,
@@ -33,7 +35,7 @@ from grace_kp.gating import (
 )
 from grace_kp.integrations.langchain._interrupts import action_request
 from grace_kp.integrations.langchain._messages import tool_result
-from grace_kp.integrations.langchain._tool_guard import call_digest
+from grace_kp.integrations.langchain._tool_guard import call_digest, keep_entry
 from grace_kp.integrations.langchain._tool_schema import (
     InvalidCall,
     NotHeld,
@@ -48,7 +50,7 @@ from grace_kp.integrations.langchain._tool_schema import (
     validated,
 )
 from grace_kp.levels import InterventionAction, InterventionLevel
-from grace_kp.record import current_run, note
+from grace_kp.record import current_run
 from grace_kp.runtime import GateSpec, Scope
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 
     from grace_kp.confidence import RunEvidence
     from grace_kp.gating import HeldRefusal, Policy
+    from grace_kp.integrations.langchain._interrupts import ActionAnswer
     from grace_kp.runtime import Grace
 
 CONSENTED, NOT_NEEDED, REFUSED, INVALID = "given", "not needed", "refused", "invalid"
@@ -106,17 +109,14 @@ class ToolDecision:
 
     @property
     def may_run(self) -> bool:
-        """Whether the call has the consent that its level asks for."""
         return self.consent in {CONSENTED, NOT_NEEDED}
 
     @property
     def executed_digest(self) -> str:
-        """SHA-256 of the call that may run."""
         return self.digest if self.run_digest is None else self.run_digest
 
     @property
     def proposed_digest(self) -> str:
-        """SHA-256 of the call as it was proposed."""
         return self.digest if self.proposed is None else self.proposed
 
     def reasons(self) -> dict[str, Any]:
@@ -124,8 +124,24 @@ class ToolDecision:
         kept = self.to_dict()
         return {name: kept[name] for name in ("level", "score", "breakdown", "penalties", "reason")}
 
+    def question(self, arguments: Mapping[str, Any], digest: str) -> InterventionRequest:
+        """Return what a reviewer reads of the decision."""
+        run, level = current_run(), InterventionLevel(self.level)
+        return InterventionRequest(
+            id=self.id,
+            action=self.name,
+            arguments=arguments,
+            digest=digest,
+            level=level,
+            decision=ActionDecision(level, self.score, self.reason),
+            reason=self.reason,
+            policy_version=self.policy_version,
+            run_id=None if run is None else run.id,
+            objective=None if run is None else run.objective,
+            created_at=time.time(),
+        )
+
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for a checkpoint."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         fields = {name: value for name, value in values.items() if value is not None and value != ()}
         fields.update(penalties=list(self.penalties), breakdown=dict(self.breakdown or {}))
@@ -135,7 +151,6 @@ class ToolDecision:
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> ToolDecision:
-        """Return a decision that a checkpoint kept."""
         known = {name: kept[name] for name in cls.__dataclass_fields__ if name in kept}
         for name in ("penalties", "evidence_gaps"):
             known[name] = tuple(kept.get(name) or ())
@@ -219,18 +234,7 @@ def _is_equal(first: object, second: object) -> bool:
 
 
 class ToolCase:
-    """One gated call of a tool.
-
-    Args:
-        grace: the runtime.
-        call: the call as the model proposed it.
-        policy: the policy of the tool.
-        tool: the tool; None where no tool has this name, or none is known here.
-        state: the agent's state.
-        judge: whether a model judges the run so far.
-        state_key: its name among the decisions of the turn.
-        is_unknown: whether it is known that the agent has no such tool.
-    """
+    """One gated call of a tool. The tool is None where no tool has the name, which is certain only if `is_unknown`."""
 
     def __init__(
         self,
@@ -355,7 +359,8 @@ class ToolCase:
         arguments: Mapping[str, Any] | None = None,
     ) -> GatedCall:
         """Return the call as the engine takes it."""
-        signature, arguments = self._signature(self.tool if knows_tool else None, arguments or self.arguments)
+        arguments = arguments or self.arguments
+        signature = self._signature(self.tool if knows_tool else None, arguments)
         return GatedCall(
             action=self.name,
             signature=signature,
@@ -371,10 +376,6 @@ class ToolCase:
             else _NotHeld(self.decision.problem, signature),
             at_least=at_least,
         )
-
-    def same_id(self, message: str | None) -> str:
-        """Return an id that is the same when this is decided again, so that the question and the outcome are one entry."""
-        return hashlib.sha256(f"{message}|{self.state_key}".encode()).hexdigest()[:32]
 
     def decide(self, *, is_changed: bool = False) -> ToolDecision:
         """Decide on the call as things are now."""
@@ -402,8 +403,8 @@ class ToolCase:
         now = self.gated().rules().apply_again(Decision.from_dict(kept.to_dict()))
         return kept if now.level == kept.level else replace(kept, level=str(now.level), reason=now.action.reason)
 
-    def _signature(self, tool: object, arguments: Mapping[str, Any]) -> tuple[inspect.Signature, Mapping[str, Any]]:
-        """Return a signature that takes the arguments of the tool and of the call, and the call's arguments."""
+    def _signature(self, tool: object, arguments: Mapping[str, Any]) -> inspect.Signature:
+        """Return a signature that takes the arguments of the tool and of the call."""
         names = dict.fromkeys([*(argument_names(tool) or self.decision.names or ()), *arguments])
         usable = [name for name in names if name.isidentifier() and not keyword.iskeyword(name)]
         parameters = [
@@ -419,7 +420,7 @@ class ToolCase:
             while rest in usable:
                 rest += "_"
             parameters.append(inspect.Parameter(rest, inspect.Parameter.VAR_KEYWORD))
-        return inspect.Signature(parameters), arguments
+        return inspect.Signature(parameters)
 
 
 def _flat(arguments: Mapping[str, Any], signature: inspect.Signature) -> dict[str, Any]:
@@ -439,7 +440,6 @@ class _NotHeld(Coverage):
         self._problem = problem
 
     def digest(self, arguments: Mapping[str, object], *, lasting: bool = False, ordered: bool | None = None) -> str:  # noqa: ARG002
-        """Refuse."""
         raise NotCheckable(self._problem)
 
 
@@ -505,7 +505,6 @@ class ToolScope(Scope):
         return found if found is not None and found.turn == self._turn else None
 
     def keep(self, refusal: HeldRefusal) -> None:
-        """Have a refusal hold in this turn."""
         super().keep(replace(refusal, turn=self._turn))
 
 
@@ -570,12 +569,11 @@ def settle(case: ToolCase, answer: Answer, entry: GateEntry | None) -> ToolMessa
     if case.is_shared:
         case.decision = replace(case.decision, problem=answer.text, answers=answer.status == "success")
         return None
-    return ToolMessage(
-        content=answer.text,
-        name=case.name,
-        tool_call_id=case.call["id"] or "",
-        status="success" if answer.status == "success" else "error",
-    )
+    return message_for(case.call, answer.text, answer.status)
+
+
+def message_for(call: Mapping[str, Any], content: str, status: Any = "error") -> ToolMessage:
+    return ToolMessage(content=content, name=call["name"], tool_call_id=call.get("id") or "", status=status)
 
 
 def _approve(case: ToolCase, answer: InterventionResponse, entry: GateEntry | None) -> None:
@@ -608,6 +606,19 @@ def action_for(
     return action_request(case.name, shown, case.decision.reasons(), unseen=unseen, approval=approval)
 
 
+def edit_problem(cases: list[ToolCase], answers: list[ActionAnswer]) -> str:
+    """Return why a decision in an answer cannot be used; an empty string where none is wrong."""
+    for number, (case, decided) in enumerate(zip(cases, answers, strict=True)):
+        problem, response = decided.name_problem(case.name, number), decided.response
+        if response.modified is not None and not problem and (misfit := case.edited(response.modified).problem):
+            problem = f"decision {number}: the arguments do not fit {case.name}: {misfit}"
+        elif response.action is InterventionAction.PROCEED:
+            problem = decided.unseen_problem(json_values(case.arguments)[1], number)
+        if problem:
+            return problem
+    return ""
+
+
 def entry_for(decision: ToolDecision, arguments: Mapping[str, Any], outcome: str = "undecided") -> GateEntry:
     """Return the entry of a decision in the trace of the run; a new one where the run has none yet."""
     run = current_run()
@@ -622,25 +633,14 @@ def entry_for(decision: ToolDecision, arguments: Mapping[str, Any], outcome: str
         if value not in (None, (), ""):
             fields[name] = list(value) if isinstance(value, tuple) else value
     fields.update(decision.facts or {})
-    keep_entry(fields)
+    keep_entry(fields, run)
     return entry
 
 
-def keep_entry(fields: dict[str, Any]) -> None:
-    """Keep a gate's entry with the run that this context is in."""
-    run = current_run()
-    if run is None:
-        note("gate entry", "decided outside of any recorded run")
-    else:
-        run.decisions.append(fields)
-
-
 def field_of(state: object, name: str) -> Any:
-    """Return a field of an agent's state; None where it has none of this name."""
     return state.get(name) if isinstance(state, dict) else getattr(state, name, None)
 
 
 def messages_of(state: object) -> list[Any]:
-    """Return the messages of an agent's state."""
     found = state if isinstance(state, list) else field_of(state, "messages")
     return list(found or ())

@@ -47,7 +47,6 @@ def frame_here(frames: Mapping[int, Frame] | None = None) -> Frame | None:
 
 
 def _find(ours: Call | Run | None) -> Call | Run | None:
-    """Return the inner of our own innermost frame and LangChain's."""
     if not _config_here():
         return ours
     frame = frame_here()

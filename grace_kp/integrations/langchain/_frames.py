@@ -6,16 +6,14 @@ A run that waits is stored as suspended before LangGraph hands out the question,
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
 from grace_kp.confidence import UNKNOWN, checked_scores
-from grace_kp.integrations.langchain._messages import documents_in, question_of
-from grace_kp.record import CURRENT, RETRIEVER, Call, Pause, Run, Spec, call_alone, located
+from grace_kp.integrations.langchain._messages import question_of
+from grace_kp.record import CURRENT, Call, Pause, Run, Spec, located
 from grace_kp.trace import cut, render, to_text
 
 if TYPE_CHECKING:
@@ -35,7 +33,6 @@ RELEVANCE = frozenset({"similarity_search_with_relevance_scores", "asimilarity_s
 DISTANCE_STORES = frozenset({"Annoy", "Chroma", "FAISS", "LanceDB", "PGVector"})
 """Vector stores whose native scores are distances: a `score` beside their documents may be a distance or a similarity."""
 MAX_SPECS = 10_000
-_NONE: list[str] = []
 AGENTS = "langchain_create_agent"
 STREAMED = {"input": ""}
 """The input that LangChain reports for a streamed chain before it has read its input."""
@@ -43,33 +40,25 @@ STREAMED = {"input": ""}
 running_loop = asyncio._get_running_loop  # None outside of a loop, where `get_running_loop` would raise an exception
 
 
-class Tasks:
-    """Watches root events in the tasks that they began in, each by a callback of its task until it ends.
+def watch_task(ended: Callable[[BaseException], None]) -> Watch | None:
+    """Call `ended` when the task of an event that begins here is done. Return what `unwatch` takes; None outside of any task.
 
     LangChain reports nothing when a lone tool is cancelled, or when a sequence is cancelled while its handlers are called one after another.
     Then only the end of the task shows it.
     """
+    loop = running_loop()
+    task = None if loop is None else asyncio.current_task(loop)
+    if task is None:
+        return None
 
-    def __init__(self, ended: Callable[[int, BaseException], None]) -> None:
-        """Call `ended` with the key of every event that is still open when its task is done, and with the task's exception."""
-        self._ended = ended
+    def done(task: Task) -> None:
+        ended(asyncio.CancelledError() if task.cancelled() else RuntimeError("not ended"))
 
-    def began(self, key: int) -> Watch | None:
-        """Watch an event that begins here. Return what `unwatch` takes when it ends; None outside of any task."""
-        loop = running_loop()
-        task = None if loop is None else asyncio.current_task(loop)
-        if task is None:
-            return None
-        done = partial(self._done, key)
-        task.add_done_callback(done)
-        return ref(task), done  # weak: a task that is dropped unfinished ends its events
-
-    def _done(self, key: int, task: Task) -> None:
-        self._ended(key, asyncio.CancelledError() if task.cancelled() else RuntimeError("not ended"))
+    task.add_done_callback(done)
+    return ref(task), done  # weak: a task that is dropped unfinished ends its events
 
 
 def unwatch(watch: Watch) -> None:
-    """Let the task of an event that has ended finish without a callback."""
     task = watch[0]()
     if task is not None:
         task.remove_done_callback(watch[1])
@@ -90,31 +79,37 @@ class RunFailures:
 class Frame:
     """One open event: the call or run that it belongs to, and the call or run that ends with it.
 
-    Tools and retrievers below a root need no more than this, and come most often. The class holds the values of what only a `Chain`
-    changes.
+    Tools and retrievers below a root need no more than these slots, and come most often. A `Chain` changes the other attributes.
     """
 
-    __slots__ = ("here", "home", "keys", "leaf", "name", "own", "parent", "searched", "seen")
+    __slots__ = ("here", "home", "keys", "leaf", "name", "own", "parent", "searched", "seen", "thread")
 
     checkpoint: str | None = None
     failures: RunFailures | None = None
+    """For the frame of a run, the failures in it that no callback reports."""
     inputs: object = None
-    interrupts: list[str] = _NONE
+    interrupts: tuple[str, ...] = ()
     is_agent_model: bool = False
+    """True for the node of the model in an agent of `create_agent`."""
     is_node: bool = False
     is_parser: bool = False
     last: Any = None
+    """For the frame of a run, the latest text of a model or update of a node in it."""
     place: str | None = None
     places: set[str] | None = None
     quiet: bool = False
-    raised: list[BaseException] | None = None
+    raised: tuple[BaseException, ...] = ()
+    """Exceptions inside a node that are recorded already."""
     start: int = 0
     steps: tuple[int, int] | None = None
+    """The first and the last of the thread's steps in this run, for the frame of a graph."""
     task: Watch | None = None
+    """For a root, the asyncio task that it began in, and the callback there."""
     tokens: list[str] | None = None
+    """The text that a model has streamed so far."""
 
-    def __init__(self, parent: Frame, here: Call | Run, name: str, own: Call | Run | None, seen: object) -> None:
-        self.parent: Frame | None = parent
+    def __init__(self, parent: Frame | None, here: Call | Run, name: str, own: Call | Run | None, seen: object) -> None:
+        self.parent = parent
         self.here = here
         """The call or run that events inside it belong to."""
         self.name = name
@@ -122,21 +117,17 @@ class Frame:
         """The call or run that ends with it."""
         self.seen = seen
         """Our own innermost call or run of the context in which it began."""
-        self.home: Chain = parent.home
-        """The frame that opened the run around it."""
-        self.keys: set[int] = parent.keys
-        """The frames that are open below the root."""
         self.leaf = True
         self.searched = False
-
-    @property
-    def thread(self) -> str | None:
+        self.home: Chain = self if parent is None else parent.home  # type: ignore[assignment] # a root is a chain
+        """The frame that opened the run around it."""
+        self.keys: set[int] = set() if parent is None else parent.keys
+        """The frames that are open below the root."""
+        self.thread: str | None = None if parent is None else parent.thread
         """The thread of the graph around it."""
-        return self.home.thread
 
     @property
     def run(self) -> Run:
-        """The run around it."""
         return self.here.run if isinstance(self.here, Call) else self.here
 
     def inner_here(self) -> Call | Run:
@@ -166,47 +157,10 @@ class Frame:
 class Chain(Frame):
     """An open chain, graph or node, or any event without one around it."""
 
-    __slots__ = (
-        "checkpoint", "failures", "inputs", "interrupts", "is_agent_model", "is_node", "is_parser", "last", "place",
-        "places", "quiet", "raised", "start", "steps", "task", "thread", "tokens",
-    )  # fmt: skip
-
     def __init__(self, parent: Frame | None, here: Call | Run, name: str, inputs: object, place: str | None) -> None:
-        self.parent = parent
-        self.here = here
-        self.name = name
+        super().__init__(parent, here, name, None, CURRENT.get())
         self.inputs = inputs
         self.place = place
-        self.own = None
-        if parent is None:
-            self.home = self
-            self.keys = set()
-            self.thread: str | None = None
-        else:
-            self.home, self.keys, self.thread = parent.home, parent.keys, parent.thread
-        self.seen = CURRENT.get()
-        self.leaf = True
-        self.searched = False
-        self.quiet = False
-        self.places = None
-        self.checkpoint = None
-        self.interrupts = _NONE
-        self.steps = None
-        """The first and the last of the thread's steps in this run, for the frame of a graph."""
-        self.is_node = False
-        self.raised = None
-        """Exceptions inside a node that are recorded already."""
-        self.is_agent_model = False
-        """True for the node of the model in an agent of `create_agent`."""
-        self.is_parser = False
-        self.failures = None
-        """For the frame of a run, the failures in it that no callback reports."""
-        self.last = None
-        """For the frame of a run, the latest text of a model or update of a node in it."""
-        self.tokens = None
-        """The text that a model has streamed so far."""
-        self.task = None
-        """For a root, the asyncio task that it began in, and the callback there."""
         self.start = (here.run if isinstance(here, Call) else here).clock()
 
     @property
@@ -241,22 +195,6 @@ def open_here() -> Call | Run | None:
     return here if (here.run if isinstance(here, Call) else here).open else None
 
 
-def open_alone(recorder: Recorder, spec: Spec, inputs: dict[str, Any]) -> Call | None:
-    """Open a run that consists of one call of a tool; return the call, or None if recording is off."""
-    objective = question_of(inputs) if recorder.capture_input else None
-    call = call_alone(recorder, spec, inputs, objective=objective and cut(objective, MAX_OBJECTIVE))
-    if call is not None:
-        call.run.framework = "langchain"
-    return call
-
-
-def holds_documents(value: object) -> bool:
-    """Return whether a value is, or a mapping contains, search results."""
-    if isinstance(value, Mapping):
-        return any(documents_in(part) is not None for part in value.values())
-    return documents_in(value) is not None
-
-
 class Specs:
     """Descriptions of tools and chains, by kind, name and domain, with the kind of their search scores."""
 
@@ -264,12 +202,8 @@ class Specs:
         self.known: dict[tuple[str | None, ...], Spec] = {}
         """Those used so far, for callbacks that come often: by kind, name and domain, and the vector store of a retriever."""
         self._declared: dict[str, Scores] = {}
-        self._searched = threading.local()
-        """The vector store of the retriever that begins in this thread."""
 
-    def __call__(self, kind: str, name: str, domain: str | None) -> Spec:
-        """Return the description of this kind and name."""
-        store = self._searched.__dict__.get(name) if kind == RETRIEVER else None
+    def __call__(self, kind: str, name: str, domain: str | None, store: str | None = None) -> Spec:
         key = (kind, name, domain) if store is None else (kind, name, domain, store)
         spec = self.known.get(key)
         if spec is None:
@@ -290,14 +224,6 @@ class Specs:
             checked_scores(kind)
         self._declared.update(declared)
         self.known.clear()
-
-    def stored_in(self, name: str, metadata: Mapping[str, Any] | None) -> None:
-        """Note the class of vector store that a retriever searches, if LangChain states it."""
-        store = metadata.get("ls_vector_store_provider") if metadata else None
-        here = self._searched.__dict__
-        here.clear()
-        if isinstance(store, str):
-            here[name] = store
 
     def _scores_of(self, name: str, store: str | None) -> Any:
         for known in (name, store, EVERY):
@@ -344,14 +270,13 @@ class Suspensions:
         return run if run is not None or checkpoint is None else self.runs.pop((thread, None, place), None)
 
     def give_back(self, run: Run) -> None:
-        """Keep a run that was taken but not continued."""
         if run.pause is not None:
             self.runs[run.pause.thread, run.pause.checkpoint, run.pause.place] = run
 
     def stopped(self, frame: Chain, checkpoint: str, interrupts: Iterable[Any]) -> None:
         """Note the checkpoint at which a graph stopped, at a breakpoint or at a node's question, which is stored already."""
         frame.checkpoint = str(checkpoint)
-        frame.interrupts = [str(interrupt.id) for interrupt in interrupts]
+        frame.interrupts = _ids_of(interrupts)
         self.ask(frame, interrupts)
 
     def ask(self, frame: Frame, interrupts: Iterable[Any]) -> None:
@@ -363,14 +288,7 @@ class Suspensions:
         above: Frame | None = frame
         while above is not None:
             if isinstance(above.own, Run):
-                place = above.place if above.parent is not None else None
-                self._note(above, interrupts)
-                waiting.append(
-                    (
-                        above.own,
-                        Pause(frame.thread, above.checkpoint, place, frozenset(places | (above.places or set()))),
-                    )
-                )
+                waiting.append((above.own, _pause(above, above.own, _ids_of(interrupts), places)))
                 places = set()
             if above.place is not None:
                 places.add(above.place)
@@ -379,33 +297,30 @@ class Suspensions:
             run.asked = True
         self._recorder.asked(waiting)
 
-    def _note(self, frame: Frame, interrupts: Iterable[Any]) -> None:
-        run = frame.own
-        if not isinstance(run, Run):
-            return
-        run.facts = facts = run.facts if run.facts is not None else {}
-        ids = [str(interrupt.id) for interrupt in interrupts if hasattr(interrupt, "id")][:MAX_INTERRUPTS]
-        if ids:
-            facts["interrupts"] = ids
-        if frame.checkpoint is not None:
-            facts["checkpoint_id"] = frame.checkpoint
-        note_steps(frame)
-
     def suspend(self, frame: Frame, run: Run) -> None:
         """End a run that waits; its thread, checkpoint and place find it again."""
-        thread = frame.thread or ""
-        place = frame.place if frame.parent is not None else None
-        run.facts = facts = run.facts if run.facts is not None else {}
-        note_steps(frame)
-        if frame.checkpoint is not None:
-            facts["checkpoint_id"] = frame.checkpoint
-        if frame.interrupts:
-            facts["interrupts"] = frame.interrupts
-        if thread:
-            self.runs[thread, frame.checkpoint, place] = run
+        pause = _pause(frame, run, frame.interrupts)
+        if frame.thread:
+            self.runs[pause.thread, pause.checkpoint, pause.place] = run
             while len(self.runs) > MAX_SUSPENDED:
                 self.runs.popitem(last=False)
-        run.suspend(Pause(thread, frame.checkpoint, place, frozenset(frame.places or ())))
+        run.suspend(pause)
+
+
+def _pause(frame: Frame, run: Run, interrupts: tuple[str, ...], places: Iterable[str] = ()) -> Pause:
+    """Return where a run waits, and state it in its facts."""
+    run.facts = facts = run.facts if run.facts is not None else {}
+    note_steps(frame)
+    if frame.checkpoint is not None:
+        facts["checkpoint_id"] = frame.checkpoint
+    if interrupts:
+        facts["interrupts"] = list(interrupts)
+    place = frame.place if frame.parent is not None else None
+    return Pause(frame.thread or "", frame.checkpoint, place, frozenset({*places, *(frame.places or ())}))
+
+
+def _ids_of(interrupts: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(str(interrupt.id) for interrupt in interrupts if hasattr(interrupt, "id"))[:MAX_INTERRUPTS]
 
 
 def note_steps(frame: Frame) -> None:
@@ -416,6 +331,5 @@ def note_steps(frame: Frame) -> None:
 
 
 def interrupts_of(error: BaseException) -> tuple[Any, ...]:
-    """Return the interrupts that an exception carries."""
     found = error.args[0] if error.args else ()
     return tuple(found) if isinstance(found, list | tuple) else ()

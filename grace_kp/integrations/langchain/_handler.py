@@ -167,7 +167,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
             spec = specs.known.get((TOOL, tool, self.domain)) or specs(TOOL, tool, self.domain)
             place = metadata.get(PLACE) if metadata else None
             self.tracker.tool_started(spec, arguments, run_id, parent_run_id, place)
-            if self._gated.gates and self._gated.may_be_bypassed():
+            if self._gated.gates:
                 frame = self.tracker.frames.get(run_id.int)
                 self._gated.check(tool, arguments, None if frame is None else frame.run)
         except Exception as error:  # noqa: BLE001
@@ -193,7 +193,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
 
     @shielded
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
-        """Record that a tool raises."""
+        """Record that a tool or a retriever raises."""
         self.tracker.call_failed(error, run_id)
 
     @shielded
@@ -209,8 +209,8 @@ class GraceCallbackHandler(InlineHandler, _Handler):
     ) -> None:
         """Record that a retriever begins."""
         name = _name_of(serialized, kwargs.get("name"), "retriever")
-        self.tracker.spec.stored_in(name, metadata)
-        spec = self.tracker.spec(RETRIEVER, name, self.domain)
+        store = metadata.get("ls_vector_store_provider") if metadata else None
+        spec = self.tracker.spec(RETRIEVER, name, self.domain, store if isinstance(store, str) else None)
         place = metadata.get(PLACE) if metadata else None
         self.tracker.tool_started(spec, {"query": query}, run_id, parent_run_id, place)
 
@@ -219,10 +219,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         """Record that a retriever returns."""
         self.tracker.retriever_ended(documents, run_id)
 
-    @shielded
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
-        """Record that a retriever raises."""
-        self.tracker.call_failed(error, run_id)
+    on_retriever_error = on_tool_error
 
     @shielded
     def on_chat_model_start(

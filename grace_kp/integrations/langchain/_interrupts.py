@@ -6,18 +6,21 @@ A request lists actions and the decisions that are allowed about each. An answer
 
 from __future__ import annotations
 
+import functools
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.gating import Failed, InterventionResponse, ProgramAnswer, plain, view
+from grace_kp.gating import Failed, InterventionResponse, ProgramAnswer, Work, plain, view
 from grace_kp.levels import InterventionAction, InterventionLevel
+from grace_kp.record import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from grace_kp.gating import InterventionRequest, Step, Work
+    from grace_kp.gating import InterventionRequest, Step
 
 
 APPROVALS = "approvals"
@@ -25,7 +28,12 @@ APPROVALS = "approvals"
 PERSON = "person"
 """Who decides where an answer does not state it."""
 MAX_NAME = 200
-DECISIONS = ["approve", "edit", "reject", "respond"]
+DECISIONS = {
+    "approve": InterventionAction.PROCEED,
+    "edit": InterventionAction.MODIFY,
+    "reject": InterventionAction.CANCEL,
+    "respond": InterventionAction.INPUT,
+}
 
 
 def action_request(
@@ -42,10 +50,11 @@ def action_request(
     Args:
         hidden: number of characters that `arguments` does not show, by argument. The action cannot be approved as it is.
     """
+    wants = "needs your help" if reasons["level"] == InterventionLevel.ESCALATE else "needs your approval"
     action = {
         "name": name,
         "args": dict(arguments),
-        "description": _description(name, arguments, reasons),
+        "description": f"{name} {wants}. {reasons['reason']}\n\nTool: {name}\nArgs: {dict(arguments)}",
         "level": reasons["level"],
         "score": reasons["score"],
         "breakdown": dict(reasons["breakdown"]),
@@ -72,38 +81,19 @@ def _unseen_form(names: Sequence[str]) -> str:
     return json.dumps({"type": "approve", "unseen": list(names)}, ensure_ascii=False)
 
 
-def unseen_problem(answer: Any, number: int, names: Sequence[str]) -> str:
-    """Return why a decision does not count: it does not name an argument that nobody could see. Empty where it names them all."""
-    decisions = answer.get("decisions", [answer]) if isinstance(answer, Mapping) else []
-    named = decisions[number].get("unseen") if number < len(decisions) else None
-    missing = [name for name in names if name not in (named if isinstance(named, list | tuple) else ())]
-    if not missing:
-        return ""
-    return f"decision {number}: {', '.join(missing)} cannot be shown in full; to run it unseen, add {_unseen_form(missing)}"
-
-
-def _description(name: str, arguments: Mapping[str, Any], reasons: Mapping[str, Any]) -> str:
-    wants = "needs your help" if reasons["level"] == InterventionLevel.ESCALATE else "needs your approval"
-    return f"{name} {wants}. {reasons['reason']}\n\nTool: {name}\nArgs: {dict(arguments)}"
-
-
 def hitl_request(actions: list[dict[str, Any]], problem: str = "") -> dict[str, Any]:
     """Return the value of one interrupt for all actions that wait; `problem` says why the answer before could not be used."""
-    reviews = [{"action_name": action["name"], "allowed_decisions": _allowed(action)} for action in actions]
+    reviews = [
+        {
+            "action_name": action["name"],
+            "allowed_decisions": [kind for kind in DECISIONS if kind != "approve" or not action.get("hidden")],
+        }
+        for action in actions
+    ]
     value: dict[str, Any] = {"action_requests": actions, "review_configs": reviews}
     if problem:
         value["problem"] = problem
     return value
-
-
-def other_approval(answer: Any, approvals: Sequence[str]) -> str:
-    """Return why an answer does not count: one of its decisions names another request. Naming the request is optional."""
-    decisions = answer.get("decisions", [answer]) if isinstance(answer, Mapping) else []
-    for number, (decision, approval) in enumerate(zip(decisions, approvals, strict=False)):
-        named = decision.get("approval", approval) if isinstance(decision, Mapping) else approval
-        if named != approval:
-            return f"decision {number}: it is about {named!r:.60}, and {approval} is asked about"
-    return ""
 
 
 def looks_into_inbox(answer: Any) -> bool:
@@ -121,12 +111,38 @@ def approvals_in(value: Any) -> list[str]:
     return approvals if len(approvals) == len(found) else []
 
 
-def _allowed(action: Mapping[str, Any]) -> list[str]:
-    return [decision for decision in DECISIONS if decision != "approve" or not action.get("hidden")]
+@dataclass(frozen=True, slots=True)
+class ActionAnswer:
+    """The decision about one action in the answer to a question."""
+
+    response: InterventionResponse
+    name: object = None
+    """The name of the action that an edit puts in place of what was asked about, if it states one."""
+    unseen: Any = ()
+    """Names of the arguments that the reviewer lets run without seeing them in full."""
+
+    def name_problem(self, name: str, number: int) -> str:
+        """Return why an edit of the action `name` does not count: it changes the name. Empty where it does not."""
+        if self.name in {None, name}:
+            return ""
+        return f"decision {number}: the name cannot be changed (from {name} to {self.name}); reject it and say so"
+
+    def unseen_problem(self, names: Sequence[str], number: int) -> str:
+        """Return why the decision does not count: it does not name an argument that nobody could see. Empty where it names them all."""
+        missing = [name for name in names if name not in self.unseen]
+        if not missing:
+            return ""
+        return f"decision {number}: {', '.join(missing)} cannot be shown in full; to run it unseen, add {_unseen_form(missing)}"
 
 
-def decisions_in(answer: Any, count: int) -> tuple[list[InterventionResponse], str]:
-    """Return one response for each action; or no response, and what is wrong with the answer."""
+def decisions_in(answer: Any, count: int, approvals: Sequence[str | None] = ()) -> tuple[list[ActionAnswer], str]:
+    """Return one decision for each action; or none, and what is wrong with the answer.
+
+    Args:
+        answer: the value that the graph was resumed with.
+        count: the number of actions that were asked about.
+        approvals: the requests that they wait for in the inbox. A decision need not name its request, but must not name another.
+    """
     decisions = answer.get("decisions") if isinstance(answer, Mapping) else None
     if decisions is None and count == 1 and isinstance(answer, Mapping) and "type" in answer:
         decisions = [answer]
@@ -134,49 +150,50 @@ def decisions_in(answer: Any, count: int) -> tuple[list[InterventionResponse], s
         return [], 'the answer must be {"decisions": [...]}'
     if len(decisions) != count:
         return [], f"{count} decisions are needed, one for each action in order, and {len(decisions)} were given"
-    responses: list[InterventionResponse] = []
+    found: list[ActionAnswer] = []
     for number, decision in enumerate(decisions):
-        response, problem = _response(decision)
-        if response is None:
-            return [], f"decision {number}: {problem}"
-        responses.append(response)
-    return responses, ""
+        answered = _decision(decision, approvals[number] if approvals else None)
+        if isinstance(answered, str):
+            return [], f"decision {number}: {answered}"
+        found.append(answered)
+    return found, ""
 
 
-def _response(decision: Any) -> tuple[InterventionResponse | None, str]:
+def _decision(decision: Any, approval: str | None) -> ActionAnswer | str:
+    """Return a decision, or why it does not count."""
     if not isinstance(decision, Mapping):
-        return None, f"must be an object with a type, not {type(decision).__name__}"
+        return f"must be an object with a type, not {type(decision).__name__}"
     kind, words, by = decision.get("type"), decision.get("message"), decision.get("by")
     if by is not None and not (isinstance(by, str) and by.strip() and len(by) <= MAX_NAME):
-        return None, f"by must be a name of 1 to {MAX_NAME} characters"
+        return f"by must be a name of 1 to {MAX_NAME} characters"
     who = PERSON if by is None else by.strip()
     if words is not None and not isinstance(words, str):
-        return None, "message must be a text"
-    if kind == "approve":
-        return InterventionResponse(InterventionAction.PROCEED, reviewer=who), ""
-    if kind == "reject":
-        return InterventionResponse(InterventionAction.CANCEL, user_input=words, reviewer=who), ""
-    if kind == "respond":
-        if not words:
-            return None, "respond needs a message"
-        return InterventionResponse(InterventionAction.INPUT, user_input=words, reviewer=who), ""
+        return "message must be a text"
+    if not isinstance(kind, str) or kind not in DECISIONS:
+        return f"type must be one of {', '.join(DECISIONS)}, not {kind!r:.40}"
+    if kind == "respond" and not words:
+        return "respond needs a message"
+    name, arguments = None, None
     if kind == "edit":
         edited = decision.get("edited_action")
-        arguments = edited.get("args") if isinstance(edited, Mapping) else None
+        name, arguments = (edited.get("name"), edited.get("args")) if isinstance(edited, Mapping) else (None, None)
         if not isinstance(arguments, Mapping) or not all(isinstance(name, str) for name in arguments):
-            return None, 'edit needs edited_action: {"name": ..., "args": {...}}'
+            return 'edit needs edited_action: {"name": ..., "args": {...}}'
         if not arguments:
-            return None, "edit needs arguments; approve runs the call as it is, reject does not run it"
-        return InterventionResponse(InterventionAction.MODIFY, modified=dict(arguments), reviewer=who), ""
-    return None, f"type must be one of {', '.join(DECISIONS)}, not {kind!r:.40}"
-
-
-def edited_name(answer: Any, number: int) -> str | None:
-    """Return the name of the action that the reviewer put in its place; None without one."""
-    decisions = answer.get("decisions", [answer]) if isinstance(answer, Mapping) else []
-    edited = decisions[number].get("edited_action") if number < len(decisions) else None
-    name = edited.get("name") if isinstance(edited, Mapping) else None
-    return name if isinstance(name, str) else None
+            return "edit needs arguments; approve runs the call as it is, reject does not run it"
+    if approval is not None and (named := decision.get("approval", approval)) != approval:
+        return f"it is about {named!r:.60}, and {approval} is asked about"
+    unseen = decision.get("unseen")
+    return ActionAnswer(
+        InterventionResponse(
+            DECISIONS[kind],
+            user_input=words if kind in {"reject", "respond"} else None,
+            modified=None if arguments is None else dict(arguments),
+            reviewer=who,
+        ),
+        name if isinstance(name, str) else None,
+        unseen if isinstance(unseen, list | tuple) else (),
+    )
 
 
 ORIGIN = "langgraph"
@@ -200,42 +217,49 @@ class Interrupting:
         return any(text in held for held in self._checkpointed())
 
     def review(self, request: InterventionRequest) -> InterventionResponse:
-        """Ask, and return when the graph is resumed."""
-        from langgraph.types import interrupt
-
-        action, shown, unseen = action_of(request)
         problem = request.problem
         for _ in range(MAX_QUESTIONS):
-            answer = interrupt(hitl_request([action], problem))
-            responses, problem = decisions_in(answer, 1)
-            if not responses:
-                continue
-            response = with_own_values(responses[0], request, shown)
-            problem = problem_with_answer(request, answer, response, unseen)
-            if not problem:
-                return (
-                    replace(response, selected_option="run unseen") if unseen and response.should_continue else response
-                )
+            response, problem = self._ask(request, problem)
+            if response is not None:
+                return response
         return InterventionResponse(InterventionAction.CANCEL, user_input=f"no usable answer: {problem}")
 
+    def _ask(
+        self, request: InterventionRequest, problem: str, approval: str | None = None
+    ) -> tuple[InterventionResponse | None, str]:
+        """Ask once; return the response, or why the answer does not count."""
+        from langgraph.types import interrupt
 
-def action_of(
-    request: InterventionRequest, approval: str | None = None
-) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
-    """Return the action of a question, the arguments that it shows, and the names of those that it cannot show in full."""
-    views = {name: view(value) for name, value in request.arguments.items()}
-    shown = {name: plain(seen.root) for name, seen in views.items()}
-    unseen = [name for name, seen in views.items() if seen.opaque]
-    reasons = _reasons(request)
-    action = action_request(request.action, shown, reasons, hidden=request.hidden, unseen=unseen, approval=approval)
-    return action, shown, unseen
-
-
-def problem_with_answer(
-    request: InterventionRequest, answer: Any, response: InterventionResponse, unseen: list[str]
-) -> str:
-    """Return why a decision in an answer does not count; an empty text where it does."""
-    return _name_problem(request, answer, response) or unseen_problem(answer, 0, _kept(response, request, unseen))
+        views = {name: view(value) for name, value in request.arguments.items()}
+        shown = {name: plain(seen.root) for name, seen in views.items()}
+        unseen = [name for name, seen in views.items() if seen.opaque]
+        reasons = _reasons(request)
+        action = action_request(request.action, shown, reasons, hidden=request.hidden, unseen=unseen, approval=approval)
+        answer = interrupt(hitl_request([action], problem))
+        if approval is not None and looks_into_inbox(answer):
+            return LOOK, ""
+        decisions, problem = decisions_in(answer, 1, [approval])
+        if problem:
+            return None, problem
+        [decision] = decisions
+        response, runs_as_shown = decision.response, unseen
+        if response.action is InterventionAction.MODIFY:
+            # The real objects in place of their JSON form, where the reviewer sent that back unchanged.
+            changes = {
+                name: request.arguments[name] if name in shown and value == shown[name] else value
+                for name, value in (response.modified or {}).items()
+            }
+            response = replace(response, modified=changes)
+            own = request.arguments
+            runs_as_shown = [name for name in unseen if changes.get(name, own[name]) is own[name]]
+        elif response.action is not InterventionAction.PROCEED:
+            runs_as_shown = []
+        problem = decision.name_problem(request.action, 0) or decision.unseen_problem(runs_as_shown, 0)
+        if problem:
+            return None, problem
+        if unseen and response.should_continue and approval is None:
+            response = replace(response, selected_option="run unseen")
+        return response, ""
 
 
 def _reasons(request: InterventionRequest) -> dict[str, Any]:
@@ -249,42 +273,6 @@ def _reasons(request: InterventionRequest) -> dict[str, Any]:
     }
 
 
-def with_own_values(
-    response: InterventionResponse, request: InterventionRequest, shown: dict[str, Any]
-) -> InterventionResponse:
-    """Return the response with the real objects in place of their JSON form, where the reviewer sent that back unchanged."""
-    if response.action is not InterventionAction.MODIFY:
-        return response
-    changes = {
-        name: request.arguments[name] if name in shown and value == shown[name] else value
-        for name, value in (response.modified or {}).items()
-    }
-    return replace(response, modified=changes)
-
-
-def _kept(response: InterventionResponse, request: InterventionRequest, names: list[str]) -> list[str]:
-    """Return those of these arguments that an action would run with unchanged."""
-    if response.action is InterventionAction.MODIFY:
-        changes = response.modified or {}
-        return [name for name in names if changes.get(name, request.arguments[name]) is request.arguments[name]]
-    return names if response.action is InterventionAction.PROCEED else []
-
-
-def _name_problem(request: InterventionRequest, answer: Any, response: InterventionResponse) -> str:
-    other = edited_name(answer, 0) if response.action is InterventionAction.MODIFY else None
-    if other in {None, request.action}:
-        return ""
-    return f"decision 0: the name cannot be changed (from {request.action} to {other}); reject it and say so"
-
-
-def performed(step: Work) -> Generator[Step, Any, Any]:
-    """Return what a step gave."""
-    answer = yield step
-    if isinstance(answer, Failed):
-        raise answer.error
-    return answer
-
-
 class InboxQuestion(Interrupting):
     """A reviewer that raises LangGraph's interrupt once. Whoever asks decides whether the answer counts, and asks again."""
 
@@ -293,27 +281,16 @@ class InboxQuestion(Interrupting):
         self._approval = approval
 
     def review(self, request: InterventionRequest) -> ProgramAnswer:
-        """Ask, and return when the graph is resumed."""
-        from langgraph.types import interrupt
-
-        action, shown, unseen = action_of(request, self._approval)
-        answer = interrupt(hitl_request([action], request.problem))
-        if looks_into_inbox(answer):
-            return LOOK
-        responses, problem = decisions_in(answer, 1)
-        problem = problem or other_approval(answer, [self._approval])
-        if problem:
-            return unusable(problem)
-        response = with_own_values(responses[0], request, shown)
-        problem = problem_with_answer(request, answer, response, unseen)
-        return unusable(problem) if problem else program_answer(response)
+        response, problem = self._ask(request, request.problem, self._approval)
+        if isinstance(response, ProgramAnswer):
+            return response
+        return unusable(problem) if response is None else program_answer(response)
 
 
 LOOK = ProgramAnswer(InterventionAction.RETRY, looks=True)
 
 
 def unusable(problem: str) -> ProgramAnswer:
-    """Return an answer that cannot be used."""
     return ProgramAnswer(InterventionAction.CANCEL, problem=problem)
 
 
@@ -321,3 +298,47 @@ def program_answer(response: InterventionResponse) -> ProgramAnswer:
     """Return a decision in an answer. Where it does not state who decides, the graph does."""
     fields: dict[str, Any] = {name: getattr(response, name) for name in response.__dataclass_fields__}
     return replace(ProgramAnswer(**fields), reviewer=ORIGIN if response.reviewer == PERSON else response.reviewer)
+
+
+def performed(step: Work) -> Generator[Step, Any, Any]:
+    answer = yield step
+    if isinstance(answer, Failed):
+        raise answer.error
+    return answer
+
+
+class Round(ABC):
+    """Questions about several calls, each by one interrupt, until there is an answer that counts."""
+
+    actions: list[dict[str, Any]]
+    """The calls that the question shows."""
+    is_new: bool
+    """Whether the question differs from what was asked before, so that there cannot be an answer to it yet."""
+
+    @abstractmethod
+    def prepare(self, number: int) -> bool:
+        """Prepare a question, by its number from 0; return False where none is needed."""
+
+    @abstractmethod
+    def keep(self, number: int) -> None:
+        """Keep what a question shows, because it is being asked."""
+
+    @abstractmethod
+    def take(self, number: int, answer: Any) -> str:
+        """Take an answer; return why it does not count, or an empty string."""
+
+    def ask(self) -> Generator[Step, Any, str]:
+        """Ask until no question is needed; return what was wrong with the last answer."""
+        from langgraph.types import interrupt
+
+        number, problem = 0, ""
+        while (yield from performed(Work(functools.partial(self.prepare, number)))):
+            question = hitl_request(self.actions, problem)
+            answer = yield Work(functools.partial(interrupt, question), blocks=False)
+            if isinstance(answer, Failed):
+                if self.is_new and HOST.pauses(answer.error):
+                    yield from performed(Work(functools.partial(self.keep, number)))
+                raise answer.error
+            problem = yield from performed(Work(functools.partial(self.take, number, answer)))
+            number += 1
+        return problem

@@ -72,7 +72,7 @@ def _fields(state: object) -> dict[str, Any]:
 
 def text_of(message: object) -> str:
     """Return the text of a message: its content, or the text blocks in it."""
-    content = getattr(message, "content", "")
+    content = message["content"] if isinstance(message, Mapping) else getattr(message, "content", "")
     if isinstance(content, str):
         return content
     parts = []
@@ -139,7 +139,6 @@ def tool_result(output: object) -> tuple[Any, str | None, Any]:
 
 
 def fields_of(value: object) -> dict[str, Any]:
-    """Return the stored fields of a message, or of any result in its place: a property of that might load something."""
     return stored_fields(value, type(value)) or {}
 
 
@@ -195,18 +194,9 @@ def _text_if(message: object, roles: set[str] | None) -> str | None:
         return message[1] if roles is None or message[0] in roles else None
     if isinstance(message, Mapping) and "content" in message:
         role = str(message.get("role") or message.get("type"))
-        return text_of(_Content(message["content"])) if roles is None or role in roles else None
+        return text_of(message) if roles is None or role in roles else None
     fields = fields_of(message)
     kind = fields.get("type")
     if isinstance(kind, str) and "content" in fields:
         return text_of(message) if roles is None or kind in roles else None
     return None
-
-
-class _Content:
-    """Content without a message."""
-
-    __slots__ = ("content",)
-
-    def __init__(self, content: object) -> None:
-        self.content = content

@@ -24,8 +24,6 @@ from grace_kp.gating import (
     NotStarted,
     Policy,
     PolicySet,
-    attempt,
-    consent_to,
     drive,
     drive_async,
     execution,
@@ -35,14 +33,14 @@ from grace_kp.integrations.langchain._calls import (
     REFUSED,
     ToolCase,
     ToolDecision,
-    answer_of,
     call_key,
     field_of,
+    message_for,
     messages_of,
 )
 from grace_kp.integrations.langchain._node import number_of_send, resumable, tools_of_graph
 from grace_kp.integrations.langchain._tool_guard import GatedTools, ToolConsent, guarded
-from grace_kp.integrations.langchain._tool_run import ToolRun, message_for, refused_by_schema
+from grace_kp.integrations.langchain._tool_run import ToolRun, refused_by_schema
 from grace_kp.integrations.langchain._turn import STATE, GatedCalls
 from grace_kp.record import current_run
 from grace_kp.runtime import GateSpec
@@ -193,7 +191,6 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         return ExtendedModelResponse(model_response=response, command=Command(update={STATE: decisions}))
 
     def _cases(self, calls: Sequence[Mapping[str, Any]], state: object) -> list[ToolCase]:
-        """Return the gated ones among the calls of a turn."""
         known = tools_of_graph()
         cases = []
         for number, call in enumerate(calls):
@@ -214,35 +211,17 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
     def after_model(self, state: Any, runtime: object) -> dict[str, Any] | None:  # noqa: ARG002 - injected by name
         """Ask about the calls that need it."""
         turn = self._turn(state)
-        if turn is None:
-            return None
-        if turn.pauses:
-            return drive(turn.ask())
-        for case, asked in turn.waiting_at_reviewer():
-            turn.take(case, answer_of(case, asked, drive(attempt(consent_to(asked)))), asked.entry)
-        return turn.update()
+        return None if turn is None else drive(turn.ask())
 
     async def aafter_model(self, state: Any, runtime: object) -> dict[str, Any] | None:  # noqa: ARG002 - injected by name
         """`after_model` for async agents."""
         turn = self._turn(state)
-        if turn is None:
-            return None
-        if turn.pauses:
-            return await drive_async(turn.ask())
-        for case, asked in turn.waiting_at_reviewer():
-            turn.take(case, answer_of(case, asked, await drive_async(attempt(consent_to(asked)))), asked.entry)
-        return turn.update()
+        return None if turn is None else await drive_async(turn.ask())
 
     def _turn(self, state: object) -> GatedCalls | None:
-        answered: set[str] = set()  # in this turn: models use the same ids again
-        for message in reversed(messages_of(state)):
-            if isinstance(message, ToolMessage):
-                answered.add(message.tool_call_id)
-            elif isinstance(message, AIMessage):
-                calls = [effective_call(call, state) for call in message.tool_calls if call["id"] not in answered]
-                cases = self._cases(calls, state)
-                return GatedCalls(message, cases, field_of(state, STATE) or {}) if cases else None
-        return None
+        message, calls = open_calls(state)
+        cases = self._cases(calls, state)
+        return GatedCalls(message, cases, field_of(state, STATE) or {}) if message is not None and cases else None
 
     # Running: around each tool
 
@@ -319,20 +298,22 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         return execution.refuse(problem) if problem else execution
 
 
-def _sent_before(call: Mapping[str, Any], state: object) -> list[Mapping[str, Any]]:
-    """Return the calls that the agent carries out beside this one, and that come before it in the turn.
-
-    The agent sends out each call that has no answer yet; equal calls differ by nothing but their number.
-    """
-    answered: set[str] = set()
+def open_calls(state: object) -> tuple[AIMessage | None, list[Mapping[str, Any]]]:
+    """Return the last message of the model, and those of its calls that have no answer yet."""
+    answered: set[str] = set()  # in this turn: models use the same ids again
     for message in reversed(messages_of(state)):
         if isinstance(message, ToolMessage):
             answered.add(message.tool_call_id)
         elif isinstance(message, AIMessage):
-            calls = [effective_call(each, state) for each in message.tool_calls if each["id"] not in answered]
-            number = number_of_send() if sum(each["id"] == call["id"] for each in calls) > 1 else None
-            return calls[:number] if number is not None and calls[number : number + 1] == [call] else []
-    return []
+            return message, [effective_call(call, state) for call in message.tool_calls if call["id"] not in answered]
+    return None, []
+
+
+def _sent_before(call: Mapping[str, Any], state: object) -> list[Mapping[str, Any]]:
+    """Return the calls that come before this one in the turn. Equal calls differ by nothing but their number."""
+    _, calls = open_calls(state)
+    number = number_of_send() if sum(each["id"] == call["id"] for each in calls) > 1 else None
+    return calls[:number] if number is not None and calls[number : number + 1] == [call] else []
 
 
 def _name_of(tool: object) -> str:

@@ -20,7 +20,7 @@ from grace_kp.gating import view
 from grace_kp.integrations.langchain._interrupts import ORIGIN, InboxQuestion, Interrupting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from grace_kp.approvals import Inbox
     from grace_kp.gating import Ledger, Policy
@@ -83,6 +83,11 @@ def gated_node(
         action.__name__ = action.__qualname__ = action_name
         return guard(action), shown
 
+    def refused(state: Any, error: ActionNotApproved) -> Any:
+        if otherwise is None:
+            raise error
+        return otherwise(state, error)
+
     if inspect.iscoroutinefunction(node):
 
         @functools.wraps(node)
@@ -91,9 +96,7 @@ def gated_node(
             try:
                 return await action(**shown)
             except ActionNotApproved as error:
-                if otherwise is None:
-                    raise
-                return otherwise(state, error)
+                return refused(state, error)
 
         return gated_async
 
@@ -103,9 +106,7 @@ def gated_node(
         try:
             return action(**shown)
         except ActionNotApproved as error:
-            if otherwise is None:
-                raise
-            return otherwise(state, error)
+            return refused(state, error)
 
     return gated
 
@@ -128,11 +129,9 @@ class RunningNode:
         self._number = 0
 
     def asking(self, approval: str) -> Interrupting:
-        """Return the reviewer that asks about a request in the inbox by an interrupt."""
         return InboxQuestion(approval, functools.partial(_checkpointed, self._configurable))
 
     def whereabouts(self) -> dict[str, Any]:
-        """Return the thread and the node's task."""
         return {"thread_id": self.thread, "checkpoint_ns": self.place}
 
     def position(self) -> dict[str, Any]:
@@ -146,15 +145,12 @@ class RunningNode:
         keep_thread(inbox.tables, self._configurable)
 
     def begin(self) -> None:
-        """Number the call. Called in the order in which the node calls its actions."""
         self._number = self._order.begin()
 
     def wait(self) -> None:
-        """Wait until the calls before this one have been decided on."""
         self._order.wait(self._number)
 
     async def wait_async(self) -> None:
-        """`wait` without blocking the event loop."""
         ends = time.monotonic() + LONGEST_WAIT
         while not self._order.is_next(self._number):
             if time.monotonic() > ends:
@@ -162,7 +158,6 @@ class RunningNode:
             await asyncio.sleep(0.001)
 
     def end(self) -> None:
-        """Let the next call be decided on."""
         self._order.end(self._number)
 
     @property
@@ -184,24 +179,18 @@ class RunningNode:
         return f"langgraph|{self.thread}|{self.place}|{self._number}|{action}"
 
 
-def _texts(values: Iterable[Any]) -> Iterator[str]:
-    """Yield all texts inside these values."""
-    for value in values:
-        stack = [view(value).root]
-        while stack:
-            node = stack.pop()
-            if node.quoted:
-                yield node.text
-            stack.extend(child for _, child in node.children)
-
-
 def _checkpointed(configurable: dict[str, Any]) -> Iterator[str]:
     """Yield the texts of the state that this node was started with, as LangGraph keeps it in its checkpoint."""
     read = configurable.get("__pregel_read")
     for argument in getattr(read, "args", ()):
         if isinstance(argument, Mapping):
             savers = [getattr(channel, "checkpoint", None) for channel in argument.values()]
-            yield from _texts(save() for save in savers if callable(save))
+            stack = [view(save()).root for save in savers if callable(save)]
+            while stack:
+                node = stack.pop()
+                if node.quoted:
+                    yield node.text
+                stack.extend(child for _, child in node.children)
 
 
 class CallOrder:
@@ -219,23 +208,19 @@ class CallOrder:
         self._over: set[int] = set()
 
     def begin(self) -> int:
-        """Return the number of a call, from 0."""
         with self._condition:
             self._count += 1
             return self._count - 1
 
     def is_next(self, number: int) -> bool:
-        """Return whether all calls before this one have been decided on."""
         return self._turn == number
 
     def wait(self, number: int) -> None:
-        """Wait until they have."""
         with self._condition:
             if not self._condition.wait_for(lambda: self.is_next(number), LONGEST_WAIT):
                 raise ActionCancelled(TOO_LONG)
 
     def end(self, number: int) -> None:
-        """Note that a call has been decided on."""
         with self._condition:
             self._over.add(number)
             while self._turn in self._over:

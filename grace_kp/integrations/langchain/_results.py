@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.integrations.langchain._frames import Chain, RunFailures, holds_documents, named
+from grace_kp.integrations.langchain._frames import Chain, RunFailures, named
 from grace_kp.integrations.langchain._messages import answer_of, documents_in, fields_of, reply_of, text_of, tool_result
 from grace_kp.record import CLOSED, FAILED, HOST, NOT_CAPTURED, RETRIEVER, TOOL, Call, ModelCall, call_in
 from grace_kp.trace import render_text
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 def record_search(frame: Frame, outputs: object, specs: Specs) -> None:
     """Record a chain as a retriever if it called nothing and returned documents that were not its input."""
     scored = documents_in(outputs)
-    if scored is None or (not scored and holds_documents(frame.inputs)):
+    inputs = frame.inputs.values() if isinstance(frame.inputs, Mapping) else [frame.inputs]
+    if scored is None or (not scored and any(documents_in(part) is not None for part in inputs)):
         return
     call = call_in(frame.here, specs(RETRIEVER, frame.name, None), named(frame.inputs, "query"))
     if call is not None:
@@ -49,7 +50,16 @@ def close_tool(frame: Frame, call: Call, output: object) -> None:
 def record_model(frame: Frame, response: LLMResult | None, error: BaseException | None = None) -> str:
     """Record a call of a model that has ended, by itself or by an exception; return its text until then."""
     run = frame.run
-    text, usage, model = _read(frame, response, failed=error is not None)
+    usage: dict[str, int] = {}
+    model: str | None = None
+    text = ""
+    if response is not None:
+        text, usage, model = reply_of(response)
+    if error is not None and frame.tokens and (pieces := "".join(frame.tokens)).startswith(text):
+        text = pieces  # the response of a failed stream lacks its last piece
+    if text:
+        text = render_text(text, run.max_text) if run.owner.capture_output else NOT_CAPTURED
+        frame.home.last = text
     status = None if error is None else HOST.status_after(error)
     failure: dict[str, Any] = {}
     if error is not None:
@@ -89,21 +99,6 @@ def streamed_so_far(frame: Frame, left: Sequence[Frame], outputs: object) -> Any
     return streamed if streamed is not None else text or answer_of(frame.last)
 
 
-def _read(frame: Frame, response: LLMResult | None, *, failed: bool) -> tuple[str, dict[str, int], str | None]:
-    run = frame.run
-    usage: dict[str, int] = {}
-    model: str | None = None
-    text = ""
-    if response is not None:
-        text, usage, model = reply_of(response)
-    if failed and frame.tokens and (pieces := "".join(frame.tokens)).startswith(text):
-        text = pieces  # the response of a failed stream lacks its last piece
-    if text:
-        text = render_text(text, run.max_text) if run.owner.capture_output else NOT_CAPTURED
-        frame.home.last = text
-    return text, usage, model
-
-
 MAX_MESSAGES = 1_000
 MAX_SEEN = 16
 MAX_CAUSES = 10
@@ -125,17 +120,15 @@ def recorded(frame: Frame, error: BaseException) -> None:
     while above is not None and not above.is_node:
         above = None if above is above.home else above.parent
     if isinstance(above, Chain):
-        above.raised = [*(above.raised or ())[-MAX_SEEN:], error]
+        above.raised = (*above.raised[-MAX_SEEN:], error)
 
 
 def _passes_through(frame: Frame, error: BaseException) -> bool:
     """Return whether an exception that leaves a node, or a cause of it, is recorded already."""
     found: BaseException | None = error
     for _ in range(MAX_CAUSES):
-        if found is None or not frame.raised:
-            return False
-        if any(found is known for known in frame.raised):
-            return True
+        if found is None or any(found is known for known in frame.raised):
+            return found is not None
         found = found.__cause__ or found.__context__
     return False
 
@@ -154,11 +147,10 @@ class Unreported:
         if failures is None or not failures.attempts or frame.place is None:
             return
         before = failures.attempts.pop(frame.place, None)
-        if before is None:
-            return
-        earlier, error, end = before
-        self._failed_attempt(earlier, error, end)
-        failures.names.add(frame.place)
+        if before is not None:
+            earlier, error, end = before
+            self._failed_attempt(earlier, error, end)
+            failures.names.add(frame.place)
 
     def node_failed(self, frame: Frame, error: BaseException) -> None:
         """Record that a node raised. A first failed attempt is kept until the node is tried again."""
@@ -172,8 +164,8 @@ class Unreported:
             failures.attempts[frame.place] = (frame, described, end)
 
     def _failed_attempt(self, frame: Frame, error: tuple[str, str], end: int) -> None:
-        if (call := self._call(frame, frame.name, {"input": frame.inputs})) is not None:
-            call.refuse(*error)
+        call = self._record(frame, frame.name, {"input": frame.inputs}, error=error, start=frame.start)
+        if call is not None:
             call.end = end
 
     # Messages
@@ -183,8 +175,7 @@ class Unreported:
         failures = frame.home.failures
         if frame.is_node and failures is not None and frame.place in failures.names:
             failures.names.discard(frame.place)
-            if (call := self._call(frame, frame.name, {"input": frame.inputs})) is not None:
-                call.close(outputs)
+            self._record(frame, frame.name, {"input": frame.inputs}, result=outputs, start=frame.start)
         if type(outputs) is str:
             return  # no update of a state, and no message
         updates = _updates(outputs)
@@ -200,12 +191,14 @@ class Unreported:
             self._structured(frame, messages, updates)
 
     def _failed_calls(self, frame: Frame, messages: list[Any], failed: list[Any]) -> None:
-        if any(fields_of(message).get("type") == "ai" for message in messages) and _has_nested_run(frame):
-            return  # the node is an agent; its own trace has these calls
+        calls = {id(event): event for event in frame.run.events if type(event) is Call and event.start >= frame.start}
+        is_agent = any(fields_of(message).get("type") == "ai" for message in messages)
+        if is_agent and any(call.child is not None for call in calls.values()):
+            return  # its own trace has these calls
         old = {message.tool_call_id for message in _messages_in(frame.inputs) if _is_tool(message)}
         answered = _answered_in(frame.inputs)
         proposed = {call.get("id"): call for call in _proposed_in(frame.inputs) if call.get("id") not in answered}
-        reported = _calls_since(frame)
+        reported = [call.spec.name for call in calls.values()]
         for message in failed:
             if message.tool_call_id in old and message.tool_call_id not in proposed:
                 continue
@@ -213,9 +206,9 @@ class Unreported:
             name = str(message.name or call.get("name") or "tool")
             if name in reported:
                 reported.remove(name)
-            elif not _is_gated(frame, name):
-                arguments = call.get("args")
-                self._refused(frame, name, arguments, "ToolError", text_of(message) or "the tool reported an error")
+            elif not any(entry.get("action") == name for entry in frame.run.decisions):
+                error = "ToolError", text_of(message) or "the tool reported an error"
+                self._record(frame, name, call.get("args") or {}, error=error)
 
     def _structured(self, frame: Frame, messages: list[Any], updates: list[Mapping[str, Any]]) -> None:
         """Record structured output. The model's node of an agent answers calls only to read that from them."""
@@ -224,28 +217,25 @@ class Unreported:
         failed = all(update.get("structured_response") is None for update in updates)
         failures = failures_of(frame)
         for message in answers:
-            call = proposed[message.tool_call_id]
-            name = str(call["name"])
+            call, text = proposed[message.tool_call_id], text_of(message)
+            name, arguments = str(call["name"]), call.get("args") or {}
             if failed:
                 failures.names.add(f"schema:{name}")
-                self._refused(frame, name, call.get("args"), "StructuredOutputError", text_of(message))
+                self._record(frame, name, arguments, error=("StructuredOutputError", text))
             elif f"schema:{name}" in failures.names:
-                self._succeeded(frame, name, call.get("args"), text_of(message))
+                self._record(frame, name, arguments, result=text)
 
     # Parsers and models
 
     def parser_ended(self, frame: Frame, outputs: object) -> None:
-        """Record that a parser returned, if it has failed before."""
         failures = frame.home.failures
         if failures is not None and f"parser:{frame.name}" in failures.names:
-            self._succeeded(frame, frame.name, {"input": frame.inputs}, outputs)
+            self._record(frame, frame.name, {"input": frame.inputs}, result=outputs)
 
     def parser_failed(self, frame: Frame, error: BaseException) -> None:
-        """Record that a parser could not read the output of a model."""
         recorded(frame, error)
         failures_of(frame).names.add(f"parser:{frame.name}")
-        if (call := self._call(frame, frame.name, {"input": frame.inputs})) is not None:
-            call.fail(error)
+        self._record(frame, frame.name, {"input": frame.inputs}, error=error, start=frame.start)
 
     def model_ended(self, frame: Frame, response: object) -> None:
         """Record proposed calls whose arguments cannot be read."""
@@ -253,49 +243,33 @@ class Unreported:
             for generation in generations[:1]:
                 message = getattr(generation, "message", None)
                 for call in getattr(message, "invalid_tool_calls", None) or ():
-                    text = str(call.get("error") or "the arguments cannot be read")
-                    arguments = {"arguments": call.get("args")}
-                    self._refused(frame, str(call.get("name") or "tool"), arguments, "InvalidToolCall", text)
+                    error = "InvalidToolCall", str(call.get("error") or "the arguments cannot be read")
+                    self._record(frame, str(call.get("name") or "tool"), {"arguments": call.get("args")}, error=error)
 
-    # Calls
-
-    def _call(self, frame: Frame, name: str, arguments: object, *, now: bool = False) -> Call | None:
+    def _record(
+        self,
+        frame: Frame,
+        name: str,
+        arguments: object,
+        *,
+        error: BaseException | tuple[str, str] | None = None,
+        result: object = None,
+        start: int | None = None,
+    ) -> Call | None:
         named = arguments if isinstance(arguments, dict) else {"input": arguments}
         call = call_in(frame.here, self._specs(TOOL, name, None), named)
-        if call is not None:
-            call.place = frame.place
-            if not now:
-                call.start = frame.start
-        return call
-
-    def _refused(self, frame: Frame, name: str, arguments: object, kind: str, text: str) -> None:
-        if (call := self._call(frame, name, arguments or {}, now=True)) is not None:
-            call.refuse(kind, text)
-
-    def _succeeded(self, frame: Frame, name: str, arguments: object, result: object) -> None:
-        if (call := self._call(frame, name, arguments or {}, now=True)) is not None:
+        if call is None:
+            return None
+        call.place = frame.place
+        if start is not None:
+            call.start = start
+        if isinstance(error, tuple):
+            call.refuse(*error)
+        elif error is not None:
+            call.fail(error)
+        else:
             call.close(result)
-
-
-def _calls_since(frame: Frame) -> list[str]:
-    """Return the names of the calls that were recorded since this event began."""
-    seen: set[int] = set()
-    names = []
-    for event in frame.run.events:
-        if type(event) is Call and event.start >= frame.start and id(event) not in seen:
-            seen.add(id(event))
-            names.append(event.spec.name)
-    return names
-
-
-def _has_nested_run(frame: Frame) -> bool:
-    return any(
-        type(event) is Call and event.child is not None and event.start >= frame.start for event in frame.run.events
-    )
-
-
-def _is_gated(frame: Frame, name: str) -> bool:
-    return any(entry.get("action") == name for entry in frame.run.decisions)
+        return call
 
 
 def _is_tool(message: object) -> bool:

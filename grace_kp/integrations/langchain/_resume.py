@@ -150,18 +150,21 @@ class Ready:
     thread: WaitingThread
     token: str
     config: dict[str, Any]
-    answers: Mapping[str, Any]
+    answers: dict[str, Any]
     """By the id of the interrupt."""
 
     @property
     def approvals(self) -> tuple[str, ...]:
-        """The requests that are decided."""
         return tuple(approval for answer in self.answers.values() for approval in answer[APPROVALS])
 
-    @property
-    def command(self) -> Any:
-        """What the graph is resumed with."""
-        return Command(resume=dict(self.answers))
+    def ended(self, output: Any) -> Resumed:
+        paused = isinstance(output, dict) and bool(output.get("__interrupt__"))
+        state = "paused" if paused else "finished"
+        return Resumed(thread=self.thread.id, approvals=self.approvals, state=state, output=output)
+
+    def raised(self, error: Exception) -> Resumed:
+        problem = error_text(error)
+        return Resumed(thread=self.thread.id, approvals=self.approvals, state="raised", problem=problem, error=error)
 
 
 def resume_graph(
@@ -180,9 +183,9 @@ def resume_graph(
             continue
         outcome: Resumed | None = None
         try:
-            outcome = _ended(taken, graph.invoke(taken.command, taken.config))
+            outcome = taken.ended(graph.invoke(Command(resume=taken.answers), taken.config))
         except Exception as error:  # noqa: BLE001 — the other threads are carried on, too
-            outcome = _raised(taken, error)
+            outcome = taken.raised(error)
         finally:
             _close(inbox, graph, taken, outcome)
         found.append(outcome)
@@ -208,9 +211,9 @@ async def aresume_graph(
             continue
         outcome: Resumed | None = None
         try:
-            outcome = _ended(taken, await graph.ainvoke(taken.command, taken.config))
+            outcome = taken.ended(await graph.ainvoke(Command(resume=taken.answers), taken.config))
         except Exception as error:  # noqa: BLE001 — as in `resume_graph`
-            outcome = _raised(taken, error)
+            outcome = taken.raised(error)
         finally:
             await asyncio.to_thread(_close, inbox, graph, taken, outcome)
         found.append(outcome)
@@ -247,21 +250,16 @@ def _taken(
     answers = dict(_decided(inbox, thread, waiting))
     if not answers:
         if not waiting and getattr(state, "created_at", None) is not None:
-            _forget(inbox, graph, thread)
+            end_carrying(inbox.tables, thread, "", over=_nodes(graph, thread))
         return []
     missing = sorted({*thread.left_out} - {*config["configurable"]})
-    if missing:
-        return [
-            Resumed(
-                thread=thread.id,
-                state="left",
-                problem=f"its configuration had values that are not kept: {', '.join(missing)}; pass them with config=",
-            )
-        ]
-    token = begin_carrying(inbox.tables, thread)
-    if token is None:
-        return [Resumed(thread=thread.id, state="left", problem="another process carries it on")]
-    return Ready(thread, token, config, answers)
+    problem = f"its configuration had values that are not kept: {', '.join(missing)}; pass them with config="
+    if not missing:
+        token = begin_carrying(inbox.tables, thread)
+        if token is not None:
+            return Ready(thread, token, config, answers)
+        problem = "another process carries it on"
+    return [Resumed(thread=thread.id, state="left", problem=problem)]
 
 
 def _interrupts(state: Any) -> Iterator[tuple[str, list[str]]]:
@@ -284,30 +282,12 @@ def _decided(inbox: Inbox, thread: WaitingThread, waiting: list[tuple[str, list[
             yield interrupt, {APPROVALS: ids}
 
 
-def _ended(ready: Ready, output: Any) -> Resumed:
-    paused = isinstance(output, dict) and bool(output.get("__interrupt__"))
-    state = "paused" if paused else "finished"
-    return Resumed(thread=ready.thread.id, approvals=ready.approvals, state=state, output=output)
-
-
-def _raised(ready: Ready, error: Exception) -> Resumed:
-    return Resumed(
-        thread=ready.thread.id, approvals=ready.approvals, state="raised", problem=error_text(error), error=error
-    )
-
-
 def _close(inbox: Inbox, graph: Any, ready: Ready, outcome: Resumed | None) -> None:
     over = _nodes(graph, ready.thread) if outcome is not None and outcome.state == "finished" else ()
     refused: list[str] = []
     if outcome is not None and isinstance(outcome.error, ActionNotApproved):
         refused = [approval for approval in ready.approvals if not FOLLOWING[inbox.requests.get(approval).state]]
     end_carrying(inbox.tables, ready.thread, ready.token, over=over, refused=refused)
-
-
-def _forget(inbox: Inbox, graph: Any, thread: WaitingThread) -> None:
-    nodes = _nodes(graph, thread)
-    if nodes:
-        end_carrying(inbox.tables, thread, "", over=nodes)
 
 
 def _nodes(graph: Any, thread: WaitingThread) -> tuple[str, ...]:

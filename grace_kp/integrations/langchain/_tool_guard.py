@@ -18,7 +18,7 @@ from uuid import uuid4
 from langchain_core.tracers.context import register_configure_hook
 
 from grace_kp.errors import ActionCancelled
-from grace_kp.gating import NotCheckable, NotStarted, Raised, Returned, digest_of, recorded_arguments
+from grace_kp.gating import GateEntry, NotCheckable, NotStarted, Raised, Returned, digest_of
 from grace_kp.integrations.langchain._context import InlineHandler, include_others
 from grace_kp.integrations.langchain._tool_schema import copied, injected_values, with_parser
 from grace_kp.record import current_run, note, shielded
@@ -71,9 +71,8 @@ class ToolConsent:
         self.tool = tool
         self.digest = digest
         self.run_id: UUID | None = None
-        """The run of the tool; None until it starts."""
         self.ended: Returned | Raised | None = None
-        """How that run ended; None before."""
+        """How the run of the tool ended; None before."""
         self.refused_again = False
         """Whether the tool was to start once more, and did not."""
         self._values = values
@@ -118,16 +117,11 @@ class ToolConsent:
         return request.override(runtime=dataclasses.replace(request.runtime, tools=tools))
 
     def end(self, run_id: UUID, outcome: Returned | Raised) -> None:
-        """Note how a run ended, if it is the tool's."""
         if run_id == self.run_id:
             self.ended = outcome
 
-    def _may_start(self) -> bool:
-        failed = isinstance(self.ended, Raised) and isinstance(self.ended.error, Exception)
-        return self.run_id is None or (failed and self._again_after_failure)
-
     def problem_with(self, inputs: Mapping[str, Any], run_id: UUID, parent: UUID | None) -> str:
-        """Let the tool start; return why it must not, or an empty text."""
+        """Let the tool start; return why it must not, or an empty string."""
         if self.run_id is not None and parent == self.run_id:
             return ""  # the tool calls a tool of the same name
         if not self._is_held:
@@ -137,7 +131,8 @@ class ToolConsent:
             self.refused_again = self.ended is not None
             return f"`{self.tool}` is called with other arguments than were decided on; it was not run"
         with self._lock:
-            if not self._may_start():
+            failed = isinstance(self.ended, Raised) and isinstance(self.ended.error, Exception)
+            if self.run_id is not None and not (failed and self._again_after_failure):
                 self.refused_again = True
                 return f"`{self.tool}` has been started once, which is all that was decided on; it was not run again"
             self._earlier = self.run_id, self.ended
@@ -146,7 +141,7 @@ class ToolConsent:
 
 
 def _digest(name: str, arguments: Mapping[str, Any], *, ordered: bool = True) -> str:
-    """Return the digest of a call; an empty text, which is that of no call, where its arguments cannot be checked."""
+    """Return the digest of a call; an empty string, which is that of no call, where its arguments cannot be checked."""
     try:
         return call_digest(name, arguments, ordered=ordered)
     except ActionCancelled:
@@ -176,7 +171,6 @@ class ToolGuard(InlineHandler):
         inputs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Check a tool that is about to start."""
         name = (serialized or {}).get("name") or kwargs.get("name") or ""
         arguments = {"input": input_str} if inputs is None else inputs
         innermost = _GUARD.get() or self  # LangChain keeps the first guard among the handlers of everything below
@@ -202,11 +196,9 @@ class ToolGuard(InlineHandler):
         include_others()
 
     def on_tool_end(self, output: object, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002 - as LangChain calls it
-        """Note that a tool returned."""
         self._end(run_id, Returned())
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002
-        """Note that a tool raised."""
         self._end(run_id, Raised(error))
 
     def _end(self, run_id: UUID, outcome: Returned | Raised) -> None:
@@ -238,7 +230,6 @@ class GatedTools:
 
     @classmethod
     def of(cls, recorder: Recorder) -> GatedTools:
-        """Return the one registry of a runtime."""
         found: GatedTools = recorder.adapters.setdefault(REGISTRY, cls())
         return found
 
@@ -246,13 +237,10 @@ class GatedTools:
         """Add a middleware; it is forgotten when nothing else holds it."""
         self.gates = (*(ref for ref in self.gates if ref() is not None), weakref.ref(gates))
 
-    def may_be_bypassed(self) -> bool:
-        """Return whether tools are gated and no guard watches this context."""
-        return bool(self.gates) and _GUARD.get() is None
-
     def check(self, tool: str, inputs: Mapping[str, Any], run: Run | None) -> None:
         """Record with its run, and warn, when a gated tool starts that no guard has seen."""
-        if not any(gates is not None and gates.policy_for(tool) for gates in (ref() for ref in self.gates)):
+        gates = [] if _GUARD.get() is not None else [ref() for ref in self.gates]
+        if not any(each is not None and each.policy_for(tool) for each in gates):
             return
         problem = "the tool ran without a decision, outside the agent that gates it"
         record_undecided(tool, inputs, run, outcome="ungated", problem=problem)
@@ -265,21 +253,19 @@ class GatedTools:
 @shielded
 def record_undecided(tool: str, inputs: Mapping[str, Any], run: Run | None, *, outcome: str, problem: str) -> None:
     """Record a call of a gated tool that nobody decided on with the run that it belongs to."""
-    entry = {
-        "id": uuid4().hex,
-        "action": tool,
-        **recorded_arguments(dict(inputs)),
-        "outcome": outcome,
-        "problem": problem,
-    }
+    entry = GateEntry.new(tool, inputs, entry_id=uuid4().hex)
+    entry.fields.update(outcome=outcome, problem=problem)
+    keep_entry(entry.fields, run)
+
+
+def keep_entry(fields: dict[str, Any], run: Run | None) -> None:
     if run is None:
         note("gate entry", "decided outside of any recorded run")
     else:
-        run.decisions.append(entry)
+        run.decisions.append(fields)
 
 
 def call_digest(name: str, arguments: Mapping[str, Any], *, ordered: bool = True) -> str:
-    """Return the SHA-256 of a tool's name and arguments."""
     try:
         return digest_of({"name": name, "args": dict(arguments)}, lasting=True, ordered=ordered)
     except NotCheckable as error:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
 
-from grace_kp.confidence import ActionDecision
 from grace_kp.errors import ActionCancelled
 from grace_kp.gating import (
     Consent,
     Execution,
-    InterventionRequest,
     LedgerEntry,
     NotStarted,
     Raised,
@@ -23,12 +20,15 @@ from grace_kp.gating import (
     Returned,
 )
 from grace_kp.integrations.langchain._calls import (
+    CONSENTED,
     NOT_NEEDED,
     entry_for,
     json_values,
+    message_for,
     messages_of,
     restored_values,
 )
+from grace_kp.integrations.langchain._inbox_calls import InboxCall
 from grace_kp.integrations.langchain._tool_guard import ToolConsent, call_digest, guarded
 from grace_kp.integrations.langchain._tool_schema import (
     InvalidCall,
@@ -39,15 +39,13 @@ from grace_kp.integrations.langchain._tool_schema import (
     without_defaults,
 )
 from grace_kp.levels import InterventionLevel
-from grace_kp.record import current_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
     from grace_kp.gating import Outcome
-    from grace_kp.integrations.langchain._calls import ToolCase, ToolDecision
-    from grace_kp.integrations.langchain._inbox_calls import InboxCall
+    from grace_kp.integrations.langchain._calls import ToolCase
     from grace_kp.integrations.langchain._node import RunningNode
     from grace_kp.integrations.langchain._tool_guard import GatesTools
     from grace_kp.runtime import Grace
@@ -59,14 +57,7 @@ NOTICE = (
 
 
 class ToolRun(Execution):
-    """One execution of a gated tool.
-
-    Args:
-        grace: the runtime.
-        request: LangChain's request to run the tool.
-        case: the call as it was decided on, and the decision. A middleware closer to the tool may yet put another in place of the request's.
-        program: the graph around, where it may be run again.
-    """
+    """One execution of a gated tool. A middleware closer to the tool may yet put another call in place of the one that was decided on."""
 
     def __init__(self, grace: Grace, request: Any, case: ToolCase, program: RunningNode | None) -> None:
         self.name: str = case.name
@@ -101,9 +92,14 @@ class ToolRun(Execution):
         self.operation = self.ledger_entry.id
         self.on_notify = gates.on_notify
         if program is not None and decision.level == InterventionLevel.NOTIFY:
-            self.notice = _notice(decision, case.arguments)  # without a program, notice was given at the decision
-        if program is not None and decision.filed:
-            self._decided_in_inbox(program)
+            self.notice = decision.question(
+                dict(case.arguments), decision.digest
+            )  # without a program, notice was given at the decision
+        if program is not None and decision.filed and decision.consent == CONSENTED:
+            self._filed = InboxCall(case, program, entry=self.entry, ledger_key=self._ledger_key)
+            self._filed.run_tool(case.tool)
+            self._filed.values = None if decision.args is None else self._values
+            self.ledger_entry = self._filed
 
     def _run_values(self, case: ToolCase) -> tuple[Mapping[str, Any], str]:
         """Return the arguments that the tool runs with, and their digest."""
@@ -138,17 +134,8 @@ class ToolRun(Execution):
             raise ValueError(f"it would run with other arguments than were decided on: {json_values(found)[0]}")
         return found, digest
 
-    def _decided_in_inbox(self, program: RunningNode) -> None:
-        """Run under the request in the inbox, where people were asked there."""
-        from grace_kp.integrations.langchain._inbox_calls import inbox_call_of
-
-        values = None if self._case.decision.args is None else self._values
-        call = inbox_call_of(self._case, program, self.entry, ledger_key=self._ledger_key, values=values)
-        if call is not None:
-            self.ledger_entry = self._filed = call
-
     def problem(self) -> str:
-        """Return why this very call may not run; an empty text where it may."""
+        """Return why this very call may not run; an empty string where it may."""
         case, decision, name = self._case, self._case.decision, self.name
         if case.policy.denies:
             if self._filed is not None:
@@ -173,16 +160,13 @@ class ToolRun(Execution):
         return ""
 
     def refuse(self, problem: str) -> ToolMessage:
-        """State that the call does not run, and return the message in its place."""
         self.entry.state("cancelled", problem=problem)
         return message_for(self._call, f"{problem}; it was not run.")
 
     def is_changed(self) -> bool:
-        """Return whether the arguments are no longer those that were consented to."""
         return call_digest(self.name, self._values) != self._digest
 
     def replaced(self) -> Mapping[str, Any] | None:
-        """Return the arguments by name, where a reviewer changed them."""
         return None if self._case.decision.args is None else self._values
 
     def has_started(self) -> bool:
@@ -202,7 +186,6 @@ class ToolRun(Execution):
         return consent.ended if is_other and consent.ended is not None else outcome
 
     def guard(self, gates: GatesTools) -> AbstractContextManager[None]:
-        """Let the tool start once inside, with the arguments that were consented to."""
         return guarded(gates, self._tool_consent)
 
     def returned(self, result: Any) -> Any:
@@ -227,7 +210,6 @@ class ToolRun(Execution):
         return dataclasses.replace(result, update={**update, "messages": prefixed})
 
     def message(self, outcome: Outcome) -> Any:
-        """Return what the model gets for an outcome."""
         if isinstance(outcome, Returned):
             return outcome.value
         if isinstance(outcome, Raised) and not isinstance(outcome.error, NotStarted):
@@ -243,13 +225,7 @@ class ToolRun(Execution):
 
 
 def ledger_key(thread: str, message: str | None, decision: str, call: Mapping[str, Any]) -> str:
-    """Return the key of a decided call in the ledger."""
     return f"langchain|{thread}|{message}|{decision}|{call.get('id')}"
-
-
-def message_for(call: Mapping[str, Any], content: str, status: Any = "error") -> ToolMessage:
-    """Return the message that answers a call."""
-    return ToolMessage(content=content, name=call["name"], tool_call_id=call.get("id") or "", status=status)
 
 
 def refused_by_schema(call: Mapping[str, Any], problem: str) -> str:
@@ -265,20 +241,3 @@ def _prefixed(message: ToolMessage, notice: str) -> ToolMessage:
     else:
         content = [{"type": "text", "text": notice}, *content]
     return message.model_copy(update={"content": content})
-
-
-def _notice(decision: ToolDecision, arguments: Mapping[str, Any]) -> InterventionRequest:
-    run = current_run()
-    return InterventionRequest(
-        id=decision.id,
-        action=decision.name,
-        arguments=dict(arguments),
-        digest=decision.digest,
-        level=InterventionLevel.NOTIFY,
-        decision=ActionDecision(InterventionLevel.NOTIFY, decision.score, decision.reason),
-        reason=decision.reason,
-        policy_version=decision.policy_version,
-        run_id=None if run is None else run.id,
-        objective=None if run is None else run.objective,
-        created_at=time.time(),
-    )

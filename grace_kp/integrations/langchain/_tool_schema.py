@@ -26,15 +26,6 @@ if TYPE_CHECKING:
     Parse = Callable[[Any, Any, "str | None"], Any]
 
 _VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
-_JSON_TYPES: dict[str, Any] = {
-    "string": str,
-    "integer": int,
-    "number": int | float,
-    "boolean": bool,
-    "array": list | tuple,
-    "object": dict,
-    "null": type(None),
-}
 
 
 def argument_names(tool: object) -> dict[str, bool] | None:
@@ -50,7 +41,6 @@ def argument_names(tool: object) -> dict[str, bool] | None:
 
 
 def argument_types(tool: object) -> dict[str, Any]:
-    """Return the declared types of a tool's arguments, by the names that its function takes."""
     fields = getattr(getattr(tool, "args_schema", None), "model_fields", None)
     return {name: field.annotation for name, field in fields.items()} if isinstance(fields, dict) else {}
 
@@ -91,7 +81,7 @@ def _is_usable(schema: Any, definitions: Mapping[str, Any]) -> bool:
 
 
 def schema_problem(tool: object, arguments: Mapping[str, Any], names: Mapping[str, bool] | None = None) -> str:
-    """Return what is wrong with arguments for a tool; an empty text where nothing is."""
+    """Return what is wrong with arguments for a tool; an empty string where nothing is."""
     names = argument_names(tool) or names
     if names:
         unknown = [name for name in arguments if name not in names]
@@ -109,13 +99,6 @@ def schema_problem(tool: object, arguments: Mapping[str, Any], names: Mapping[st
 
 def _json_schema_problem(schema: Mapping[str, Any], arguments: Mapping[str, Any], *, is_edit: bool) -> str:
     """Return what is wrong with arguments for a JSON schema. A call of the model is checked as far as that is possible, an edit completely."""
-    properties, schema = _properties(schema), {name: _with_null(item) for name, item in schema.items()}
-    for name, value in arguments.items():
-        declared = properties.get(name)
-        kinds = declared.get("type") if isinstance(declared, dict) and not declared.get("nullable") else None
-        kinds = [kinds] if isinstance(kinds, str) else kinds
-        if isinstance(kinds, list) and kinds and not any(_has_json_type(value, kind) for kind in kinds):
-            return f"{name}: must be {' or '.join(map(str, kinds))}, not {type(value).__name__}"
     try:
         from jsonschema import Draft202012Validator
         from jsonschema.exceptions import UnknownType, best_match
@@ -124,7 +107,8 @@ def _json_schema_problem(schema: Mapping[str, Any], arguments: Mapping[str, Any]
         return str(MissingExtra("Checking an edit by a JSON Schema", "approvals")) if is_edit else ""
     try:
         # The registry holds nothing, so that no reference leaves the schema.
-        validator = Draft202012Validator(dict(schema), registry=Registry())
+        own = {name: _with_null(item) for name, item in schema.items()}
+        validator = Draft202012Validator(own, registry=Registry())
         worst: Any = best_match(validator.iter_errors(dict(arguments)))
     except UnknownType:
         return ""
@@ -146,14 +130,6 @@ def _with_null(schema: Any) -> Any:
         return schema
     found = {name: _with_null(item) for name, item in schema.items()}
     return {"anyOf": [found, {"type": "null"}]} if schema.get("nullable") is True else found
-
-
-def _has_json_type(value: object, kind: Any) -> bool:
-    if isinstance(value, bool):
-        return bool(kind == "boolean")
-    if isinstance(value, float) and kind == "integer":
-        return value.is_integer()
-    return not isinstance(kind, str) or isinstance(value, _JSON_TYPES.get(kind, object))
 
 
 def _takes_more(tool: object) -> bool:
@@ -200,28 +176,24 @@ def validated(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     try:
         parsed = probe._parse_input(copy.deepcopy(own), "")
     except Exception as error:
-        if filled_in and _is_of_a_validator(error):  # which may need what is filled in only when the tool runs
+        found = error.errors() if isinstance(error, ValidationError) else [{"type": "value_error"}]
+        raised_by_code = any(each["type"] in {"value_error", "assertion_error"} for each in found)
+        if filled_in and raised_by_code:  # of the schema, which may need what is filled in only when the tool runs
             problem = f"without what LangChain fills in ({', '.join(sorted(filled_in))}): {error_text(error)}"
             raise NotHeld(f"its arguments cannot be validated before it runs, {problem}") from error
         raise InvalidCall(error_text(error)) from error
     if not isinstance(parsed, dict):
         raise NotHeld("it takes something other than named arguments")
-    found = {name: value for name, value in parsed.items() if name not in injected}
+    values = {name: value for name, value in parsed.items() if name not in injected}
     if isinstance(tool, Tool):
-        if len(found) != 1:
-            raise InvalidCall(f"it takes a single argument, not {len(found)}")
+        if len(values) != 1:
+            raise InvalidCall(f"it takes a single argument, not {len(values)}")
     elif schema is None:  # LangChain validates nothing, and leaves the defaults to the function
         rest = {each.name for each in inspect.signature(tool._run).parameters.values() if each.kind in _VARIADIC}
         for name, field in _fields(tool.tool_call_schema).items():
-            if name not in {*found, *rest} and not field.is_required():
-                found[name] = field.get_default(call_default_factory=True)
-    return found
-
-
-def _is_of_a_validator(error: Exception) -> bool:
-    """Return whether code of the schema raised, and not pydantic because of a type or a limit."""
-    found = error.errors() if isinstance(error, ValidationError) else [{"type": "value_error"}]
-    return any(each["type"] in {"value_error", "assertion_error"} for each in found)
+            if name not in {*values, *rest} and not field.is_required():
+                values[name] = field.get_default(call_default_factory=True)
+    return values
 
 
 def without_defaults(tool: Any, found: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
@@ -270,7 +242,6 @@ def kinds_in(value: object) -> set[type]:
 
 
 def has_factory(tool: Any, name: str) -> bool:
-    """Return whether a function makes the default of an argument."""
     return getattr(_fields(tool.args_schema).get(name), "default_factory", None) is not None
 
 
@@ -370,6 +341,5 @@ def with_parser(tool: Any, parse: Parse, starts: Callable[[], None]) -> Any:
 
 
 def _fields(schema: Any) -> Mapping[str, Any]:
-    """Return the fields of a model; none for other schemas."""
     found = getattr(schema, "model_fields", None)  # __fields__ of a model of pydantic 2 is deprecated
     return getattr(schema, "__fields__", {}) if found is None else found

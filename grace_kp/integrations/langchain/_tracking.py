@@ -6,27 +6,28 @@ the agent's thread, so it looks up and appends; everything else waits until the 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from grace_kp.integrations.langchain._context import PLACE, attributes_of_config, frame_here
 from grace_kp.integrations.langchain._frames import (
+    MAX_OBJECTIVE,
     Chain,
     Frame,
     Specs,
     Suspensions,
-    Tasks,
     interrupts_of,
     named,
     note_steps,
     objective_of,
-    open_alone,
     open_here,
     running_loop,
     streamed,
     unwatch,
+    watch_task,
 )
-from grace_kp.integrations.langchain._messages import answer_of, proposed_by
+from grace_kp.integrations.langchain._messages import answer_of, proposed_by, question_of
 from grace_kp.integrations.langchain._results import (
     Unreported,
     close_tool,
@@ -36,7 +37,21 @@ from grace_kp.integrations.langchain._results import (
     recorded,
     streamed_so_far,
 )
-from grace_kp.record import AGENT, CANCELLED, CLOSED, CURRENT, HOST, SUSPENDED, Call, Pause, Run, call_in, open_run
+from grace_kp.record import (
+    AGENT,
+    CANCELLED,
+    CLOSED,
+    CURRENT,
+    HOST,
+    SUSPENDED,
+    Call,
+    Pause,
+    Run,
+    call_alone,
+    call_in,
+    open_run,
+)
+from grace_kp.trace import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -59,11 +74,9 @@ class Tracker:
         self.suspensions = Suspensions(recorder)
         self.suspended = self.suspensions.runs
         self.unreported = Unreported(self.spec)
-        self.tasks = Tasks(self.lost)
 
     @classmethod
     def of(cls, recorder: Recorder) -> Tracker:
-        """Return the tracker of a recorder; there is one for each."""
         tracker: Tracker = recorder.adapters.get("langchain") or recorder.adapters.setdefault(
             "langchain", cls(recorder)
         )
@@ -90,7 +103,6 @@ class Tracker:
         *,
         is_parser: bool = False,
     ) -> None:
-        """Record that a chain, graph, node or other runnable begins."""
         key, frames = run_id.int, self.frames
         if key in frames or not self.recorder.enabled:
             return
@@ -129,7 +141,7 @@ class Tracker:
         run = open_run(self.recorder, spec, (), {"input": inputs}, objective=objective, quiet=quiet)
         if run is None:
             return None
-        frame = Chain(None, run, name, inputs, None)
+        frame = self._keep(key, Chain(None, run, name, inputs, None))
         frame.own, frame.quiet = run, quiet
         frame.thread = None if thread is None else str(thread)
         run.framework = "langchain"
@@ -137,9 +149,7 @@ class Tracker:
         if tags or metadata:
             run.update(**attributes_of_config(tags, metadata))
         if running_loop() is not None:
-            frame.task = self.tasks.began(key)
-        frame.keys.add(key)
-        self.frames[key] = frame
+            frame.task = watch_task(partial(self.lost, key))
         return frame
 
     def _promote(self, frame: Chain, domain: str | None, resumes: Pause | None = None) -> None:
@@ -167,7 +177,6 @@ class Tracker:
     def tool_started(
         self, spec: Spec, inputs: dict[str, Any], run_id: UUID, parent_id: UUID | None, place: str | None
     ) -> None:
-        """Record that a tool or a retriever begins."""
         key, frames = run_id.int, self.frames
         if key in frames or not self.recorder.enabled:
             return
@@ -186,13 +195,19 @@ class Tracker:
 
     def _lone_tool(self, key: int, spec: Spec, inputs: dict[str, Any]) -> None:
         inside = open_here()
-        call = call_in(inside, spec, inputs) if inside is not None else open_alone(self.recorder, spec, inputs)
+        if inside is not None:
+            call = call_in(inside, spec, inputs)
+        else:
+            objective = question_of(inputs) if self.recorder.capture_input else None
+            call = call_alone(self.recorder, spec, inputs, objective=objective and cut(objective, MAX_OBJECTIVE))
+            if call is not None:
+                call.run.framework = "langchain"
         here = call or inside
         if here is None:
             return
         frame = Chain(None, here, spec.name, None, None)
         frame.own = call
-        frame.task = self.tasks.began(key)
+        frame.task = watch_task(partial(self.lost, key))
         self._keep(key, frame)
 
     def model_started(
@@ -204,7 +219,6 @@ class Tracker:
         metadata: dict[str, Any] | None,
         domain: str | None,
     ) -> None:
-        """Record that a chat model or a text model begins."""
         key = run_id.int
         if key in self.frames or not self.recorder.enabled:
             return
@@ -222,7 +236,6 @@ class Tracker:
         self._keep(key, Chain(parent, inside, model, None, place)).tokens = []
 
     def token(self, token: object, run_id: UUID) -> None:
-        """Keep a piece of text that a model streamed."""
         frame = self.frames.get(run_id.int)
         if frame is not None and frame.tokens is not None and len(frame.tokens) < MAX_TOKENS and type(token) is str:
             frame.tokens.append(token)
@@ -234,19 +247,15 @@ class Tracker:
         frame = self.frames.pop(key, None)
         if frame is not None:
             frame.keys.discard(key)
-            if frame.parent is None and (frame.keys or frame.task is not None):
-                self._root_done(frame)
+            if frame.parent is None:
+                if frame.task is not None:
+                    unwatch(frame.task)
+                # Events still open below the root will never end, or have no open run to be recorded in.
+                for left in tuple(frame.keys):
+                    self.frames.pop(left, None)
         return frame
 
-    def _root_done(self, frame: Frame) -> None:
-        if frame.task is not None:
-            unwatch(frame.task)
-        # Events still open below the root will never end, or have no open run to be recorded in.
-        for left in tuple(frame.keys):
-            self.frames.pop(left, None)
-
     def chain_ended(self, outputs: object, run_id: UUID, inputs: object) -> None:
-        """Record that a chain returned."""
         frame = self.frames.get(run_id.int)
         if frame is None:
             return
@@ -325,13 +334,11 @@ class Tracker:
         self._announce(frame)
 
     def interrupted(self, run_id: UUID | None, checkpoint: str, interrupts: Iterable[Any]) -> None:
-        """Record that a graph stopped at a checkpoint and waits."""
         frame = None if run_id is None else self.frames.get(run_id.int)
         if isinstance(frame, Chain):
             self.suspensions.stopped(frame, checkpoint, interrupts)
 
     def resumed(self, run_id: UUID | None, checkpoint: str, domain: str | None) -> None:
-        """Record that a graph continues from a checkpoint."""
         frame = None if run_id is None else self.frames.get(run_id.int)
         if not isinstance(frame, Chain) or frame.thread is None:
             return
@@ -345,36 +352,24 @@ class Tracker:
             frame.own.resumes = Pause(frame.thread, checkpoint, None, previous=previous)
 
     def tool_ended(self, output: object, run_id: UUID) -> None:
-        """Record that a tool returned; its result may report a failure."""
-        key = run_id.int
-        frame = self.frames.pop(key, None)
-        if frame is None:
-            return
-        frame.keys.discard(key)
-        if frame.parent is None and (frame.keys or frame.task is not None):
-            self._root_done(frame)
-        call = frame.own
-        if isinstance(call, Call):
+        if (frame := self._done(run_id)) and isinstance(call := frame.own, Call):
             if type(output) is str:
                 call.end_with(output)
             else:
                 close_tool(frame, call, output)
 
     def retriever_ended(self, documents: object, run_id: UUID) -> None:
-        """Record that a retriever returned."""
         if (frame := self._done(run_id)) and isinstance(frame.own, Call):
             frame.mark_searched()
             frame.own.close(documents)
 
     def call_failed(self, error: BaseException, run_id: UUID) -> None:
-        """Record that an exception left a tool or retriever."""
         if (frame := self._done(run_id)) and isinstance(frame.own, Call):
             if frame.parent is not None:
                 recorded(frame.parent, error)
             frame.own.fail(error)
 
     def model_ended(self, response: LLMResult, run_id: UUID) -> None:
-        """Record that a model returned."""
         if frame := self._done(run_id):
             text = record_model(frame, response)
             self.unreported.model_ended(frame, response)

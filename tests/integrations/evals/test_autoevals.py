@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-import grace_kp as gk
 from grace_kp import scorers as sc
 from grace_kp.integrations.autoevals import AutoevalsScorer
 
@@ -55,18 +54,6 @@ def test_in_a_suite_beside_ours():
     assert worse.diagnosis[0].startswith("autoevals-levenshtein: 0.")
 
 
-def test_in_yaml_by_a_name_of_its_own(tmp_path):
-    pytest.importorskip("yaml", reason="needs the extra eval")
-    sc.register(
-        "similar-text",
-        lambda threshold_words=1: AutoevalsScorer(autoevals.Levenshtein(), expected=lambda _: "a", name="similar-text"),
-    )
-    path = tmp_path / "suite.yaml"
-    path.write_text("scorers:\n  - {type: similar-text, weight: 2, threshold: 0.9}\n")
-    assert sc.Suite.from_yaml(path).evaluate("a", None).passed
-    assert not sc.Suite.from_yaml(path).evaluate("b", None).passed
-
-
 def test_a_case_costs_one_evaluation_and_is_given_what_is_asked_for():
     counted = Counted()
     scorer = AutoevalsScorer(counted, input=lambda actual, expected: f"{actual}?", language="en")
@@ -79,31 +66,6 @@ def test_a_case_that_was_skipped_has_no_score():
     report = sc.Suite([sc.Entry(AutoevalsScorer(Counted(score=None)))]).evaluate("a", "b")
     assert not report.passed
     assert "Counted skipped the case: {'why': 'said so'}" in report.results[0].error
-
-
-def test_a_model_that_cannot_be_reached_is_an_error_and_no_score():
-    class Broken(Counted):
-        def eval(self, **more):
-            raise ConnectionError("no route")
-
-    report = sc.Suite([sc.Entry(AutoevalsScorer(Broken()))]).evaluate("a", "b")
-    assert "ConnectionError: no route" == report.results[0].error
-
-
-def test_on_finished_runs():
-    grace = gk.Grace(
-        store="memory:",
-        evaluator=None,
-        embedder=None,
-        scorers=AutoevalsScorer(autoevals.Levenshtein(), expected=lambda _: "four"),
-    )
-
-    @grace.agent
-    def answer():
-        return "four"
-
-    answer()
-    assert 1 == grace.store.count(scorer="autoevals-levenshtein", min_scorer=1.0)
 
 
 def test_what_is_no_scorer():

@@ -13,7 +13,6 @@ from grace_kp import scorers as sc
 from grace_kp.errors import brief
 from grace_kp.integrations._expected import as_expectation
 from grace_kp.integrations.pydantic_evals import SuiteEvaluator
-from grace_kp.scorers import EditExpectation
 
 pytest.importorskip("pydantic_evals", reason="needs the extra pydantic-evals")
 
@@ -83,32 +82,6 @@ def test_what_could_not_be_scored_is_no_score():
     assert "duration_ms is None" in told.assertions["passed"].reason
 
 
-class Named:
-    """A scorer of the user's that says the same of everything, under a name that others have too."""
-
-    threshold = 0.5
-
-    def __init__(self, kind, answer):
-        self.type, self.answer = kind, answer
-
-    def score(self, actual, expected):
-        return self.answer
-
-    def details(self, actual, expected):
-        return None
-
-
-def test_scorers_of_the_same_name_are_all_there():
-    names = (("mine", 0.1), ("mine", 0.9), ("overall", 0.3), ("passed", 1.0))
-    (told,) = evaluated([case("one", "a")], SuiteEvaluator(sc.Suite([sc.Entry(Named(*one)) for one in names]))).cases
-    assert {"mine": 0.1, "mine-2": 0.9, "overall": pytest.approx(0.575), "overall-2": 0.3, "passed-2": 1.0} == {
-        name: one.value for name, one in told.scores.items()
-    }
-    assert not told.assertions["passed"].value
-    assert "0.10, and 0.50 is needed" in told.scores["mine"].reason
-    assert told.scores["mine-2"].reason is None
-
-
 def test_nothing_expected_is_an_error_of_the_evaluator():
     (told,) = evaluated([case("one", "a", None)], SuiteEvaluator("standard")).cases
     assert "expected_output must be an EditExpectation" in told.evaluator_failures[0].error_message
@@ -129,18 +102,6 @@ def test_a_suite_in_a_dataset_s_file(tmp_path):
 def test_an_unknown_preset():
     with pytest.raises(sc.SuiteError, match="a preset must be one of"):
         SuiteEvaluator("harsh")
-
-
-def test_an_expectation_is_taken_as_it_is():
-    """An `EditExpectation` needs no reading."""
-    expectation = EditExpectation(patterns={"result": ["paid"]})
-    assert expectation is as_expectation(expectation, "expected_output")
-
-
-def test_an_object_with_its_fields_is_read():
-    """What a dataset's file can hold means the same."""
-    expected = EditExpectation(patterns={"result": ["paid"]})
-    assert expected == as_expectation({"patterns": {"result": ["paid"]}}, "expected_output")
 
 
 @pytest.mark.parametrize("value", [3, None, "paid", ["paid"]])

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import gzip
 import socket
 import threading
 import time
-import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import grace_kp as gk
 
 URL = "https://registry.example"
-
-
-@functools.cache
-def bomb():
-    """200 kB of gzip that hold 200 MB."""
-    packing = zlib.compressobj(9, wbits=zlib.MAX_WBITS | 16)
-    return b"".join(packing.compress(b"x" * (1 << 20)) for _ in range(200)) + packing.flush()
 
 
 def trace(score=0.9, visibility="network", **more):
@@ -38,6 +30,17 @@ def trace(score=0.9, visibility="network", **more):
     }  # fmt: skip
     document.update(more)
     return gk.ReasoningTrace.model_validate(document)
+
+
+REPLIES = {
+    "held": b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n",
+    "half": b"HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\nhalf",
+    "half 401": b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 100\r\n\r\nbad key",
+    "long 404": b"HTTP/1.1 404 Not Found\r\nContent-Length: 200000\r\n\r\n" + b"x" * 200_000,
+    "gzip": b"HTTP/1.1 201 Created\r\nContent-Encoding: gzip\r\n\r\n" + gzip.compress(b"thanks"),
+    "gzip 404": b"HTTP/1.1 404 Not Found\r\nContent-Encoding: gzip\r\n\r\n" + gzip.compress(b"no"),
+    "moved": b"HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1/other\r\nContent-Length: 0\r\n\r\n",
+}
 
 
 class Registry:
@@ -61,53 +64,24 @@ class Registry:
                     self.connection.close()
                 elif answer == "silence":
                     time.sleep(2.0)
-                elif answer == "held":
-                    outer.released.wait(60)
-                    self.wfile.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
-                elif answer == "half":
-                    self.wfile.write(b"HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\nhalf")
-                elif answer == "endless":
-                    self.wfile.write(b"HTTP/1.1 201 Created\r\nContent-Length: 10000000\r\n\r\n")
-                    try:
-                        for _ in range(1_000):
-                            self.wfile.write(b"x" * 1_000)
-                    except OSError:
-                        return
-                elif answer == "dripping":
+                elif answer in {"endless", "dripping"}:
                     self.wfile.write(b"HTTP/1.1 201 Created\r\n")
-                    try:
+                    if answer == "endless":
+                        self.wfile.write(b"Content-Length: 10000000\r\n\r\n")
+                    with contextlib.suppress(OSError):
                         for number in range(600):
                             self.wfile.write(b"X-%d: 1\r\n" % number)
-                            time.sleep(0.05)
-                    except OSError:
-                        return
-                elif answer == "bad gzip":
-                    self.wfile.write(
-                        b"HTTP/1.1 201 Created\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nplain"
-                    )
-                elif answer in {"gzip", "bomb", "bomb 404", "br"}:
-                    body = gzip.compress(b"thanks") if answer == "gzip" else bomb()
-                    status = b"404 Not Found" if answer == "bomb 404" else b"201 Created"
-                    encoding = b"br" if answer == "br" else b"gzip"
-                    head = b"HTTP/1.1 %b\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n"
-                    self.wfile.write(head % (status, encoding, len(body)) + body)
-                elif answer == "half 401":
-                    self.wfile.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 100\r\n\r\nbad key")
-                elif answer == "long 404":
-                    self.wfile.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 200000\r\n\r\n" + b"x" * 200_000)
-                elif answer == "moved":
-                    self.wfile.write(
-                        b"HTTP/1.1 307 Moved\r\nLocation: "
-                        + outer.url.encode()
-                        + b"/other\r\nContent-Length: 0\r\n\r\n"
-                    )
-                elif isinstance(answer, tuple):
-                    self.send_response(answer[0])
-                    self.send_header("retry-after", answer[1])
-                    self.send_header("content-length", "0")
-                    self.end_headers()
+                            if answer == "dripping":
+                                time.sleep(0.05)
+                elif answer in REPLIES:
+                    if answer == "held":
+                        outer.released.wait(60)
+                    self.wfile.write(REPLIES[answer])
                 else:
-                    self.send_response(answer)
+                    status, later = answer if isinstance(answer, tuple) else (answer, None)
+                    self.send_response(status)
+                    if later is not None:
+                        self.send_header("retry-after", later)
                     self.send_header("content-length", "0")
                     self.end_headers()
 

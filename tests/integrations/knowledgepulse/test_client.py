@@ -249,8 +249,3 @@ class TestWhatLeaves:
         given.steps[0].input = {"x": float("nan")}
         with pytest.raises(gk.InvalidTrace, match="x"):
             registry.prepare(given)
-
-    def test_a_score_that_is_no_number_stays(self, registry):
-        given = trace()
-        given.metadata.quality_score = float("nan")
-        assert not registry.prepare(given).eligible

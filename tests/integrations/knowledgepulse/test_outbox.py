@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import socket
 import sys
 import threading
 import time
-import tracemalloc
-import weakref
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -44,15 +41,6 @@ class TestAsAHook:
         assert 3 == registry.status()["sent"]
         registry.close()
 
-    def test_private_runs_are_not(self, server):
-        registry = KnowledgePulse(server.url, "k", threshold=0.0)
-        with gk.Grace(store="memory:", evaluator=None, embedder=None) as grace:
-            grace.on_complete(registry)
-            self.run(grace, registry)
-            grace.flush()
-        assert registry.flush()
-        assert ([], 1) == (server.bodies, registry.status()["not_eligible"])
-
     def test_nobody_waits_for_a_registry_that_hangs(self, caplog):
         server = Registry(*["held"] * 8)
         registry = KnowledgePulse(server.url, "k", threshold=0.0, timeout=60.0, deadline=60.0, max_waiting=2)
@@ -80,24 +68,6 @@ class TestAsAHook:
         assert registry.flush()
         assert 3 == registry.status()["failed"]
         assert 1 == sum(KEY in record.getMessage() for record in caplog.records)
-
-    def test_the_thread_that_stores_traces_only_hands_them_over(self, monkeypatch):
-        """Redacting a long trace takes its time; that is the registry's own thread's affair."""
-        threads = []
-        real = KnowledgePulse.prepare
-        monkeypatch.setattr(
-            KnowledgePulse,
-            "prepare",
-            lambda self, one: threads.append(threading.current_thread().name) or real(self, one),
-        )
-        with respx.mock:
-            respx.post(f"{URL}/v1/knowledge").mock(return_value=httpx.Response(201))
-            registry = KnowledgePulse(URL, "k")
-            registry(trace())
-            registry(trace(visibility="private"))
-            assert registry.close()
-        assert ["grace_kp registry"] == threads
-        assert (1, 1) == (registry.status()["sent"], registry.status()["not_eligible"])
 
     def test_what_goes_wrong_is_logged_once_until_it_goes_well(self, caplog):
         answers = [httpx.Response(403, text=f"request {number}") for number in range(3)]
@@ -131,22 +101,6 @@ class TestAsAHook:
         server.close()
         assert 4 == told["dropped"] + told["failed"]
         assert told["dropped"] >= 3
-
-    def test_a_registry_that_nobody_holds_is_gone(self):
-        """Neither its worker nor the hooks of the process keep it when there is nothing to send."""
-        with respx.mock:
-            respx.post(f"{URL}/v1/knowledge").mock(return_value=httpx.Response(201))
-            registry = KnowledgePulse(URL, "k")
-            registry(trace())
-            assert registry.flush()
-        registry.close()
-        gone = weakref.ref(registry)
-        del registry
-        ends = time.monotonic() + 30
-        while gone() is not None and time.monotonic() < ends:  # its thread may be at its last line
-            time.sleep(0.01)
-            gc.collect()
-        assert gone() is None
 
 
 PROGRAM = """
@@ -258,16 +212,6 @@ class TestAnswers:
             request.headers["authorization"], request.headers["idempotency-key"],
         )  # fmt: skip
 
-    async def test_sent_from_a_coroutine(self, registry):
-        with respx.mock:
-            respx.post(f"{URL}/v1/knowledge").mock(return_value=httpx.Response(200))
-            assert "sent" == (await registry.acontribute(trace())).status
-
-    def test_there_already(self, registry):
-        with respx.mock:
-            respx.post(f"{URL}/v1/knowledge").mock(return_value=httpx.Response(409))
-            assert "already_there" == registry.contribute(trace()).status
-
     @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
     def test_again_with_the_same_key(self, registry, status):
         with respx.mock:
@@ -295,7 +239,6 @@ class TestAnswers:
         assert len(done.reason) <= 300
 
     def test_a_redirect_is_not_followed(self, registry):
-        """The key would go to wherever it leads."""
         with respx.mock:
             respx.post(f"{URL}/v1/knowledge").mock(
                 return_value=httpx.Response(307, headers={"location": "https://evil.example/"})
@@ -334,15 +277,6 @@ class TestAnswers:
             assert "sent" == KnowledgePulse(URL, "k").contribute(trace()).status
         assert [True] * 3 == [wait >= 2.0**number for number, wait in enumerate(waits)]
 
-    def test_a_longer_wait_that_is_asked_for_is_kept(self, registry, monkeypatch):
-        waits = waits_of_this_thread(monkeypatch)
-        with respx.mock:
-            respx.post(f"{URL}/v1/knowledge").mock(
-                side_effect=[httpx.Response(503, headers={"retry-after": "3"}), httpx.Response(201)]
-            )
-            assert "sent" == registry.contribute(trace()).status
-        assert [3.0] == waits
-
 
 @pytest.mark.parametrize(
     "server",
@@ -350,15 +284,10 @@ class TestAnswers:
         ("reset",),
         ("silence",),
         ("dripping",),
-        ("half",),
-        ("bad gzip",),
-        ("endless",),
-        ("bomb",),
-        ("br",),
         (500,),
         (429,),
         ((429, "0"),),
-        (503, "reset", "half"),
+        (503, "reset"),
     ],
     indirect=True,
     ids=str,
@@ -376,7 +305,7 @@ def test_a_server_with_faults_gets_the_trace_in_the_end(server):
         ((401,), 401, "HTTP 401"),
         (("half 401",), 401, "HTTP 401: bad key"),
         (("long 404",), 404, "HTTP 404: xxx"),
-        (("bomb 404",), 404, "HTTP 404"),
+        (("gzip 404",), 404, "HTTP 404"),
         (("moved",), 307, "redirects are not followed"),
     ],
     indirect=["server"],
@@ -389,31 +318,11 @@ def test_an_answer_that_settles_it_is_not_asked_for_again(server, status, said):
     assert said in done.reason
 
 
-@pytest.mark.parametrize("server", [("gzip",)], indirect=True)
-def test_an_answer_that_is_compressed_unasked_is_read(server):
-    assert "sent" == KnowledgePulse(server.url, "k").contribute(trace()).status
-
-
-@pytest.mark.parametrize("server", [("gzip", *("bomb",) * 50)], indirect=True)
-def test_a_compressed_answer_is_unpacked_up_to_the_bound(server, monkeypatch):
-    """200 kB that hold 200 MB cost a few hundred kB; the reason names the bound."""
-    from grace_kp.integrations.knowledgepulse import _outbox
-
-    monkeypatch.setattr(_outbox, "FIRST_WAIT", 1_000.0)  # one attempt
-    monkeypatch.setattr(_outbox, "LONGEST_WAIT", 1_000.0)
-    sender = KnowledgePulse(server.url, "k", timeout=60.0, deadline=60.0)
-    sender.contribute(trace())
-    tracemalloc.start()
-    done = sender.contribute(trace())
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert ("failed", True) == (done.status, "longer than 65,536 bytes" in done.reason)
-    assert most < 20 << 20
-
-
-@pytest.mark.parametrize("server", [(409,)], indirect=True)
-def test_a_server_that_has_it_already(server):
-    assert "already_there" == KnowledgePulse(server.url, "k").contribute(trace()).status
+@pytest.mark.parametrize("server", [("half",), ("endless",), ("gzip",)], indirect=True)
+def test_the_status_settles_it_whatever_follows(server):
+    """An answer that breaks off, never ends or is compressed unasked."""
+    done = KnowledgePulse(server.url, "k").contribute(trace())
+    assert ("sent", 201, 1) == (done.status, done.http_status, len(server.bodies))
 
 
 def test_a_proxy_is_not_given_what_goes_to_this_machine(server, monkeypatch):

@@ -1,65 +1,30 @@
-"""What the handler records of LangChain and LangGraph as they are: every kind of runnable, every way to call it, every way out."""
+"""Any LangChain program with the handler attached: every kind of runnable, way to call it and way out, beside decorators and other handlers."""
 
 from __future__ import annotations
 
 import asyncio
-import os
+import re
 import subprocess
 import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
-from langchain_core.documents import Document
-from langchain_core.language_models import FakeListChatModel, FakeListLLM
-from langchain_core.messages import ToolMessage
-from langchain_core.output_parsers import StrOutputParser
-from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-from langchain_core.tools import ToolException, tool
 
 from grace_kp.integrations.langchain import GraceCallbackHandler
-from tests import warm
 
-from .conftest import statuses, steps
+pytest.importorskip("langchain", reason="needs the extra langchain")
 
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.language_models import FakeListChatModel, FakeListLLM
+from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.prompts import PromptTemplate
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
+from langchain_core.tracers import BaseTracer
 
-class Docs(BaseRetriever):
-    """Gives the same two documents, with scores in their metadata."""
-
-    def _get_relevant_documents(self, query, *, run_manager):
-        return [
-            Document("Refunds take 5 days.", metadata={"score": 0.93, "source": "policy.md"}),
-            Document("Ask support.", metadata={"score": 0.4, "source": "faq.md"}),
-        ]
-
-
-@tool
-def search(query: str) -> str:
-    """Search."""
-    return f"found {query}"
-
-
-@tool
-def broken(query: str) -> str:
-    """Fail."""
-    raise ValueError(f"no {query}")
-
-
-def rag(model="Five days."):
-    prompt = ChatPromptTemplate.from_template("{context} {question}")
-    joined = Docs() | (lambda docs: " ".join(doc.page_content for doc in docs))
-    return (
-        {"context": joined, "question": RunnablePassthrough()}
-        | prompt
-        | FakeListChatModel(responses=[model])
-        | StrOutputParser()
-    )
-
-
-def only(grace):
-    (trace,) = grace.store.query()
-    return trace
+from .conftest import Docs, broken, only, rag, runtime, search, steps
 
 
 def test_a_retrieval_chain_is_one_run_with_a_search_and_a_thought(grace):
@@ -97,39 +62,6 @@ def test_a_tool_that_raises_and_a_run_that_goes_on(grace, handler):
     ] == steps(only(grace))
 
 
-def test_a_message_that_says_error_is_a_failure(grace, handler):
-    """`handle_tool_error` makes a ToolMessage with the status error of an exception."""
-
-    @tool
-    def picky(query: str) -> str:
-        """Refuse."""
-        raise ToolException("not this one")
-
-    picky.handle_tool_error = True
-    call = {"args": {"query": "q"}, "name": "picky", "id": "1", "type": "tool_call"}
-    message = RunnableLambda(lambda _: picky.invoke(call)).invoke("q", {"callbacks": [handler]})
-
-    assert "error" == message.status
-    trace = only(grace)
-    assert [("picky", "error")] == statuses(trace)
-    assert ("error_recovery", "Recovered from picky: ToolError: not this one") == steps(trace)[-1]
-    assert 0.0 == trace.grace["confidence"]["breakdown"]["tool_success"]
-
-
-def test_an_error_that_leaves_the_chain_ends_the_run(grace, handler):
-    with pytest.raises(ValueError, match="no x"):
-        RunnableLambda(lambda q: broken.invoke({"query": q})).invoke("x", {"callbacks": [handler]})
-    trace = only(grace)
-    assert ("failed", False) == (trace.grace["status"], trace.metadata.success)
-    assert ["tool_call", "observation"] == [step.type for step in trace.steps]
-
-
-def test_arguments_that_do_not_fit_a_tool_are_an_error_of_it(grace, handler):
-    with pytest.raises(ValueError, match="query"):
-        search.invoke({"wrong": 1}, {"callbacks": [handler]})
-    assert [("search", "error")] == statuses(only(grace))
-
-
 def test_a_model_that_fails_and_is_replaced_is_survived(grace, handler):
     """Fallbacks show up as further roots upstream; they belong to the run all the same."""
 
@@ -152,21 +84,6 @@ def test_failing_models_are_named(grace, handler):
     trace = only(grace)
     assert [("error_recovery", "Recovered from Down: ConnectionError: down"), ("thought", "up")] == steps(trace)
     assert ["error", "ok"] == [call["status"] for call in trace.grace["model_calls"]]
-
-
-def test_retries_are_one_run(grace, handler):
-    attempts = []
-
-    def flaky(question):
-        attempts.append(question)
-        search.invoke({"query": str(len(attempts))})
-        if len(attempts) < 3:
-            raise ConnectionError("again")
-        return "done"
-
-    chain = RunnableLambda(flaky).with_retry(stop_after_attempt=3, wait_exponential_jitter=False)
-    assert "done" == chain.invoke("q", {"callbacks": [handler]})
-    assert ["1", "2", "3"] == [step.input["query"] for step in only(grace).steps if step.type == "tool_call"]
 
 
 def test_lone_tools_retrievers_and_models_are_runs_of_their_own(grace, handler):
@@ -204,10 +121,6 @@ class TestWaysToCall:
         assert "Five days." == await rag().ainvoke("When?", {"callbacks": [handler]})
         assert ["When?"] == self.check(grace)
 
-    async def test_astream(self, grace, handler):
-        assert "Five days." == "".join([part async for part in rag().astream("When?", {"callbacks": [handler]})])
-        assert ["When?"] == self.check(grace)
-
     async def test_astream_events(self, grace, handler):
         events = [event async for event in rag().astream_events("When?", {"callbacks": [handler]}, version="v2")]
         assert "on_retriever_end" in {event["event"] for event in events}
@@ -218,32 +131,12 @@ class TestWaysToCall:
         assert ["Five days."] * 50 == rag().batch(questions, {"callbacks": [handler]})
         assert questions == self.check(grace, 50)
 
-    async def test_abatch(self, grace, handler):
-        questions = [f"q{number:02}" for number in range(50)]
-        assert ["Five days."] * 50 == await rag().abatch(questions, {"callbacks": [handler]})
-        assert questions == self.check(grace, 50)
-
-    def test_batch_as_completed(self, grace, handler):
-        questions = [f"q{number:02}" for number in range(20)]
-        assert 20 == len(list(rag().batch_as_completed(questions, {"callbacks": [handler]})))
-        assert questions == self.check(grace, 20)
-
-    def test_constructor(self, grace, handler):
-        assert "Five days." == rag().with_config(callbacks=[handler]).invoke("When?")
-        assert ["When?"] == self.check(grace)
-
     def test_everywhere(self, grace):
         with grace.langchain() as handler:
             assert "Five days." == rag().invoke("When?")
             assert handler.grace is grace
         rag().invoke("not recorded")
         assert ["When?"] == self.check(grace)
-
-    async def test_everywhere_in_tasks(self, grace):
-        with grace.langchain(domain="support"):
-            await asyncio.gather(*(rag().ainvoke(f"q{number}") for number in range(10)))
-        assert 10 == len(self.check(grace, 10))
-        assert {"support"} == {trace.metadata.task_domain for trace in grace.store.query()}
 
     def test_everywhere_and_by_name_is_once(self, grace, handler):
         with grace.langchain():
@@ -301,14 +194,6 @@ def test_recording_can_be_off(monkeypatch):
     assert [] == off.store.query()
 
 
-def test_what_is_captured_is_the_user_s_choice():
-    import grace_kp as gk
-
-    quiet = gk.Grace(store="memory:", capture_input=False, capture_output=False, evaluator=None, embedder=None)
-    rag("secret answer").invoke("secret question", {"callbacks": [GraceCallbackHandler(quiet)]})
-    assert "secret" not in str(only(quiet).to_dict())
-
-
 def test_a_handler_needs_a_runtime():
     with pytest.raises(TypeError, match="takes a Grace, not str"):
         GraceCallbackHandler("memory:")
@@ -336,20 +221,299 @@ print(grace.store.query()[0].task.objective)
     assert ("hello", "") == (ran.stdout.strip(), ran.stderr)
 
 
-def test_what_could_not_be_recorded_is_told_by_the_doctor(tmp_path, monkeypatch):
-    """Counted in the process it happened in, and kept in the store for whoever asks later."""
-    import json
+def test_threads_do_not_mix(grace, handler):
+    """64 threads, each with a run of three tools; nothing is lost, nothing is another's."""
 
-    import grace_kp as gk
+    def agent(name):
+        return [search.invoke({"query": f"{name}-{number}"}) for number in range(3)]
 
-    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING")
-    url = f"sqlite:///{tmp_path}/t.db"
-    with gk.Grace(store=url, evaluator=None, embedder=None) as grace:
-        handler = GraceCallbackHandler(grace)
-        monkeypatch.setattr(handler.tracker, "tool_ended", lambda *args: (_ for _ in ()).throw(ValueError("own fault")))
-        assert "found x" == RunnableLambda(lambda q: search.invoke({"query": q})).invoke("x", {"callbacks": [handler]})
-    env = {**os.environ, "GRACE_KP_STORE": url}
-    command = [sys.executable, "-m", "grace_kp.cli", "doctor"]
-    told = json.loads(warm.run([*command, "--json"], capture_output=True, text=True, env=env).stdout)
-    assert "GraceCallbackHandler.on_tool_end: ValueError" in told["store"]["not_recorded"]["troubles"]
-    assert "on_tool_end: ValueError" in warm.run(command, capture_output=True, text=True, env=env).stdout
+    chain = RunnableLambda(agent)
+    with ThreadPoolExecutor(64) as pool:
+        list(pool.map(lambda name: chain.invoke(name, {"callbacks": [handler]}), [f"t{n}" for n in range(256)]))
+    traces = grace.store.query(limit=None)
+    assert 256 == len(traces)
+    for trace in traces:
+        name = trace.task.objective
+        assert [f"{name}-{number}" for number in range(3)] == [
+            step.input["query"] for step in trace.steps if step.type == "tool_call"
+        ]
+    assert {} == handler.tracker.frames
+
+
+class TestWithDecorators:
+    """The handler and the decorators in one program."""
+
+    def test_a_chain_inside_of_an_agent_is_a_run_that_is_linked(self, grace, handler):
+        @grace.agent
+        def agent(question):
+            return rag().invoke(question, {"callbacks": [handler]})
+
+        agent("When?")
+        inner, outer = sorted(grace.store.query(), key=lambda trace: trace.grace["name"] == "agent")
+        assert outer.id == inner.grace["parent"]["trace_id"]
+        assert [inner.id] == outer.grace["children"]
+        assert ["tool_call", "observation"] == [step.type for step in outer.steps]
+
+    def test_lone_calls_inside_of_an_agent_are_its_steps(self, grace, handler):
+        @grace.agent
+        def agent(question):
+            config = {"callbacks": [handler]}
+            search.invoke({"query": question}, config)
+            Docs().invoke(question, config)
+            return FakeListChatModel(responses=["so"]).invoke(question, config).content
+
+        agent("q")
+        trace = only(grace)
+        assert [("tool_call", "search"), ("tool_call", "Docs"), ("thought", "so")] == [
+            steps(trace)[number] for number in (0, 2, 4)
+        ]
+
+    def test_decorated_functions_inside_of_a_chain_are_its_steps(self, grace, handler):
+        @grace.tool
+        def helper(text):
+            grace.thought("helping")
+            return search.invoke({"query": text})
+
+        @tool
+        def outer(query: str) -> str:
+            """Outer."""
+            return helper(query)
+
+        RunnableLambda(lambda q: outer.invoke({"query": q})).invoke("x", {"callbacks": [handler]})
+        trace = only(grace)
+        assert [("outer", None), ("helper", "c0"), ("search", "c1")] == [
+            (call["name"], call.get("parent")) for call in trace.grace["calls"]
+        ]
+        assert "helping" in [step.content for step in trace.steps]
+
+    async def test_nothing_leaks_out_of_a_stream(self, grace, handler):
+        """What the caller does between two pieces belongs to the caller."""
+
+        @grace.tool
+        def mine(text):
+            return text
+
+        async for _ in rag("a b c").astream("When?", {"callbacks": [handler]}):
+            mine("own")
+        traces = grace.store.query()
+        runs = [trace for trace in traces if trace.grace["name"] == "RunnableSequence"]
+        assert 1 == len(runs)
+        assert "mine" not in [call["name"] for call in runs[0].grace["calls"]]
+
+
+def test_tags_and_metadata_are_kept(grace, handler):
+    RunnableLambda(lambda q: q).invoke(
+        "q", {"callbacks": [handler], "metadata": {"session": "s1"}, "tags": ["beta"], "run_name": "named"}
+    )
+    trace = only(grace)
+    assert ("named", ["beta"], {"session": "s1"}) == (
+        trace.grace["name"], trace.grace["tags"], trace.grace["metadata"],
+    )  # fmt: skip
+
+
+class TestWaysOut:
+    async def test_a_cancelled_task(self, grace, handler):
+        started = asyncio.Event()
+
+        async def wait(_):
+            started.set()
+            await asyncio.sleep(60)
+
+        task = asyncio.create_task(RunnableLambda(wait).ainvoke("q", {"callbacks": [handler]}))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        trace = only(grace)
+        assert ("cancelled", False) == (trace.grace["status"], trace.metadata.success)
+
+    async def test_a_cancelled_tool(self, grace, handler):
+        started = asyncio.Event()
+
+        @tool
+        async def slow(query: str) -> str:
+            """Wait."""
+            started.set()
+            await asyncio.sleep(60)
+
+        task = asyncio.create_task(slow.ainvoke({"query": "q"}, {"callbacks": [handler]}))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0)
+        assert "cancelled" == only(grace).grace["status"]
+        assert {} == handler.tracker.frames
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+    def test_leaving_the_program(self, grace, handler, error):
+        def leave(_):
+            raise error
+
+        with pytest.raises(error):
+            RunnableLambda(leave).invoke("q", {"callbacks": [handler]})
+        assert {KeyboardInterrupt: "cancelled", SystemExit: "exited"}[error] == only(grace).grace["status"]
+
+
+async def test_a_task_that_calls_many_chains_keeps_nothing_of_them(grace, handler):
+    chain, task = RunnableLambda(lambda value: value), asyncio.current_task()
+    before = task._callbacks
+    for number in range(100):
+        await chain.ainvoke(number, {"callbacks": [handler]})
+    assert (before, {}) == (task._callbacks, handler.tracker.frames)
+
+
+async def test_a_cancelled_task_ends_every_chain_that_is_open_in_it(grace, handler):
+    ended = uuid4()
+
+    async def leave_open():
+        for run_id in (uuid4(), ended, uuid4()):
+            handler.on_chain_start(None, "q", run_id=run_id, name="chain")
+        handler.on_chain_end("a", run_id=ended)
+        raise asyncio.CancelledError
+
+    await asyncio.gather(asyncio.create_task(leave_open()), return_exceptions=True)
+    await asyncio.sleep(0)
+    assert {"completed": 1, "cancelled": 2} == Counter(trace.grace["status"] for trace in grace.store.query())
+    assert {} == handler.tracker.frames
+
+
+EVENTS = [f"on_{kind}_{end}" for kind in ("chain", "llm", "tool", "retriever") for end in ("start", "end", "error")]
+
+
+class Heard(BaseCallbackHandler):
+    """Keeps the names of the events that reach it."""
+
+    def __init__(self):
+        self.events = []
+
+    def on_chat_model_start(self, *args, **kwargs):
+        self.events.append("on_chat_model_start")
+
+
+class HeardAsync(AsyncCallbackHandler):
+    """The same, as an asynchronous handler."""
+
+    def __init__(self):
+        self.events = []
+
+    async def on_chat_model_start(self, *args, **kwargs):
+        self.events.append("on_chat_model_start")
+
+
+class HeardInline(Heard):
+    """The same, run in the event loop like ours."""
+
+    run_inline = True
+
+
+class HeardByTracer(BaseTracer):
+    """The same, as a tracer."""
+
+    def __init__(self):
+        super().__init__()
+        self.events = []
+
+    def _persist_run(self, run):
+        def walk(one):
+            self.events.append(f"{one.run_type} {one.name} {one.end_time is not None}")
+            for child in one.child_runs:
+                walk(child)
+
+        walk(run)
+
+
+def _sync(name):
+    return lambda self, *args, **kwargs: self.events.append(name)
+
+
+def _async(name):
+    async def heard(self, *args, **kwargs):
+        self.events.append(name)
+
+    return heard
+
+
+for _name in EVENTS:
+    setattr(Heard, _name, _sync(_name))
+    setattr(HeardAsync, _name, _async(_name))
+
+
+def chain(model):
+    return PromptTemplate.from_template("tell me about {topic}") | model | RunnableLambda(lambda text: text)
+
+
+MODELS = [FakeListLLM(responses=["ab"]), FakeListChatModel(responses=["ab"])]
+
+
+@pytest.fixture(params=MODELS, ids=["text", "chat"])
+def model(request):
+    return request.param
+
+
+def without_ids(event):
+    return re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<id>", repr(event))
+
+
+async def test_event_streams_are_the_same(handler, model):
+    """`astream_events` yields the same events for text models and chat models, with and without the handler."""
+
+    async def events(runnable, inputs, config):
+        found = runnable.astream_events(inputs, config, version="v2")
+        return [without_ids(event) async for event in found]
+
+    for runnable, inputs in ((chain(model), {"topic": "x"}), (model, "x")):
+        assert await events(runnable, inputs, {}) == await events(runnable, inputs, {"callbacks": [handler]})
+
+
+@pytest.mark.parametrize("way", ["ainvoke", "astream", "abatch", "agenerate"])
+@pytest.mark.parametrize("kind", [Heard, HeardAsync, HeardInline, HeardByTracer])
+async def test_other_handlers_hear_the_same(grace, model, kind, way):
+    async def heard(*ours):
+        theirs = kind()
+        config = {"callbacks": [*ours, theirs]}
+        if way == "ainvoke":
+            await chain(model).ainvoke({"topic": "x"}, config)
+        elif way == "astream":
+            _ = [part async for part in chain(model).astream({"topic": "x"}, config)]
+        elif way == "abatch":
+            await chain(model).abatch([{"topic": "x"}, {"topic": "y"}], config)
+        else:
+            prompts = ["x", "y"] if model is MODELS[0] else [[HumanMessage("x")], [HumanMessage("y")]]
+            await model.agenerate(prompts, callbacks=config["callbacks"])
+        return sorted(theirs.events)
+
+    assert await heard() == await heard(GraceCallbackHandler(grace))
+
+
+async def test_text_models_are_recorded_whoever_else_listens(grace, handler):
+    """Each text model's call is recorded once: alone, beside other inline handlers, and with two runtimes attached."""
+    with runtime() as other:
+        second = GraceCallbackHandler(other)
+        for handlers in ([handler], [handler, HeardInline()], [Heard(), handler, second], [HeardInline(), second]):
+            await chain(MODELS[0]).ainvoke({"topic": "x"}, {"callbacks": handlers})
+        assert [3, 2] == [len(one.store.query()) for one in (grace, other)]
+        for one in (grace, other):
+            assert {1} == {len(trace.grace["model_calls"]) for trace in one.store.query()}
+
+
+@pytest.mark.parametrize("others", [[Heard], [Heard, HeardAsync], [HeardInline, Heard]])
+async def test_other_handlers_hear_the_same_inside_a_gated_tool(others):
+    """The guard of a tool call, which is an inline handler, keeps no start of a text model from other handlers."""
+    from grace_kp.integrations.langchain._tool_guard import guarded
+
+    class Gates:
+        def policy_for(self, tool):
+            return None
+
+        def needs_decision(self, tool):
+            return False
+
+    async def heard():
+        handlers = [kind() for kind in others]
+        await MODELS[0].agenerate(["x", "y"], callbacks=handlers)
+        return [handler.events for handler in handlers]
+
+    unguarded = await heard()
+    with guarded(Gates(), None):
+        assert unguarded == await heard()

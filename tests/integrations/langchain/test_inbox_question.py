@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import operator
-from typing import Annotated, TypedDict
-
 import pytest
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
 import grace_kp as gk
 from grace_kp.integrations.langchain import gated_node
 
-both = pytest.mark.parametrize("world", ["sync", "async"])
-
-
-class State(TypedDict):
-    said: Annotated[list, operator.add]
-
+from .conftest import answer, both, built, call, in_world, node_of, runtime
 
 CONFIG = {"configurable": {"thread_id": "1"}}
 
@@ -32,14 +23,8 @@ def inbox_of():
     opened = []
 
     def make(store="memory:", policies=None, reviewers=None, **reviewer):
-        grace = gk.Grace(
-            store=store,
-            evaluator=None,
-            embedder=None,
-            reviewer=gk.InboxReviewer(**reviewer),
-            policies=policies,
-            reviewers=reviewers or {},
-        )
+        asking = gk.InboxReviewer(**reviewer)
+        grace = runtime(store=store, reviewer=asking, policies=policies, reviewers=reviewers or {})
         opened.append(grace)
         return grace
 
@@ -49,21 +34,8 @@ def inbox_of():
 
 
 def app_of(*nodes, saver=None):
-    graph = StateGraph(State)
-    before = START
-    for number, node in enumerate(nodes):
-        graph.add_node(f"node{number}", node)
-        graph.add_edge(before, f"node{number}")
-        before = f"node{number}"
-    return graph.compile(checkpointer=saver or InMemorySaver())
-
-
-async def call(app, given, world, config=CONFIG):
-    return app.invoke(given, config) if world == "sync" else await app.ainvoke(given, config)
-
-
-def answer(kind, **more):
-    return Command(resume={"decisions": [{"type": kind, **more}]})
+    named = [(f"node{number}", node) for number, node in enumerate(nodes)]
+    return built(*named, checkpointer=saver or InMemorySaver())
 
 
 def paying(grace, world, ran, **options):
@@ -78,27 +50,8 @@ def paying(grace, world, ran, **options):
         ran.append(to)
         return f"mailed {to}"
 
-    if world == "sync":
-        gated_pay, gated_mail = grace.gate(**options)(pay), grace.gate(**options)(mail)
-
-        def node(state):
-            return {"said": [gated_pay("ann", 5), gated_mail("ann")]}
-
-        return node
-
-    async def pay_async(to: str, euros: int) -> str:
-        return pay(to, euros)
-
-    async def mail_async(to: str) -> str:
-        return mail(to)
-
-    gated_pay = grace.gate(name="pay", **options)(pay_async)
-    gated_mail = grace.gate(name="mail", **options)(mail_async)
-
-    async def anode(state):
-        return {"said": [await gated_pay("ann", 5), await gated_mail("ann")]}
-
-    return anode
+    gated_pay, gated_mail = (grace.gate(**options)(in_world(act, world)) for act in (pay, mail))
+    return node_of(world, lambda: gated_pay("ann", 5), lambda: gated_mail("ann"))
 
 
 def only(grace):
@@ -127,7 +80,7 @@ async def test_a_question_is_listed_among_the_pending_approvals(inbox_of, world)
 @both
 async def test_without_an_inbox_nothing_is_filed(world):
     """A graph whose runtime has another reviewer, or none, asks as it always did."""
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as grace:
+    with runtime(reviewer=None) as grace:
         out = await call(app_of(paying(grace, world, [])), {"said": []}, world)
         assert "approval" not in action_in(out)
         assert [] == grace.approvals.pending()
@@ -176,17 +129,6 @@ async def test_what_has_ended_in_the_inbox_does_not_run_when_the_graph_is_answer
             entry for trace in grace.store.query() for entry in trace.grace["decisions"] if "ignored_answer" in entry
         ]
         assert {"action": "proceed", "by": "ben", "because": "rejected"} == stated["ignored_answer"]
-
-
-@both
-async def test_a_decision_in_the_inbox_wins_over_a_later_refusal_of_the_graph(inbox_of, world):
-    """The action follows the first decision."""
-    grace, ran = inbox_of(), []
-    app = app_of(paying(grace, world, ran))
-    await call(app, {"said": []}, world)
-    grace.approvals.approve(only(grace).id, by="ana")
-    await call(app, answer("reject", by="ben"), world)
-    assert [("ann", 5)] == ran
 
 
 @both
@@ -244,18 +186,6 @@ async def test_a_vote_counts_for_the_arguments_that_were_shown(inbox_of, world):
 
 
 @both
-async def test_an_unauthenticated_answer_does_not_count_for_four_eyes(inbox_of, world):
-    """With a quorum above one, stated names count only where the reviewer says so."""
-    grace, ran = inbox_of(quorum=2), []
-    app = app_of(paying(grace, world, ran))
-    await call(app, {"said": []}, world)
-    for name in ("ana", "ben", "carl"):
-        out = await call(app, answer("approve", by=name), world)
-    assert "login" in out["__interrupt__"][0].value["problem"]
-    assert ([], "pending") == (ran, only(grace).state)
-
-
-@both
 async def test_whoever_answers_must_be_entitled(inbox_of, world):
     """A group on the policy holds for answers to the graph; the question is asked again."""
     grace = inbox_of(policies={"pay": gk.Policy(floor="confirm", group="finance")}, reviewers={"ana": ["finance"]})
@@ -286,43 +216,6 @@ async def test_an_answer_that_arrives_twice_decides_nothing_else(inbox_of, world
     assert ([("ann", 5)], "mail") == (ran, only(grace).action)
     out = await call(app, answer("approve"), world)
     assert ([("ann", 5), "ann"], ["paid 5 to ann", "mailed ann"]) == (ran, out["said"])
-
-
-@both
-async def test_objects_without_an_encoding_wait_with_their_node(inbox_of, world):
-    """They are shown as such, cannot be edited in the inbox, and the node that runs again has them anew."""
-    grace, ran = inbox_of(), []
-
-    class Client:
-        def __init__(self):
-            self.url = "https://a"
-
-    def send(client, text: str):
-        ran.append((client.url, text))
-        return "sent"
-
-    async def send_async(client, text: str):
-        return send(client, text)
-
-    gated = grace.gate(floor="confirm", name="send")(send if world == "sync" else send_async)
-
-    def node(state):
-        return {"said": [gated(Client(), "hi")]}
-
-    async def anode(state):
-        return {"said": [await gated(Client(), "hi")]}
-
-    app = app_of(node if world == "sync" else anode)
-    await call(app, {"said": []}, world)
-    approval = only(grace)
-    assert (("client",), {"text": "hi"}) == (approval.unencoded, dict(approval.arguments))
-    with pytest.raises(gk.EditRefused):
-        grace.approvals.edit(approval.id, {"client": "x"}, by="ana")
-    out = await call(app, answer("edit", edited_action={"name": "send", "args": {"text": "hello"}}), world)
-    assert "only the process that waits holds client" in out["__interrupt__"][0].value["problem"]
-    grace.approvals.approve(approval.id, by="ana")
-    (resumed,) = grace.approvals.resume(app) if world == "sync" else await grace.approvals.aresume(app)
-    assert ("finished", [("https://a", "hi")]) == (resumed.state, ran)
 
 
 @both
@@ -359,18 +252,8 @@ async def test_a_gate_that_pauses_inside_keeps_its_decision(inbox_of, world):
         ran.append((euros, interrupt("which account?")))
         return "done"
 
-    async def act_async(euros: int):
-        return act(euros)
-
-    gated = grace.gate(floor="confirm", name="act")(act if world == "sync" else act_async)
-
-    def node(state):
-        return {"said": [gated(5)]}
-
-    async def anode(state):
-        return {"said": [await gated(5)]}
-
-    app = app_of(node if world == "sync" else anode)
+    gated = grace.gate(floor="confirm")(in_world(act, world))
+    app = app_of(node_of(world, lambda: gated(5)))
     await call(app, {"said": []}, world)
     approval = only(grace)
     out = await call(app, answer("edit", edited_action={"name": "act", "args": {"euros": 7}}), world)
@@ -396,43 +279,6 @@ def test_a_gated_node_waits_in_the_inbox(inbox_of):
     assert (["hi", "sent"], [["hi"]]) == (resumed.output["said"], ran)
 
 
-def test_a_declared_key_joins_the_questions_of_two_threads(inbox_of):
-    """The operation runs once, and the other thread gets its result."""
-    grace, ran = inbox_of(), []
-
-    @grace.gate(floor="confirm", key="refund:{invoice}")
-    def refund(invoice: str) -> str:
-        ran.append(invoice)
-        return f"refunded {invoice}"
-
-    app = app_of(lambda state: {"said": [refund("17")]})
-    threads = [{"configurable": {"thread_id": thread}} for thread in "12"]
-    asked = [app.invoke({"said": []}, thread) for thread in threads]
-    assert action_in(asked[0])["approval"] == action_in(asked[1])["approval"]
-    grace.approvals.approve(only(grace).id, by="ana")
-    assert ["finished", "finished"] == [resumed.state for resumed in grace.approvals.resume(app)]
-    assert (["17"], [["refunded 17"]] * 2) == (ran, [app.get_state(thread).values["said"] for thread in threads])
-
-
-def test_a_stricter_policy_cancels_what_was_approved(inbox_of):
-    """The claim checks the policy that is in force when the graph goes on."""
-    grace, ran = inbox_of(), []
-    app = app_of(paying(grace, "sync", ran))
-    app.invoke({"said": []}, CONFIG)
-    grace.approvals.approve(only(grace).id, by="ana")
-    stricter = gk.Grace(
-        store=grace.store,
-        evaluator=None,
-        embedder=None,
-        reviewer=gk.InboxReviewer(),
-        policies={"pay": gk.Policy(quorum=2)},
-    )
-    app2 = app_of(paying(stricter, "sync", ran), saver=app.checkpointer)
-    (resumed,) = stricter.approvals.resume(app2)
-    assert ("raised", []) == (resumed.state, ran)
-    assert "cancelled" == grace.approvals.history()[0].state
-
-
 def test_a_process_with_another_reviewer_follows_the_inbox(inbox_of):
     """A question that was filed is decided there, also where the node is run again without an inbox."""
     grace, ran = inbox_of(), []
@@ -444,22 +290,3 @@ def test_a_process_with_another_reviewer_follows_the_inbox(inbox_of):
     with pytest.raises(gk.ActionCancelled, match="ana refused"):
         app2.invoke(answer("approve"), CONFIG)
     assert [] == ran
-
-
-def test_what_is_known_not_to_have_happened_is_asked_about_again(inbox_of):
-    """After a reconciliation the node asks anew, and runs with the new decision."""
-    grace, ran = inbox_of(), []
-    app = app_of(paying(grace, "sync", ran))
-    app.invoke({"said": []}, CONFIG)
-    approval = only(grace)
-    grace.approvals.approve(approval.id, by="ana")
-    grace.approvals.restored(by="ana")
-    assert [] == grace.approvals.resume(app)
-    with pytest.raises(gk.ActionOutcomeUnknown):
-        app.invoke(answer("approve"), CONFIG)
-    grace.approvals.reconcile(approval.id, happened=False, by="ana")
-    (resumed,) = grace.approvals.resume(app)
-    assert ("paused", "pay") == (resumed.state, only(grace).action)
-    assert (approval.id, "not_done") == (only(grace).earlier[0].id, only(grace).earlier[0].state)
-    app.invoke(answer("approve"), CONFIG)
-    assert [("ann", 5)] == ran

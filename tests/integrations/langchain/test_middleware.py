@@ -16,12 +16,10 @@ import pytest
 pytest.importorskip("langchain", reason="needs the extra langchain")
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, ToolRetryMiddleware
-from langchain_core.documents import Document
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command, interrupt
 
 import grace_kp as gk
@@ -30,35 +28,7 @@ from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddlewar
 from tests import warm
 from tests.runtime.learned import Learned
 
-from .conftest import Script, message_of, says
-
-
-class Bank:
-    """A tool that acts, and one that does not."""
-
-    def __init__(self):
-        self.paid = []
-        self.fails = 0
-
-        @tool
-        def pay(to: str, euros: int) -> str:
-            """Send money."""
-            self.paid.append((to, euros))
-            if len(self.paid) <= self.fails:
-                raise ConnectionError("bank down")
-            return f"paid {to} {euros}"
-
-        @tool
-        def look(query: str) -> str:
-            """Look something up."""
-            return f"seen {query}"
-
-        self.tools = [pay, look]
-
-
-@pytest.fixture
-def bank():
-    return Bank()
+from .conftest import APPROVE, QUESTION, Bank, Script, answer, both, call, config, edit, message_of, runtime, says
 
 
 def pays(*orders, also=()):
@@ -79,45 +49,20 @@ def agent_of(grace, bank, said, *, gates="confirm", saver="memory", more=(), **o
     )
 
 
-def config(handler=None, thread="1"):
-    return {"configurable": {"thread_id": thread}, "callbacks": [handler] if handler else []}
-
-
-QUESTION = {"messages": [("user", "Pay them.")]}
-
-
 def asked(out):
     (question,) = out["__interrupt__"]
     return question.value
-
-
-def answer(*decisions):
-    return Command(resume={"decisions": list(decisions)})
-
-
-APPROVE = {"type": "approve"}
-
-
-def edit(**args):
-    return {"type": "edit", "edited_action": {"name": "pay", "args": args}}
 
 
 def results(out):
     return {one.tool_call_id: (one.content, one.status) for one in out["messages"] if isinstance(one, ToolMessage)}
 
 
-async def call(agent, given, config, world):
-    return agent.invoke(given, config) if world == "sync" else await agent.ainvoke(given, config)
-
-
-both = pytest.mark.parametrize("world", ["sync", "async"])
-
-
 @both
 async def test_one_question_for_all_gated_calls_of_a_turn(grace, handler, bank, world):
     """In the form of LangChain's own middleware, with what the level rests on beside each action."""
     agent = agent_of(grace, bank, pays(("bob", 5), ("eve", 7), also=["x"]))
-    value = asked(await call(agent, QUESTION, config(handler), world))
+    value = asked(await call(agent, QUESTION, world, handler))
 
     assert [("pay", {"to": "bob", "euros": 5}), ("pay", {"to": "eve", "euros": 7})] == [
         (one["name"], one["args"]) for one in value["action_requests"]
@@ -139,14 +84,14 @@ async def test_one_question_for_all_gated_calls_of_a_turn(grace, handler, bank, 
 async def test_the_four_decisions(grace, handler, bank, world):
     orders = [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
     agent = agent_of(grace, bank, pays(*orders, also=["x"]))
-    await call(agent, QUESTION, config(handler), world)
+    await call(agent, QUESTION, world, handler)
     decisions = [
         APPROVE,
         edit(to="b", euros=20),
         {"type": "reject", "message": "not c"},
         {"type": "respond", "message": "d is paid"},
     ]
-    out = await call(agent, answer(*decisions), config(handler), world)
+    out = await call(agent, answer(*decisions), world, handler)
 
     assert [("a", 1), ("b", 20)] == sorted(bank.paid)
     told = results(out)
@@ -176,9 +121,9 @@ async def test_the_four_decisions(grace, handler, bank, world):
 @both
 async def test_levels(bank, world, floor, asks, notices):
     told = []
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="silent", on_notify=told.append)
+    grace = runtime(unmeasured="silent", on_notify=told.append)
     agent = agent_of(grace, bank, pays(("bob", 5)), gates=floor)
-    out = await call(agent, QUESTION, config(GraceCallbackHandler(grace)), world)
+    out = await call(agent, QUESTION, world, GraceCallbackHandler(grace))
     assert asks == ("__interrupt__" in out)
     assert ([] if asks else [("bob", 5)]) == bank.paid
     assert notices == len(told)
@@ -186,40 +131,6 @@ async def test_levels(bank, world, floor, asks, notices):
         assert floor == asked(out)["action_requests"][0]["level"]
     if notices:
         assert ("pay", {"to": "bob", "euros": 5}) == (told[0].action, dict(told[0].arguments))
-
-
-@both
-async def test_the_level_follows_from_the_run_so_far(grace, handler, world):
-    """A tool that failed before lowers the confidence, and what went ahead with a notice is asked about now."""
-    bank = Bank()
-
-    @tool
-    def shaky(query: str) -> str:
-        """Fail."""
-        raise ValueError("no")
-
-    shaky.handle_tool_error = True
-    bank.tools.append(shaky)
-
-    class Forgive(AgentMiddleware):
-        def wrap_tool_call(self, request, handler):
-            try:
-                return handler(request)
-            except ValueError as error:
-                return ToolMessage(str(error), tool_call_id=request.tool_call["id"], status="error")
-
-        async def awrap_tool_call(self, request, handler):
-            try:
-                return await handler(request)
-            except ValueError as error:
-                return ToolMessage(str(error), tool_call_id=request.tool_call["id"], status="error")
-
-    said = [[("shaky", {"query": "q"})], *pays(("bob", 5))]
-    agent = agent_of(grace, bank, said, gates={"pay": "silent"}, more=[Forgive()])
-    (action,) = asked(await call(agent, QUESTION, config(handler), world))["action_requests"]
-    assert action["score"] < 0.7
-    assert 0.0 == action["breakdown"]["tool_success"]
-    assert ["tool_failures(rate=0.00)", "no_sources"] == action["penalties"]
 
 
 @both
@@ -235,9 +146,9 @@ async def test_without_a_checkpointer_the_runtime_s_reviewer_is_asked(handler, w
             return gk.InterventionResponse("input", user_input="ask me later")
         return gk.InterventionResponse(answers[to])
 
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="notify", reviewer=review)
+    grace = runtime(unmeasured="notify", reviewer=review)
     agent = agent_of(grace, bank, pays(("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5)), saver=None)
-    out = await call(agent, QUESTION, {"callbacks": [GraceCallbackHandler(grace)]}, world)
+    out = await call(agent, QUESTION, world, GraceCallbackHandler(grace))
     assert [("a", 1), ("c", 30)] == sorted(bank.paid)
     told = results(out)
     assert ["success", "error", "success", "error", "success"] == [told[f"call_0_{n}"][1] for n in range(5)]
@@ -252,11 +163,9 @@ async def test_without_a_checkpointer_the_runtime_s_reviewer_is_asked(handler, w
 async def test_an_inbox_needs_a_checkpointer(wait, handler, world):
     """The agent could not be carried on. Nothing runs, no request is filed, and the message says what is missing."""
     bank = Bank()
-    grace = gk.Grace(
-        store="memory:", evaluator=None, embedder=None, unmeasured="notify", reviewer=gk.InboxReviewer(wait=wait)
-    )
+    grace = runtime(unmeasured="notify", reviewer=gk.InboxReviewer(wait=wait))
     agent = agent_of(grace, bank, pays(("bob", 5)), saver=None)
-    out = await call(agent, QUESTION, {"callbacks": [GraceCallbackHandler(grace)]}, world)
+    out = await call(agent, QUESTION, world, GraceCallbackHandler(grace))
     assert ([], []) == (bank.paid, grace.approvals.pending())
     ((text, status),) = results(out).values()
     assert "an agent or graph that has a checkpointer" in text
@@ -264,25 +173,11 @@ async def test_an_inbox_needs_a_checkpointer(wait, handler, world):
 
 
 @both
-async def test_nobody_to_ask_means_no(grace, handler, bank, world):
-    agent = agent_of(grace, bank, pays(("bob", 5)), saver=None)
-    out = await call(agent, QUESTION, {"callbacks": [handler]}, world)
-    assert ([], "error") == (bank.paid, results(out)["call_0_0"][1])
-    assert "nobody to ask" in results(out)["call_0_0"][0]
-
-
-@both
 async def test_a_reviewer_who_does_not_answer_is_no_refusal(bank, world):
     is_over = threading.Event()
-    grace = gk.Grace(
-        store="memory:",
-        evaluator=None,
-        embedder=None,
-        reviewer=lambda request: is_over.wait(60),
-        gate_timeout=0.05,
-    )
+    grace = runtime(reviewer=lambda request: is_over.wait(60), gate_timeout=0.05)
     agent = agent_of(grace, bank, pays(("bob", 5)), saver=None)
-    text, status = results(await call(agent, QUESTION, {}, world))["call_0_0"]
+    text, status = results(await call(agent, QUESTION, world))["call_0_0"]
     is_over.set()
     assert ("error", []) == (status, bank.paid)
     assert "nobody answered within 0.05 s" in text
@@ -292,20 +187,14 @@ async def test_a_reviewer_who_does_not_answer_is_no_refusal(bank, world):
 @pytest.mark.parametrize("saver", ["memory", None])
 async def test_deny_blocks_without_asking(grace, handler, bank, world, saver):
     agent = agent_of(grace, bank, pays(("bob", 5), also=["x"]), gates="deny", saver=saver)
-    out = await call(agent, QUESTION, config(handler), world)
+    out = await call(agent, QUESTION, world, handler)
     assert "__interrupt__" not in out
     assert ([], "error") == (bank.paid, results(out)["call_0_0"][1])
     assert "seen x" == results(out)["call_0_1"][0]
 
 
 def test_globs_defaults_and_the_runtime_s_own_policies():
-    grace = gk.Grace(
-        store="memory:",
-        evaluator=None,
-        embedder=None,
-        unmeasured="notify",
-        policies={"pay": "escalate", "wire": "deny"},
-    )
+    grace = runtime(unmeasured="notify", policies={"pay": "escalate", "wire": "deny"})
     middleware = GraceMiddleware(grace, {"delete_*": "confirm", "pay": "notify"}, default="silent")
     floors = {name: middleware.policy_for(name).floor for name in ("delete_all", "pay", "look", "wire")}
     assert {"delete_all": "confirm", "pay": "escalate", "look": "silent", "wire": "deny"} == floors
@@ -331,15 +220,6 @@ def test_what_cannot_be_used_is_an_error_at_once(grace, arguments, problem):
         GraceMiddleware({})
 
 
-def test_groups_without_a_common_one_are_an_error_at_once():
-    """Nobody could decide about the tool."""
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, policies={"p*": gk.Policy(group="finance")})
-    with pytest.raises(ValueError, match="none in common"):
-        GraceMiddleware(grace, {"pay": gk.Policy(group="legal")})
-    with pytest.raises(TypeError, match="policies are a mapping"):
-        GraceMiddleware(grace, ["pay"])
-
-
 class TestNames:
     """Gates whose names fit no tool."""
 
@@ -352,7 +232,7 @@ class TestNames:
         ran = []
         agent = agent_with(grace, ["send_mail", "look"], ran, {"look": "silent", stated: "deny"})
         with pytest.raises(gk.GateError, match=f"no tool is called '{re.escape(stated)}'; did you mean 'send_mail'"):
-            await call(agent, QUESTION, config(handler), world)
+            await call(agent, QUESTION, world, handler)
         assert [] == ran
 
     def test_a_gate_for_no_tool_leads_to_one_warning(self, grace, handler, caplog):
@@ -371,15 +251,6 @@ class TestNames:
         other.invoke(QUESTION, config(handler, "3"))
         assert {"delete_*": None, "lok": "look"} == grace.status()["unmatched_policies"]
 
-    def test_two_tools_with_similar_names_are_both_gated(self, grace, handler, caplog):
-        """A tool with an entry of its own is no spelling mistake for another's."""
-        ran = []
-        agent = agent_with(
-            grace, ["send_mail"], ran, {"send_mail": "silent", "send_mails": "deny"}, unmeasured="silent"
-        )
-        agent.invoke(QUESTION, config(handler))
-        assert ["send_mail"] == ran
-
     @both
     @pytest.mark.parametrize("other", ["ѕend_mail", "SEND_MAIL", "ｓend_mail", "send_maiI"])
     @pytest.mark.parametrize("also", [("send_mail",), ()])
@@ -389,35 +260,9 @@ class TestNames:
             return  # then it is misspelt, as above
         ran = []
         agent = agent_with(grace, [other, *also], ran, {"send_mail": "deny"}, default="silent")
-        await call(agent, QUESTION, config(handler), world)
+        await call(agent, QUESTION, world, handler)
         assert [] == ran
         assert f"the action {other!r} looks like 'send_mail' and gets the same policy" in caplog.text
-
-    def test_the_runtime_s_policies_are_looked_up_like_that(self, handler, caplog):
-        """One that differs in separators holds, one in letters leads to a warning."""
-        policies = {"wire-money": "deny", "Ｒead": "deny", "send_mial": "deny"}
-        ran = []
-        with gk.Grace(store="memory:", evaluator=None, embedder=None, policies=policies) as grace:
-            agent = agent_with(grace, ["wire_money", "read", "send_mail"], ran, {"zzz": "deny"})
-            agent.invoke(QUESTION, config(GraceCallbackHandler(grace)))
-        assert ["send_mail"] == ran
-        assert "the policy 'send_mial' matches no action so far; did you mean 'send_mail'?" in caplog.text
-
-    def test_tools_that_come_later_are_looked_at(self, grace, handler):
-        """Another middleware may add tools to a call of the model."""
-
-        class Adds(AgentMiddleware):
-            def wrap_model_call(self, request, handler):
-                return handler(request.override(tools=[*request.tools, *added]))
-
-        ran, added = [], []
-        agent = agent_with(
-            grace, ["look"], ran, {"look": "silent", "send_mail": "deny"}, more=[Adds()], unmeasured="silent"
-        )
-        agent.invoke(QUESTION, config(handler, "1"))
-        added.append({"type": "function", "function": {"name": "sendmail", "description": "", "parameters": {}}})
-        with pytest.raises(gk.GateError, match="did you mean 'sendmail'"):
-            agent.invoke(QUESTION, config(handler, "2"))
 
 
 def agent_with(grace, names, ran, gates, *, more=(), unmeasured=None, default=None):
@@ -451,26 +296,13 @@ class TestStricterPolicies:
             says(*pays(("bob", 5))), bank.tools, middleware=[GraceMiddleware(grace, {"pay": silent})],
             checkpointer=InMemorySaver(), interrupt_before=["tools"],
         )  # fmt: skip
-        await call(agent, QUESTION, config(handler), world)
+        await call(agent, QUESTION, world, handler)
         grace._gates().policies = PolicySet({"pay": policy})
-        out = await call(agent, None, config(handler), world)
+        out = await call(agent, None, world, handler)
         assert [] == bank.paid
         text, status = results(out)["call_0_0"]
         assert "error" == status
         assert "forbidden" in text or "requires" in text
-
-    @both
-    async def test_an_approved_call_does_not_run_where_more_is_required(self, grace, handler, bank, world):
-        """A person confirmed it, and now a person must help."""
-        agent = create_agent(
-            says(*pays(("bob", 5))), bank.tools, middleware=[GraceMiddleware(grace, {"pay": "confirm"})],
-            checkpointer=InMemorySaver(), interrupt_before=["tools"],
-        )  # fmt: skip
-        await call(agent, QUESTION, config(handler), world)
-        await call(agent, answer(APPROVE), config(handler), world)
-        grace._gates().policies = PolicySet({"pay": "escalate"})
-        out = await call(agent, None, config(handler), world)
-        assert ([], True) == (bank.paid, "requires escalate now" in results(out)["call_0_0"][0])
 
 
 class TestUnusableAnswers:
@@ -481,10 +313,7 @@ class TestUnusableAnswers:
         ("bad", "problem"),
         [
             ({"decisions": []}, "1 decisions are needed"),
-            ({"decisions": [APPROVE, APPROVE]}, "1 decisions are needed"),
             ({"decisions": [{"type": "yes"}]}, "type must be one of"),
-            ({"decisions": ["approve"]}, "must be an object"),
-            ({"decisions": [{"type": "edit"}]}, "edit needs edited_action"),
             ({"decisions": [edit(to="bob", euros="many")]}, "euros"),
             ({"decisions": [edit(to="bob")]}, "'euros' is missing"),
             ({"decisions": [edit(to="bob", euros=1, cents=2)]}, "no argument 'cents'"),
@@ -492,19 +321,16 @@ class TestUnusableAnswers:
                 {"decisions": [{"type": "edit", "edited_action": {"name": "look", "args": {"query": "x"}}}]},
                 "name cannot be changed",
             ),
-            ({"decisions": [{"type": "respond"}]}, "respond needs a message"),
             (True, "decisions"),
-            ("approve", "decisions"),
-            ({"approved": True}, "decisions"),
         ],
     )
     async def test_they_are_asked_again(self, grace, handler, bank, bad, problem, world):
         agent = agent_of(grace, bank, pays(("bob", 5)))
-        await call(agent, QUESTION, config(handler), world)
-        value = asked(await call(agent, Command(resume=bad), config(handler), world))
+        await call(agent, QUESTION, world, handler)
+        value = asked(await call(agent, Command(resume=bad), world, handler))
         assert problem in value["problem"]
         assert [] == bank.paid
-        out = await call(agent, answer(APPROVE), config(handler), world)
+        out = await call(agent, answer(APPROVE), world, handler)
         assert ([("bob", 5)], "done") == (bank.paid, out["messages"][-1].content)
 
     def test_not_for_ever(self, grace, handler, bank):
@@ -521,10 +347,10 @@ class TestOnce:
     """What was approved runs once; what was not, never."""
 
     def test_a_decision_is_not_made_again_when_the_graph_resumes(self, bank):
-        """The confidence has changed by the time of the answer. LangChain's own `when` is asked again then, and drops the rejection."""
+        """The confidence has changed by the time of the answer."""
         sure = {"now": False}
 
-        grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="notify")
+        grace = runtime(unmeasured="notify")
         handler = GraceCallbackHandler(grace)
 
         class Moody(GraceMiddleware):
@@ -541,23 +367,12 @@ class TestOnce:
         out = agent.invoke(answer({"type": "reject", "message": "no"}), config(handler))
         assert ([], "error") == (bank.paid, results(out)["call_0_0"][1])
 
-        sure["now"] = False
-        theirs = Bank()
-        hitl = HumanInTheLoopMiddleware(
-            {"pay": {"allowed_decisions": ["approve", "reject"], "when": lambda _: not sure["now"]}}
-        )
-        other = create_agent(says(*pays(("bob", 5))), theirs.tools, middleware=[hitl], checkpointer=InMemorySaver())
-        asked(other.invoke(QUESTION, config()))
-        sure["now"] = True
-        other.invoke(answer({"type": "reject", "message": "no"}), config())
-        assert [("bob", 5)] == theirs.paid  # what ours must not do
-
     @both
     async def test_a_second_answer_runs_nothing(self, grace, handler, bank, world):
         agent = agent_of(grace, bank, pays(("bob", 5)))
-        await call(agent, QUESTION, config(handler), world)
+        await call(agent, QUESTION, world, handler)
         for _ in range(3):
-            await call(agent, answer(APPROVE), config(handler), world)
+            await call(agent, answer(APPROVE), world, handler)
         assert [("bob", 5)] == bank.paid
 
     def test_going_back_to_the_question_and_answering_again_runs_nothing(self, grace, handler, bank):
@@ -571,32 +386,6 @@ class TestOnce:
         assert [("bob", 5)] == bank.paid
         assert ("paid bob 5", "success") == results(out)["call_0_0"]
 
-    def test_a_failed_payment_is_not_tried_again_behind_the_reviewer_s_back(self, grace, handler):
-        """A retrying middleware around ours gets the failure told, not a second payment."""
-        bank = Bank()
-        bank.fails = 1
-        retry = ToolRetryMiddleware(max_retries=3, initial_delay=0, jitter=False)
-        agent = agent_of(grace, bank, pays(("bob", 5)), more=[retry])
-        agent.invoke(QUESTION, config(handler))
-        out = agent.invoke(answer(APPROVE), config(handler))
-        assert [("bob", 5)] == bank.paid
-        assert "error" == results(out)["call_0_0"][1]
-        assert "failed with ConnectionError" in results(out)["call_0_0"][0]
-
-    def test_calls_that_were_changed_on_their_way_do_not_run(self, grace, handler, bank):
-        class Greedy(AgentMiddleware):
-            def wrap_tool_call(self, request, handler):
-                call = request.tool_call
-                if call["name"] == "pay":
-                    request = request.override(tool_call={**call, "args": {**call["args"], "euros": 1_000}})
-                return handler(request)
-
-        agent = agent_of(grace, bank, pays(("bob", 5)), more=[Greedy()])
-        agent.invoke(QUESTION, config(handler))
-        out = agent.invoke(answer(APPROVE), config(handler))
-        assert ([], "error") == (bank.paid, results(out)["call_0_0"][1])
-        assert "other arguments than were decided on" in results(out)["call_0_0"][0]
-
     def test_calls_that_were_added_behind_the_model_are_asked_about(self, grace, handler, bank):
         """Whatever the level would be: nobody can tell whether it has been decided before."""
 
@@ -608,7 +397,7 @@ class TestOnce:
                     return {"messages": [AIMessage("x", id=last.id, tool_calls=[call])]}
                 return None
 
-        grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="silent")
+        grace = runtime(unmeasured="silent")
         agent = create_agent(
             says("nothing", "done"),
             bank.tools,
@@ -628,12 +417,6 @@ class TestOnce:
         assert [("bob", 5)] == bank.paid
         agent.invoke(answer({"type": "reject"}), config(handler))
         assert [("bob", 5)] == bank.paid
-
-    def test_two_equal_calls_in_one_turn_are_two_payments(self, grace, handler, bank):
-        agent = agent_of(grace, bank, pays(("bob", 5), ("bob", 5)))
-        agent.invoke(QUESTION, config(handler))
-        agent.invoke(answer(APPROVE, APPROVE), config(handler))
-        assert [("bob", 5), ("bob", 5)] == bank.paid
 
     def test_a_store_that_cannot_keep_the_claim_keeps_the_tool_from_running(self, handler, bank, tmp_path):
         grace = gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, unmeasured="notify")
@@ -744,7 +527,7 @@ async def test_answers_that_come_at_the_same_time_pay_once(grace, handler, bank,
     agents = [agent_of(grace, bank, pays(("bob", 5)), saver=saver)] + [
         agent_of(grace, bank, ["done"], saver=saver) for _ in range(7)
     ]
-    await call(agents[0], QUESTION, config(handler), world)
+    await call(agents[0], QUESTION, world, handler)
     await asyncio.gather(
         *(
             asyncio.to_thread(agent.invoke, answer(APPROVE), config(handler))
@@ -762,9 +545,9 @@ async def test_the_middleware_works_without_the_handler(grace, world):
     """Confidence then rests on the messages: a tool message with an error counts."""
     bank = Bank()
     agent = agent_of(grace, bank, [[("look", {"query": "x"})], *pays(("bob", 5))])
-    (action,) = asked(await call(agent, QUESTION, config(), world))["action_requests"]
+    (action,) = asked(await call(agent, QUESTION, world))["action_requests"]
     assert 1.0 == action["breakdown"]["tool_success"]
-    await call(agent, answer(APPROVE), config(), world)
+    await call(agent, answer(APPROVE), world)
     assert [("bob", 5)] == bank.paid
 
 
@@ -775,7 +558,7 @@ async def test_a_judge_is_asked_where_the_gate_wants_it(bank, world):
     judge = ScriptedJudge(0.1)
     grace = gk.Grace(store="memory:", evaluator=judge, embedder=None, profile="strict")
     agent = agent_of(grace, bank, pays(("bob", 5)), gates="silent", judge="always")
-    (action,) = asked(await call(agent, QUESTION, config(GraceCallbackHandler(grace)), world))["action_requests"]
+    (action,) = asked(await call(agent, QUESTION, world, GraceCallbackHandler(grace)))["action_requests"]
     assert ("escalate", 1) == (action["level"], judge.asked)
     assert "pay(to=bob, euros=5)" in judge.prompts[0]
 
@@ -787,76 +570,14 @@ def test_tools_that_are_not_gated_cost_nothing_and_ask_nobody(grace, handler, ba
     assert "decisions" not in grace.store.query()[0].grace
 
 
-def test_what_was_decided_is_no_part_of_the_output(grace, handler, bank):
-    agent = agent_of(grace, bank, pays(("bob", 5)), gates="silent")
-    assert {"messages"} == agent.invoke(QUESTION, config(handler)).keys()
-
-
-def test_an_agent_inside_of_an_agent_asks_too(grace, handler):
-    """The inner agent's question goes through to the outer one's caller, and the answer back."""
-    bank = Bank()
-    inner = create_agent(
-        says(*pays(("bob", 5))), bank.tools, middleware=[GraceMiddleware(grace, {"pay": "confirm"})], name="banker"
-    )
-
-    @tool
-    def ask_banker(task: str) -> str:
-        """Delegate."""
-        return inner.invoke({"messages": [("user", task)]})["messages"][-1].content
-
-    outer = create_agent(
-        says([("ask_banker", {"task": "pay"})], "all done"), [ask_banker], checkpointer=InMemorySaver(), name="boss"
-    )
-    assert "pay" == asked(outer.invoke(QUESTION, config(handler)))["action_requests"][0]["name"]
-    out = outer.invoke(answer(APPROVE), config(handler))
-    assert ([("bob", 5)], "all done") == (bank.paid, out["messages"][-1].content)
-    traces = {trace.grace["name"]: trace for trace in grace.store.query()}
-    assert {"boss", "banker"} == traces.keys()
-    assert traces["boss"].id == traces["banker"].grace["parent"]["trace_id"]
-    assert ["executed"] == [one["outcome"] for one in traces["banker"].grace["decisions"]]
-
-
-def test_sqlite_keeps_what_was_decided(handler, bank, tmp_path):
-    """What goes into the agent's state survives the serializer of a real checkpointer."""
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="notify")
-    with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
-        agent_of(grace, bank, pays(("bob", 5)), saver=saver).invoke(QUESTION, config(GraceCallbackHandler(grace)))
-        fresh = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="silent")
-        agent = agent_of(fresh, bank, ["done"], saver=saver)
-        out = agent.invoke(answer({"type": "reject", "message": "no"}), config(GraceCallbackHandler(fresh)))
-    assert ([], "error") == (bank.paid, results(out)["call_0_0"][1])
-
-
 @both
 async def test_gated_tools_ask_where_recording_is_disabled(bank, world):
     """Without a recorded run nothing is known of it, whatever its messages say; the request says so."""
     grace = gk.Grace(store="memory:", enabled=False, evaluator=None, embedder=None, unmeasured="notify")
     agent = agent_of(grace, bank, pays(("bob", 5)), gates={"pay": "silent"})
-    (action,) = asked(await call(agent, QUESTION, config(GraceCallbackHandler(grace)), world))["action_requests"]
+    (action,) = asked(await call(agent, QUESTION, world, GraceCallbackHandler(grace)))["action_requests"]
     assert "confirm" == action["level"]
     assert "recording is disabled" in action["reason"]
-    assert [] == bank.paid
-
-
-@both
-@pytest.mark.parametrize("saver", ["memory", None])
-async def test_gated_tools_ask_after_an_unusable_score(grace, handler, bank, world, saver):
-    """A score that cannot be used raises the level of a gated tool; a person and a trace are told why."""
-
-    @tool(response_format="content_and_artifact")
-    def find(query: str):
-        """Find."""
-        return "found", [(Document("x", metadata={"source": "a.md"}), 0.02)]
-
-    bank.tools.append(find)
-    agent = agent_of(grace, bank, [[("find", {"query": "q"})], *pays(("bob", 5))], gates={"pay": "silent"}, saver=saver)
-    out = await call(agent, QUESTION, config(handler), world)
-    if saver:
-        (action,) = asked(out)["action_requests"]
-        assert "confirm" == action["level"]
-        assert "1 scores of search results cannot be used" in action["reason"]
-    (trace,) = grace.store.query()
-    assert ("1 scores of search results cannot be used",) == trace.decisions[0].evidence_gaps
     assert [] == bank.paid
 
 
@@ -875,8 +596,8 @@ async def test_what_a_suspended_run_lost_is_known_when_it_goes_on(grace, handler
     bank.tools.append(fan_out)
     said = [[("fan_out", {"query": "q"})], *pays(("bob", 5))[:1], *pays(("eve", 7))]
     agent = agent_of(grace, bank, said, gates={"pay": "silent"})
-    (first,) = asked(await call(agent, QUESTION, config(handler), world))["action_requests"]
-    (second,) = asked(await call(agent, answer(APPROVE), config(handler), world))["action_requests"]
+    (first,) = asked(await call(agent, QUESTION, world, handler))["action_requests"]
+    (second,) = asked(await call(agent, answer(APPROVE), world, handler))["action_requests"]
     for action in (first, second):
         assert "a thread that does not carry this run" in action["reason"]
 
@@ -886,28 +607,7 @@ class TestLearnedProfiles:
 
     @staticmethod
     def runtime(**options):
-        return gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="notify", reviewer=None, **options)
-
-    @both
-    async def test_the_profile_reads_the_run_so_far(self, world, bank):
-        """Score, steps, shadow and draw stand in the entry of the call."""
-        profile = Learned(0.95)
-        grace = self.runtime(profile=profile, shadow="strict", audit_rate=1.0)
-        says_all = [[("look", {"query": "a"})], *pays(("ana", 5))]
-        agent = agent_of(grace, bank, says_all, gates={"pay": gk.Policy()})
-        await call(agent, QUESTION, config(GraceCallbackHandler(grace)), world)
-        grace.flush()
-        (trace,) = grace.store.query(tags=["audit:selected"])
-        (decision,) = trace.decisions
-        assert ("silent", 0.95, "learned", "executed") == (
-            decision.level, decision.score, decision.profile, decision.outcome,
-        )  # fmt: skip
-        moment, document = profile.asked[0]
-        assert ("action", "open", decision.step) == (moment, document["grace"]["status"], len(document["steps"]))
-        assert 0 < decision.step < len(trace.steps)
-        assert {"rate": 1.0, "selected": True} == decision.audit
-        assert {"profile", "score", "level"} == set(decision.shadow)
-        assert [("ana", 5)] == bank.paid
+        return runtime(unmeasured="notify", reviewer=None, **options)
 
     @both
     @pytest.mark.parametrize("handled", [True, False])
@@ -916,7 +616,7 @@ class TestLearnedProfiles:
         """The profile fails, or no handler records a run that it could read."""
         grace = self.runtime(profile=Learned(failure or 1.0), thresholds=gk.Thresholds(0, 0, 0))
         agent = agent_of(grace, bank, pays(("ana", 5)), gates={"pay": gk.Policy()})
-        out = await call(agent, QUESTION, config(GraceCallbackHandler(grace) if handled else None), world)
+        out = await call(agent, QUESTION, world, GraceCallbackHandler(grace) if handled else None)
         if failure is None and handled:
             assert [("ana", 5)] == bank.paid
             return
@@ -925,23 +625,6 @@ class TestLearnedProfiles:
         assert "confirm" == action["level"]
         assert reason in action["reason"]
         assert [] == bank.paid
-
-    @both
-    async def test_a_decision_is_kept_with_its_facts(self, world, bank):
-        """What the profile says when the graph goes on no longer counts."""
-        profile = Learned(0.5)
-        grace = self.runtime(profile=profile, shadow=Learned(0.1), audit_rate=1.0)
-        agent = agent_of(grace, bank, pays(("ana", 5)), gates={"pay": gk.Policy()})
-        handler = GraceCallbackHandler(grace)
-        await call(agent, QUESTION, config(handler), world)
-        profile.answer = 0.95
-        await call(agent, answer(APPROVE), config(handler), world)
-        grace.flush()
-        (trace,) = grace.store.query()
-        (decision,) = trace.decisions
-        assert ("confirm", 0.5, "escalate") == (decision.level, decision.score, decision.shadow["level"])
-        assert ("learned", None, "executed") == (decision.profile, decision.audit, decision.outcome)
-        assert decision.step is not None
 
 
 @pytest.mark.parametrize("records", ["handler", "a run around", "nobody"])
@@ -953,7 +636,7 @@ def test_a_refusal_holds_in_its_turn_only(bank, records):
         asked_about.append(request.arguments["euros"])
         return gk.InterventionResponse("cancel" if len(asked_about) == 1 else "proceed")
 
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer)
+    grace = runtime(reviewer=reviewer)
     calls = [("pay", {"to": "bob", "euros": 5})]
     agent = agent_of(grace, bank, [calls * 2, calls, "done"], saver=None)
     handler = GraceCallbackHandler(grace) if records == "handler" else None

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import datetime
 import operator
-import signal
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, TypedDict
@@ -22,8 +19,9 @@ from langgraph.types import Command, RetryPolicy, interrupt
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, gated_node
 from grace_kp.integrations.langchain._node import RunningNode
-from tests import warm
 from tests.runtime.learned import Learned
+
+from .conftest import answer, both, built, call, config, in_world, node_of, runtime
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -40,18 +38,10 @@ def app_of(node, saver="memory", **options):
     return graph.compile(checkpointer=InMemorySaver() if saver == "memory" else saver)
 
 
-def config(handler=None, thread="1"):
-    return {"configurable": {"thread_id": thread}, "callbacks": [handler] if handler else []}
-
-
 def asked(out):
     (question,) = out["__interrupt__"]
     (action,) = question.value["action_requests"]
     return action
-
-
-def answer(kind, **more):
-    return Command(resume={"decisions": [{"type": kind, **more}]})
 
 
 @pytest.fixture
@@ -95,30 +85,6 @@ class TestGatedFunction:
             app.invoke(answer("respond", message="ask her"), config(handler, "3"))
         assert [("eve", 7)] == acts
 
-    def test_without_a_checkpointer_the_reviewer_is_asked(self, acts):
-        grace = gk.Grace(
-            store="memory:",
-            evaluator=None,
-            embedder=None,
-            unmeasured="notify",
-            reviewer=lambda request: gk.InterventionResponse("proceed"),
-        )
-
-        @grace.gate(floor="confirm")
-        def pay(to):
-            acts.append(to)
-            return "paid"
-
-        assert ["paid"] == app_of(lambda state: {"said": [pay(state["to"])]}, saver=None).invoke(GIVEN)["said"]
-
-    def test_outside_of_a_graph_nothing_changes(self, grace):
-        @grace.gate(floor="confirm")
-        def pay(to):
-            return "paid"
-
-        with pytest.raises(gk.ActionCancelled, match="nobody to ask"):
-            pay("bob")
-
     def test_an_unusable_answer_is_asked_again(self, app, handler, acts):
         app.invoke(GIVEN, config(handler))
         out = app.invoke(answer("edit", edited_action={"name": "pay", "args": {"whom": "x"}}), config(handler))
@@ -136,12 +102,12 @@ def test_an_answer_to_another_question_runs_nothing(grace, acts):
         acts.append(to)
         return f"paid {to}"
 
-    graph = StateGraph(State)
-    graph.add_node("before", lambda state: {})
-    graph.add_node("node", lambda state: {"said": [pay(state["to"])]})
-    graph.add_edge(START, "before")
-    graph.add_edge("before", "node")
-    app = graph.compile(checkpointer=InMemorySaver())
+    app = built(
+        ("before", lambda state: {}),
+        ("node", lambda state: {"said": [pay(state["to"])]}),
+        state=State,
+        checkpointer=InMemorySaver(),
+    )
     app.invoke(GIVEN, config())
     app.update_state(config(), {"to": "eve"}, as_node="before")
     action = asked(app.invoke(answer("approve"), config()))
@@ -231,7 +197,7 @@ class TestOnce:
         """The graph remembers its question; a runtime that remembers nothing does not take the answer away."""
 
         def made(unmeasured):
-            grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured=unmeasured)
+            grace = runtime(unmeasured=unmeasured)
 
             @grace.gate
             def pay(to):
@@ -263,23 +229,6 @@ class TestOnce:
         # Some versions of LangGraph tell which attempt this is; where they do not, a person is asked anew.
         assert out is None or asked(out)
         assert ["bob"] == acts
-
-    async def test_in_async_nodes_too(self, grace, handler, acts):
-        @grace.gate(floor="confirm")
-        async def pay(to):
-            await asyncio.sleep(0)
-            acts.append(to)
-            return f"paid {to}"
-
-        async def node(state):
-            return {"said": [await pay("a"), await pay("b"), interrupt("ok?")]}
-
-        app = app_of(node)
-        await app.ainvoke(GIVEN, config(handler))
-        await app.ainvoke(answer("approve"), config(handler))
-        await app.ainvoke(answer("approve"), config(handler))
-        out = await app.ainvoke(Command(resume="yes"), config(handler))
-        assert (["paid a", "paid b", "yes"], ["a", "b"]) == (out["said"], acts)
 
     @pytest.mark.parametrize("world", ["threads", "tasks"])
     async def test_calls_side_by_side_hear_their_own_answers(self, grace, handler, acts, world, monkeypatch):
@@ -372,10 +321,7 @@ class TestGatedNode:
             return {"messages": [("ai", "done")]}
 
         with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
-            graph = StateGraph(MessagesState)
-            graph.add_node("reply", reply)
-            graph.add_edge(START, "reply")
-            app = graph.compile(checkpointer=saver)
+            app = built(reply, state=MessagesState, checkpointer=saver)
             app.invoke({"messages": [("user", "hello")]}, config(handler))
             out = app.invoke(answer("approve"), config(handler))
         assert (["hello"], "done") == (acts, out["messages"][-1].content)
@@ -388,66 +334,10 @@ class TestGatedNode:
             gated_node(grace, stream)
 
 
-KILLED = """
-import os, signal, sys
-import grace_kp as gk
-from grace_kp.integrations.langchain import GraceCallbackHandler, gated_node
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.graph import START, StateGraph
-from langgraph.types import Command
-from typing import TypedDict
-folder, step = sys.argv[1:]
-class State(TypedDict): said: str
-def pay(state):
-    with open(f"{folder}/paid", "a") as file: file.write("paid\\n")
-    if step == "approve": os.kill(os.getpid(), signal.SIGKILL)
-    return {"said": "paid"}
-grace = gk.Grace(store=f"sqlite:///{folder}/traces.db", evaluator=None, embedder=None, unmeasured="notify")
-with SqliteSaver.from_conn_string(f"{folder}/checkpoints.db") as saver:
-    graph = StateGraph(State)
-    graph.add_node("pay", gated_node(grace, pay, floor="confirm", otherwise=lambda state, error: {"said": f"{type(error).__name__}: {error}"}))
-    graph.add_edge(START, "pay")
-    app = graph.compile(checkpointer=saver)
-    given = {"said": ""} if step == "ask" else Command(resume={"decisions": [{"type": "approve"}]})
-    out = app.invoke(given, {"configurable": {"thread_id": "t"}, "callbacks": [GraceCallbackHandler(grace)]})
-    print(out["said"])
-grace.close()
-"""
-
-
-def test_a_process_that_is_killed_while_it_acts(tmp_path):
-    """Nobody knows whether it came to its end: it is not done again, and that it is unknown is said."""
-
-    def run(step):
-        return warm.run(
-            [sys.executable, "-c", KILLED, str(tmp_path), step],
-            imports=warm.LANGGRAPH,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-
-    assert 0 == run("ask").returncode
-    assert -signal.SIGKILL == run("approve").returncode
-    again = run("again")
-    assert (0, "") == (again.returncode, again.stderr)
-    assert "ActionOutcomeUnknown: pay was begun" in again.stdout
-    assert "it is not known whether it came to its end" in again.stdout
-    assert "paid\n" == (tmp_path / "paid").read_text()
-
-
 def test_what_a_decision_rests_on_is_decided_once():
     """A node that runs again after an interrupt finds the draw of its audit, its shadow and the profile's confidence as they were."""
     profile, seen = Learned(0.95), []
-    grace = gk.Grace(
-        store="memory:",
-        evaluator=None,
-        embedder=None,
-        reviewer=None,
-        profile=profile,
-        shadow=Learned(0.1),
-        audit_rate=0.5,
-    )
+    grace = runtime(reviewer=None, profile=profile, shadow=Learned(0.1), audit_rate=0.5)
     look = grace.tool(lambda: "seen", name="look")
 
     @grace.gate
@@ -476,109 +366,14 @@ def test_what_a_decision_rests_on_is_decided_once():
     assert sum(seen) == len(grace.store.query(tags=["audit:selected"]))
 
 
-both = pytest.mark.parametrize("world", ["sync", "async"])
+def gated_app(grace, world, body, argument, **options):
+    """A graph whose node calls a gated action with a new argument each time."""
 
-
-class Repeats(TypedDict):
-    said: Annotated[list, operator.add]
-
-
-def repeated_app(node):
-    graph = StateGraph(Repeats)
-    graph.add_node("node", node)
-    graph.add_edge(START, "node")
-    return graph.compile(checkpointer=InMemorySaver())
-
-
-CONFIG = {"configurable": {"thread_id": "1"}}
-
-
-async def call(app, given, world):
-    return app.invoke(given, CONFIG) if world == "sync" else await app.ainvoke(given, CONFIG)
-
-
-def node_of(act, world):
-    """A node that calls an action, sync or async, with what the function gives."""
-
-    def node(state):
-        return {"said": [act()]}
-
-    async def anode(state):
-        return {"said": [await act()]}
-
-    return node if world == "sync" else anode
-
-
-def gated(grace, body, world, **options):
     def act(it):
         return body(it)
 
-    async def act_async(it):
-        return body(it)
-
-    action = act if world == "sync" else act_async
-    action.__annotations__ = getattr(body, "__annotations__", {})
-    return grace.gate(name="act", **{"floor": "confirm", **options})(action)
-
-
-@both
-async def test_another_date_is_another_call(grace, world):
-    """A node that is run again with another day is not run with the approval of the first."""
-    days, ran = iter([datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)]), []
-    act = gated(grace, ran.append, world)
-    app = repeated_app(node_of(lambda: act(next(days)), world))
-    await call(app, {"said": []}, world)
-    with pytest.raises(gk.ActionCancelled, match="other arguments than were decided on"):
-        await call(app, answer("approve"), world)
-    assert [] == ran
-
-
-@both
-async def test_the_same_date_is_the_same_call(grace, world):
-    """A value of the same contents is the same in another run of the node."""
-    ran = []
-    act = gated(grace, ran.append, world)
-    app = repeated_app(node_of(lambda: act(datetime.date(2026, 1, 1)), world))
-    await call(app, {"said": []}, world)
-    await call(app, answer("approve"), world)
-    assert [datetime.date(2026, 1, 1)] == ran
-
-
-@both
-async def test_an_edit_without_arguments_is_asked_again(grace, world):
-    """And an edit is checked against the declared types."""
-    ran = []
-
-    def act(it: int):
-        ran.append(it)
-
-    gated_act = gated(grace, act, world)
-    app = repeated_app(node_of(lambda: gated_act(3), world))
-    await call(app, {"said": []}, world)
-    for args, problem in ({}, "edit needs arguments"), ({"it": "7"}, "it: Input should be a valid integer"):
-        out = await call(app, answer("edit", edited_action={"name": "act", "args": args}), world)
-        assert problem in out["__interrupt__"][0].value["problem"]
-    await call(app, answer("edit", edited_action={"name": "act", "args": {"it": 7}}), world)
-    assert [7] == ran
-
-
-@both
-async def test_what_cannot_be_checked_is_not_asked_about(grace, world):
-    """In a graph as elsewhere."""
-    ran = []
-    act = gated(grace, ran.append, world)
-    with pytest.raises(gk.ActionCancelled, match="list_iterator, which changes when it is read"):
-        await call(repeated_app(node_of(lambda: act(iter([1])), world)), {"said": []}, world)
-    assert [] == ran
-
-
-@both
-async def test_what_nobody_is_asked_about_runs(grace, world):
-    """Whether or not it could be checked."""
-    ran = []
-    act = gated(grace, lambda it: ran.extend(it), world, floor="notify")
-    await call(repeated_app(node_of(lambda: act(iter([1])), world)), {"said": []}, world)
-    assert [1] == ran
+    gated = grace.gate(floor="confirm", **options)(in_world(act, world))
+    return built(node_of(world, lambda: gated(argument())), checkpointer=InMemorySaver())
 
 
 @both
@@ -593,8 +388,7 @@ async def test_an_identified_argument_is_known_again(grace, world):
             opened.append(self)
 
     urls = iter(["https://a", "https://a"])
-    act = gated(grace, ran.append, world, identity={"it": "url"})
-    app = repeated_app(node_of(lambda: act(Client(next(urls))), world))
+    app = gated_app(grace, world, ran.append, lambda: Client(next(urls)), identity={"it": "url"})
     await call(app, {"said": []}, world)
     await call(app, answer("approve", unseen=["it"]), world)
     assert [opened[-1]] == ran
@@ -621,16 +415,9 @@ class Changing:
 async def test_a_change_after_the_action_is_said_to_begin(world):
     """It does not run, and it is not left behind as one of which nobody knows whether it ran."""
     order, ran, changes = ["book"], [], iter([lambda: order.append("car"), lambda: None])
-    inner = gk.Grace(store="memory:").store
-    grace = gk.Grace(
-        store=Changing(inner, lambda: next(changes)()),
-        evaluator=None,
-        embedder=None,
-        unmeasured="notify",
-        reviewer=None,
-    )
-    act = gated(grace, lambda lines: ran.append(list(lines)), world)
-    app = repeated_app(node_of(lambda: act(order), world))
+    store = Changing(runtime().store, lambda: next(changes)())
+    grace = runtime(store=store, unmeasured="notify", reviewer=None)
+    app = gated_app(grace, world, lambda lines: ran.append(list(lines)), lambda: order)
     await call(app, {"said": []}, world)
     with pytest.raises(gk.ActionCancelled, match="were changed"):
         await call(app, answer("approve"), world)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import operator
-from typing import Annotated, TypedDict
+from typing import Annotated
 
 import pytest
 from langchain.agents import create_agent
@@ -18,14 +17,14 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
 
 import grace_kp as gk
 from grace_kp.confidence import factors_from_trace
-from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware, gated_node
+from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 from grace_kp.testing import ScriptedReviewer
 
-from .conftest import message_of, says, statuses, steps
+from .conftest import by_name, message_of, only, runtime, says, statuses, steps
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -46,10 +45,6 @@ def counted(said, tokens):
 
 def tokens(inputs, outputs):
     return {"input_tokens": inputs, "output_tokens": outputs, "total_tokens": inputs + outputs}
-
-
-def by_name(grace):
-    return {trace.grace["name"]: trace for trace in grace.store.query()}
 
 
 def question(text="q"):
@@ -75,7 +70,6 @@ class TestTeams:
         return graph.compile(name="team")
 
     def test_the_root_has_the_tokens_of_all(self, grace, handler, call):
-        """`usage` counts nested runs, `own_usage` does not."""
         call(self.team(), question(), {"callbacks": [handler]})
         traces = by_name(grace)
         assert tokens(210, 2) == traces["team"].grace["usage"]
@@ -83,49 +77,6 @@ class TestTeams:
         assert [tokens(10, 1), tokens(200, 1)] == [entry["usage"] for entry in traces["team"].grace["calls"]]
         assert tokens(10, 1) == traces["one"].grace["usage"]
         assert "own_usage" not in traces["one"].grace
-
-    def test_nested_twice_and_with_a_model_of_its_own(self, grace, handler, call):
-        model = says(counted("mine", 3000))
-        outer = StateGraph(MessagesState)
-        outer.add_node("team", self.team())
-        outer.add_node("last", lambda state: {"messages": [model.invoke("x")]})
-        outer.add_edge(START, "team")
-        outer.add_edge("team", "last")
-        call(outer.compile(name="outer"), question(), {"callbacks": [handler]})
-        outermost = by_name(grace)["outer"].grace
-        assert (tokens(3210, 3), tokens(3000, 1)) == (outermost["usage"], outermost["own_usage"])
-
-    def test_inside_of_an_agent_of_ours(self, grace, handler, call):
-        @grace.agent
-        def agent(text):
-            return call(self.team(), question(text), {"callbacks": [handler]})["messages"][-1].content
-
-        agent("q")
-        assert tokens(210, 2) == by_name(grace)["agent"].grace["usage"]
-
-    def test_a_team_that_is_interrupted_and_goes_on_counts_each_call_once(self, grace, handler):
-        first = says(counted("draft", 10))
-
-        def draft(state):
-            return {"messages": [first.invoke("x")]}
-
-        def ask(state):
-            return {"messages": [AIMessage(interrupt("ok?"))]}
-
-        inner = StateGraph(MessagesState)
-        inner.add_node("draft", draft)
-        inner.add_node("ask", ask)
-        inner.add_edge(START, "draft")
-        inner.add_edge("draft", "ask")
-        outer = StateGraph(MessagesState)
-        outer.add_node("inner", inner.compile(name="inner"))
-        outer.add_edge(START, "inner")
-        app = outer.compile(name="outer", checkpointer=InMemorySaver())
-        config = {"callbacks": [handler], "configurable": {"thread_id": "1"}}
-        app.invoke(question(), config)
-        app.invoke(Command(resume="yes"), config)
-        traces = by_name(grace)
-        assert [tokens(10, 1), tokens(10, 1)] == [traces[name].grace["usage"] for name in ("inner", "outer")]
 
 
 class TestAgentsAsTools:
@@ -154,28 +105,6 @@ class TestAgentsAsTools:
         assert (1, 1) == (factors.tool_execution_count, factors.tool_success_count)
         assert 5 == trace.grace["usage"]["input_tokens"]
 
-    def test_a_gate_sees_one_call_too(self, grace, handler):
-        seen = []
-        expert = create_agent(says("expert here"), [], name="expert")
-
-        @tool
-        def ask_expert(text: str) -> str:
-            """Ask the expert."""
-            return expert.invoke(question(text))["messages"][-1].content
-
-        from grace_kp.record import current_run, survey_of
-
-        def node(state):
-            answer = ask_expert.invoke({"text": "x"})
-            seen.append(survey_of(current_run()).evidence.factors())
-            return {"messages": [AIMessage(answer)]}
-
-        graph = StateGraph(MessagesState)
-        graph.add_node("node", node)
-        graph.add_edge(START, "node")
-        graph.compile().invoke(question(), {"callbacks": [handler]})
-        assert [(1, 1)] == [(factors.tool_execution_count, factors.tool_success_count) for factors in seen]
-
     @pytest.mark.parametrize("handled", [True, False])
     def test_an_expert_that_fails_stays_a_failure(self, grace, handler, handled):
         """A tool that survives it does not hide it; a tool that fails by it is the same failure."""
@@ -191,23 +120,6 @@ class TestAgentsAsTools:
         assert [("ask_expert", "ok" if handled else "error"), ("expert", "error")] == statuses(trace)
         assert (0.5 if handled else 0.0) == trace.grace["confidence"]["breakdown"]["tool_success"]
         assert (2 if handled else 1) == factors_from_trace(trace).tool_execution_count
-
-    def test_functions_of_ours(self, grace):
-        @grace.agent
-        def expert(text):
-            return text
-
-        @grace.tool
-        def ask_expert(text):
-            return expert(text)
-
-        @grace.agent
-        def supervisor(text):
-            expert(text)
-            return ask_expert(text)
-
-        supervisor("x")
-        assert 2 == factors_from_trace(by_name(grace)["supervisor"]).tool_execution_count
 
 
 class TestDroppedStreams:
@@ -265,46 +177,12 @@ class TestDroppedStreams:
         (trace,) = grace.store.query()
         assert ("closed", "I will look.") == (trace.grace["status"], trace.outcome.result_summary)
 
-    async def test_of_an_agent_in_async(self, grace, handler):
-        stream = create_agent(says("half of it"), []).astream(
-            question(), {"callbacks": [handler]}, stream_mode="updates"
-        )
-        await anext(stream)
-        await stream.aclose()
-        (trace,) = grace.store.query()
-        assert ("closed", "half of it") == (trace.grace["status"], trace.outcome.result_summary)
-
     def test_a_stream_that_is_read_to_its_end_is_completed(self, grace, handler):
         for runnable in (*self.models(), self.models()[0] | StrOutputParser()):
             list(runnable.stream("q", {"callbacks": [handler]}))
         assert 3 * [("completed", self.TEXT)] == [
             (trace.grace["status"], trace.outcome.result_summary) for trace in grace.store.query()
         ]
-
-    def test_a_generator_of_ours(self, grace):
-        @grace.tool
-        def pieces():
-            yield from "abc"
-
-        @grace.agent
-        def agent(text):
-            return next(iter(pieces()))
-
-        agent("q")
-        (trace,) = grace.store.query()
-        assert ("observation", "a") == steps(trace)[1]
-
-    def test_what_is_not_captured_stays_so(self, handler):
-        import grace_kp as gk
-        from grace_kp.integrations.langchain import GraceCallbackHandler
-
-        with gk.Grace(store="memory:", capture_output=False, evaluator=None, embedder=None) as quiet:
-            stream = self.models()[0].stream("q", {"callbacks": [GraceCallbackHandler(quiet)]})
-            for _ in range(5):
-                next(stream)
-            stream.close()
-            (trace,) = quiet.store.query()
-        assert self.TEXT[:5] not in str(trace.to_dict())
 
 
 class TestProposals:
@@ -341,8 +219,6 @@ REPORTED = {
 
 @pytest.mark.parametrize("what", REPORTED)
 def test_a_failure_in_the_result_of_a_tool_is_a_failed_call(grace, handler, call, what):
-    """However LangChain hands it on."""
-
     @tool(response_format="content_and_artifact" if "artifact" in what else "content")
     def pay(euros: int, tool_call_id: Annotated[str, InjectedToolCallId]):
         """Send money."""
@@ -358,8 +234,6 @@ def test_a_failure_in_the_result_of_a_tool_is_a_failed_call(grace, handler, call
 
 @pytest.mark.parametrize("text", ['{"isError": true', '{"isError": "true"}', 'say "isError": true', '{"a": ' * 9_999])
 def test_a_text_that_only_looks_like_a_failure_is_none(grace, handler, text):
-    """It is JSON of another kind, or none."""
-
     @tool
     def look(q: str) -> str:
         """Look something up."""
@@ -368,17 +242,6 @@ def test_a_text_that_only_looks_like_a_failure_is_none(grace, handler, text):
     agent = create_agent(says([("look", {"q": "x"})], "done"), [look])
     agent.invoke(question(), {"callbacks": [handler]})
     assert ["ok"] == [one.status for one in grace.store.query()[0].calls]
-
-
-@tool
-def search(query: str) -> str:
-    """Search."""
-    return f"found {query}"
-
-
-def only(grace):
-    (trace,) = grace.store.query()
-    return trace
 
 
 def test_tokens_and_models_are_kept_and_proposals_are_no_steps(grace, handler):
@@ -469,15 +332,7 @@ def refund(order: str) -> str:
 
 
 def quiet(reviewer=None):
-    return gk.Grace(
-        store="memory:",
-        evaluator=None,
-        embedder=None,
-        unmeasured="notify",
-        reviewer=reviewer,
-        capture_input=False,
-        capture_output=False,
-    )
+    return runtime(unmeasured="notify", reviewer=reviewer, capture_input=False, capture_output=False)
 
 
 def agent_of(grace, saver=None, floor="confirm"):
@@ -496,7 +351,6 @@ def stored(grace):
 
 @pytest.mark.parametrize("decision", DECISIONS, ids=lambda decision: decision["type"])
 def test_an_interrupt_shows_what_no_trace_stores(decision):
-    """Before and after the answer."""
     grace = quiet()
     app, config = agent_of(grace, InMemorySaver()), config_of(grace)
     (question,) = app.invoke(QUESTION, config)["__interrupt__"]
@@ -519,38 +373,8 @@ def test_an_interrupt_shows_what_no_trace_stores(decision):
     ids=lambda answer: str(answer.action),
 )
 def test_a_reviewer_of_a_tool_sees_what_no_trace_stores(answer):
-    """Without a checkpointer."""
     reviewer = ScriptedReviewer(answer)
     grace = quiet(reviewer)
     agent_of(grace).invoke(QUESTION, config_of(grace))
     assert ORDER == reviewer.requests[0].arguments["order"]
-    assert ORDER not in stored(grace)
-
-
-def test_a_notice_of_a_tool_is_stored_without_arguments():
-    """It says where it went."""
-    grace = quiet()
-    agent_of(grace, InMemorySaver(), floor="notify").invoke(QUESTION, config_of(grace))
-    assert ORDER not in stored(grace)
-    (trace,) = grace.store.query()
-    assert {"to": "log", "text": "[not captured]"} == trace.grace["decisions"][0]["notice"]
-
-
-class State(TypedDict):
-    order: str
-    said: Annotated[list, operator.add]
-
-
-@pytest.mark.parametrize("decision", [DECISIONS[0], DECISIONS[2]], ids=lambda decision: decision["type"])
-def test_a_gated_node_stores_no_state(decision):
-    """The question has the state."""
-    grace = quiet()
-    graph = StateGraph(State)
-    graph.add_node("refund", gated_node(grace, lambda state: {"said": [state["order"]]}, floor="confirm"))
-    graph.add_edge(START, "refund")
-    app, config = graph.compile(checkpointer=InMemorySaver()), config_of(grace)
-    (question,) = app.invoke({"order": ORDER}, config)["__interrupt__"]
-    assert ORDER in str(question.value["action_requests"][0]["args"])
-    with contextlib.suppress(gk.ActionCancelled):
-        app.invoke(Command(resume={"decisions": [decision]}), config)
     assert ORDER not in stored(grace)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 import sys
-from typing import Annotated, TypedDict
 
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
@@ -19,11 +16,9 @@ from grace_kp.integrations.langchain import GraceCallbackHandler
 from grace_kp.integrations.langchain import _resume as threads
 from tests import warm
 
+from .conftest import State, built, runtime
+
 pytest.importorskip("langgraph", reason="needs the extra langchain")
-
-
-class State(TypedDict):
-    said: Annotated[list, operator.add]
 
 
 @pytest.fixture
@@ -33,15 +28,6 @@ def grace(tmp_path):
     )
     yield grace
     grace.close()
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def saver(request, tmp_path):
-    if request.param == "memory":
-        yield InMemorySaver()
-        return
-    with SqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as opened:
-        yield opened
 
 
 def config(thread, **more):
@@ -73,10 +59,12 @@ def test_every_thread_that_is_decided_goes_on(grace, saver):
         app.invoke({"said": [thread]}, config(thread))
     waiting = {approval.note["thread_id"]: approval.id for approval in grace.approvals.pending()}
     assert [] == grace.approvals.resume(app)
+    assert [] == grace.approvals.resume(app, thread="unknown")
     grace.approvals.approve(waiting["a"], by="ana")
     grace.approvals.approve(waiting["c"], by="ana")
     (first,) = grace.approvals.resume(app, limit=1)
-    (other,) = grace.approvals.resume(app)
+    assert [] == grace.approvals.resume(app, thread=first.thread)
+    (other,) = grace.approvals.resume(app, thread="ac".replace(first.thread, ""))
     assert {("a", (waiting["a"],), "finished"), ("c", (waiting["c"],), "finished")} == {
         (resumed.thread, resumed.approvals, resumed.state) for resumed in (first, other)
     }
@@ -85,20 +73,7 @@ def test_every_thread_that_is_decided_goes_on(grace, saver):
     assert ["b"] == [approval.note["thread_id"] for approval in grace.approvals.pending()]
 
 
-def test_one_thread_goes_on(grace, saver):
-    """The one that is named."""
-    ran = []
-    app = graph_of(grace, ran).compile(checkpointer=saver)
-    for thread in "ab":
-        app.invoke({"said": [thread]}, config(thread))
-    approve_all(grace)
-    assert ["b"] == [resumed.thread for resumed in grace.approvals.resume(app, thread="b")]
-    assert [] == grace.approvals.resume(app, thread="unknown")
-    assert ["b"] == ran
-
-
 async def test_an_async_graph_goes_on(grace, tmp_path):
-    """With a checkpointer that is async alone."""
     ran = []
 
     @grace.gate(floor="confirm")
@@ -109,11 +84,8 @@ async def test_an_async_graph_goes_on(grace, tmp_path):
     async def node(state):
         return {"said": [await pay("ann")]}
 
-    graph = StateGraph(State)
-    graph.add_node("node", node)
-    graph.add_edge(START, "node")
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as saver:
-        app = graph.compile(checkpointer=saver)
+        app = built(node, checkpointer=saver)
         await app.ainvoke({"said": []}, config("1"))
         (approval,) = await grace.approvals.apending()
         await grace.approvals.aapprove(approval.id, by="ana")
@@ -159,10 +131,7 @@ def test_the_configuration_is_kept_without_secrets(grace, tmp_path):
         return {"said": [pay("ann")]}
 
     node.__annotations__["config"] = RunnableConfig  # LangGraph reads the type itself
-    graph = StateGraph(State)
-    graph.add_node("node", node)
-    graph.add_edge(START, "node")
-    app = graph.compile(checkpointer=InMemorySaver())
+    app = built(node, checkpointer=InMemorySaver())
     app.invoke({"said": []}, config("1", tenant="acme", api_key=key, client=len))
     approve_all(grace)
     (left,) = grace.approvals.resume(app)
@@ -189,7 +158,6 @@ def test_the_trace_goes_on(grace, saver):
 
 
 def test_a_graph_that_fails_later_goes_on_without_repeating_the_action(grace):
-    """The recorded result takes its place."""
     ran, broken = [], [True]
 
     @grace.gate(floor="confirm")
@@ -203,10 +171,7 @@ def test_a_graph_that_fails_later_goes_on_without_repeating_the_action(grace):
             raise RuntimeError("the network is down")
         return {"said": [said]}
 
-    graph = StateGraph(State)
-    graph.add_node("node", node)
-    graph.add_edge(START, "node")
-    app = graph.compile(checkpointer=InMemorySaver())
+    app = built(node, checkpointer=InMemorySaver())
     app.invoke({"said": []}, config("1"))
     approve_all(grace)
     (resumed,) = grace.approvals.resume(app)
@@ -217,7 +182,6 @@ def test_a_graph_that_fails_later_goes_on_without_repeating_the_action(grace):
 
 
 def test_what_is_no_graph_with_a_checkpointer_is_refused(grace):
-    """With an error that says what is needed."""
     graph = graph_of(grace, [])
     for wrong in (graph, graph.compile(), object()):
         with pytest.raises(gk.GraceError, match="resume takes a compiled"):
@@ -347,51 +311,13 @@ def test_withdrawn_while_the_graph_is_answered_it_runs_or_it_does_not(tmp_path):
     assert sorted(thread for thread, state in states.items() if state == "done") == ran_in(tmp_path)
 
 
-def test_a_request_survives_the_process_that_asked(tmp_path):
-    """It is decided and carried on by others."""
-    in_processes(tmp_path, "ask", threads=1)
-    with gk.Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as grace:
-        approve_all(grace)
-    in_processes(tmp_path, "resume", threads=1)
-    assert ["0"] == ran_in(tmp_path)
-
-
 NODE = {"checkpoint_ns": "node:1|inner:2"}
 
 
 @pytest.fixture
 def tables():
-    with gk.Grace(store="memory:", evaluator=None, embedder=None) as grace:
+    with runtime() as grace:
         yield grace.store.approvals
-
-
-def test_plain_values_are_kept_and_the_names_of_the_others(tables):
-    """Neither what LangGraph adds, nor what looks like a secret."""
-    configurable = {
-        **NODE,
-        "thread_id": 7,
-        "__pregel_call": len,
-        "tenant": "acme",
-        "limit": 3,
-        "client": len,
-        "password": "hunter2hunter2",
-        "long": "x" * 5_000,
-    }
-    threads.keep_thread(tables, configurable)
-    (kept,) = threads.waiting_threads(tables)
-    assert ("7", 7, ("node",)) == (kept.id, kept.number, kept.nodes)
-    assert {"tenant": "acme", "limit": 3} == kept.configurable
-    assert ("client", "long", "password") == kept.left_out
-    assert not any(b"hunter2" in data for data in tables.documents(threads.WAITING).values())
-
-
-def test_nodes_of_a_thread_belong_together(tables):
-    """One thread may wait in several nodes."""
-    for node in ("a:1", "b:2"):
-        threads.keep_thread(tables, {"thread_id": "1", "checkpoint_ns": node})
-    (kept,) = threads.waiting_threads(tables, "1")
-    assert ("a", "b") == kept.nodes
-    assert ["2"] == [thread.id for thread in threads.waiting_threads(tables, "2")]
 
 
 def test_a_thread_is_carried_on_by_one_at_a_time(tables):
@@ -417,13 +343,3 @@ def test_a_thread_that_waits_no_more_is_forgotten_after_a_while(tables, monkeypa
     assert [thread] == threads.waiting_threads(tables)
     threads.end_carrying(tables, thread, "", over=["node"])
     assert [] == threads.waiting_threads(tables)
-
-
-def test_refusals_that_were_raised_are_kept(tables):
-    """Also when the thread asks again; only the newest."""
-    threads.keep_thread(tables, {"thread_id": "1", **NODE})
-    (thread,) = threads.waiting_threads(tables)
-    threads.end_carrying(tables, thread, "", refused=[f"ap-{number}" for number in range(150)])
-    threads.keep_thread(tables, {"thread_id": "1", **NODE})
-    (thread,) = threads.waiting_threads(tables)
-    assert {f"ap-{number}" for number in range(50, 150)} == thread.refused

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 pytest.importorskip("langchain", reason="needs the extra langchain")
@@ -15,25 +13,17 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
 from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.types import Command, interrupt
 
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 
-from .conftest import Script
+from .conftest import Script, broken
 
 
 @tool
 def look(query: str) -> str:
     """Look something up."""
     return f"seen {query}"
-
-
-@tool
-def broken(query: str) -> str:
-    """Fail."""
-    raise ValueError(f"no {query}")
 
 
 def proposals(*calls):
@@ -185,59 +175,3 @@ async def test_async(grace, watched, program, way):
     within = await outcome_async(lambda: ASYNC_WAYS[way](program([GraceMiddleware(grace, default="silent")]), watched))
     assert without == within
     assert grace.store.query()
-
-
-MODES = ["values", "updates", "messages", "custom", "tasks", "debug", ["values", "updates"]]
-
-
-def stopping(_):
-    """A graph that asks in the middle."""
-
-    def ask(state):
-        return {"messages": [AIMessage(interrupt("well?"), id="said")]}
-
-    builder = StateGraph(MessagesState)
-    builder.add_node("ask", ask)
-    builder.add_edge(START, "ask")
-    return builder.compile(checkpointer=InMemorySaver())
-
-
-def shape(chunk):
-    """What a chunk of any stream mode says, without ids and times of this very run."""
-    if isinstance(chunk, tuple):
-        return tuple(shape(part) for part in chunk)
-    if isinstance(chunk, dict):
-        left_out = {
-            "id",
-            "timestamp",
-            "run_id",
-            "config",
-            "metadata",
-            "parent_config",
-            "checkpoint",
-            "langgraph_checkpoint_ns",
-            "ls_integration",
-        }
-        return {key: shape(part) for key, part in chunk.items() if key not in left_out and "checkpoint" not in key}
-    if isinstance(chunk, list):
-        return [shape(part) for part in chunk]
-    if isinstance(chunk, BaseMessage):
-        return plain(chunk)
-    return getattr(chunk, "value", chunk)
-
-
-@pytest.mark.parametrize("mode", MODES, ids=str)
-@pytest.mark.parametrize("world", ["sync", "async"])
-async def test_stream_modes_with_a_question(grace, watched, mode, world):
-    async def run(config):
-        app = stopping([])
-        config = {**config, "configurable": {"thread_id": "1"}}
-        chunks = []
-        for one in ({"messages": [{"role": "user", "content": "q", "id": "u"}]}, Command(resume="yes")):
-            if world == "sync":
-                chunks += await asyncio.to_thread(lambda one=one: list(app.stream(one, config, stream_mode=mode)))
-            else:
-                chunks += await collected(app.astream(one, config, stream_mode=mode))
-        return [shape(chunk) for chunk in chunks]
-
-    assert await run({}) == await run(watched)

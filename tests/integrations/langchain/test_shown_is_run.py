@@ -9,7 +9,7 @@ import enum
 import gzip
 import ipaddress  # noqa: TC003 - pydantic reads it
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic.v1
 import pytest
@@ -41,15 +41,10 @@ from pydantic import (
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 
-from .conftest import Script, says, statuses
+from .conftest import Script, both, edit, runtime, says, statuses
 
 APPROVE, REJECT = {"type": "approve"}, {"type": "reject"}
 QUESTION = {"messages": [("user", "Do it.")]}
-both = pytest.mark.parametrize("world", ["sync", "async"])
-
-
-def edit(name, **args):
-    return {"type": "edit", "edited_action": {"name": name, "args": args}}
 
 
 class Conversation:
@@ -251,7 +246,7 @@ async def test_a_tool_gets_what_a_reviewer_was_asked_about(case, world):
         asked.append(dict(request.arguments))
         return "proceed"
 
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer) as grace:
+    with runtime(reviewer=reviewer) as grace:
         talk = Conversation(grace, [tool_with(schema, ran)], ("act", args), saver=False)
         await talk.call(QUESTION, world)
         assert ([("acted", "success")], ran) == (talk.results, asked)
@@ -349,22 +344,11 @@ async def test_an_edit_runs_with_nothing_that_nobody_saw(grace):
     assert {"to": "eve", "euros": 70, "account": "savings"} == ran[1]
 
 
-async def test_an_edit_keeps_the_default_that_was_made(grace):
-    """Its function does not make another one."""
-    Cents.numbers = iter(range(9))
-    ran = []
-    talk = Conversation(grace, [tool_with(Cents, ran)], ("act", {"euros": 5}))
-    await talk.call(QUESTION)
-    await talk.answer(edit("act", euros=300))
-    assert [{"euros": 300, "id": "id 0"}] == ran
-
-
 class Login(Secret):
     user: str
 
 
 async def test_an_edit_may_leave_a_secret_as_it_is(grace):
-    """Also in another process."""
     ran = []
     talk = Conversation(grace, [tool_with(Login, ran)], ("act", {"password": "quiet plum", "user": "ann"}))
     await talk.call(QUESTION)
@@ -449,7 +433,6 @@ async def test_an_edit_goes_by_what_was_shown(grace, schema, args, changes, ran)
 
 
 def test_without_jsonschema_an_edit_is_not_taken(grace, monkeypatch):
-    """The question says what is missing."""
     import sys
 
     from grace_kp.integrations.langchain._tool_schema import schema_problem
@@ -475,7 +458,7 @@ async def test_a_call_that_cannot_run_is_put_to_nobody(case, place, floor, world
     schema, args, problem = INVALID[case]
     asked, ran = [], []
     reviewers = {"interrupt": None, "inbox": gk.InboxReviewer(deadline="1h"), "reviewer": asked.append}
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewers[place]) as grace:
+    with runtime(reviewer=reviewers[place]) as grace:
         used = [tool_with(schema or Transfer, ran)]
         call = ("act" if schema else "action", args)
         talk = Conversation(grace, used, call, floor=floor, saver=False if place == "reviewer" else None)
@@ -487,15 +470,6 @@ async def test_a_call_that_cannot_run_is_put_to_nobody(case, place, floor, world
         assert [(call[0], "error")] == statuses(grace.store.query()[0])
         if place == "inbox":
             assert [] == grace.approvals.history()
-
-
-async def test_a_tool_s_own_words_about_wrong_arguments_reach_the_model(grace):
-    """As without a gate."""
-    used = tool_with(Transfer, [])
-    used.handle_validation_error = "Say it like this: to, euros."
-    talk = Conversation(grace, [used], ("act", {"to": "ann"}))
-    await talk.call(QUESTION)
-    assert [("Say it like this: to, euros.", "error")] == talk.results
 
 
 class Counting(BaseTool):
@@ -565,21 +539,6 @@ async def test_a_runtime_may_have_no_type(grace, floor):
     assert [(1 if floor == "silent" else 2, "call_0")] == ran
 
 
-def test_a_runtime_without_a_type_is_not_recorded(grace):
-    """Also where nothing is gated."""
-
-    @tool
-    def act(x: int, runtime) -> str:
-        """Act."""
-        return runtime.tool_call_id
-
-    agent = create_agent(says(AIMessage("", tool_calls=[{"name": "act", "args": {"x": 1}, "id": "1"}]), "done"), [act])
-    agent.invoke(QUESTION, {"callbacks": [GraceCallbackHandler(grace)]})
-    grace.flush()
-    (trace,) = grace.store.query()
-    assert [{"x": 1}] == [step.input for step in trace.steps if step.type == "tool_call"]
-
-
 class Config(BaseModel):
     config: str
     n: int = 1
@@ -629,7 +588,6 @@ class Variadic(Counting):
 
 
 async def test_variable_parameters_have_no_default(grace):
-    """They are no arguments of a call."""
     used = Variadic()
     talk = Conversation(grace, [used], ("act", {"x": "a"}), floor="silent")
     await talk.call(QUESTION)
@@ -650,7 +608,6 @@ class Running(Counting):
 @both
 @pytest.mark.parametrize(("kind", "y"), [(Counting, 3), (Parsing, 7)])
 async def test_tools_of_other_kinds_run_with_what_was_shown(grace, kind, y, world):
-    """Their own state stays theirs."""
     used = kind()
     talk = Conversation(grace, [used], ("act", {"x": "a"}))
     await talk.call(QUESTION, world)
@@ -663,9 +620,8 @@ async def test_tools_of_other_kinds_run_with_what_was_shown(grace, kind, y, worl
 @pytest.mark.parametrize("saver", [None, False])
 @pytest.mark.parametrize("kind", [Invoking, Running, Hiding])
 async def test_a_tool_that_cannot_be_held_to_what_is_shown_is_refused(kind, saver, world):
-    """With the reason, and without a question."""
     asked, used = [], kind()
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=asked.append) as grace:
+    with runtime(reviewer=asked.append) as grace:
         talk = Conversation(grace, [used], ("act", {"x": "a"}), saver=saver)
         await talk.call(QUESTION, world)
         ((text, status),) = talk.results
@@ -673,35 +629,7 @@ async def test_a_tool_that_cannot_be_held_to_what_is_shown_is_refused(kind, save
         assert "its class replaces " in text
 
 
-class Plugin(Counting):
-    """A tool whose class notes its subclasses, and sets up each."""
-
-    live: ClassVar[bool] = False
-
-    def __init_subclass__(cls, *, live, **kwargs):
-        super().__init_subclass__(**kwargs)
-        cls.live = live
-
-
-class DryRun(Plugin, live=False):
-    def _run(self, x: str) -> str:
-        self.ran.append((x, self.live, type(self) is DryRun))
-        return "acted"
-
-
-@both
-async def test_running_a_tool_defines_no_class(grace, world):
-    """`__init_subclass__` may need arguments, and change what the tool does."""
-    used = DryRun()
-    talk = Conversation(grace, [used], ("act", {"x": "a"}))
-    await talk.call(QUESTION, world)
-    await talk.answer(APPROVE, world=world)
-    assert ([("a", False, True)], []) == (used.ran, DryRun.__subclasses__())
-
-
 async def test_a_value_that_no_checkpoint_can_keep_is_refused(grace):
-    """Its tool runs where nobody is asked."""
-
     class Live(BaseModel):
         model_config = ConfigDict(arbitrary_types_allowed=True)
         thing: Any = Field(default_factory=object)
@@ -794,22 +722,10 @@ class TestEqualCalls:
         assert ["success", "error", "success"] == [status for _, status in talk.results]
 
     @both
-    @pytest.mark.parametrize("approved", [0, 1])
-    async def test_a_refused_call_leaves_another_one_of_its_id_alone(self, grace, approved, world):
-        ran = []
-        calls = [("act", {"to": "ann", "euros": 60}), ("act", {"to": "ann", "euros": 70})]
-        talk = Conversation(grace, [tool_with(Transfer, ran)], *calls, ids=["act"] * 2)
-        await talk.call(QUESTION, world)
-        await talk.answer(*[APPROVE if number == approved else REJECT for number in range(2)], world=world)
-        assert [calls[approved][1]["euros"]] == [arguments["euros"] for arguments in ran]
-
-    @both
     @pytest.mark.parametrize("floor", ["silent", "confirm"])
     async def test_without_a_checkpointer(self, floor, world):
         ran, answers = [], iter(["proceed", "proceed", "cancel"])
-        with gk.Grace(
-            store="memory:", evaluator=None, embedder=None, unmeasured="silent", reviewer=lambda _: next(answers)
-        ) as grace:
+        with runtime(unmeasured="silent", reviewer=lambda _: next(answers)) as grace:
             talk = Conversation(
                 grace, [tool_with(Transfer, ran)], *[self.CALL] * 3, ids=["act"] * 3, saver=False, floor=floor
             )
@@ -818,9 +734,7 @@ class TestEqualCalls:
 
     async def test_in_the_inbox(self):
         ran = []
-        with gk.Grace(
-            store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(deadline="1h")
-        ) as grace:
+        with runtime(reviewer=gk.InboxReviewer(deadline="1h")) as grace:
             talk = Conversation(grace, [tool_with(Transfer, ran)], *[self.CALL] * 2, ids=["act"] * 2)
             await talk.call(QUESTION)
             for waiting in grace.approvals.pending():
@@ -835,9 +749,7 @@ class TestInTheInbox:
 
     @pytest.fixture
     def filed(self):
-        with gk.Grace(
-            store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(deadline="1h")
-        ) as grace:
+        with runtime(reviewer=gk.InboxReviewer(deadline="1h")) as grace:
             yield grace
 
     @pytest.mark.parametrize("case", [name for name in CASES if name != "a secret"])
@@ -854,7 +766,6 @@ class TestInTheInbox:
         assert ["done"] == [str(approval.state) for approval in filed.approvals.history()]
 
     async def test_an_edit_runs_in_the_types_of_the_tool(self, filed):
-        """The text of a date becomes a date."""
         schema, args = CASES["types"]
         ran = []
         talk = Conversation(filed, [tool_with(schema, ran)], ("act", args))
@@ -875,7 +786,6 @@ class TestInTheInbox:
         ],
     )
     async def test_an_edit_that_does_not_fit_is_refused_at_once(self, filed, schema, args, wrong, right):
-        """So that its request waits on."""
         ran = []
         talk = Conversation(filed, [tool_with(schema, ran)], ("act", args))
         await talk.call(QUESTION)
@@ -886,16 +796,6 @@ class TestInTheInbox:
         talk.again()
         filed.approvals.resume(talk.agent)
         assert [{**args, **right}] == ran
-
-    async def test_an_edit_that_only_the_tool_can_check_does_not_run(self, filed):
-        """Its validator would make another value of it."""
-        ran = []
-        talk = Conversation(filed, [tool_with(Transfer, ran)], ("act", {"to": "ann", "euros": 70}))
-        await talk.call(QUESTION)
-        (waiting,) = filed.approvals.pending()
-        filed.approvals.edit(waiting.id, {"euros": 5}, by="ana")
-        filed.approvals.resume(talk.agent)
-        assert ([], "cancelled") == (ran, filed.approvals.get(waiting.id).state)
 
     async def test_a_schema_that_refers_elsewhere_keeps_no_edit_from_running(self, filed):
         ran = []
@@ -1029,7 +929,7 @@ class TestAStateThatIsChangedWhileAQuestionWaits:
         ran = []
         talk = Conversation(grace, [tool_with(Transfer, ran)], self.CALL)
         await talk.call(QUESTION)
-        with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as talk.grace:
+        with runtime(reviewer=None) as talk.grace:
             talk.again()
             await talk.answer(edit("act", whom="eve"))
             assert "do not fit" in talk.out["__interrupt__"][0].value["problem"]
@@ -1058,16 +958,6 @@ class TestAStateThatIsChangedWhileAQuestionWaits:
         talk.again()
         await talk.answer(APPROVE)
         assert ([], ["eve"]) == (ran, [shown["to"] for shown in talk.shown])
-
-    async def test_one_more_question_is_enough(self, grace):
-        """The new question may be put without an answer to the old one."""
-        ran = []
-        talk = Conversation(grace, [tool_with(Transfer, ran)], self.CALL)
-        await talk.call(QUESTION)
-        self.change(talk, lambda calls: calls[0]["args"].update(euros=99))
-        await talk.call(None)
-        await talk.answer(APPROVE)
-        assert [99] == [arguments["euros"] for arguments in ran]
 
 
 class TestThreadsOfAnEarlierVersion:

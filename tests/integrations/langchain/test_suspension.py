@@ -1,32 +1,32 @@
-"""Interrupts suspend a run, and the same trace goes on: in this process, in another one, nested, in tools, more than once."""
+"""Interrupts suspend a run, and the same trace goes on, in this process or another; or it is never answered."""
 
 from __future__ import annotations
 
 import asyncio
-import operator
+import inspect
+import signal
 import sys
-import textwrap
-from typing import Annotated, TypedDict
 
 import pytest
 
-pytest.importorskip("langgraph", reason="needs the extra langchain")
-
-from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from langgraph.graph import START, StateGraph
-from langgraph.types import Command, interrupt
-
+import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler
 from tests import warm
 
-from .conftest import statuses, steps
+pytest.importorskip("langchain", reason="needs the extra langchain")
 
+import langgraph.types
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
+from langchain_core.tracers.base import BaseTracer
+from langgraph._internal._runnable import RunnableSeq
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.func import entrypoint, task
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, interrupt
 
-class State(TypedDict):
-    said: Annotated[list, operator.add]
+from .conftest import State, built, config, statuses, steps
 
 
 @tool
@@ -60,30 +60,6 @@ def last(state):
     return {"said": [after.invoke({"query": "last"})]}
 
 
-def built(*nodes, **named):
-    graph = StateGraph(State)
-    names = []
-    for node in (*nodes, *named.items()):
-        name, function = node if isinstance(node, tuple) else (node.__name__, node)
-        graph.add_node(name, function)
-        graph.add_edge(names[-1] if names else START, name)
-        names.append(name)
-    return graph
-
-
-def config(handler, thread="1"):
-    return {"configurable": {"thread_id": thread}, "callbacks": [handler]}
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def saver(request):
-    if request.param == "memory":
-        yield InMemorySaver()
-    else:
-        with SqliteSaver.from_conn_string(":memory:") as made:
-            yield made
-
-
 def calls_of(trace):
     return [(step.tool.name, step.input["query"]) for step in trace.steps if step.type == "tool_call"]
 
@@ -104,7 +80,7 @@ def well_formed(trace):
 
 def test_the_same_trace_goes_on_and_has_each_step_once(grace, handler, saver):
     """The node that asks is run again from its first line; its first tool is in the trace once, and named as carried out twice."""
-    app = built(first, ask, last).compile(checkpointer=saver)
+    app = built(first, ask, last, checkpointer=saver)
     assert "ok?" == app.invoke({"said": []}, config(handler))["__interrupt__"][0].value
 
     (waiting,) = grace.store.query()
@@ -124,41 +100,16 @@ def test_the_same_trace_goes_on_and_has_each_step_once(grace, handler, saver):
     assert waiting.task.objective == done.task.objective
 
 
-async def test_the_same_in_async(grace, handler, tmp_path):
-    async def ask_async(state):
-        await before.ainvoke({"query": "ask"})
-        return {"said": [interrupt("ok?"), await after.ainvoke({"query": "ask"})]}
-
-    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
-        app = built(first, ask_async, last).compile(checkpointer=saver)
-        await app.ainvoke({"said": []}, config(handler))
-        out = await app.ainvoke(Command(resume="yes"), config(handler))
-    assert ["before first", "yes", "after ask", "after last"] == out["said"]
-    (done,) = grace.store.query()
-    assert [("before", "first"), ("before", "ask"), ("after", "ask"), ("after", "last")] == calls_of(well_formed(done))
-
-
 @pytest.mark.parametrize(
     "mode", ["values", "updates", "messages", "custom", "debug", "checkpoints", "tasks", ["updates", "values"]]
 )
 def test_every_stream_mode_suspends_and_goes_on(grace, handler, saver, mode):
-    app = built(first, ask, last).compile(checkpointer=saver)
+    app = built(first, ask, last, checkpointer=saver)
     list(app.stream({"said": []}, config(handler), stream_mode=mode))
     assert ["suspended"] == [trace.grace["status"] for trace in grace.store.query()]
     list(app.stream(Command(resume="yes"), config(handler), stream_mode=mode))
     (done,) = grace.store.query()
     assert 4 == len(calls_of(well_formed(done)))
-
-
-def test_a_reader_who_stops_at_the_question(grace, handler, saver):
-    """Leaving the loop when the question comes is how many programs do it."""
-    app = built(first, ask).compile(checkpointer=saver)
-    for chunk in app.stream({"said": []}, config(handler), stream_mode="updates"):
-        if "__interrupt__" in chunk:
-            break
-    app.invoke(Command(resume="yes"), config(handler))
-    done = [trace for trace in grace.store.query() if trace.grace["status"] == "completed"]
-    assert 1 == len(done)
 
 
 def test_several_questions_in_one_node(grace, handler, saver):
@@ -168,7 +119,7 @@ def test_several_questions_in_one_node(grace, handler, saver):
         two = interrupt("two?")
         return {"said": [one, two]}
 
-    app = built(first, twice).compile(checkpointer=saver)
+    app = built(first, twice, checkpointer=saver)
     app.invoke({"said": []}, config(handler))
     app.invoke(Command(resume="a"), config(handler))
     assert ["before first", "a", "b"] == app.invoke(Command(resume="b"), config(handler))["said"]
@@ -179,7 +130,7 @@ def test_several_questions_in_one_node(grace, handler, saver):
 
 def test_a_question_inside_of_a_tool(grace, handler, saver):
     """The tool is called again on resume; the trace has one call of it, with its true result."""
-    app = built(ask=lambda state: {"said": [asks.invoke({"query": "q"})]}).compile(checkpointer=saver)
+    app = built(("ask", lambda state: {"said": [asks.invoke({"query": "q"})]}), checkpointer=saver)
     app.invoke({"said": []}, config(handler))
     (waiting,) = grace.store.query()
     assert [("asks", "suspended")] == statuses(waiting)
@@ -213,8 +164,8 @@ def test_questions_side_by_side(grace, handler, saver):
 
 
 def test_a_graph_inside_of_a_graph_is_a_trace_of_its_own_and_goes_on_too(grace, handler, saver):
-    inner = built(ask, last).compile(name="inner")
-    app = built(first, ("inner", inner), last).compile(checkpointer=saver)
+    inner = built(ask, last, name="inner")
+    app = built(first, ("inner", inner), last, checkpointer=saver)
     app.invoke({"said": []}, config(handler))
     assert {"suspended"} == {trace.grace["status"] for trace in grace.store.query()}
     ids = {trace.grace["name"]: trace.id for trace in grace.store.query()}
@@ -231,7 +182,7 @@ def test_a_graph_inside_of_a_graph_is_a_trace_of_its_own_and_goes_on_too(grace, 
 
 
 def test_breakpoints_suspend_too(grace, handler, saver):
-    app = built(first, last).compile(checkpointer=saver, interrupt_before=["last"])
+    app = built(first, last, checkpointer=saver, interrupt_before=["last"])
     app.invoke({"said": []}, config(handler))
     assert ["suspended"] == [trace.grace["status"] for trace in grace.store.query()]
     app.invoke(None, config(handler))
@@ -239,139 +190,9 @@ def test_breakpoints_suspend_too(grace, handler, saver):
     assert [("before", "first"), ("after", "last")] == calls_of(well_formed(done))
 
 
-def test_a_failure_from_before_the_question_counts_and_is_survived(grace, handler, saver):
-    @tool
-    def broken(query: str) -> str:
-        """Fail."""
-        raise ValueError("no")
-
-    def failing(state):
-        try:
-            broken.invoke({"query": "q"})
-        except ValueError:
-            return {"said": ["x"]}
-
-    app = built(failing, ask).compile(checkpointer=saver)
-    app.invoke({"said": []}, config(handler))
-    app.invoke(Command(resume="yes"), config(handler))
-    (done,) = grace.store.query()
-    assert [("broken", "error"), ("before", "ok"), ("after", "ok")] == statuses(well_formed(done))
-    assert 1 == [kind for kind, _ in steps(done)].count("error_recovery")
-    assert done.grace["confidence"]["breakdown"]["tool_success"] == pytest.approx(2 / 3)
-
-
-def test_threads_of_conversation_do_not_meet(grace, handler, saver):
-    """The same graph, many threads, answered in another order."""
-    app = built(first, ask).compile(checkpointer=saver)
-    names = [f"thread-{number}" for number in range(12)]
-    for name in names:
-        app.invoke({"said": [name]}, config(handler, name))
-    before_ids = {trace.grace["langchain"]["thread_id"]: trace.id for trace in grace.store.query()}
-    for name in reversed(names):
-        app.invoke(Command(resume=name), config(handler, name))
-    traces = grace.store.query()
-    assert before_ids == {trace.grace["langchain"]["thread_id"]: trace.id for trace in traces}
-    assert {"completed"} == {trace.grace["status"] for trace in traces}
-
-
-def test_two_graphs_on_one_thread_name_do_not_meet(grace, handler):
-    one = built(first, ask).compile(checkpointer=InMemorySaver(), name="one")
-    two = built(first, ask, last).compile(checkpointer=InMemorySaver(), name="two")
-    one.invoke({"said": []}, config(handler))
-    two.invoke({"said": []}, config(handler))
-    one.invoke(Command(resume="yes"), config(handler))
-    two.invoke(Command(resume="yes"), config(handler))
-    assert {"one": 3, "two": 4} == {trace.grace["name"]: len(calls_of(trace)) for trace in grace.store.query()}
-
-
-def test_a_second_answer_changes_nothing(grace, handler, saver):
-    app = built(first, ask).compile(checkpointer=saver)
-    app.invoke({"said": []}, config(handler))
-    out = app.invoke(Command(resume="yes"), config(handler))
-    done = next(trace for trace in grace.store.query())
-    assert out == app.invoke(Command(resume="no"), config(handler))
-    assert done.to_dict() == grace.store.get(done.id).to_dict()
-
-
-def test_a_new_question_on_a_thread_that_waits_is_a_new_run(grace, handler, saver):
-    app = built(first, ask).compile(checkpointer=saver)
-    app.invoke({"said": []}, config(handler))
-    app.invoke({"said": ["new"]}, config(handler))
-    assert 2 == len({trace.id for trace in grace.store.query()})
-
-
-def test_hooks_hear_of_a_run_when_it_has_ended(grace, handler, saver):
-    heard = []
-    grace.on_complete(lambda trace: heard.append(trace.grace["status"]))
-    app = built(first, ask).compile(checkpointer=saver)
-    with grace.collect() as traces:
-        app.invoke({"said": []}, config(handler))
-        app.invoke(Command(resume="yes"), config(handler))
-    assert (["completed"], 1) == (heard, len(traces))
-
-
-PROGRAM = """
-import sys
-import grace_kp as gk
-from grace_kp.integrations.langchain import GraceCallbackHandler
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.types import Command
-sys.path.insert(0, sys.argv[3])
-from program import built, first, ask, last
-grace = gk.Grace(store=f"sqlite:///{sys.argv[1]}/traces.db", evaluator=None, embedder=None)
-with SqliteSaver.from_conn_string(f"{sys.argv[1]}/checkpoints.db") as saver:
-    inner = built(ask, last).compile(name="inner")
-    app = built(first, ("inner", inner), last).compile(checkpointer=saver)
-    given = {"said": []} if sys.argv[2] == "ask" else Command(resume="yes")
-    app.invoke(given, {"configurable": {"thread_id": "t-1"}, "callbacks": [GraceCallbackHandler(grace)]})
-grace.close()
-"""
-
-
-def test_another_process_goes_on(tmp_path):
-    """Asked in one process, answered in a second one that shares only two files with it."""
-    import inspect
-
-    import grace_kp as gk
-
-    parts = (State, before, after, asks, first, ask, last, built)
-    source = "\n\n".join(
-        f"@tool\n{inspect.getsource(part.func).split('@tool')[-1].strip()}"
-        if hasattr(part, "func")
-        else inspect.getsource(part)
-        for part in parts
-    )
-    header = """
-        import operator
-        from typing import Annotated, TypedDict
-        from langchain_core.tools import tool
-        from langgraph.graph import START, StateGraph
-        from langgraph.types import interrupt
-    """
-    (tmp_path / "program.py").write_text(textwrap.dedent(header) + source)
-    for step in ("ask", "answer"):
-        ran = warm.run(
-            [sys.executable, "-c", PROGRAM, str(tmp_path), step, str(tmp_path)],
-            imports=warm.LANGGRAPH,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert (0, "") == (ran.returncode, ran.stderr)
-        store = gk.Grace(store=f"sqlite:///{tmp_path}/traces.db", evaluator=None, embedder=None).store
-        traces = {trace.grace["name"]: well_formed(trace) for trace in store.query()}
-        if step == "ask":
-            asked = traces
-    assert {name: trace.id for name, trace in asked.items()} == {name: trace.id for name, trace in traces.items()}
-    assert [("before", "ok"), ("inner", "ok"), ("after", "ok")] == statuses(traces["LangGraph"])
-    assert [("before", "ask"), ("after", "ask"), ("after", "last")] == calls_of(traces["inner"])
-    assert {"completed"} == {trace.grace["status"] for trace in traces.values()}
-    assert traces["LangGraph"].id == traces["inner"].grace["parent"]["trace_id"]
-
-
 def test_a_suspended_trace_that_is_gone_leaves_a_new_one(grace, handler, saver):
     """The run goes on all the same; its trace begins where it was resumed."""
-    app = built(first, ask).compile(checkpointer=saver)
+    app = built(first, ask, checkpointer=saver)
     app.invoke({"said": []}, config(handler))
     grace.flush()
     grace.store.clear()
@@ -385,7 +206,7 @@ def test_a_thread_whose_name_is_an_identifier_goes_on(saver, tmp_path):
     """It stands in the trace without what identifies; the run is found again all the same."""
     import grace_kp as gk
 
-    app = built(first, ask).compile(checkpointer=saver)
+    app = built(first, ask, checkpointer=saver)
     for given in ({"said": []}, Command(resume="yes")):
         with gk.Grace(
             store=f"sqlite:///{tmp_path}/t.db", privacy_level="aggregated", evaluator=None, embedder=None
@@ -395,13 +216,6 @@ def test_a_thread_whose_name_is_an_identifier_goes_on(saver, tmp_path):
             traces = grace.store.query()
     assert ["completed", "completed"] == [trace.grace["status"] for trace in traces]
     assert not any("example.com" in str(trace.to_dict()) for trace in traces)
-
-
-def test_a_handler_made_anew_for_each_request_goes_on(grace, saver):
-    app = built(first, ask).compile(checkpointer=saver)
-    app.invoke({"said": []}, config(GraceCallbackHandler(grace)))
-    app.invoke(Command(resume="yes"), config(GraceCallbackHandler(grace)))
-    assert ["completed"] == [trace.grace["status"] for trace in grace.store.query()]
 
 
 def asking(grace, kind):
@@ -438,7 +252,7 @@ def kept_by(grace):
 @pytest.mark.parametrize("kind", ["tool", "agent", "outer"])
 def test_a_run_in_a_node_waits_until_the_node_is_repeated(grace, handler, saver, kind, with_handler):
     """A function has no state to continue from, so the run that repeats it supersedes it."""
-    app = built(asking(grace, kind)).compile(checkpointer=saver)
+    app = built(asking(grace, kind), checkpointer=saver)
     settings = config(handler) if with_handler else {"configurable": {"thread_id": "1"}}
     app.invoke({"said": []}, settings)
     assert {"suspended"} == set(kept_by(grace))
@@ -448,37 +262,6 @@ def test_a_run_in_a_node_waits_until_the_node_is_repeated(grace, handler, saver,
     assert all(grace.store.get(trace.grace["superseded_by"]).status == "completed" for trace in closed)
     assert all("began again" in trace.outcome.result_summary and trace.metadata.success for trace in closed)
     assert bool(closed) == (kind != "tool" or not with_handler)
-
-
-@pytest.mark.parametrize("with_handler", [True, False])
-def test_parallel_gated_calls_leave_no_suspended_run(with_handler):
-    """Each request has an event loop of its own, and requests are decided one after the other."""
-    import grace_kp as gk
-
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(wait="raise")) as grace:
-
-        @grace.gate(floor="confirm")
-        async def pay(to):
-            return f"paid {to}"
-
-        @grace.agent
-        async def agent(question):
-            return await asyncio.gather(pay("ann"), pay("bob"))
-
-        async def node(state):
-            return {"said": [await agent("pay them"), await pay("cid")]}
-
-        app = built(node).compile(checkpointer=InMemorySaver())
-        settings = {"configurable": {"thread_id": "1"}}
-        if with_handler:
-            settings["callbacks"] = [GraceCallbackHandler(grace)]
-        asyncio.run(app.ainvoke({"said": []}, settings))
-        while waiting := grace.approvals.pending():
-            assert "suspended" in kept_by(grace)
-            grace.approvals.approve(waiting[0].id, by="ann")
-            asyncio.run(grace.approvals.aresume(app, config=settings))
-        assert () == app.get_state(settings).next
-        assert {"closed", "completed", "cancelled"} >= set(kept_by(grace))
 
 
 def test_runs_that_wait_side_by_side_do_not_close_each_other(grace, saver):
@@ -497,13 +280,13 @@ def test_runs_that_wait_side_by_side_do_not_close_each_other(grace, saver):
                 waiting.append(error)
         raise waiting.pop(0)
 
-    app = built(node).compile(checkpointer=saver)
+    app = built(node, checkpointer=saver)
     app.invoke({"said": []}, {"configurable": {"thread_id": "1"}})
     assert {"suspended": 2} == kept_by(grace)
 
 
 def test_a_later_step_closes_a_run_whose_question_was_dropped(grace, saver):
-    app = built(asking(grace, "agent")).compile(checkpointer=saver)
+    app = built(asking(grace, "agent"), checkpointer=saver)
     for thread in ("1", "2", "1"):
         app.invoke({"said": ["new"]}, {"configurable": {"thread_id": thread}})
     assert {"closed": 1, "suspended": 2} == kept_by(grace)
@@ -515,7 +298,297 @@ def test_another_runtime_supersedes_the_run_of_a_process_that_is_gone(saver, tmp
 
     for given in ({"said": []}, Command(resume="yes")):
         with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:
-            app = built(asking(grace, "agent")).compile(checkpointer=saver)
+            app = built(asking(grace, "agent"), checkpointer=saver)
             app.invoke(given, {"configurable": {"thread_id": "1"}})
             kept = kept_by(grace)
     assert {"closed": 1, "completed": 1} == kept
+
+
+@tool
+def look(query: str) -> str:
+    """Look something up."""
+    return f"found {query}"
+
+
+def look_first(state):
+    return {"said": [look.invoke({"query": "first"})]}
+
+
+def only_ask(state):
+    return {"said": [interrupt("ok?")]}
+
+
+def invoked(app, inputs, handler, thread="1"):
+    return app.invoke(inputs, config(handler, thread))
+
+
+def ainvoked(app, inputs, handler, thread="1"):
+    return asyncio.run(app.ainvoke(inputs, config(handler, thread)))
+
+
+@pytest.fixture(params=[invoked, ainvoked], ids=["sync", "async"])
+def call(request):
+    return request.param
+
+
+def both(saver, call):
+    if call is ainvoked and isinstance(saver, SqliteSaver):
+        return InMemorySaver()  # the other saver for async graphs is tested in test_resume
+    return saver
+
+
+class TestBeforeTheFirstStep:
+    """A run that is suspended before its first step has thought nothing."""
+
+    def test_what_stands_in_for_steps_is_gone_when_it_goes_on(self, grace, handler, saver, call):
+        app = built(only_ask, look_first, checkpointer=both(saver, call))
+        call(app, {"said": []}, handler)
+        call(app, Command(resume="yes"), handler)
+        (done,) = grace.store.query()
+        assert [("tool_call", "look"), ("observation", "found first")] == steps(done)
+        assert "repeated" not in done.grace
+
+
+KILLED = """
+import asyncio, operator, os, signal, sys
+from typing import Annotated, TypedDict
+import grace_kp as gk
+from grace_kp.integrations.langchain import GraceCallbackHandler
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
+class State(TypedDict):
+    said: Annotated[list, operator.add]
+@tool
+def look(query: str) -> str:
+    "Look something up."
+    return "found"
+def look_first(state):
+    return {"said": [look.invoke({"query": "first"})]}
+def only_ask(state):
+    return {"said": [interrupt("ok?")]}
+def built(name, *nodes, **options):
+    graph = StateGraph(State)
+    for number, (title, node) in enumerate(nodes):
+        graph.add_node(title, node)
+        graph.add_edge(nodes[number - 1][0] if number else START, title)
+    return graph.compile(name=name, **options)
+folder, way = sys.argv[1:]
+grace = gk.Grace(store=f"sqlite:///{folder}/t.db", evaluator=None, embedder=None)
+nested = built("inner", ("ask", only_ask))
+stop = {"interrupt_before": ["last"]} if way == "breakpoint" else {}
+app = built("outer", ("first", look_first), ("inner", nested if way != "breakpoint" else look_first), ("last", look_first),
+            checkpointer=InMemorySaver(), **stop)
+config = {"configurable": {"thread_id": "t"}, "callbacks": [GraceCallbackHandler(grace)]}
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+async def streamed():
+    async for part in app.astream({"said": []}, config, stream_mode="updates", subgraphs=True):
+        if "__interrupt__" in part[-1]:
+            die()
+if way in {"stream", "breakpoint"}:
+    for part in app.stream({"said": []}, config, stream_mode="updates", subgraphs=True):
+        if "__interrupt__" in part[-1]:
+            die()
+elif way == "astream":
+    asyncio.run(streamed())
+else:
+    app.invoke({"said": []}, config)
+    die()
+"""
+
+
+@pytest.mark.parametrize("way", ["invoke", "stream", "astream", "breakpoint"])
+def test_a_process_that_is_killed_as_soon_as_the_question_is_seen_has_stored_its_trace(tmp_path, way):
+    """The suspended traces, nested ones included, are on disk before anybody can see the question."""
+    ran = warm.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), way],
+        imports=warm.LANGGRAPH,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (-signal.SIGKILL, "") == (ran.returncode, ran.stderr)
+    with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:
+        traces = {trace.grace["name"]: trace for trace in grace.store.query()}
+    names = {"outer"} if way == "breakpoint" else {"outer", "inner"}
+    assert names == set(traces)
+    assert {"suspended"} == {trace.grace["status"] for trace in traces.values()}
+    assert {"t"} == {trace.grace["langchain"]["thread_id"] for trace in traces.values()}
+    assert ("tool_call", "look") == steps(traces["outer"])[0]
+
+
+def test_a_killed_process_s_run_goes_on_in_another_one(tmp_path):
+    """What was stored before the question is found again by the answer, with each step once."""
+    program = KILLED.replace("checkpointer=InMemorySaver()", "checkpointer=saver").replace(
+        "folder, way = sys.argv[1:]",
+        "folder, way = sys.argv[1:]\nfrom langgraph.checkpoint.sqlite import SqliteSaver\n"
+        'import sqlite3\nsaver = SqliteSaver(sqlite3.connect(f"{folder}/c.db", check_same_thread=False))',
+    )
+    answer = program.split("def die():")[0] + (
+        "from langgraph.types import Command\nprint(app.invoke(Command(resume='yes'), config)['said'])\ngrace.close()\n"
+    )
+    asked = warm.run(
+        [sys.executable, "-c", program, str(tmp_path), "invoke"],
+        imports=warm.LANGGRAPH,
+        capture_output=True,
+        timeout=300,
+    )
+    assert -signal.SIGKILL == asked.returncode
+    answered = warm.run(
+        [sys.executable, "-c", answer, str(tmp_path), "invoke"],
+        imports=warm.LANGGRAPH,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ("['found', 'found', 'yes', 'found']", "") == (answered.stdout.strip(), answered.stderr)
+    with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:
+        traces = {trace.grace["name"]: trace for trace in grace.store.query()}
+    assert {"outer": "completed", "inner": "completed"} == {name: it.grace["status"] for name, it in traces.items()}
+    assert ["look", "inner", "look"] == [entry["name"] for entry in traces["outer"].grace["calls"]]
+
+
+def test_a_reader_who_leaves_at_the_question_has_one_trace(grace, handler, saver):
+    """Leaving the stream at the question does not close the run: the answer goes on with it."""
+    app = built(look_first, only_ask, checkpointer=saver)
+    for chunk in app.stream({"said": []}, config(handler), stream_mode="updates"):
+        if "__interrupt__" in chunk:
+            break
+    assert ["suspended"] == [trace.grace["status"] for trace in grace.store.query()]
+    app.invoke(Command(resume="yes"), config(handler))
+    assert ["completed"] == [trace.grace["status"] for trace in grace.store.query()]
+
+
+class TestAnswersThatComeTooLate:
+    def test_a_late_duplicate_adds_no_trace(self, grace, handler, saver, call):
+        app = built(look_first, only_ask, checkpointer=both(saver, call))
+        call(app, {"said": []}, handler)
+        call(app, Command(resume="yes"), handler)
+        (done,) = grace.store.query()
+        for again in (Command(resume="no"), Command(resume="no"), None):
+            call(app, again, handler)
+        assert [done.to_dict()] == [trace.to_dict() for trace in grace.store.query()]
+        assert {} == handler.tracker.frames
+
+    def test_an_answer_that_is_refused_leaves_the_run_waiting(self, grace, handler, saver, monkeypatch):
+        """A resume that fails before any node runs is a failed run; the question can still be answered."""
+        app = built(look_first, only_ask, checkpointer=saver)
+        invoked(app, {"said": []}, handler)
+        (waiting,) = grace.store.query()
+        with monkeypatch.context() as patch:
+            patch.setattr(saver, "get_tuple", lambda _config: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                invoked(app, Command(resume="yes"), handler)
+        assert {"suspended", "failed"} == {trace.grace["status"] for trace in grace.store.query()}
+        assert "suspended" == grace.store.get(waiting.id).grace["status"]
+        invoked(app, Command(resume="yes"), handler)
+        assert "completed" == grace.store.get(waiting.id).grace["status"]
+
+
+def test_a_question_in_a_task_of_the_functional_api(grace, handler, saver):
+    """A task that had ended is not run again, and the one that asks has each step once."""
+
+    @task
+    def prepare(text):
+        return look.invoke({"query": text})
+
+    @task
+    def decide(text):
+        look.invoke({"query": "decide"})
+        return [text, interrupt("ok?")]
+
+    @entrypoint(checkpointer=saver)
+    def flow(text):
+        return decide(prepare(text).result()).result()
+
+    flow.invoke("a", config(handler))
+    assert ["found a", "yes"] == flow.invoke(Command(resume="yes"), config(handler))
+    (done,) = grace.store.query()
+    assert ["a", "decide"] == [step.input["query"] for step in done.steps if step.tool]
+    assert (["look"], "completed") == (done.grace["repeated"], done.grace["status"])
+
+
+class TestNewMessages:
+    """A new message instead of an answer: LangGraph drops the question, so its trace is closed."""
+
+    def test_the_old_trace_is_closed(self, grace, handler, saver, call):
+        app = built(look_first, only_ask, checkpointer=both(saver, call))
+        call(app, {"said": ["old"]}, handler)
+        (old,) = grace.store.query()
+        call(app, {"said": ["new"]}, handler)
+        closed = grace.store.get(old.id)
+        (new,) = [trace for trace in grace.store.query() if trace.id != old.id]
+        assert ("closed", False) == (closed.grace["status"], closed.metadata.success)
+        assert new.id == closed.grace["superseded_by"]
+        assert "Closed without an answer: its thread went on with other input." == closed.outcome.result_summary
+        assert "suspended" == new.grace["status"]
+        call(app, Command(resume="yes"), handler)
+        assert ["closed", "completed"] == sorted(trace.grace["status"] for trace in grace.store.query())
+
+    def test_nested_traces_are_closed_with_it(self, grace, handler, saver):
+        app = built(("inner", built(only_ask, name="inner")), checkpointer=saver, name="outer")
+        invoked(app, {"said": []}, handler)
+        invoked(app, {"said": ["new"]}, handler)
+        assert 2 * ["closed"] + 2 * ["suspended"] == sorted(trace.grace["status"] for trace in grace.store.query())
+
+    def test_other_threads_and_other_graphs_keep_waiting(self, grace, handler):
+        """A graph of the same name with checkpoints of its own may have a thread of the same name."""
+        one, two = (built(look_first, only_ask, checkpointer=InMemorySaver()) for _ in range(2))
+        invoked(one, {"said": []}, handler)
+        invoked(two, {"said": []}, handler)
+        invoked(one, {"said": []}, handler, thread="2")
+        assert 3 * ["suspended"] == [trace.grace["status"] for trace in grace.store.query()]
+        invoked(one, Command(resume="yes"), handler)
+        invoked(two, Command(resume="yes"), handler)
+        assert ["completed", "completed", "suspended"] == sorted(trace.grace["status"] for trace in grace.store.query())
+
+    def test_a_state_that_a_person_changed_goes_on_in_a_new_trace(self, grace, handler, saver):
+        """After `update_state` the graph goes on from another checkpoint; the trace that waited is closed, not forgotten."""
+        app = built(look_first, only_ask, checkpointer=saver)
+        invoked(app, {"said": []}, handler)
+        app.update_state(config(handler), {"said": ["changed"]}, as_node="look_first")
+        invoked(app, None, handler)
+        assert ["closed", "suspended"] == sorted(trace.grace["status"] for trace in grace.store.query())
+
+
+class SlowTracer(BaseTracer):
+    """A tracer that never gets past the start of a run."""
+
+    def __init__(self):
+        super().__init__()
+        self.reached = asyncio.Event()
+
+    def _persist_run(self, run):
+        pass
+
+    async def on_chain_start(self, *args, **kwargs):
+        self.reached.set()
+        await asyncio.Event().wait()
+
+
+def sequence_with_a_policy():
+    """LangGraph calls tracers after all other handlers where a node has a TracePolicy."""
+    policy = langgraph.types.TracePolicy(process_inputs=lambda _: {})
+    return RunnableSeq(lambda value: value, lambda value: value, trace_policy=policy)
+
+
+CANCELLED = {"chain": lambda: RunnableLambda(lambda value: value)}
+if "trace_policy" in inspect.signature(RunnableSeq).parameters:  # not in the oldest versions
+    CANCELLED["policy"] = sequence_with_a_policy
+
+
+@pytest.mark.parametrize("kind", CANCELLED)
+async def test_a_run_that_is_cancelled_between_two_handlers_ends(grace, handler, kind):
+    """A cancellation after our handler and before the next one is reported to nobody; the task's end stands in for it."""
+    tracer = SlowTracer()
+    task = asyncio.create_task(CANCELLED[kind]().ainvoke({"q": 1}, {"callbacks": [handler, tracer]}))
+    await tracer.reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0)
+    (trace,) = grace.store.query()
+    assert "cancelled" == trace.grace["status"]
+    assert {} == handler.tracker.frames

@@ -1,41 +1,42 @@
-"""Which run an event belongs to and how it ends: graphs that hand over, interrupts, searches and the kinds of their scores."""
+"""Handoffs, signals of LangGraph, searches with their scores, and failures that LangChain reports through no tool callback."""
 
 from __future__ import annotations
 
 import asyncio
 import operator
-from typing import Annotated, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import pytest
-from langchain.agents import AgentState, create_agent
+
+import grace_kp as gk
+from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
+
+pytest.importorskip("langchain", reason="needs the extra langchain")
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.messages import HumanMessage, ToolMessage
-from langchain_core.retrievers import BaseRetriever
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.output_parsers import PydanticOutputParser
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetriever
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphBubbleUp, GraphDrained, ParentCommand
-from langgraph.graph import END, START, StateGraph
-from langgraph.prebuilt import InjectedState
+from langgraph.func import entrypoint, task
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.runtime import RunControl
-from langgraph.types import Command, Send
+from langgraph.types import Command, RetryPolicy, Send
+from pydantic import BaseModel
 
-import grace_kp as gk
-from grace_kp.integrations.langchain import GraceCallbackHandler
-
-from .conftest import says, statuses
-
-pytest.importorskip("langgraph", reason="needs the extra langchain")
+from .conftest import Docs, State, broken, built, by_name, config, message_of, only, says, search, statuses
 
 
-class State(TypedDict):
+class Notes(TypedDict):
     notes: Annotated[list, operator.add]
-
-
-def config(handler, thread="1"):
-    return {"configurable": {"thread_id": thread}, "callbacks": [handler]}
 
 
 def run(app, inputs, handler, mode):
@@ -58,17 +59,17 @@ def mode(request):
     return request.param
 
 
-def by_name(grace):
-    return {trace.grace["name"]: trace for trace in grace.store.query()}
-
-
 def handing_over(goto, **update):
     """A graph whose inner graph hands over to a node of the outer one."""
-    inner = StateGraph(State)
-    inner.add_node("decide", lambda _: Command(goto=goto, graph=Command.PARENT, update=update or None))
-    inner.add_edge(START, "decide")
-    outer = StateGraph(State)
-    outer.add_node("first", inner.compile(name="first"))
+    outer = StateGraph(Notes)
+    outer.add_node(
+        "first",
+        built(
+            ("decide", lambda _: Command(goto=goto, graph=Command.PARENT, update=update or None)),
+            state=Notes,
+            name="first",
+        ),
+    )
     outer.add_node("second", lambda _: {"notes": ["second was here"]})
     outer.add_edge(START, "first")
     outer.add_edge("second", END)
@@ -84,41 +85,6 @@ def test_a_handoff_completes_the_graph_that_hands_over(grace, handler, mode, got
     assert "handed off to second" == traces["first"].outcome.result_summary
     assert "error" not in traces["first"].grace
     assert [("first", "ok")] == statuses(traces["outer"])
-
-
-def test_a_handoff_without_a_target_says_so(grace, handler):
-    run(handing_over((), notes=["n"]), {"notes": []}, handler, "invoke")
-    assert "handed off to its parent graph" == by_name(grace)["first"].outcome.result_summary
-
-
-class Team(AgentState):
-    active: str
-
-
-@tool
-def transfer_to_bob(state: Annotated[dict, InjectedState]) -> Command:
-    """Hand over to Bob."""
-    call = state["messages"][-1].tool_calls[0]["id"]
-    done = ToolMessage("transferred", tool_call_id=call, name="transfer_to_bob")
-    return Command(goto="bob", graph=Command.PARENT, update={"messages": [*state["messages"], done], "active": "bob"})
-
-
-def test_agents_that_hand_over_by_a_tool(grace, handler, mode):
-    """As in langgraph-swarm and langgraph-supervisor: a tool returns a Command to the parent graph."""
-    alice = create_agent(says([("transfer_to_bob", {})]), [transfer_to_bob], name="alice", state_schema=Team)
-    bob = create_agent(says("Bob here."), [], name="bob", state_schema=Team)
-    team = StateGraph(Team)
-    team.add_node("alice", alice, destinations=("bob",))
-    team.add_node("bob", bob)
-    team.add_edge(START, "alice")
-    run(team.compile(name="team", checkpointer=InMemorySaver()), {"messages": [HumanMessage("hi")]}, handler, mode)
-
-    traces = by_name(grace)
-    assert {"completed"} == {trace.grace["status"] for trace in traces.values()}
-    assert "handed off to bob" == traces["alice"].outcome.result_summary
-    assert [("transfer_to_bob", "ok")] == statuses(traces["alice"])
-    assert [("alice", "ok"), ("bob", "ok")] == statuses(traces["team"])
-    assert "Bob here." == traces["team"].outcome.result_summary
 
 
 def test_a_function_of_ours_that_hands_over_has_succeeded(grace, handler):
@@ -149,12 +115,9 @@ def test_a_drained_graph_is_cancelled(grace, handler, mode):
         control.request_drain("shutdown")
         return {"notes": ["first"]}
 
-    graph = StateGraph(State)
-    graph.add_node("first", first)
-    graph.add_node("second", lambda _: {"notes": ["second"]})
-    graph.add_edge(START, "first")
-    graph.add_edge("first", "second")
-    app = graph.compile(checkpointer=InMemorySaver(), name="app")
+    app = built(
+        first, ("second", lambda _: {"notes": ["second"]}), state=Notes, checkpointer=InMemorySaver(), name="app"
+    )
     call = {"config": config(handler), "control": control}
 
     async def drained():
@@ -185,29 +148,6 @@ def test_an_unknown_signal_of_the_framework_is_a_failure(grace):
     assert ["failed"] == [trace.grace["status"] for trace in grace.store.query()]
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_gated_action_that_hands_over_has_been_executed(grace, asynchronous):
-    command = ParentCommand(Command(graph=Command.PARENT, goto="second"))
-
-    @grace.gate(reviewer=lambda request: gk.InterventionResponse("proceed"), floor="confirm")
-    def transfer(target):
-        raise command
-
-    @grace.gate(reviewer=lambda request: gk.InterventionResponse("proceed"), floor="confirm")
-    async def atransfer(target):
-        raise command
-
-    @grace.agent
-    def agent(question):
-        return asyncio.run(atransfer("second")) if asynchronous else transfer("second")
-
-    with pytest.raises(ParentCommand):
-        agent("who?")
-    (trace,) = grace.store.query()
-    assert ["executed"] == [entry["outcome"] for entry in trace.grace["decisions"]]
-    assert "error" not in trace.grace["decisions"][0]
-
-
 def test_a_reviewer_that_raises_a_handoff_has_not_paused_anything(grace):
     """Only an interrupt waits for an answer; anything else that a reviewer raises is no consent."""
     ran = []
@@ -222,27 +162,6 @@ def test_a_reviewer_that_raises_a_handoff_has_not_paused_anything(grace):
     with pytest.raises(gk.ActionNotApproved):
         act()
     assert [] == ran
-
-
-class Docs(BaseRetriever):
-    """Gives the same two documents, with scores in their metadata."""
-
-    def _get_relevant_documents(self, query, *, run_manager):
-        return [
-            Document("Refunds take 5 days.", metadata={"score": 0.93, "source": "policy.md"}),
-            Document("Ask support.", metadata={"score": 0.4, "source": "faq.md"}),
-        ]
-
-
-@tool
-def search(query: str) -> str:
-    """Search."""
-    return f"found {query}"
-
-
-def only(grace):
-    (trace,) = grace.store.query()
-    return trace
 
 
 DOC = Document("x", metadata={"source": "a.md"})
@@ -282,8 +201,8 @@ def test_relevance_scores_of_a_vector_store_are_similarities(grace, handler):
     """`similarity_search_with_relevance_scores` gives 0 to 1 by its contract, `similarity_search_with_score` may give distances."""
     store = Scored(DeterministicFakeEmbedding(size=8))
     store.add_texts(["one", "two"])
-    for search in (store.similarity_search_with_relevance_scores, store.similarity_search_with_score):
-        RunnableLambda(search).invoke("one", {"callbacks": [handler]})
+    for find in (store.similarity_search_with_relevance_scores, store.similarity_search_with_score):
+        RunnableLambda(find).invoke("one", {"callbacks": [handler]})
     found = {trace.grace["name"]: trace.grace["calls"][0]["search"] for trace in grace.store.query()}
     relevance, raw = (found[f"similarity_search_with_{name}"] for name in ("relevance_scores", "score"))
     assert (2, 0) == (len(relevance["scores"]), relevance.get("unusable_scores", 0))
@@ -326,16 +245,8 @@ def test_a_score_in_the_metadata_is_read_only_where_a_path_declares_it(grace, st
     "scores", ["closeness", {"docs": "closeness"}, {"docs": None}, 3, "metadata..score", {"docs": "metadata.distance"}]
 )
 def test_unknown_kinds_of_scores_are_refused(grace, scores):
-    """A kind that does not exist is refused when the handler is made."""
     with pytest.raises(ValueError, match="scores"):
         GraceCallbackHandler(grace, scores=scores)
-
-
-def test_the_block_takes_kinds_of_scores_too(grace):
-    """`grace.langchain(scores=…)` is the handler for everything inside."""
-    with grace.langchain(scores="distance"):
-        RunnableLambda(lambda query: [(DOC, 0.25)], name="similar").invoke("q")
-    assert [0.75] == only(grace).grace["calls"][0]["search"]["scores"]
 
 
 def test_documents_that_pass_through_are_counted_once(grace, handler):
@@ -366,3 +277,258 @@ def test_an_artifact_of_documents_is_a_search(grace, scores, found):
     fetch.invoke({"args": {"query": "q"}, "name": "fetch", "id": "1", "type": "tool_call"}, {"callbacks": [handler]})
     trace = only(grace)
     assert (found, "text") == (trace.grace["calls"][0]["search"]["scores"], trace.steps[1].content)
+
+
+def agent_of(model, tools, **options):
+    """The agent of `create_agent`, which hands its calls to the tools one by one."""
+    return create_agent(model, tools, **options)
+
+
+def graph_of(model, tools, **options):
+    """An agent by hand, whose ToolNode has all calls at once."""
+    graph = StateGraph(MessagesState)
+    graph.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
+    graph.add_node("act", ToolNode(tools))
+    graph.add_edge(START, "model")
+    graph.add_conditional_edges("model", tools_condition, {"tools": "act", "__end__": "__end__"})
+    graph.add_edge("act", "model")
+    return graph.compile(**options)
+
+
+@pytest.fixture(params=[agent_of, graph_of])
+def made(request):
+    return request.param
+
+
+def invoke(app, inputs, config):
+    return app.invoke(inputs, config)
+
+
+def ainvoke(app, inputs, config):
+    return asyncio.run(app.ainvoke(inputs, config))
+
+
+def stream(app, inputs, config):
+    return list(app.stream(inputs, config, stream_mode="updates"))
+
+
+@pytest.fixture(params=[invoke, ainvoke, stream])
+def call(request):
+    return request.param
+
+
+def success(trace):
+    return trace.grace["confidence"]["breakdown"]["tool_success"]
+
+
+def question(text="q"):
+    return {"messages": [("user", text)]}
+
+
+class TestUnknownTools:
+    def test_three_calls_of_tools_that_do_not_exist_are_three_failures(self, grace, handler, made, call):
+        model = says([("a", {"x": 1})], [("b", {}), ("c", {"y": [2]})], "done")
+        call(made(model, [search]), question(), {"callbacks": [handler]})
+        trace = only(grace)
+        assert [("a", "error"), ("b", "error"), ("c", "error")] == sorted(statuses(trace))
+        assert 0.0 == success(trace)
+        assert {"x": 1} == next(step.input for step in trace.steps if step.tool and step.tool.name == "a")
+        assert "a is not a valid tool" in trace.grace["calls"][0]["error"]["message"]
+        assert "error_recovery" in [step.type for step in trace.steps]
+
+    def test_beside_tools_that_work_and_tools_that_do_not_exist(self, grace, handler, made, call):
+        model = says([("nothing", {}), ("search", {"query": "a"})], [("search", {"query": "b"})], "done")
+        call(made(model, [search]), question(), {"callbacks": [handler]})
+        trace = only(grace)
+        assert [("nothing", "error"), ("search", "ok"), ("search", "ok")] == sorted(statuses(trace))
+        assert success(trace) == pytest.approx(2 / 3)
+
+    def test_an_unknown_tool_again_in_the_next_turn_of_the_thread(self, grace, handler, made):
+        """Old messages of the thread are not counted again, though models use the same ids again."""
+        app = made(
+            says([("nothing", {})], "one", [("search", {"query": "a"})], "two"), [search], checkpointer=InMemorySaver()
+        )
+        config = {"callbacks": [handler], "configurable": {"thread_id": "1"}}
+        app.invoke(question("first"), config)
+        app.invoke(question("second"), config)
+        second, first = grace.store.query()
+        assert [[("nothing", "error")], [("search", "ok")]] == [statuses(first), statuses(second)]
+
+
+class TestFailuresThatAreSeenAlready:
+    """What a tool's own callback reports, or a person decided, is not counted a second time."""
+
+    def test_arguments_that_do_not_fit(self, grace, handler, made, call):
+        call(made(says([("search", {"wrong": 1})], "done"), [search]), question(), {"callbacks": [handler]})
+        assert [("search", "error")] == statuses(only(grace))
+
+    def test_a_node_that_calls_tools_by_hand(self, grace, handler, call):
+        def act(state):
+            messages = []
+            for one in state["messages"][-1].tool_calls:
+                try:
+                    broken.invoke(one["args"])
+                except ValueError as error:
+                    messages.append(ToolMessage(str(error), tool_call_id=one["id"], status="error"))
+            return {"messages": messages}
+
+        call(
+            built(act, state=MessagesState),
+            {"messages": [message_of([("broken", {"query": "a"})])]},
+            {"callbacks": [handler]},
+        )
+        assert [("broken", "error")] == statuses(only(grace))
+
+    def test_a_node_that_passes_old_messages_on(self, grace, handler, call):
+        old = [message_of([("nothing", {})]), ToolMessage("no", tool_call_id="call_0_0", status="error")]
+        call(
+            built(("trim", lambda state: {"messages": state["messages"][-2:]}), state=MessagesState),
+            {"messages": old},
+            {"callbacks": [handler]},
+        )
+        assert [] == only(grace).grace["calls"]
+
+    @pytest.mark.parametrize("ours", [True, False])
+    def test_a_person_s_no(self, grace, handler, ours):
+        gate = (
+            GraceMiddleware(grace, gates={"search": "confirm"}) if ours else HumanInTheLoopMiddleware({"search": True})
+        )
+        app = create_agent(
+            says([("search", {"query": "a"})], "ok"), [search], middleware=[gate], checkpointer=InMemorySaver()
+        )
+        config = {"callbacks": [handler], "configurable": {"thread_id": "1"}}
+        app.invoke(question(), config)
+        app.invoke(Command(resume={"decisions": [{"type": "reject"}]}), config)
+        trace = only(grace)
+        assert ([], "completed") == (trace.grace["calls"], trace.grace["status"])
+
+
+class Weather(BaseModel):
+    """How the weather is."""
+
+    degrees: int
+
+
+class TestOutputThatFitsNoSchema:
+    def test_structured_output_that_is_corrected(self, grace, handler, call):
+        model = says([("Weather", {"degrees": "warm"})], [("Weather", {"degrees": 20})])
+        call(create_agent(model, [], response_format=ToolStrategy(Weather)), question(), {"callbacks": [handler]})
+        trace = only(grace)
+        assert [("Weather", "error"), ("Weather", "ok")] == statuses(trace)
+        assert 0.5 == success(trace)
+        assert "StructuredOutputError" == trace.grace["calls"][0]["error"]["type"]
+
+    def test_structured_output_that_fits_at_once_is_no_call(self, grace, handler, call):
+        model = says([("Weather", {"degrees": 20})])
+        call(create_agent(model, [], response_format=ToolStrategy(Weather)), question(), {"callbacks": [handler]})
+        assert [] == only(grace).grace["calls"]
+
+    def test_a_parser_that_fails_and_one_that_follows(self, grace, handler, call):
+        parser = PydanticOutputParser(pydantic_object=Weather)
+        attempts = iter(["cold", '{"degrees": 3}'])
+        chain = (RunnableLambda(lambda _: next(attempts)) | parser).with_retry(
+            stop_after_attempt=2, wait_exponential_jitter=False
+        )
+        call(chain, "q", {"callbacks": [handler]}) if call is not stream else chain.invoke(
+            "q", {"callbacks": [handler]}
+        )
+        trace = only(grace)
+        assert [("PydanticOutputParser", "error"), ("PydanticOutputParser", "ok")] == statuses(trace)
+        assert ("OutputParserException", True) == (trace.grace["calls"][0]["error"]["type"], trace.metadata.success)
+
+    def test_calls_whose_arguments_cannot_be_read(self, grace, handler, made):
+        said = AIMessage(
+            "hm",
+            invalid_tool_calls=[
+                {"name": "search", "args": '{"query": ', "id": "1", "error": None, "type": "invalid_tool_call"}
+            ],
+        )
+        made(says(said), [search]).invoke(question(), {"callbacks": [handler]})
+        trace = only(grace)
+        assert [("search", "error")] == statuses(trace)
+        assert {"arguments": '{"query": '} == next(step.input for step in trace.steps if step.tool)
+
+
+class TestAttempts:
+    """A node with a RetryPolicy: attempts that failed are failed calls, and the one that worked is a call that did."""
+
+    POLICY = RetryPolicy(initial_interval=0.0, max_attempts=3, jitter=False, retry_on=Exception)
+
+    def app(self, node):
+        graph = StateGraph(State)
+        graph.add_node("fetch", node, retry_policy=self.POLICY)
+        graph.add_edge(START, "fetch")
+        return graph.compile()
+
+    def failing(self, times, action=lambda number: None):
+        attempts = []
+
+        def fetch(state):
+            attempts.append(1)
+            action(len(attempts))
+            if len(attempts) <= times:
+                raise ConnectionError("down")
+            return {"said": ["fetched"]}
+
+        async def afetch(state):
+            return fetch(state)
+
+        return fetch, afetch
+
+    def node(self, call, *args):
+        return self.failing(*args)[call is ainvoke]
+
+    def test_two_failures_and_a_success(self, grace, handler, call):
+        call(self.app(self.node(call, 2)), {"said": []}, {"callbacks": [handler]})
+        trace = only(grace)
+        assert [("fetch", "error"), ("fetch", "error"), ("fetch", "ok")] == statuses(trace)
+        assert success(trace) == pytest.approx(1 / 3)
+        assert {"type": "ConnectionError", "message": "down"} == trace.grace["calls"][0]["error"]
+        assert 2 == [step.type for step in trace.steps].count("error_recovery")
+
+    def test_attempts_that_are_used_up(self, grace, handler, call):
+        with pytest.raises(ConnectionError):
+            call(self.app(self.node(call, 9)), {"said": []}, {"callbacks": [handler]})
+        trace = only(grace)
+        assert ("failed", 3 * [("fetch", "error")]) == (trace.grace["status"], statuses(trace))
+
+    def test_a_node_that_fails_without_another_attempt_is_no_call(self, grace, handler, call):
+        with pytest.raises(ConnectionError):
+            call(built(("fetch", self.node(call, 9))), {"said": []}, {"callbacks": [handler]})
+        trace = only(grace)
+        assert ("failed", []) == (trace.grace["status"], trace.grace["calls"])
+
+    def test_a_tool_s_error_that_makes_its_node_try_again_counts_once(self, grace, handler, call):
+        def action(number):
+            (broken if number == 1 else search).invoke({"query": "x"})
+
+        call(self.app(self.node(call, 0, action)), {"said": []}, {"callbacks": [handler]})
+        assert [("broken", "error"), ("search", "ok")] == statuses(only(grace))
+
+    def test_a_task_of_the_functional_api(self, grace, handler, call):
+        fetch = task(retry_policy=self.POLICY, name="fetch")(self.failing(2)[0])
+
+        @entrypoint()
+        def flow(inputs):
+            return fetch(inputs).result()
+
+        @entrypoint()
+        async def aflow(inputs):
+            return await fetch(inputs)
+
+        call(aflow if call is ainvoke else flow, {"said": []}, {"callbacks": [handler]})
+        assert [("fetch", "error"), ("fetch", "error"), ("fetch", "ok")] == statuses(only(grace))
+
+
+def test_hostile_outputs_do_no_harm(grace, handler, monkeypatch):
+    """Messages and errors whose attributes raise leave the graph's result as it is."""
+    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING")
+
+    class Hostile:
+        def __getattr__(self, name):
+            raise RuntimeError("do not look")
+
+    assert "messages" in built(("node", lambda _: {"messages": [Hostile()]}), state=dict[str, Any]).invoke(
+        {}, {"callbacks": [handler]}
+    )
+    assert {} == handler.tracker.frames
