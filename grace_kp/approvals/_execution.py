@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._chain import append
+from grace_kp.approvals._digest import clean_note, kept_result, without_texts
 from grace_kp.approvals._people import Actor
 from grace_kp.approvals._record import record_of, texts_in_sealed
 from grace_kp.approvals._request import ENTITLING, ApprovalState
-from grace_kp.approvals._seal import clean_note, kept_result, without_texts
-from grace_kp.approvals._standing import all_standing
-from grace_kp.approvals._standing_use import end, give_back, use
+from grace_kp.approvals._standing import all_standing, end, give_back, use
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._transaction import already_decided, check_actor, close, is_same_person, moment, write_due
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, NotEntitled, brief
@@ -48,22 +47,20 @@ def claim(
     If the policy is stricter now or the standing approval no longer holds, the approval is cancelled, and `tx.error` says why.
     """
     check_actor(actor)
-    record = write_due(tx, tx.read(approval_id))
+    record = tx.read_due(approval_id)
     if record.state not in ENTITLING:
         raise already_decided(record)
-    _check_same(record, digest, version)
-    _check_holder(tx, record)
+    _check_call(tx, record, digest, version)
     data = record.data
     asked = {name: data[name] for name in ("level", "quorum", "identity")}
     refusal = policy.stricter_than(groups=data["asked_groups"], **asked)
     if not refusal and data["standing"]:
         refusal = use(tx, record)
     if refusal:
-        closed = close(
-            tx, record, ApprovalState.CANCELLED, "withdrawn", actor=actor, verb="claim", note=f"{refusal}; ask again"
-        )
+        note = f"{refusal}; ask again"
+        closed = close(tx, record, ApprovalState.CANCELLED, "withdrawn", actor=actor, verb="claim", note=note)
         error = already_decided(closed)
-        error.args = (f"{error.args[0].removesuffix('; nothing was changed')}: {refusal}; ask again",)
+        error.args = (f"{error.args[0].removesuffix('; nothing was changed')}: {note}",)
         tx.error = error
         return "", closed
     return _take(tx, record, policy, actor)
@@ -72,7 +69,7 @@ def claim(
 def release(tx: Transaction, approval_id: str, token: str) -> RequestRecord:
     """Return the right unused. The decision can be claimed again until its use-by time."""
     record = tx.read(approval_id)
-    check_token(record, token)
+    _check_token(record, token)
     if record.state is not ApprovalState.CLAIMED:
         raise already_decided(record)
     facts = {}
@@ -84,60 +81,48 @@ def release(tx: Transaction, approval_id: str, token: str) -> RequestRecord:
     return tx.write(record, after, "released", actor=actor, facts=facts)
 
 
-def check_token(record: RequestRecord, token: str) -> None:
-    """Refuse whoever does not hold the last claim."""
+def _check_token(record: RequestRecord, token: str) -> None:
     known = record.data["token"]
-    if known is None or not hmac.compare_digest(known, hash_of(token)):
+    if known is None or not hmac.compare_digest(known, _hash_of(token)):
         raise NotEntitled(
             f"this token does not belong to the last claim of {record.id}, which is {record.state.value}; only the claimant reports",
             approval_id=record.id,
         )
 
 
-def hash_of(token: str) -> str:
-    """Return what is stored of a token."""
+def _hash_of(token: str) -> str:
     return hashlib.sha256(str(token).encode("utf-8", "replace")).hexdigest()
 
 
 def _take(tx: Transaction, record: RequestRecord, policy: PolicyNow, actor: Actor) -> tuple[str, RequestRecord]:
-    token, at = secrets.token_urlsafe(32), record.at(tx.now)
+    token, at, standing = secrets.token_urlsafe(32), record.at(tx.now), record.data["standing"]
     taken = {"at": at, "process": tx.tables.hold(), "actor": actor.to_dict()}
-    after = record.changed(ApprovalState.CLAIMED, claim=taken, token=hash_of(token))
+    after = record.changed(ApprovalState.CLAIMED, claim=taken, token=_hash_of(token))
     facts = {"process": taken["process"], "policy": policy.version, "version": record.data["version"]}
     written = tx.write(record, after, "claimed", actor=actor, facts=facts)
-    if record.data["standing"]:
-        append(
-            tx.writes,
-            "standing_used",
-            at=at,
-            approval=written.id,
-            revision=written.row.revision,
-            actor=actor,
-            facts={"standing": record.data["standing"]},
-        )
+    if standing:
+        facts, revision = {"standing": standing}, written.row.revision
+        append(tx.writes, "standing_used", at=at, approval=written.id, revision=revision, actor=actor, facts=facts)
     return token, written
 
 
-def _check_holder(tx: Transaction, record: RequestRecord) -> None:
-    """Refuse a process that does not hold the arguments without an encoding.
+def _check_call(tx: Transaction, record: RequestRecord, digest: str, version: str) -> None:
+    """Refuse a call that is not the one which was decided on, and a process that does not hold the arguments without an encoding.
 
-    The digest does not cover them, except in a program that pauses: it makes them anew, and their lasting digest is a part of it.
+    The digest does not cover these, except in a program that pauses: it makes them anew, and their lasting digest is a part of it.
     """
-    names = "" if record.data["waits"] == "interrupt" else ", ".join(record.data["unencoded"])
-    if names and record.data["waiter"] != tx.tables.hold():
-        raise NotEntitled(
-            f"only the process that asked holds {names} of {record.id}, and nobody else can carry it out",
-            approval_id=record.id,
-        )
-
-
-def _check_same(record: RequestRecord, digest: str, version: str) -> None:
     found = "version of the action" if version != record.data["version"] else ""
     if digest != record.row.digest:
         found = found or "digest of the arguments"
     if found:
         raise ChangedSinceShown(
             f"the {found} is not the one that {record.id} was decided on; it does not entitle to run this",
+            approval_id=record.id,
+        )
+    names = "" if record.data["waits"] == "interrupt" else ", ".join(record.data["unencoded"])
+    if names and record.data["waiter"] != tx.tables.hold():
+        raise NotEntitled(
+            f"only the process that asked holds {names} of {record.id}, and no other process can carry it out",
             approval_id=record.id,
         )
 
@@ -156,14 +141,18 @@ def settle(
         )
     report = _S(state)
     record = tx.read(approval_id)
-    check_token(record, token)
+    _check_token(record, token)
     outcome = record.data["outcome"]
     if record.state is report and outcome is not None and not outcome["reconciled"]:
         return record
+    claimant = Actor.from_dict(record.data["claim"]["actor"])
     if record.state not in {_S.CLAIMED, _S.UNKNOWN} or (record.state is _S.UNKNOWN and report is _S.UNKNOWN):
-        return _late(tx, record, report, error)
+        if record.state is _S.UNKNOWN or record.data["late"] == report.value:
+            return record  # it changes nothing, and is recorded already
+        facts = {"reported": report.value, "error": _error(tx, record, error)}
+        return tx.write(record, record.changed(late=report.value), "late_report", actor=claimant, facts=facts)
     contents = {"result": result} if has_result and _can_be_kept(tx, record, result) else None
-    return _with_outcome(tx, record, report, "settled", actor=_claimant(record), contents=contents, error=error)
+    return _with_outcome(tx, record, report, "settled", actor=claimant, contents=contents, error=error)
 
 
 def reconcile(
@@ -196,22 +185,24 @@ def reconcile(
             approval_id=record.id,
         )
     tx.rights.check(tx.writes, record, actor)
-    alive = _is_running(tx, record)
+    claim = record.data["claim"]
+    # Without a claim it was marked after a restore: the history with its claimant is lost.
+    alive = None if claim is None else tx.tables.is_alive(claim["process"])
     if alive and (record.state is _S.CLAIMED or not happened):
-        raise _runs(record)
+        raise AlreadyDecided(
+            f"{record.id} was claimed at {moment(claim['at'])} by a process that still runs ({claim['process']}); wait for its report or "
+            "stop the process, then reconcile",
+            approval_id=record.id,
+            state=record.state.value,
+            by=claim["actor"]["name"],
+            at=claim["at"],
+        )
     if record.state is _S.CLAIMED:
         lost = "the lease of the process that carried it out has expired"
         record = _with_outcome(tx, record, _S.UNKNOWN, "settled", actor=actor, contents={"note": lost})
     facts = {"happened": happened, "claimant": "may only be paused" if alive is None else "is gone"}
-    return _with_outcome(
-        tx,
-        record,
-        state,
-        "reconciled",
-        actor=actor,
-        contents={"note": tx.hide_sealed(record, note)},
-        facts=facts,
-    )
+    contents = {"note": tx.hide_sealed(record, note)}
+    return _with_outcome(tx, record, state, "reconciled", actor=actor, contents=contents, facts=facts)
 
 
 def restored(tx: Transaction, actor: Actor) -> int:
@@ -252,14 +243,6 @@ def _with_outcome(
     return tx.write(record, after, kind, actor=actor, facts=facts, contents=contents)
 
 
-def _late(tx: Transaction, record: RequestRecord, report: ApprovalState, error: str) -> RequestRecord:
-    """Record a report that changes nothing; repeating it records nothing more."""
-    if record.state is _S.UNKNOWN or record.data["late"] == report.value:
-        return record
-    facts = {"reported": report.value, "error": _error(tx, record, error)}
-    return tx.write(record, record.changed(late=report.value), "late_report", actor=_claimant(record), facts=facts)
-
-
 def _can_be_kept(tx: Transaction, record: RequestRecord, result: object) -> bool:
     """Return whether a result is kept: not where it repeats a sealed argument, or cannot be compared with one that has no key here."""
     if not kept_result(result):
@@ -270,28 +253,6 @@ def _can_be_kept(tx: Transaction, record: RequestRecord, result: object) -> bool
 
 def _error(tx: Transaction, record: RequestRecord, error: str) -> str:
     return tx.hide_sealed(record, clean_note(error[:200], record.id, what="error"))
-
-
-def _claimant(record: RequestRecord) -> Actor:
-    return Actor.from_dict(record.data["claim"]["actor"])
-
-
-def _is_running(tx: Transaction, record: RequestRecord) -> bool | None:
-    claim = record.data["claim"]
-    # Without a claim it was marked after a restore: the history with its claimant is lost.
-    return None if claim is None else tx.tables.is_alive(claim["process"])
-
-
-def _runs(record: RequestRecord) -> AlreadyDecided:
-    claim = record.data["claim"]
-    return AlreadyDecided(
-        f"{record.id} was claimed at {moment(claim['at'])} by a process that still runs ({claim['process']}); wait for its report or stop the "
-        "process, then reconcile",
-        approval_id=record.id,
-        state=record.state.value,
-        by=claim["actor"]["name"],
-        at=claim["at"],
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

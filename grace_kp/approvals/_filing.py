@@ -10,15 +10,13 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._digest import has_digest
+from grace_kp.approvals._digest import has_digest, secret_parameters, unopened
 from grace_kp.approvals._people import Actor, person
 from grace_kp.approvals._record import WAITER, RequestRecord, new_record, record_of
 from grace_kp.approvals._request import ENTITLING, OPEN, ApprovalState
-from grace_kp.approvals._rights import users_of
-from grace_kp.approvals._seal import secret_parameters, unopened
-from grace_kp.approvals._standing_use import find_covering, reserve_use
+from grace_kp.approvals._standing import find_covering, reserve_use
 from grace_kp.approvals._tables import RowQuery
-from grace_kp.approvals._transaction import ESCALATE, add_vote, close, moment, write_due
+from grace_kp.approvals._transaction import ESCALATE, add_vote, close, moment, users_of, write_due
 from grace_kp.errors import KeyReused, NotEntitled
 from grace_kp.levels import InterventionLevel
 from grace_kp.pages import printable
@@ -47,33 +45,31 @@ def check_new(new: ApprovalRequest, unsealed: Mapping[str, Any] | None, *, is_la
     for name, seconds in (("deadline", new.deadline_seconds), ("use_within", new.use_within_seconds)):
         if seconds is not None and not (math.isfinite(seconds) and seconds >= 0):
             raise ValueError(f"{name} must be 0 or more seconds, or None, not {seconds!r}")
-    action = new.on_deadline
-    if action not in {"cancel", "skip"} and not (action.startswith(ESCALATE) and action.removeprefix(ESCALATE).strip()):
-        raise ValueError(f"on_deadline must be cancel, skip or escalate:GROUP, not {action!r:.60}")
-    if type(new.quorum) is not int or new.quorum < 1:
-        raise ValueError(f"quorum must be a whole number of 1 or more, not {new.quorum!r:.60}")
-    if new.identity not in {"authenticated", "stated"}:
-        raise ValueError(f"identity must be authenticated or stated, not {new.identity!r:.60}")
-    groups: object = new.groups
-    if isinstance(groups, str):
-        raise ValueError(f"groups must be a list of names, not the text {groups!r:.60}")
-    open_names = set(new.key_fields) & set(new.sealed)
-    if open_names:
-        raise ValueError(f"a key is kept in the clear, and {', '.join(sorted(open_names))} must not be")
-    closed = unopened(new.encoded)
-    missing = sorted(set(new.sealed) - set(closed))
-    if missing:
-        raise ValueError(f"{', '.join(missing)} is to be kept sealed, and `encoded` holds it in the clear")
-    if new.sealed and unsealed is None:
-        raise ValueError("`unsealed` is needed where arguments are sealed, so that no text repeats them in the clear")
+    action, groups, closed = new.on_deadline, new.groups, unopened(new.encoded)
+    is_known = action in {"cancel", "skip"} or (action.startswith(ESCALATE) and action.removeprefix(ESCALATE).strip())
+    _refuse(not is_known, f"on_deadline must be cancel, skip or escalate:GROUP, not {action!r:.60}")
+    has_quorum = type(new.quorum) is int and new.quorum >= 1
+    _refuse(not has_quorum, f"quorum must be a whole number of 1 or more, not {new.quorum!r:.60}")
+    has_identity = new.identity in {"authenticated", "stated"}
+    _refuse(not has_identity, f"identity must be authenticated or stated, not {new.identity!r:.60}")
+    _refuse(isinstance(groups, str), f"groups must be a list of names, not the text {groups!r:.60}")
+    names = ", ".join(sorted(set(new.key_fields) & set(new.sealed)))
+    _refuse(names, f"a key is kept in the clear, and {names} must not be")
+    names = ", ".join(sorted(set(new.sealed) - set(closed)))
+    _refuse(names, f"{names} is to be kept sealed, and `encoded` holds it in the clear")
+    repeated = "so that no text repeats them in the clear"
+    _refuse(new.sealed and unsealed is None, f"`unsealed` is needed where arguments are sealed, {repeated}")
     if is_lasting:
-        shown = {name: value for name, value in new.encoded.items() if name not in closed}
-        for name in secret_parameters(shown):
-            raise ValueError(f"{name} holds a secret, which must not reach the disk in the clear")
-        names = {"key": [new.key or ""], "action": [new.action], "domain": [new.domain], "groups": new.groups}
-        for name, text in ((name, text) for name, texts in names.items() for text in texts):
-            if redact_text(text, identifiers=False) != text:
-                raise ValueError(f"{name} holds a secret, which must not reach the disk in the clear")
+        found = [*secret_parameters({name: value for name, value in new.encoded.items() if name not in closed})]
+        words = [("key", new.key or ""), ("action", new.action), ("domain", new.domain)]
+        words += [("groups", group) for group in groups]
+        found += [name for name, word in words if redact_text(word, identifiers=False) != word]
+        _refuse(found, f"{'; '.join(found[:1])} holds a secret, which must not reach the disk in the clear")
+
+
+def _refuse(is_wrong: object, problem: str) -> None:
+    if is_wrong:
+        raise ValueError(problem)
 
 
 def digest_of_key(key: str) -> str:
@@ -94,8 +90,9 @@ def file_request(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, A
 
 
 def _join(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> RequestRecord | None:
-    """Return the request of the key that answers this call; None if there is none."""
-    record = _find_answering(tx, key)
+    rows = tx.writes.rows(RowQuery(states=_ANSWERING, key=key, order="newest", limit=5))
+    records = [write_due(tx, record_of(row)) for row in rows]
+    record = next((each for each in records if each.state in _ANSWERING), None)
     if record is None:
         return None
     _check_same_call(tx, record, new, unsealed)
@@ -115,15 +112,13 @@ def _join(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str
         return None
     _check_user(record, new)
     record = _add_run(tx, record, new)
-    if new.waits == "wait":
-        _note_waiting(tx, record)
+    if new.waits == "wait" and record.state is not _S.CLAIMED:
+        waiting = tx.writes.document(WAITER, record.id)
+        process = record.row.waiter if waiting is None else waiting.decode()
+        own = tx.tables.hold()
+        if process != own and not (process and tx.tables.is_alive(process)):
+            tx.writes.put_document(WAITER, record.id, own.encode())
     return record
-
-
-def _find_answering(tx: Transaction, key: str) -> RequestRecord | None:
-    rows = tx.writes.rows(RowQuery(states=_ANSWERING, key=key, order="newest", limit=5))
-    records = [write_due(tx, record_of(row)) for row in rows]
-    return next((record for record in records if record.state in _ANSWERING), None)
 
 
 def _check_same_call(tx: Transaction, record: RequestRecord, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> None:
@@ -181,19 +176,7 @@ def _add_run(tx: Transaction, record: RequestRecord, new: ApprovalRequest) -> Re
     return _write_joined(tx, record, new, changes) if changes else record
 
 
-def _note_waiting(tx: Transaction, record: RequestRecord) -> None:
-    """Note that this process waits for a decision or its use, unless a process does that may still run."""
-    if record.state not in OPEN or record.state is _S.CLAIMED:
-        return
-    waiting = tx.writes.document(WAITER, record.id)
-    process = record.row.waiter if waiting is None else waiting.decode()
-    own = tx.tables.hold()
-    if process != own and not (process and tx.tables.is_alive(process)):
-        tx.writes.put_document(WAITER, record.id, own.encode())
-
-
 def _find_refusal(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> RequestRecord | None:
-    """Return the refusal that holds for this call; None if there is none."""
     rows = tx.writes.rows(RowQuery(states=_WITHOUT_EFFECT, key=key, order="newest", limit=MAX_EARLIER))
     for number, record in enumerate(map(record_of, rows)):
         if record.state not in _REFUSALS:
@@ -220,6 +203,10 @@ def _write_joined(
 
 
 def _create(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any], key: str | None) -> RequestRecord:
+    # What tells an attempt from those that the receiving service must take for the same one, apart from key and arguments. An execution that was
+    # reconciled as not done, or that a restored backup has lost, may have had its effect all the same. A new attempt after a failure is another
+    # one: a service may answer its key with the same failure for ever.
+    failed = 0 if key is None else tx.writes.count(RowQuery(states=(_S.FAILED,), key=key))
     record, contents = new_record(
         new,
         unsealed,
@@ -227,49 +214,28 @@ def _create(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any], 
         now=tx.now,
         waiter=tx.tables.hold() if new.waits == "wait" else None,
         request=tx.next_seq,
-        earlier=_list_earlier(tx, key),
-        attempt=_identify_attempt(tx, key),
+        earlier=[] if key is None else _list_earlier(tx, key),
+        attempt={"store": tx.tables.identity, "failed": failed},
     )
-    facts = {"level": new.level, "quorum": new.quorum, "groups": list(new.groups), "run": new.run_id}
+    facts: dict[str, Any] = {"level": new.level, "quorum": new.quorum, "groups": list(new.groups), "run": new.run_id}
     record = tx.write(None, record, "requested", actor=_gate(), facts=facts, contents=contents)
-    return _approve_by_standing(tx, record)
-
-
-def _list_earlier(tx: Transaction, key: str | None) -> list[dict[str, Any]]:
-    if key is None:
-        return []
-    rows = tx.writes.rows(RowQuery(states=_WITHOUT_EFFECT, key=key, order="newest", limit=MAX_EARLIER))
-    endings = [(row, (data := record_of(row).data)["outcome"] or data["decision"] or {}) for row in rows]
-    return [
-        {
-            "id": row.id,
-            "state": row.state,
-            "at": ending.get("at", row.changed),
-            "by": ending.get("actor", {}).get("name", ""),
-            "seq": ending.get("seq"),
-        }
-        for row, ending in endings
-    ]
-
-
-def _identify_attempt(tx: Transaction, key: str | None) -> dict[str, Any]:
-    """Return what tells an attempt from those that the receiving service must take for the same one, apart from key and arguments.
-
-    An execution that was reconciled as not done, or that a restored backup has lost, may have had its effect all the same. A new attempt after
-    a failure is another one: a service may answer its key with the same failure for ever.
-    """
-    failed = 0 if key is None else tx.writes.count(RowQuery(states=(_S.FAILED,), key=key))
-    return {"store": tx.tables.identity, "failed": failed}
-
-
-def _approve_by_standing(tx: Transaction, record: RequestRecord) -> RequestRecord:
     standing = find_covering(tx, record)
     if standing is None or standing.granted_by is None:
         return record
     actor = Actor.from_dict({**standing.granted_by.to_dict(), "channel": "standing"})
     reserve_use(tx, standing, record.id)
-    after = record.changed(standing=standing.id)
-    return add_vote(tx, record, after, actor, verb="approve", note=standing.note, facts={"standing": standing.id})
+    after, facts = record.changed(standing=standing.id), {"standing": standing.id}
+    return add_vote(tx, record, after, actor, verb="approve", note=standing.note, facts=facts)
+
+
+def _list_earlier(tx: Transaction, key: str) -> list[dict[str, Any]]:
+    earlier = []
+    for row in tx.writes.rows(RowQuery(states=_WITHOUT_EFFECT, key=key, order="newest", limit=MAX_EARLIER)):
+        data = record_of(row).data
+        ending = data["outcome"] or data["decision"] or {}
+        at, by = ending.get("at", row.changed), ending.get("actor", {}).get("name", "")
+        earlier.append({"id": row.id, "state": row.state, "at": at, "by": by, "seq": ending.get("seq")})
+    return earlier
 
 
 def _gate() -> Actor:

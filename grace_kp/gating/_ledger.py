@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 DECIDED, RUNNING, DONE, FAILED = "decided", "running", "done", "failed"
-MAX_RESULT = 100_000
 MAX_IN_MEMORY = 100_000
 ATTEMPTS = 3
 
@@ -221,7 +220,9 @@ class LedgerEntry:
 
     def done(self, result: object = None, *, keep: bool = False) -> None:
         """Record that the action ended, with its result where `keep` says so and JSON can hold it."""
-        kept = {"result": result} if keep and can_be_kept(result) else {}
+        from grace_kp.approvals import kept_result
+
+        kept = {"result": result} if keep and kept_result(result) else {}
         self._put(DONE, **kept)
 
     def failed(self, error: BaseException) -> None:
@@ -236,21 +237,6 @@ class LedgerEntry:
     def _put(self, state: str, **more: object) -> None:
         data, entry = self._read()
         self._ledger().put_action(self._key, _bytes({**entry, **more, "state": state, "at": time.time()}), only_if=data)
-
-
-def can_be_kept(result: object) -> bool:
-    """Whether a result comes back from JSON as it went in, is not large, and holds no secret."""
-    from grace_kp.trace import redact_value
-
-    try:
-        text = json.dumps(result, allow_nan=False)
-        return (
-            len(text) <= MAX_RESULT
-            and is_same(json.loads(text), result)
-            and redact_value(result, identifiers=False) == result
-        )
-    except (TypeError, ValueError, RecursionError):
-        return False
 
 
 def is_same(first: Any, second: Any) -> bool:
