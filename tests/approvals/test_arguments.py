@@ -10,6 +10,7 @@ import functools
 import itertools
 import json
 import pathlib
+import re
 import socket
 import typing
 import uuid
@@ -143,17 +144,8 @@ def test_a_parameter_whose_name_is_no_text_in_utf_8_breaks_nothing_silently():
 
 
 def test_canonical_json_follows_the_standard():
-    value = {
-        "€": "Euro Sign",
-        "\r": "Carriage Return",
-        "\ufb33": "Hebrew",
-        "1": "One",
-        "😀": "Smiley",
-        "\x80": "Control",
-        "ö": "o",
-    }
     keys = ["\r", "1", "\x80", "ö", "€", "😀", "\ufb33"]
-    assert keys == list(json.loads(canonical(value)))
+    assert keys == list(json.loads(canonical(dict.fromkeys(sorted(keys), 1))))
     assert b'{"a":[1e+30,4.5,0.002,1e-27,333333333.3333333]}' == canonical(
         {"a": [1e30, 4.50, 2e-3, 1e-27, 333333333.33333329]}
     )
@@ -170,28 +162,7 @@ def test_decoding_is_the_inverse_of_encoding(value):
     assert same(value, again["x"])
 
 
-TAGS = [
-    f"${tag}"
-    for tag in [
-        "int",
-        "float",
-        "bytes",
-        "bytearray",
-        "decimal",
-        "date",
-        "datetime",
-        "time",
-        "timedelta",
-        "uuid",
-        "tuple",
-        "set",
-        "frozenset",
-        "dict",
-        "text",
-        "path",
-        "model",
-    ]
-]
+TAGS = re.findall(r"\$\w+", "$int $float $bytes $bytearray $decimal $date $datetime $time $timedelta $uuid $tuple $set $frozenset $dict $text $path $model")  # fmt: skip
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: (

@@ -161,7 +161,7 @@ def test_the_lease_is_held_while_the_action_runs():
         held.append(watcher._held())
 
     grace.approvals.approve(pending(act, 1), by="ana")
-    watcher = grace.approvals._approvals().watcher
+    watcher = grace.approvals._inbox().watcher
     act(1)
     assert [True, False] == [seconds is not None for seconds in (*held, watcher._held())]
 

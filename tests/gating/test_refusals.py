@@ -245,7 +245,7 @@ class Slow:
     """Stops the desk's verbs of one name until it may go on."""
 
     def __init__(self, grace, verb, monkeypatch):
-        desk = grace.approvals._approvals().requests
+        desk = grace.approvals._inbox().requests
         self.begun, self.may_end, act = threading.Event(), threading.Event(), getattr(desk, verb)
 
         def slow(*args, **kwargs):
