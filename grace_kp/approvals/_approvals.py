@@ -17,8 +17,17 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from grace_kp.approvals._chain import append_view, export, forget, was_viewed
 from grace_kp.approvals._decide import approve, conclude, edit, withdraw
-from grace_kp.approvals._execution import Claim, claim, reconcile, release, restored, settle
-from grace_kp.approvals._filing import check_new, digest_of_key, file_request
+from grace_kp.approvals._execution import (
+    Claim,
+    check_new,
+    claim,
+    digest_of_key,
+    file_request,
+    reconcile,
+    release,
+    restored,
+    settle,
+)
 from grace_kp.approvals._people import Actor
 from grace_kp.approvals._record import WAITER, past_records, pending_records, read_record
 from grace_kp.approvals._request import ENTITLING, ApprovalState
@@ -363,15 +372,19 @@ def _record_view(tx: Transaction, approval_id: str, viewer: Actor | None) -> Req
     return record
 
 
+@dataclass(kw_only=True, eq=False)
 class Inbox:
-    """Where the gates of a runtime file their requests.
+    """Where the gates of a runtime file their requests."""
 
-    The watcher wakes those who wait for a decision, the notifier tells receivers what happens, and keys begin with the domain.
-    """
+    requests: RequestStore
+    watcher: Watcher
+    notifier: Notifier
+    """Tells receivers what happens."""
+    domain: str
+    """The domain of the runtime, which keys begin with."""
 
-    def __init__(self, *, requests: RequestStore, watcher: Watcher, notifier: Notifier, domain: str) -> None:
-        self.requests, self.watcher, self.notifier, self.domain = requests, watcher, notifier, domain
-        self.tables, self.secret, self.clock = requests.tables, requests.secret, requests.clock
+    def __post_init__(self) -> None:
+        self.tables, self.secret, self.clock = self.requests.tables, self.requests.secret, self.requests.clock
         self.process = Actor.here("gate", channel="gate")
         """This process, as the author of claims and withdrawals."""
 

@@ -13,17 +13,7 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.approvals import (
-    Actor,
-    _chain,
-    append,
-    checkpoint,
-    contents_of,
-    entry_of,
-    export,
-    forget,
-    verify,
-)
+from grace_kp.approvals import Actor, _chain, append, checkpoint, contents_of, entry_of, export, forget, verify
 from tests.approvals.chains import ANA, DictTables, advance, chain_of, damage, found, new_row
 
 

@@ -42,13 +42,7 @@ from grace_kp.approvals import (
     unopened,
     version_of,
 )
-from grace_kp.approvals._digest import (
-    clean_json,
-    kept_result,
-    sealed_texts,
-    secret_parameters,
-    without_texts,
-)
+from grace_kp.approvals._digest import clean_json, kept_result, sealed_texts, secret_parameters, without_texts
 from grace_kp.errors import SettingsError
 from tests.approvals.values import values
 
