@@ -1,6 +1,6 @@
 """Requests for approval that outlive the process: asked once, decided by anyone entitled, claimed at most once, provable afterwards."""
 
-from grace_kp.approvals._approvals import Approvals, Change, Resumed
+from grace_kp.approvals._approvals import Approvals, Inbox, RequestStore, Resumed
 from grace_kp.approvals._arguments import SEALED, Sealed, canonical, decode, encode
 from grace_kp.approvals._chain import (
     append,
@@ -10,13 +10,23 @@ from grace_kp.approvals._chain import (
     forget,
     forget_approvals,
 )
-from grace_kp.approvals._digest import KeyTemplate, digest, has_digest, idempotency_key_of, version_of
+from grace_kp.approvals._digest import (
+    KeyTemplate,
+    SealNeeded,
+    Secret,
+    digest,
+    has_digest,
+    idempotency_key_of,
+    kept_result,
+    new_key,
+    opened_arguments,
+    sealed_arguments,
+    unopened,
+    version_of,
+)
 from grace_kp.approvals._execution import PolicyNow
-from grace_kp.approvals._fitting import fitted_edit
-from grace_kp.approvals._inbox import Inbox, Notifier, RequestStore
-from grace_kp.approvals._lists import ApprovalFigures, approval_figures
 from grace_kp.approvals._people import ACCOUNT, Actor, account_mark, person, reason_without_account
-from grace_kp.approvals._record import Approval
+from grace_kp.approvals._record import Approval, ApprovalFigures, approval_figures
 from grace_kp.approvals._request import (
     ENTITLING,
     FOLLOWING,
@@ -31,16 +41,8 @@ from grace_kp.approvals._request import (
     Vote,
     new_approval_id,
 )
-from grace_kp.approvals._schema import schema_of
-from grace_kp.approvals._seal import (
-    SealNeeded,
-    Secret,
-    new_key,
-    opened_arguments,
-    sealed_arguments,
-    unopened,
-)
-from grace_kp.approvals._standing import Standing, check_standing
+from grace_kp.approvals._schema import fitted_edit, schema_of
+from grace_kp.approvals._standing import Standing, check_standing, constraint_texts
 from grace_kp.approvals._tables import Link, Reads, Row, RowQuery, Tables, Writes
 from grace_kp.approvals._verify import (
     Checkpoint,
@@ -49,18 +51,18 @@ from grace_kp.approvals._verify import (
     parse_checkpoints,
     read_checkpoints,
     token_mark,
+    verdict_text,
     verify,
     write_checkpoint,
 )
-from grace_kp.approvals._watch import Watcher
-from grace_kp.approvals._webhooks import Delivery, Webhook, receiver_of, webhooks_of
+from grace_kp.approvals._watch import Change, Watcher
+from grace_kp.approvals._webhooks import Delivery, Notifier, Webhook, receiver_of, webhooks_of
 from grace_kp.approvals._words import (
     KEY_FIELD,
     NOT_COVERED,
     SEALED_REMARK,
     actor_text,
     consents,
-    constraint_texts,
     deadline_text,
     event_text,
     fact_text,
@@ -70,7 +72,6 @@ from grace_kp.approvals._words import (
     rule_text,
     seconds_of,
     unheld_text,
-    verdict_text,
 )
 
 __all__ = [
@@ -140,6 +141,7 @@ __all__ = [
     "has_digest",
     "idempotency_key_of",
     "json_text",
+    "kept_result",
     "new_approval_id",
     "new_key",
     "opened_arguments",

@@ -1,56 +1,392 @@
-"""`grace.approvals`: what people and programs do with requests for approval. Every verb has an async twin with an `a` before its name."""
+"""`grace.approvals`: what people, programs and gates do with the requests of one store.
+
+`RequestVerbs` are those of people, for `grace.approvals` and for programs. A `RequestStore` adds those of gates: file, claim, report.
+
+Each verb is one transaction, which holds the row, its entry in the chain and the use of a standing approval. Before a verb, the same transaction
+writes what is due: a deadline or use-by time that has passed, a claimant that is gone. That stays written even if the verb then fails. A verb that
+fails has changed nothing else. Every verb of `Approvals` has an async twin with an `a` before its name.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from grace_kp.approvals._chain import entry_of, export, forget
-from grace_kp.approvals._inbox import RequestVerbs
+from grace_kp.approvals._chain import append_view, export, forget, was_viewed
+from grace_kp.approvals._decide import approve, conclude, edit, withdraw
+from grace_kp.approvals._execution import (
+    Claim,
+    check_new,
+    claim,
+    digest_of_key,
+    file_request,
+    reconcile,
+    release,
+    restored,
+    settle,
+)
 from grace_kp.approvals._people import Actor
-from grace_kp.approvals._standing import Standing
+from grace_kp.approvals._record import WAITER, past_records, pending_records, read_record
+from grace_kp.approvals._request import ENTITLING, ApprovalState
+from grace_kp.approvals._standing import Standing, all_standing, end_by_id, grant
+from grace_kp.approvals._tables import RowQuery
+from grace_kp.approvals._transaction import Transactions, check_actor, is_due, vote_of
 from grace_kp.approvals._verify import checkpoint, verify
+from grace_kp.approvals._watch import Changes
 from grace_kp.approvals._words import seconds_of
 from grace_kp.background import to_thread
-from grace_kp.errors import StoreError
+from grace_kp.errors import AlreadyDecided, ApprovalError, brief
+from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
-    from grace_kp.approvals._inbox import Inbox
-    from grace_kp.approvals._tables import Link
-    from grace_kp.approvals._transaction import Transactions
+    from grace_kp.approvals._execution import PolicyNow
+    from grace_kp.approvals._record import Approval, RequestRecord
+    from grace_kp.approvals._request import ApprovalRequest
+    from grace_kp.approvals._transaction import Transaction
     from grace_kp.approvals._verify import Checkpoint, Verification
-
+    from grace_kp.approvals._watch import Watcher
+    from grace_kp.approvals._webhooks import Notifier
 
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
 
 
-class Carries(Protocol):
-    """What carries out an approved action."""
+VERBS = ("approve", "reject", "respond", "skip", "retry", "withdraw")
+"""The verbs that `decide_all` applies."""
 
-    def execute(self, approval_id: str, arguments: Mapping[str, object]) -> Any:
-        """Run the action and return its result."""
-        ...
 
-    async def aexecute(self, approval_id: str, arguments: Mapping[str, object]) -> Any:
-        """`execute` without blocking the event loop."""
-        ...
+class RequestVerbs(ABC):
+    """What people do with the requests of a store.
 
-    def resume(
-        self, graph: Any, *, thread: str | None, limit: int | None, config: Mapping[str, Any] | None
-    ) -> list[Resumed]:
-        """Carry on the threads of a graph."""
-        ...
+    `by` is the person who decides: a name, which is only *stated*, or the `Actor` that a login has established. Each verb is idempotent: repeated
+    by the same person it changes nothing. Verbs raise `UnknownApproval` for an unknown id, `AlreadyDecided` if another decision or the end of
+    the request came first, `NotEntitled` if this person may not decide it, `ChangedSinceShown` if `digest` is not that of the arguments now, and
+    ValueError for a name that cannot be used.
+    """
 
-    async def aresume(
-        self, graph: Any, *, thread: str | None, limit: int | None, config: Mapping[str, Any] | None
-    ) -> list[Resumed]:
-        """`resume` without blocking the event loop."""
-        ...
+    @property
+    @abstractmethod
+    def _transactions(self) -> Transactions:
+        """Run the verbs on the store."""
+
+    def pending(
+        self,
+        action: str | None = None,
+        *,
+        limit: int = 100,
+        offset: int = 0,
+        group: str | None = None,
+        level: str | None = None,
+        decider: Actor | None = None,
+    ) -> list[Approval]:
+        """Return pending requests, by deadline and level.
+
+        Args:
+            action: only of actions that match this name or glob.
+            limit: at most this many.
+            offset: how many of those that match to leave out at the beginning.
+            group: only those that members of this group may decide.
+            level: only those at this level, such as `escalate`.
+            decider: only those that this person may decide and has not consented to.
+
+        Raises:
+            ValueError: there is no such level.
+        """
+        severity, requests = None if level is None else InterventionLevel(level).severity, self._transactions
+        tables = requests.tables
+
+        def is_wanted(record: RequestRecord) -> bool:
+            if group is not None and record.groups and group not in record.groups:
+                return False
+            if decider is None:
+                return True
+            return not (
+                requests.rights.reason_against(tables, record, decider) or vote_of(tables, record, decider) is not None
+            )
+
+        requests.expire()
+        query = RowQuery(action=action, limit=limit, offset=offset)
+        is_every = group is None and decider is None
+        records = pending_records(tables, query, severity, None if is_every else is_wanted)
+        return [requests.show(tables, record) for record in records]
+
+    def history(
+        self,
+        *,
+        action: str | None = None,
+        by: str | None = None,
+        since: float | None = None,
+        states: Sequence[str] = (),
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Approval]:
+        """Return what is no longer pending, by last change, newest first.
+
+        Args:
+            action: only of actions that match this name or glob.
+            by: only what this person has decided, voted for or closed.
+            since: only what changed at or after this time, in seconds since the epoch.
+            states: only in these states; all but `pending` where it is empty.
+            limit: at most this many.
+            offset: how many of those that match to leave out at the beginning.
+        """
+        self.sweep()
+        tables = self._transactions.tables
+        query = RowQuery(states=states, action=action, since=since, limit=limit, offset=offset)
+        return [self._transactions.show(tables, record) for record in past_records(tables, query, by)]
+
+    def get(self, approval_id: str, *, by: str | Actor | None = None) -> Approval:
+        """Return an approval, after writing what is due to it.
+
+        Args:
+            approval_id: its id.
+            by: who is shown it; one entry of the chain per person and revision records that.
+        """
+        viewer, requests = None if by is None else Actor.of(by), self._transactions
+        tables = requests.tables
+        record = read_record(tables, approval_id)
+        has_seen = viewer is None or was_viewed(tables, record.id, record.row.revision, viewer)
+        if has_seen and not is_due(record, requests.clock(), tables):
+            return requests.show(tables, record)
+        return requests.change(_record_view, approval_id, viewer)
+
+    def approve(self, approval_id: str, *, by: str | Actor, note: str = "", digest: str | None = None) -> Approval:
+        """Consent to the action with its arguments; with a quorum, this is one vote.
+
+        Args:
+            approval_id: the approval.
+            by: who consents.
+            note: kept with the decision.
+            digest: the digest of the arguments that the person was shown. Without it, the arguments must be as the program asked, or this person
+                must have viewed or made the edit.
+        """
+        return self._transactions.change(approve, approval_id, actor=Actor.of(by), note=note, digest=digest)
+
+    def edit(
+        self,
+        approval_id: str,
+        changes: Mapping[str, object],
+        *,
+        by: str | Actor,
+        note: str = "",
+        digest: str | None = None,
+        policy: PolicyNow | None = None,
+        is_encoded: bool = False,
+    ) -> Approval:
+        """Replace arguments and consent to the result. Votes for other arguments are dropped; the edit counts as its editor's vote.
+
+        Args:
+            approval_id: the approval.
+            changes: new values by parameter name.
+            by: who edits.
+            note: kept with the decision.
+            digest: the digest of the arguments that the person was shown.
+            policy: the policy now in force, where the caller knows it; the stricter of it and the recorded one holds from now on.
+            is_encoded: whether the values are encoded JSON, as in `Approval.encoded`, instead of Python values.
+
+        Raises:
+            EditRefused: the arguments do not fit, identify the operation, have no encoding, or are sealed and cannot be opened here.
+        """
+        return self._transactions.change(
+            edit,
+            approval_id,
+            changes,
+            actor=Actor.of(by),
+            note=note,
+            digest=digest,
+            policy=policy,
+            is_encoded=is_encoded,
+        )
+
+    def reject(self, approval_id: str, *, by: str | Actor, reason: str = "", digest: str | None = None) -> Approval:
+        """Refuse the action. One rejection closes the request, and ends the standing approvals that cover it."""
+        return self._conclude(approval_id, "reject", by, reason, digest)
+
+    def respond(self, approval_id: str, words: str, *, by: str | Actor, digest: str | None = None) -> Approval:
+        """Answer with instructions for the agent; the action does not run."""
+        return self._conclude(approval_id, "respond", by, words, digest)
+
+    def skip(self, approval_id: str, *, by: str | Actor, note: str = "", digest: str | None = None) -> Approval:
+        """Let the agent go on without the action: its gate returns None."""
+        return self._conclude(approval_id, "skip", by, note, digest)
+
+    def retry(self, approval_id: str, *, by: str | Actor, note: str = "", digest: str | None = None) -> Approval:
+        """Have the gate assess the call again."""
+        return self._conclude(approval_id, "retry", by, note, digest)
+
+    def withdraw(self, approval_id: str, *, by: str | Actor, reason: str = "") -> Approval:
+        """Cancel a request, or a decision that nobody has claimed. Anybody may, because it only prevents."""
+        return self._transactions.change(withdraw, approval_id, actor=Actor.of(by), reason=reason)
+
+    def decide_all(
+        self,
+        ids: Sequence[str],
+        verb: str,
+        *,
+        by: str | Actor,
+        note: str = "",
+        digests: Mapping[str, str] | None = None,
+    ) -> dict[str, Approval | ApprovalError]:
+        """Apply `approve`, `reject`, `respond`, `skip`, `retry` or `withdraw` to each of these approvals, one transaction each.
+
+        Return each approval or error, by id.
+        """
+        actor = Actor.of(by)
+        if verb not in VERBS:
+            raise ApprovalError(f"the verb must be one of {', '.join(VERBS)}, not {brief(verb)}")
+
+        def decide(each: str) -> Approval | ApprovalError:
+            digest = (digests or {}).get(each)
+            try:
+                if verb == "approve":
+                    return self.approve(each, by=actor, note=note, digest=digest)
+                if verb == "withdraw":
+                    return self.withdraw(each, by=actor, reason=note)
+                return self._conclude(each, verb, actor, note, digest)
+            except ApprovalError as error:
+                return error
+
+        return {each: decide(each) for each in dict.fromkeys(ids)}
+
+    def reconcile(
+        self, approval_id: str, *, happened: bool, by: str | Actor, note: str = "", revision: int | None = None
+    ) -> Approval:
+        """State whether an action whose outcome is unknown has happened; a new call may then ask again.
+
+        `happened=False` is refused while its claimant runs. Where nobody can know whether it runs, its lease must have expired. A process
+        that was only paused can still cause the effect afterwards. `revision` is what the person was shown: the digest does not tell two
+        executions of one action apart.
+
+        Raises:
+            AlreadyDecided: the outcome is known, nobody has started the action, or the claimant runs.
+            ChangedSinceShown: it has another revision.
+        """
+        return self._transactions.change(
+            reconcile, approval_id, actor=Actor.of(by), happened=happened, note=note, revision=revision
+        )
+
+    def standing(self, *, ended: bool = False) -> list[Standing]:
+        """Return the standing approvals that hold; with `ended`, the others, too."""
+        now = self._transactions.clock()
+        found = all_standing(self._transactions.tables)
+        return [each for each in found if ended or (not each.ended and now < each.until and each.used < each.uses)]
+
+    def end_standing(self, approval_id: str, *, by: str | Actor, reason: str = "") -> Standing:
+        """End a standing approval, and cancel what it approved and nobody has claimed."""
+        return self._transactions.run(end_by_id, approval_id, Actor.of(by), reason)
+
+    def sweep(self) -> int:
+        """Write what is due: expiry, escalation, executions whose process is gone; return the number of changes."""
+        return self._transactions.expire() + self._transactions.lose()
+
+    def restored(self, *, by: str | Actor) -> int:
+        """After the store was restored from a backup: mark everything approved or claimed as unknown, and end standing approvals.
+
+        Return the number of approvals that were marked.
+        """
+        return self._transactions.run(restored, Actor.of(by))
+
+    def _conclude(self, approval_id: str, verb: str, by: str | Actor, note: str, digest: str | None) -> Approval:
+        return self._transactions.change(conclude, approval_id, verb, actor=Actor.of(by), note=note, digest=digest)
+
+
+class RequestStore(Transactions, RequestVerbs):
+    """The verbs of people and gates on the requests of one store. Any number of them, in any number of processes, share a store."""
+
+    @property
+    def _transactions(self) -> Transactions:
+        return self
+
+    def file(self, new: ApprovalRequest, unsealed: Mapping[str, Any] | None = None) -> Approval:
+        """Create a request, or return the one that answers the call already. The state of the approval decides what the gate does.
+
+        With a key, an open request of the key is joined. One that was done, or whose outcome is unknown, is returned as it is. `rejected` and
+        `skipped` hold for later calls of the key in the same run, `responded` for calls with the same arguments in the same run. After any
+        other end a new request is created, which lists the earlier ones in `earlier`. A refusal of a request with `waits="raise"` is also
+        returned to the first later call of any run, because nobody waited for it. A standing approval that covers the request approves it.
+        """
+        check_new(new, unsealed, is_lasting=self.tables.lasting)
+        return self.change(file_request, new, new.encoded if unsealed is None else unsealed)
+
+    def reason_against(self, approval_id: str, actor: Actor) -> str:
+        """Return why a person may not decide a request; empty where groups and users of the runs allow it."""
+        return self.rights.reason_against(self.tables, read_record(self.tables, approval_id), actor)
+
+    def forbid(self, key: str, *, by: Actor, reason: str) -> None:
+        """Cancel what was asked under a key and nobody has claimed, because the policy forbids the action now."""
+        states = (ApprovalState.PENDING, *sorted(ENTITLING))
+        for row in self.tables.rows(RowQuery(states=states, key=digest_of_key(key))):
+            with contextlib.suppress(AlreadyDecided):  # it was claimed or has ended meanwhile
+                self.withdraw(row.id, by=by, reason=reason)
+
+    def claim(self, approval_id: str, *, digest: str, version: str, policy: PolicyNow, by: Actor) -> Claim:
+        """Take the one right to run the action."""
+
+        def take(tx: Transaction) -> Claim:
+            token, record = claim(tx, approval_id, digest=digest, version=version, policy=policy, actor=by)
+            return Claim(token, self.show(tx.writes, record))
+
+        return self.run(take)
+
+    def release(self, approval_id: str, token: str) -> Approval:
+        """Give a claim back before anything was done; the decision can be claimed again until its use-by time."""
+        return self.change(release, approval_id, token)
+
+    def settle(
+        self,
+        approval_id: str,
+        token: str,
+        *,
+        state: str,
+        result: object = None,
+        has_result: bool = False,
+        error: str = "",
+    ) -> Approval:
+        """Report the outcome of a claimed action. Repeating a report changes nothing; one after a reconciliation is recorded in the chain only."""
+        return self.change(settle, approval_id, token, state=state, result=result, has_result=has_result, error=error)
+
+    def leave(self, approval_id: str) -> None:
+        """Record that this process no longer waits."""
+        record, own = read_record(self.tables, approval_id), self.tables.hold()
+        with self.tables.transaction() as writes:
+            waiting = writes.document(WAITER, approval_id)
+            if (record.row.waiter if waiting is None else waiting.decode()) == own:
+                writes.put_document(WAITER, approval_id, b"")
+
+    def grant(self, standing: Standing, *, by: Actor) -> Standing:
+        """Record a standing approval and return it with its id. Repeating a grant, until the same moment, changes nothing."""
+        return self.run(grant, standing, by)
+
+
+def _record_view(tx: Transaction, approval_id: str, viewer: Actor | None) -> RequestRecord:
+    record = tx.read_due(approval_id)
+    if viewer is not None:
+        check_actor(viewer)
+        append_view(tx.writes, record.row, at=record.at(tx.now), actor=viewer)
+    return record
+
+
+@dataclass(kw_only=True, eq=False)
+class Inbox:
+    """Where the gates of a runtime file their requests."""
+
+    requests: RequestStore
+    watcher: Watcher
+    notifier: Notifier
+    """Tells receivers what happens."""
+    domain: str
+    """The domain of the runtime, which keys begin with."""
+
+    def __post_init__(self) -> None:
+        self.tables, self.secret, self.clock = self.requests.tables, self.requests.secret, self.requests.clock
+        self.process = Actor.here("gate", channel="gate")
+        """This process, as the author of claims and withdrawals."""
 
 
 def twin(verb: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
@@ -65,92 +401,14 @@ def twin(verb: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], Co
     return twin_of
 
 
-SWEEP_SECONDS = 1.0
-"""How often what is due is written while somebody watches."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One entry of the chain."""
-
-    seq: int
-    """Its number."""
-    at: float
-    """Seconds since the epoch."""
-    kind: str
-    """What happened, such as `requested`, `decided` or `settled`."""
-    approval: str | None = None
-    """Id of the approval; None for what concerns others, such as a standing approval."""
-    actor: Actor | None = None
-    facts: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, link: Link) -> Change:
-        """Return an entry of the chain as a change."""
-        entry = entry_of(link)
-        actor = entry.get("actor")
-        return cls(
-            seq=link.seq,
-            at=entry["at"],
-            kind=entry["kind"],
-            approval=link.approval,
-            actor=None if actor is None else Actor.from_dict(actor),
-            facts=entry.get("facts") or {},
-        )
-
-
-class Changes:
-    """An endless iterator of changes, for `for` and `async for`.
-
-    Args:
-        inbox: the inbox.
-        after: number of the change after which to begin.
-    """
-
-    def __init__(self, inbox: Inbox, after: int) -> None:
-        self._inbox, self._seq = inbox, after
-
-    def __iter__(self) -> Iterator[Change]:
-        with self._inbox.watcher.waiting(None) as waiter, waiter.in_thread() as sleep:
-            while True:
-                for change in self._next():
-                    self._seq = change.seq
-                    yield change
-                waiter.due = self._inbox.clock() + SWEEP_SECONDS
-                sleep()
-
-    async def __aiter__(self) -> AsyncIterator[Change]:
-        with self._inbox.watcher.waiting(None) as waiter, waiter.on_loop() as sleep:
-            while True:
-                for change in await to_thread(self._next):
-                    self._seq = change.seq
-                    yield change
-                waiter.due = self._inbox.clock() + SWEEP_SECONDS
-                await sleep()
-
-    def _next(self) -> list[Change]:
-        """Return the changes since the last one. A store that is busy now is read again later."""
-        try:
-            self._inbox.requests.sweep()
-            return [Change.of(link) for link in self._inbox.tables.links(after=self._seq)]
-        except StoreError:
-            self._inbox.tables.head()  # what cannot even be read is an error
-            return []
-
-
 class Approvals(RequestVerbs):
     """The requests for approval in the store of a runtime.
 
     A `by` that is a name in Python is only *stated*; a login makes it *authenticated*.
     """
 
-    def __init__(self, inbox: Callable[[], Inbox], carrier: Carries) -> None:
-        """Open nothing yet.
-
-        Args:
-            inbox: returns the inbox of the runtime.
-            carrier: carries out approved actions.
-        """
+    def __init__(self, inbox: Callable[[], Inbox], carrier: Any) -> None:
+        """Take a function that returns the inbox, and what carries out approved actions: `execute`, `resume` and their async twins."""
         self._inbox, self._carrier = inbox, carrier
 
     @property
@@ -160,7 +418,7 @@ class Approvals(RequestVerbs):
 
     @property
     def _transactions(self) -> Transactions:
-        return self._inbox().requests.transactions
+        return self._inbox().requests
 
     def watch(self, after: int | None = None) -> Changes:
         """Return an endless iterator of changes as they happen in any process, for `for` and `async for`.
@@ -169,7 +427,7 @@ class Approvals(RequestVerbs):
             after: number of the change after which to begin; from now on when None.
         """
         inbox = self._inbox()
-        return Changes(inbox, inbox.tables.head()[0] if after is None else after)
+        return Changes(inbox.watcher, inbox.requests.sweep, inbox.tables.head()[0] if after is None else after)
 
     def execute(self, approval_id: str, arguments: Mapping[str, object] | None = None) -> Any:
         """Carry out an approved action whose process is gone or went on without it, and return its result.
@@ -219,7 +477,8 @@ class Approvals(RequestVerbs):
         Raises:
             GraceError: `graph` is no graph with a checkpointer.
         """
-        return self._carrier.resume(graph, thread=thread, limit=limit, config=config)
+        resumed: list[Resumed] = self._carrier.resume(graph, thread=thread, limit=limit, config=config)
+        return resumed
 
     async def aresume(
         self,
@@ -230,7 +489,8 @@ class Approvals(RequestVerbs):
         config: Mapping[str, Any] | None = None,
     ) -> list[Resumed]:
         """`resume` without blocking the event loop."""
-        return await self._carrier.aresume(graph, thread=thread, limit=limit, config=config)
+        resumed: list[Resumed] = await self._carrier.aresume(graph, thread=thread, limit=limit, config=config)
+        return resumed
 
     def grant(
         self,
@@ -254,16 +514,17 @@ class Approvals(RequestVerbs):
             note: kept with it.
             version: the version of the action that it is limited to.
         """
+        inbox = self._inbox()
         standing = Standing(
             action=action,
-            domain=self._inbox().domain,
+            domain=inbox.domain,
             parameters=parameters,
-            until=self._inbox().clock() + seconds_of("until", until),
+            until=inbox.clock() + seconds_of("until", until),
             uses=uses,
             note=note,
             version=version,
         )
-        return self._inbox().requests.grant(standing, by=Actor.of(by))
+        return inbox.requests.grant(standing, by=Actor.of(by))
 
     def verify(self, checkpoint: Checkpoint | None = None) -> Verification:
         """Verify the chain of all that happened, against a checkpoint that was kept elsewhere. Without one, only accidents are found."""

@@ -39,11 +39,7 @@ import rfc8785
 from grace_kp.errors import brief
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-
-if typing.TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 _PLAIN = {"builtins", "typing", "types", "abc", "collections", "collections.abc", "enum"}
 
@@ -65,9 +61,19 @@ def state_of(value: object) -> dict[str, object] | None:
     if _is_text(kind):
         return {"value": str(value)}
     names = _field_names(kind)
-    if names is None or not _is_plain(kind):
+    if names is None:
         return None
-    held = {name: item for name, item in _attributes(value).items() if not _is_cached(kind, name)}
+    try:
+        object.__new__(kind)
+    except TypeError:  # instances have contents of a built-in type, as those of a data class derived from dict
+        return None
+    cached = {
+        name
+        for owner in kind.__mro__
+        for name, item in vars(owner).items()
+        if isinstance(item, functools.cached_property)
+    }
+    held = {name: item for name, item in getattr(value, "__dict__", {}).items() if name not in cached}
     if not held.keys() <= set(names):
         return None
     if not is_model(kind):
@@ -87,11 +93,10 @@ def restore(kind: type, state: dict[str, Any]) -> object:
     if issubclass(kind, enum.Enum):
         member = kind.__members__.get(str(state.get("name")))
         return member if member is not None else kind(state.get("value"))
+    read: Any = kind
     if _is_text(kind):
-        read: Any = kind
         return read(state.get("value"))
-    names = _field_names(kind)
-    fields = state.get("fields")
+    names, fields = _field_names(kind), state.get("fields")
     if names is None or not isinstance(fields, dict) or fields.keys() != set(names):
         raise ValueError(f"the fields of {qualified_name(kind)} are not those that were kept")
     instance: Any = object.__new__(kind)
@@ -101,17 +106,13 @@ def restore(kind: type, state: dict[str, Any]) -> object:
         return instance
     from pydantic import BaseModel
 
-    has_extra = kind.model_config.get("extra") == "allow"
-    private: dict[str, Any] | None = {} if kind.__private_attributes__ else None
-    BaseModel.__setstate__(
-        instance,
-        {
-            "__dict__": fields,
-            "__pydantic_fields_set__": set(state.get("set", ())),
-            "__pydantic_extra__": state.get("extra", {} if has_extra else None),
-            "__pydantic_private__": state.get("private", private),
-        },
-    )
+    kept = {
+        "__dict__": fields,
+        "__pydantic_fields_set__": set(state.get("set", ())),
+        "__pydantic_extra__": state.get("extra", {} if kind.model_config.get("extra") == "allow" else None),
+        "__pydantic_private__": state.get("private", {} if kind.__private_attributes__ else None),
+    }
+    BaseModel.__setstate__(instance, kept)
     return instance
 
 
@@ -176,23 +177,6 @@ def _field_names(kind: type) -> list[str] | None:
     if is_model(kind):
         return list(kind.model_fields)
     return [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else None
-
-
-def _is_plain(kind: type) -> bool:
-    """Whether instances have no contents of a built-in type, as those of a data class derived from dict would."""
-    try:
-        object.__new__(kind)
-    except TypeError:
-        return False
-    return True
-
-
-def _attributes(value: object) -> dict[str, object]:
-    return dict(getattr(value, "__dict__", {}))
-
-
-def _is_cached(kind: type, name: str) -> bool:
-    return any(isinstance(owner.__dict__.get(name), functools.cached_property) for owner in kind.__mro__)
 
 
 MAX_BYTES = 1_000_000
@@ -377,25 +361,12 @@ def _base64(value: bytes | bytearray) -> str:
     return base64.b64encode(value).decode()
 
 
-_PATH = type(pathlib.Path())
-_SHOWN = {str, int, bool, float}
-_SCALARS: dict[type, tuple[str, Callable[[Any], str]]] = {
-    bytes: ("$bytes", _base64),
-    bytearray: ("$bytearray", _base64),
-    decimal.Decimal: ("$decimal", str),
-    uuid.UUID: ("$uuid", str),
-    dt.date: ("$date", dt.date.isoformat),
-    dt.timedelta: ("$timedelta", _duration),
-}
-
-
 _DURATION = re.compile(r"(-?)P([0-9]{1,9})DT([0-9]{1,5})(?:\.([0-9]{6}))?S")
 
 
 def decode(encoded: Mapping[str, Any], types: Mapping[str, object] | None = None) -> dict[str, object]:
     """Return the arguments of an encoding: the exact inverse of `encode`."""
-    declared = types or {}
-    return {name: _argument(name, item, declared.get(name)) for name, item in encoded.items()}
+    return {name: _argument(name, item, (types or {}).get(name)) for name, item in encoded.items()}
 
 
 def _argument(name: str, encoded: Any, declared: object) -> object:
@@ -409,9 +380,8 @@ def _argument(name: str, encoded: Any, declared: object) -> object:
     except (
         ArithmeticError, AttributeError, LookupError, NoEncoding, OSError, RecursionError, TypeError, ValueError
     ) as error:  # fmt: skip
-        problem = (
-            str(error) if isinstance(error, _NoValue) else f"cannot be read back ({type(error).__name__}: {error})"
-        )
+        unread = f"cannot be read back ({type(error).__name__}: {error})"
+        problem = str(error) if isinstance(error, _NoValue) else unread
         raise ValueError(f"{''.join(decoder.path)[:200]}: {problem}") from None
     if not is_same:
         raise ValueError(f"{name}: cannot be read back as it was kept; it is damaged, or a class in it has changed")
@@ -419,7 +389,7 @@ def _argument(name: str, encoded: Any, declared: object) -> object:
 
 
 class _NoValue(ValueError):
-    """What is wrong, in words for the reader."""
+    """An encoding without a value; the message says why."""
 
 
 class _Decoder:
@@ -514,27 +484,30 @@ def _bytes(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
+_PATH = type(pathlib.Path())
+_SHOWN = {str, int, bool, float}
 _CONTAINERS: dict[str, Callable[[list[Any]], object]] = {
     "$tuple": tuple,
     "$set": set,
     "$frozenset": frozenset,
     "$dict": dict,
 }
+_TAGGED: tuple[tuple[type, str, Callable[[Any], str], Callable[[str], object]], ...] = (
+    (bytes, "$bytes", _base64, _bytes),
+    (bytearray, "$bytearray", _base64, lambda text: bytearray(_bytes(text))),
+    (decimal.Decimal, "$decimal", str, decimal.Decimal),
+    (uuid.UUID, "$uuid", str, uuid.UUID),
+    (dt.date, "$date", dt.date.isoformat, dt.date.fromisoformat),
+    (dt.timedelta, "$timedelta", _duration, _duration_from),
+)
+"""Types whose values are a string with a tag: how they are written and read."""
+_SCALARS = {kind: (tag, write) for kind, tag, write, _ in _TAGGED}
 _READERS: dict[str, Callable[[str], object]] = {
     "$int": int,
     "$float": float,
-    "$decimal": decimal.Decimal,
-    "$uuid": uuid.UUID,
-    "$date": dt.date.fromisoformat,
-    "$timedelta": _duration_from,
-    "$bytes": _bytes,
-    "$bytearray": lambda text: bytearray(_bytes(text)),
     "$text": lambda text: _bytes(text).decode("utf-8", "surrogatepass"),
+    **{tag: read for _, tag, _, read in _TAGGED},
 }
-
-
-_LISTS = ("$tuple", "$set", "$frozenset")
-_BYTES = ("$bytes", "$bytearray", "$text")
 
 
 def tag_of(encoded: object) -> str:
@@ -546,33 +519,36 @@ def tag_of(encoded: object) -> str:
 
 def plain_json(encoded: Any, *, decimal: Callable[[str], Any] = str) -> Any:
     """Return an encoded value without type tags: bytes as text, a model as its fields, an enum as its value, dates as text."""
+
+    def plain(item: Any) -> Any:
+        return plain_json(item, decimal=decimal)
+
     if isinstance(encoded, list):
-        return [plain_json(item, decimal=decimal) for item in encoded]
+        return [plain(item) for item in encoded]
     if not isinstance(encoded, dict):
         return encoded
     tag = tag_of(encoded)
     if not tag:
-        return {name: plain_json(item, decimal=decimal) for name, item in encoded.items()}
+        return {name: plain(item) for name, item in encoded.items()}
     content = encoded[tag]
-    if tag in _LISTS:
-        return plain_json(content, decimal=decimal)
-    if tag in _BYTES:
-        return base64.b64decode(content).decode("utf-8", "replace")
-    if tag == "$dict":
-        return {_name(key): plain_json(item, decimal=decimal) for key, item in content}
-    if tag == "$model":
-        parts = {part: plain_json(item, decimal=decimal) for part, item in encoded.items() if part != "$model"}
-        if "fields" not in parts:
-            return parts.get("value")
-        more = (parts.get("extra", {}), parts.get("private", {}))
-        return {**parts["fields"], **more[0], **more[1]}
-    if tag == "$int":
-        return int(content)
-    if tag == "$float":
-        return number if math.isfinite(number := float(content)) else content
-    return decimal(content) if tag == "$decimal" else plain_json(content, decimal=decimal)
-
-
-def _name(key: Any) -> str:
-    plain = plain_json(key)
-    return plain if isinstance(plain, str) else str(plain)
+    match tag:
+        case "$bytes" | "$bytearray" | "$text":
+            return base64.b64decode(content).decode("utf-8", "replace")
+        case "$dict":
+            keys = (plain_json(key) for key, _ in content)
+            return {
+                key if isinstance(key, str) else str(key): plain(item)
+                for key, (_, item) in zip(keys, content, strict=True)
+            }
+        case "$model":
+            parts = {part: plain(item) for part, item in encoded.items() if part != "$model"}
+            if "fields" not in parts:
+                return parts.get("value")
+            return {**parts["fields"], **parts.get("extra", {}), **parts.get("private", {})}
+        case "$int":
+            return int(content)
+        case "$float":
+            return number if math.isfinite(number := float(content)) else content
+        case "$decimal":
+            return decimal(content)
+    return plain(content)

@@ -48,6 +48,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping
+from dataclasses import fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -102,16 +103,17 @@ def append(
     facts: Mapping[str, object] | None = None,
     contents: Mapping[str, object] | None = None,
 ) -> Link:
-    """Append an entry inside of a transaction, and return it.
-
-    Put the row of the approval first: the entry records its state, digest and hash.
-
-    Args:
-        at: when, in seconds since the epoch.
-    """
+    """Append an entry inside of a transaction, and return it. Put the row of the approval first: the entry records its state, digest and hash."""
     if kind not in KINDS:
         raise ValueError(f"the kind of an entry must be one of {', '.join(sorted(KINDS))}, not {kind!r:.60}")
     seq, previous = writes.head()
+    stated = dict(facts or {})
+    if approval is not None:
+        row = writes.row(approval)
+        if row is None or row.revision != revision:
+            found = "is not there" if row is None else f"has revision {row.revision}"
+            raise ValueError(f"put the row of {approval} with revision {revision} before its entry: it {found}")
+        stated |= row_facts(row)
     try:
         text = None if contents is None else json.dumps(contents, allow_nan=False, separators=(",", ":")).encode()
     except TypeError as error:
@@ -126,7 +128,7 @@ def append(
         "approval": approval,
         "revision": revision,
         "actor": None if actor is None else actor.to_dict(),
-        "facts": {**(facts or {}), **_row_of(writes, approval, revision)},
+        "facts": stated,
         "commitment": None if text is None or salt is None else commitment(salt, text),
     }
     data = entry_bytes(entry)
@@ -193,33 +195,10 @@ def commitment(salt: bytes, text: bytes) -> str:
 
 def row_facts(row: Row) -> dict[str, Any]:
     """Return what an entry states about the row that is written with it."""
-    columns = [
-        row.id,
-        row.state,
-        row.action,
-        row.domain,
-        row.key,
-        row.digest,
-        row.run_id,
-        row.level,
-        row.deadline,
-        row.created,
-        row.changed,
-        row.revision,
-        row.waiter,
-        hashlib.sha256(row.data).hexdigest(),
-    ]
+    # In the order of the columns, which must stay as it is: the hash covers it.
+    *columns, data = (getattr(row, field.name) for field in fields(row))
+    columns.append(hashlib.sha256(data).hexdigest())
     return {"state": row.state, "digest": row.digest, "row": entry_hash(entry_bytes({"row": columns}))}
-
-
-def _row_of(reads: Reads, approval: str | None, revision: int | None) -> dict[str, Any]:
-    if approval is None:
-        return {}
-    row = reads.row(approval)
-    if row is None or row.revision != revision:
-        found = "is not there" if row is None else f"has revision {row.revision}"
-        raise ValueError(f"put the row of {approval} with revision {revision} before its entry: it {found}")
-    return row_facts(row)
 
 
 def _plain(value: object) -> Any:
@@ -238,21 +217,14 @@ def export(
 ) -> Iterator[dict[str, Any]]:
     """Yield the entries of the chain as JSON objects, one per line of an export."""
     for link in each_link(reads, after=after, approval=approval):
-        yield _line(link, with_contents=with_contents)
-
-
-def _line(link: Link, *, with_contents: bool) -> dict[str, Any]:
-    try:
-        entry: object = entry_of(link)
-    except (ValueError, RecursionError):  # damaged: the hash of a text is not that of an entry
-        entry = link.data.decode("utf-8", "backslashreplace")
-    shown = with_contents and link.salt is not None and link.contents is not None
-    return {
-        "entry": entry,
-        "hash": link.hash,
-        "salt": link.salt.hex() if shown and link.salt is not None else None,
-        "contents": link.contents.decode("utf-8", "backslashreplace") if shown and link.contents is not None else None,
-    }
+        try:
+            entry: object = entry_of(link)
+        except (ValueError, RecursionError):  # damaged: the hash of a text is not that of an entry
+            entry = link.data.decode("utf-8", "backslashreplace")
+        salt = contents = None
+        if with_contents and link.salt is not None and link.contents is not None:
+            salt, contents = link.salt.hex(), link.contents.decode("utf-8", "backslashreplace")
+        yield {"entry": entry, "hash": link.hash, "salt": salt, "contents": contents}
 
 
 AT_MOST = 100_000
@@ -304,21 +276,18 @@ def _spans(tables: Tables, before: float) -> Iterator[tuple[int, bool]]:
     ended: dict[str, bool] = {}
     adjoins = False
     for link in each_link(tables, kept=True):
-        due = _is_due(tables, link, before, ended)
-        if due:
+        if link.approval is None:
+            is_due = entry_of(link)["at"] < before
+        else:
+            if link.approval not in ended:
+                if len(ended) >= AT_MOST:
+                    ended.clear()
+                row = tables.row(link.approval)
+                ended[link.approval] = row is None or (not FOLLOWING[ApprovalState(row.state)] and row.changed < before)
+            is_due = ended[link.approval]
+        if is_due:
             yield link.seq, adjoins
-        adjoins = due
-
-
-def _is_due(reads: Reads, link: Link, before: float, ended: dict[str, bool]) -> bool:
-    if link.approval is None:
-        return bool(entry_of(link)["at"] < before)
-    if link.approval not in ended:
-        if len(ended) >= AT_MOST:
-            ended.clear()
-        row = reads.row(link.approval)
-        ended[link.approval] = row is None or (not FOLLOWING[ApprovalState(row.state)] and row.changed < before)
-    return ended[link.approval]
+        adjoins = is_due
 
 
 def _spans_of(batch: list[tuple[int, bool]]) -> list[list[int]]:

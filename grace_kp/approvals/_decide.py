@@ -7,26 +7,26 @@ covers, and nothing else: not the action, not its version, not the fields that i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._arguments import encode, tag_of
-from grace_kp.approvals._chain import entry_of
-from grace_kp.approvals._digest import digest as digest_of
-from grace_kp.approvals._digest import has_digest
-from grace_kp.approvals._fitting import fitted_edit
-from grace_kp.approvals._people import person
-from grace_kp.approvals._record import contents_at, note_at, stored_arguments
-from grace_kp.approvals._request import ENTITLING, ApprovalState
-from grace_kp.approvals._rights import vote_of
-from grace_kp.approvals._seal import (
+from grace_kp.approvals._chain import each_link, entry_of
+from grace_kp.approvals._digest import (
     clean_note,
+    has_digest,
     opened_arguments,
     sealed_arguments,
     sealed_texts,
     unopened,
     without_texts,
 )
-from grace_kp.approvals._standing_use import end_covering
+from grace_kp.approvals._digest import digest as digest_of
+from grace_kp.approvals._people import person
+from grace_kp.approvals._record import contents_at, note_at, stored_arguments
+from grace_kp.approvals._request import ENTITLING, ApprovalState
+from grace_kp.approvals._schema import fitted_edit
+from grace_kp.approvals._standing import end_covering
 from grace_kp.approvals._transaction import (
     add_vote,
     already_decided,
@@ -34,7 +34,7 @@ from grace_kp.approvals._transaction import (
     check_digest,
     close,
     is_same_person,
-    write_due,
+    vote_of,
 )
 from grace_kp.errors import ApprovalError, ChangedSinceShown, EditRefused, brief
 from grace_kp.levels import InterventionLevel
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from grace_kp.approvals._execution import PolicyNow
     from grace_kp.approvals._people import Actor
     from grace_kp.approvals._record import RequestRecord
-    from grace_kp.approvals._seal import Secret
-    from grace_kp.approvals._tables import Reads
     from grace_kp.approvals._transaction import Transaction
 
 
@@ -64,7 +62,7 @@ def approve(tx: Transaction, approval_id: str, *, actor: Actor, note: str, diges
     """Write a person's consent to the arguments."""
     check_actor(actor)
     note = clean_note(note, approval_id)
-    record = write_due(tx, tx.read(approval_id))
+    record = tx.read_due(approval_id)
     vote = vote_of(tx.writes, record, actor)
     if vote is not None and (vote["counts"] or not tx.rights.counts(record, actor)):
         if record.state in _LAPSED or record.state in CLOSING.values():
@@ -73,27 +71,24 @@ def approve(tx: Transaction, approval_id: str, *, actor: Actor, note: str, diges
         return record
     if record.state is not _S.PENDING:
         raise already_decided(record)
-    check_digest(record, digest)
-    if digest is None:
-        check_seen(tx.writes, record, actor)
+    _check_shown(tx, record, actor, digest)
     tx.rights.check(tx.writes, record, actor)
     return add_vote(tx, record, record, actor, verb="approve", note=tx.hide_sealed(record, note))
 
 
-def check_seen(reads: Reads, record: RequestRecord, actor: Actor) -> None:
-    """Refuse consent without a digest to an edit that the person has neither made nor viewed."""
+def _check_shown(tx: Transaction, record: RequestRecord, actor: Actor, digest: str | None) -> None:
+    """Refuse another digest; without one, refuse consent to an edit that the person has neither made nor viewed."""
     data = record.data
-    if data["edited"] is None or record.row.digest == data["asked_digest"] or data["editor"]["name"] == actor.name:
+    check_digest(record, digest)
+    is_as_asked = data["edited"] is None or record.row.digest == data["asked_digest"]
+    if digest is not None or is_as_asked or data["editor"]["name"] == actor.name:
         return
-    after = 0
-    while links := reads.links(approval=record.id, after=after):
-        for entry in map(entry_of, links):
-            is_view = entry["kind"] == "viewed" and entry["actor"]["name"] == actor.name
-            if is_view and entry["revision"] >= data["edited"]:
-                return
-        after = links[-1].seq
+    for entry in map(entry_of, each_link(tx.writes, approval=record.id)):
+        if entry["kind"] == "viewed" and entry["actor"]["name"] == actor.name and entry["revision"] >= data["edited"]:
+            return
+    editor = printable(data["editor"]["name"], replace="?")
     raise ChangedSinceShown(
-        f"the arguments of {record.id} were changed by {printable(data['editor']['name'], replace='?')}, and this verb does not say which were shown; look at them "
+        f"the arguments of {record.id} were changed by {editor}, and this verb does not say which were shown; look at them "
         f"again and decide with the digest {record.row.digest}",
         approval_id=record.id,
     )
@@ -108,9 +103,12 @@ def conclude(
     note = clean_note(note, approval_id, what="answer" if verb == "respond" else "note")
     if verb == "respond" and not note.strip():
         raise ApprovalError("an answer needs words for the agent; reject or skip instead", approval_id=str(approval_id))
-    record = write_due(tx, tx.read(approval_id))
+    record = tx.read_due(approval_id)
     if record.state is not _S.PENDING:
-        if record.state is state and is_same_person(record.closer, actor) and _repeats(tx, record, verb, note):
+        is_repeated = record.state is state and is_same_person(record.closer, actor)
+        if is_repeated and verb == "respond":
+            is_repeated = tx.hide_sealed(record, note) == note_at(tx.writes, record.data["decision"]["seq"])
+        if is_repeated:
             return record
         raise already_decided(record)
     check_digest(record, digest)
@@ -126,17 +124,13 @@ def withdraw(tx: Transaction, approval_id: str, *, actor: Actor, reason: str) ->
     """Cancel a request, or a decision that nobody has claimed."""
     check_actor(actor)
     reason = clean_note(reason, approval_id, what="reason")
-    record = write_due(tx, tx.read(approval_id))
+    record = tx.read_due(approval_id)
     if record.state is _S.CANCELLED and is_same_person(record.closer, actor):
         return record
     if record.state is not _S.PENDING and record.state not in ENTITLING:
         raise already_decided(record)
     reason = tx.hide_sealed(record, reason)
     return close(tx, record, _S.CANCELLED, "withdrawn", actor=actor, verb="withdraw", note=reason)
-
-
-def _repeats(tx: Transaction, record: RequestRecord, verb: str, note: str) -> bool:
-    return verb != "respond" or tx.hide_sealed(record, note) == note_at(tx.writes, record.data["decision"]["seq"])
 
 
 def edit(
@@ -153,14 +147,14 @@ def edit(
     """Write an edit, which is also its editor's vote."""
     check_actor(actor)
     note = clean_note(note, approval_id)
-    record = write_due(tx, tx.read(approval_id))
-    if _may_repeat_edit(tx, record, actor, digest) and _has_edit(tx, record, changes, is_encoded):
-        return record
+    record = tx.read_due(approval_id)
+    if _may_repeat_edit(tx, record, actor, digest):
+        with suppress(EditRefused):
+            if _apply(tx, record, changes, is_encoded)[3] == record.row.digest:
+                return record
     if record.state is not ApprovalState.PENDING:
         raise already_decided(record)
-    check_digest(record, digest)
-    if digest is None:
-        check_seen(tx.writes, record, actor)
+    _check_shown(tx, record, actor, digest)
     tx.rights.check(tx.writes, record, actor)
     stored, sealed, texts, new = _apply(tx, record, changes, is_encoded)
     if new == record.row.digest:
@@ -177,17 +171,9 @@ def edit(
         editor={"name": actor.name},
     )
     tx.rights.check(tx.writes, after, actor)
+    note, contents = without_texts(tx.hide_sealed(record, note), texts), {"arguments": stored}
     facts = {"before": record.row.digest, "parameters": sorted(changes)}
-    return add_vote(
-        tx,
-        record,
-        after,
-        actor,
-        verb="edit",
-        note=without_texts(tx.hide_sealed(record, note), texts),
-        facts=facts,
-        contents={"arguments": stored},
-    )
+    return add_vote(tx, record, after, actor, verb="edit", note=note, facts=facts, contents=contents)
 
 
 def _may_repeat_edit(tx: Transaction, record: RequestRecord, actor: Actor, digest: str | None) -> bool:
@@ -200,17 +186,9 @@ def _may_repeat_edit(tx: Transaction, record: RequestRecord, actor: Actor, diges
     return record.data["decision"] is None or record.data["decision"]["state"] == ApprovalState.EDITED.value
 
 
-def _has_edit(tx: Transaction, record: RequestRecord, changes: Mapping[str, object], is_encoded: bool) -> bool:
-    try:
-        return _apply(tx, record, changes, is_encoded)[3] == record.row.digest
-    except EditRefused:
-        return False
-
-
 def _apply(
     tx: Transaction, record: RequestRecord, changes: Mapping[str, object], is_encoded: bool
 ) -> tuple[dict[str, Any], tuple[str, ...], list[str], str]:
-    """Return the edited arguments as they are kept, the names and texts of sealed ones, and their digest."""
     row, data, secret = record.row, record.data, tx.secret
     kept = stored_arguments(tx.writes, record)
     if kept is None:
@@ -218,7 +196,15 @@ def _apply(
     _check_names(record, changes, kept)
     try:
         before = opened_arguments(kept, secret, approval_id=row.id, digest=row.digest)
-        _check_whole(record, before, secret)
+        closed = ", ".join(unopened(before))
+        if closed:
+            raise ValueError(f"{closed} is sealed and cannot be opened here; edit it where its key is")
+        if not has_digest(
+            row.digest, row.action, data["version"], before, leave_out=data["not_covered"], secret=secret
+        ):
+            raise ValueError(
+                "the arguments that are kept do not have its digest; `grace-kp approvals verify` tells more"
+            )
         schema = (contents_at(tx.writes, data["request"]) or {}).get("schema", {})
         encoded = {**before, **_encode_changes(record, changes, is_encoded, before, schema)}
         own = secret if row.digest.startswith("hmac-") else None
@@ -261,29 +247,8 @@ def _encode_changes(
     for name, value in changes.items():
         if tag_of(value) == "$sealed":
             raise _refusal(record, f"{name} holds a sealed value; pass the value itself")
-    try:
-        return fitted_edit(
-            schema,
-            changes,
-            action=record.row.action,
-            current=before,
-            hidden=record.data["sealed"],
-            has_instances=not is_encoded,
-        )
-    except ValueError as error:
-        raise _refusal(record, str(error)) from None
-
-
-def _check_whole(record: RequestRecord, encoded: Mapping[str, Any], secret: Secret | None) -> None:
-    """Refuse arguments that are sealed, or that do not have the digest which people decide on."""
-    row, data = record.row, record.data
-    closed = ", ".join(unopened(encoded))
-    if closed:
-        raise _refusal(record, f"{closed} is sealed and cannot be opened here; edit it where its key is")
-    if not has_digest(row.digest, row.action, data["version"], encoded, leave_out=data["not_covered"], secret=secret):
-        raise _refusal(
-            record, "the arguments that are kept do not have its digest; `grace-kp approvals verify` tells more"
-        )
+    action, hidden = record.row.action, record.data["sealed"]
+    return fitted_edit(schema, changes, action=action, current=before, hidden=hidden, has_instances=not is_encoded)
 
 
 def _under_stricter(record: RequestRecord, policy: PolicyNow | None) -> RequestRecord:

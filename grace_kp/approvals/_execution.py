@@ -1,34 +1,264 @@
-"""The one execution that a decision entitles to: its claim, its release before anything was done, and its outcome.
+"""The verbs of gates: filing a request, and the one execution that a decision entitles to.
 
-The outcome is the report of the claimant, or the statement of a person where nobody knows. A claim is checked under the policy that is in force then,
-which may be stricter than the one that the approval was asked under.
+A call with a key joins the pending request of the key, gets the decision or outcome that there is, or repeats a refusal that holds for its run.
+An execution is claimed, released before anything was done, or settled with its outcome: the report of the claimant, or the statement of a person
+where nobody knows. A claim is checked under the policy that is in force then, which may be stricter than the one that the approval was asked under.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._chain import append
-from grace_kp.approvals._people import Actor
-from grace_kp.approvals._record import record_of, texts_in_sealed
-from grace_kp.approvals._request import ENTITLING, ApprovalState
-from grace_kp.approvals._seal import clean_note, kept_result, without_texts
-from grace_kp.approvals._standing import all_standing
-from grace_kp.approvals._standing_use import end, give_back, use
+from grace_kp.approvals._digest import clean_note, has_digest, kept_result, secret_parameters, unopened, without_texts
+from grace_kp.approvals._people import Actor, person
+from grace_kp.approvals._record import WAITER, RequestRecord, new_record, record_of, texts_in_sealed
+from grace_kp.approvals._request import ENTITLING, OPEN, ApprovalState
+from grace_kp.approvals._standing import all_standing, end, find_covering, give_back, reserve_use, use
 from grace_kp.approvals._tables import RowQuery
-from grace_kp.approvals._transaction import already_decided, check_actor, close, is_same_person, moment, write_due
-from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, NotEntitled, brief
+from grace_kp.approvals._transaction import (
+    ESCALATE,
+    add_vote,
+    already_decided,
+    check_actor,
+    close,
+    is_same_person,
+    moment,
+    users_of,
+    write_due,
+)
+from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, KeyReused, NotEntitled, brief
 from grace_kp.levels import InterventionLevel
+from grace_kp.pages import printable
+from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
-    from grace_kp.approvals._record import Approval, RequestRecord
+    from grace_kp.approvals._record import Approval
+    from grace_kp.approvals._request import ApprovalRequest
     from grace_kp.approvals._transaction import Transaction
+
+_S = ApprovalState
+_ANSWERING = (*sorted(OPEN), _S.UNKNOWN, _S.DONE)
+"""States in which a request of the key answers every later call."""
+_WITHOUT_EFFECT = tuple(state for state in _S if state not in _ANSWERING)
+"""States after which a later call of the key asks again."""
+_REFUSALS = (_S.REJECTED, _S.RESPONDED, _S.SKIPPED)
+MAX_EARLIER = 10
+MAX_RUNS = 20
+"""Runs of which the chain records that they joined a request. A job that asks every minute would fill it."""
+
+
+def check_new(new: ApprovalRequest, unsealed: Mapping[str, Any] | None, *, is_lasting: bool) -> None:
+    """Refuse settings that cannot be used, and secrets in the clear."""
+    InterventionLevel(new.level)
+    for name, seconds in (("deadline", new.deadline_seconds), ("use_within", new.use_within_seconds)):
+        if seconds is not None and not (math.isfinite(seconds) and seconds >= 0):
+            raise ValueError(f"{name} must be 0 or more seconds, or None, not {seconds!r}")
+    action, groups, closed = new.on_deadline, new.groups, unopened(new.encoded)
+    is_known = action in {"cancel", "skip"} or (action.startswith(ESCALATE) and action.removeprefix(ESCALATE).strip())
+    _refuse(not is_known, f"on_deadline must be cancel, skip or escalate:GROUP, not {action!r:.60}")
+    has_quorum = type(new.quorum) is int and new.quorum >= 1
+    _refuse(not has_quorum, f"quorum must be a whole number of 1 or more, not {new.quorum!r:.60}")
+    has_identity = new.identity in {"authenticated", "stated"}
+    _refuse(not has_identity, f"identity must be authenticated or stated, not {new.identity!r:.60}")
+    _refuse(isinstance(groups, str), f"groups must be a list of names, not the text {groups!r:.60}")
+    names = ", ".join(sorted(set(new.key_fields) & set(new.sealed)))
+    _refuse(names, f"a key is kept in the clear, and {names} must not be")
+    names = ", ".join(sorted(set(new.sealed) - set(closed)))
+    _refuse(names, f"{names} is to be kept sealed, and `encoded` holds it in the clear")
+    repeated = "so that no text repeats them in the clear"
+    _refuse(new.sealed and unsealed is None, f"`unsealed` is needed where arguments are sealed, {repeated}")
+    if is_lasting:
+        found = [*secret_parameters({name: value for name, value in new.encoded.items() if name not in closed})]
+        words = [("key", new.key or ""), ("action", new.action), ("domain", new.domain)]
+        words += [("groups", group) for group in groups]
+        found += [name for name, word in words if redact_text(word, identifiers=False) != word]
+        _refuse(found, f"{'; '.join(found[:1])} holds a secret, which must not reach the disk in the clear")
+
+
+def _refuse(is_wrong: object, problem: str) -> None:
+    if is_wrong:
+        raise ValueError(problem)
+
+
+def digest_of_key(key: str) -> str:
+    """Return the digest that requests of a key are found by."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def file_request(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> RequestRecord:
+    """Return the record that answers a call, creating one where there is none."""
+    new = replace(new, user=None if new.user is None else redact_text(new.user, identifiers=False))
+    if new.key is None:
+        return _create(tx, new, unsealed, None)
+    key = digest_of_key(new.key)
+    return _join(tx, key, new, unsealed) or _find_refusal(tx, key, new, unsealed) or _create(tx, new, unsealed, key)
+
+
+# Joining
+
+
+def _join(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> RequestRecord | None:
+    rows = tx.writes.rows(RowQuery(states=_ANSWERING, key=key, order="newest", limit=5))
+    records = [write_due(tx, record_of(row)) for row in rows]
+    record = next((each for each in records if each.state in _ANSWERING), None)
+    if record is None:
+        return None
+    _check_same_call(tx, record, new, unsealed)
+    if record.state not in OPEN:
+        return record
+    covers_all = new.waits == record.data["waits"] == "interrupt"
+    if not covers_all and (record.data["unencoded"] or new.unencoded):
+        names = ", ".join(new.unencoded or record.data["unencoded"])
+        raise KeyReused(
+            f"the key {new.key!s:.200} belongs to {record.id}, which is {record.state.value}, and it cannot be joined: the digest does not cover "
+            f"{names}, so that this call may be another one; wait for its end",
+            approval_id=record.id,
+        )
+    if record.state in ENTITLING and record.data["standing"] and new.level == InterventionLevel.ESCALATE.value:
+        note = "a later call of this operation is at level escalate, which no standing approval covers"
+        close(tx, record, _S.CANCELLED, "withdrawn", actor=_gate(), verb="join", note=note)
+        return None
+    _check_user(record, new)
+    record = _add_run(tx, record, new)
+    if new.waits == "wait" and record.state is not _S.CLAIMED:
+        waiting = tx.writes.document(WAITER, record.id)
+        process = record.row.waiter if waiting is None else waiting.decode()
+        own = tx.tables.hold()
+        if process != own and not (process and tx.tables.is_alive(process)):
+            tx.writes.put_document(WAITER, record.id, own.encode())
+    return record
+
+
+def _check_same_call(tx: Transaction, record: RequestRecord, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> None:
+    if _asks_the_same(tx, record, new, unsealed):
+        return
+    found, advice = (
+        "has other arguments",
+        "an action that is repeated needs a field in its key that tells the calls apart",
+    )
+    if new.version != record.data["version"]:
+        before = printable(str(record.data["version"]))
+        found = f"was asked for version {before} of the action, not {printable(new.version)}"
+        advice = "withdraw it if it is open, or name the version in the key"
+    raise KeyReused(
+        f"the key {new.key!s:.200} belongs to {record.id}, which is {record.state.value} since {moment(record.row.changed)} and "
+        f"{found}; {advice}",
+        approval_id=record.id,
+    )
+
+
+def _asks_the_same(tx: Transaction, record: RequestRecord, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> bool:
+    """Return whether a call has the digest of a request, which may have been computed before there was a key, or with an earlier one."""
+    asked = record.data["asked_digest"]
+    if asked == new.digest:
+        return True
+    try:
+        return has_digest(asked, new.action, new.version, unsealed, leave_out=new.not_covered, secret=tx.secret)
+    except ValueError:  # that key is not here
+        return False
+
+
+def _check_user(record: RequestRecord, new: ApprovalRequest) -> None:
+    """Refuse to let a run use the consent of the person whom it acts for."""
+    data = record.data
+    if record.state not in ENTITLING or not new.user or not (data["groups"] or data["quorum"] > 1):
+        return
+    if person(new.user) in {person(vote["actor"]["name"]) for vote in data["votes"]}:
+        raise NotEntitled(
+            f"{printable(new.user)} has consented to {record.id}, and a run for this person cannot use it: somebody else must decide",
+            approval_id=record.id,
+        )
+
+
+def _add_run(tx: Transaction, record: RequestRecord, new: ApprovalRequest) -> RequestRecord:
+    """Note the run that joins, its user, who may not decide either, and its level if it is stricter."""
+    data = record.data
+    changes: dict[str, Any] = {}
+    if new.run_id not in data["runs"] and len(data["runs"]) < MAX_RUNS:
+        changes["runs"] = [*data["runs"], new.run_id]
+    if new.user and person(new.user) not in users_of(record):
+        changes["users"] = [*data["users"], new.user]
+    level = InterventionLevel(new.level)
+    if record.state is _S.PENDING and level.severity > InterventionLevel(data["level"]).severity:
+        changes["level"] = level.value
+    return _write_joined(tx, record, new, changes) if changes else record
+
+
+def _find_refusal(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> RequestRecord | None:
+    rows = tx.writes.rows(RowQuery(states=_WITHOUT_EFFECT, key=key, order="newest", limit=MAX_EARLIER))
+    for number, record in enumerate(map(record_of, rows)):
+        if record.state not in _REFUSALS:
+            continue
+        is_same = _asks_the_same(tx, record, new, unsealed)
+        holds = new.run_id is not None and new.run_id in record.data["runs"]
+        if holds and (is_same or record.state is not _S.RESPONDED):
+            return record
+        # A caller that does not wait has not learnt of the refusal: its next call does, in whatever run.
+        if number == 0 and is_same and record.data["waits"] == "raise" and not record.data["received"]:
+            changes = {"runs": [*record.data["runs"], new.run_id], "received": True}
+            return _write_joined(tx, record, new, changes, received=record.state.value)
+    return None
+
+
+def _write_joined(
+    tx: Transaction, record: RequestRecord, new: ApprovalRequest, changes: dict[str, Any], **facts: object
+) -> RequestRecord:
+    facts = {"run": new.run_id, "level": new.level, **facts}
+    return tx.write(record, record.changed(**changes), "joined", actor=_gate(), facts=facts)
+
+
+# Creating
+
+
+def _create(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any], key: str | None) -> RequestRecord:
+    # What tells an attempt from those that the receiving service must take for the same one, apart from key and arguments. An execution that was
+    # reconciled as not done, or that a restored backup has lost, may have had its effect all the same. A new attempt after a failure is another
+    # one: a service may answer its key with the same failure for ever.
+    failed = 0 if key is None else tx.writes.count(RowQuery(states=(_S.FAILED,), key=key))
+    record, contents = new_record(
+        new,
+        unsealed,
+        key=key,
+        now=tx.now,
+        waiter=tx.tables.hold() if new.waits == "wait" else None,
+        request=tx.next_seq,
+        earlier=[] if key is None else _list_earlier(tx, key),
+        attempt={"store": tx.tables.identity, "failed": failed},
+    )
+    facts: dict[str, Any] = {"level": new.level, "quorum": new.quorum, "groups": list(new.groups), "run": new.run_id}
+    record = tx.write(None, record, "requested", actor=_gate(), facts=facts, contents=contents)
+    standing = find_covering(tx, record)
+    if standing is None or standing.granted_by is None:
+        return record
+    actor = Actor.from_dict({**standing.granted_by.to_dict(), "channel": "standing"})
+    reserve_use(tx, standing, record.id)
+    after, facts = record.changed(standing=standing.id), {"standing": standing.id}
+    return add_vote(tx, record, after, actor, verb="approve", note=standing.note, facts=facts)
+
+
+def _list_earlier(tx: Transaction, key: str) -> list[dict[str, Any]]:
+    earlier = []
+    for row in tx.writes.rows(RowQuery(states=_WITHOUT_EFFECT, key=key, order="newest", limit=MAX_EARLIER)):
+        data = record_of(row).data
+        ending = data["outcome"] or data["decision"] or {}
+        at, by = ending.get("at", row.changed), ending.get("actor", {}).get("name", "")
+        earlier.append({"id": row.id, "state": row.state, "at": at, "by": by, "seq": ending.get("seq")})
+    return earlier
+
+
+def _gate() -> Actor:
+    return Actor.here("gate", channel="gate")
+
+
+# The execution
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +278,20 @@ def claim(
     If the policy is stricter now or the standing approval no longer holds, the approval is cancelled, and `tx.error` says why.
     """
     check_actor(actor)
-    record = write_due(tx, tx.read(approval_id))
+    record = tx.read_due(approval_id)
     if record.state not in ENTITLING:
         raise already_decided(record)
-    _check_same(record, digest, version)
-    _check_holder(tx, record)
+    _check_call(tx, record, digest, version)
     data = record.data
     asked = {name: data[name] for name in ("level", "quorum", "identity")}
     refusal = policy.stricter_than(groups=data["asked_groups"], **asked)
     if not refusal and data["standing"]:
         refusal = use(tx, record)
     if refusal:
-        closed = close(
-            tx, record, ApprovalState.CANCELLED, "withdrawn", actor=actor, verb="claim", note=f"{refusal}; ask again"
-        )
+        note = f"{refusal}; ask again"
+        closed = close(tx, record, _S.CANCELLED, "withdrawn", actor=actor, verb="claim", note=note)
         error = already_decided(closed)
-        error.args = (f"{error.args[0].removesuffix('; nothing was changed')}: {refusal}; ask again",)
+        error.args = (f"{error.args[0].removesuffix('; nothing was changed')}: {note}",)
         tx.error = error
         return "", closed
     return _take(tx, record, policy, actor)
@@ -72,66 +300,48 @@ def claim(
 def release(tx: Transaction, approval_id: str, token: str) -> RequestRecord:
     """Return the right unused. The decision can be claimed again until its use-by time."""
     record = tx.read(approval_id)
-    check_token(record, token)
-    if record.state is not ApprovalState.CLAIMED:
+    _check_token(record, token)
+    if record.state is not _S.CLAIMED:
         raise already_decided(record)
     facts = {}
     if record.data["standing"]:
         give_back(tx, record)
         facts["standing"] = record.data["standing"]
     actor = Actor.from_dict(record.data["claim"]["actor"])
-    after = record.changed(ApprovalState.APPROVED, claim=None, token=None)
+    after = record.changed(_S.APPROVED, claim=None, token=None)
     return tx.write(record, after, "released", actor=actor, facts=facts)
 
 
-def check_token(record: RequestRecord, token: str) -> None:
-    """Refuse whoever does not hold the last claim."""
+def _check_token(record: RequestRecord, token: str) -> None:
     known = record.data["token"]
-    if known is None or not hmac.compare_digest(known, hash_of(token)):
+    if known is None or not hmac.compare_digest(known, _hash_of(token)):
         raise NotEntitled(
             f"this token does not belong to the last claim of {record.id}, which is {record.state.value}; only the claimant reports",
             approval_id=record.id,
         )
 
 
-def hash_of(token: str) -> str:
-    """Return what is stored of a token."""
+def _hash_of(token: str) -> str:
     return hashlib.sha256(str(token).encode("utf-8", "replace")).hexdigest()
 
 
 def _take(tx: Transaction, record: RequestRecord, policy: PolicyNow, actor: Actor) -> tuple[str, RequestRecord]:
-    token, at = secrets.token_urlsafe(32), record.at(tx.now)
+    token, at, standing = secrets.token_urlsafe(32), record.at(tx.now), record.data["standing"]
     taken = {"at": at, "process": tx.tables.hold(), "actor": actor.to_dict()}
-    after = record.changed(ApprovalState.CLAIMED, claim=taken, token=hash_of(token))
+    after = record.changed(_S.CLAIMED, claim=taken, token=_hash_of(token))
     facts = {"process": taken["process"], "policy": policy.version, "version": record.data["version"]}
     written = tx.write(record, after, "claimed", actor=actor, facts=facts)
-    if record.data["standing"]:
-        append(
-            tx.writes,
-            "standing_used",
-            at=at,
-            approval=written.id,
-            revision=written.row.revision,
-            actor=actor,
-            facts={"standing": record.data["standing"]},
-        )
+    if standing:
+        facts, revision = {"standing": standing}, written.row.revision
+        append(tx.writes, "standing_used", at=at, approval=written.id, revision=revision, actor=actor, facts=facts)
     return token, written
 
 
-def _check_holder(tx: Transaction, record: RequestRecord) -> None:
-    """Refuse a process that does not hold the arguments without an encoding.
+def _check_call(tx: Transaction, record: RequestRecord, digest: str, version: str) -> None:
+    """Refuse a call that is not the one which was decided on, and a process that does not hold the arguments without an encoding.
 
-    The digest does not cover them, except in a program that pauses: it makes them anew, and their lasting digest is a part of it.
+    The digest does not cover these, except in a program that pauses: it makes them anew, and their lasting digest is a part of it.
     """
-    names = "" if record.data["waits"] == "interrupt" else ", ".join(record.data["unencoded"])
-    if names and record.data["waiter"] != tx.tables.hold():
-        raise NotEntitled(
-            f"only the process that asked holds {names} of {record.id}, and nobody else can carry it out",
-            approval_id=record.id,
-        )
-
-
-def _check_same(record: RequestRecord, digest: str, version: str) -> None:
     found = "version of the action" if version != record.data["version"] else ""
     if digest != record.row.digest:
         found = found or "digest of the arguments"
@@ -140,9 +350,14 @@ def _check_same(record: RequestRecord, digest: str, version: str) -> None:
             f"the {found} is not the one that {record.id} was decided on; it does not entitle to run this",
             approval_id=record.id,
         )
+    names = "" if record.data["waits"] == "interrupt" else ", ".join(record.data["unencoded"])
+    if names and record.data["waiter"] != tx.tables.hold():
+        raise NotEntitled(
+            f"only the process that asked holds {names} of {record.id}, and no other process can carry it out",
+            approval_id=record.id,
+        )
 
 
-_S = ApprovalState
 REPORTS = frozenset({_S.DONE, _S.FAILED, _S.UNKNOWN})
 
 
@@ -156,14 +371,18 @@ def settle(
         )
     report = _S(state)
     record = tx.read(approval_id)
-    check_token(record, token)
+    _check_token(record, token)
     outcome = record.data["outcome"]
     if record.state is report and outcome is not None and not outcome["reconciled"]:
         return record
+    claimant = Actor.from_dict(record.data["claim"]["actor"])
     if record.state not in {_S.CLAIMED, _S.UNKNOWN} or (record.state is _S.UNKNOWN and report is _S.UNKNOWN):
-        return _late(tx, record, report, error)
+        if record.state is _S.UNKNOWN or record.data["late"] == report.value:
+            return record  # it changes nothing, and is recorded already
+        facts = {"reported": report.value, "error": _error(tx, record, error)}
+        return tx.write(record, record.changed(late=report.value), "late_report", actor=claimant, facts=facts)
     contents = {"result": result} if has_result and _can_be_kept(tx, record, result) else None
-    return _with_outcome(tx, record, report, "settled", actor=_claimant(record), contents=contents, error=error)
+    return _with_outcome(tx, record, report, "settled", actor=claimant, contents=contents, error=error)
 
 
 def reconcile(
@@ -196,22 +415,24 @@ def reconcile(
             approval_id=record.id,
         )
     tx.rights.check(tx.writes, record, actor)
-    alive = _is_running(tx, record)
+    claim = record.data["claim"]
+    # Without a claim it was marked after a restore: the history with its claimant is lost.
+    alive = None if claim is None else tx.tables.is_alive(claim["process"])
     if alive and (record.state is _S.CLAIMED or not happened):
-        raise _runs(record)
+        raise AlreadyDecided(
+            f"{record.id} was claimed at {moment(claim['at'])} by a process that still runs ({claim['process']}); wait for its report or "
+            "stop the process, then reconcile",
+            approval_id=record.id,
+            state=record.state.value,
+            by=claim["actor"]["name"],
+            at=claim["at"],
+        )
     if record.state is _S.CLAIMED:
         lost = "the lease of the process that carried it out has expired"
         record = _with_outcome(tx, record, _S.UNKNOWN, "settled", actor=actor, contents={"note": lost})
     facts = {"happened": happened, "claimant": "may only be paused" if alive is None else "is gone"}
-    return _with_outcome(
-        tx,
-        record,
-        state,
-        "reconciled",
-        actor=actor,
-        contents={"note": tx.hide_sealed(record, note)},
-        facts=facts,
-    )
+    contents = {"note": tx.hide_sealed(record, note)}
+    return _with_outcome(tx, record, state, "reconciled", actor=actor, contents=contents, facts=facts)
 
 
 def restored(tx: Transaction, actor: Actor) -> int:
@@ -252,14 +473,6 @@ def _with_outcome(
     return tx.write(record, after, kind, actor=actor, facts=facts, contents=contents)
 
 
-def _late(tx: Transaction, record: RequestRecord, report: ApprovalState, error: str) -> RequestRecord:
-    """Record a report that changes nothing; repeating it records nothing more."""
-    if record.state is _S.UNKNOWN or record.data["late"] == report.value:
-        return record
-    facts = {"reported": report.value, "error": _error(tx, record, error)}
-    return tx.write(record, record.changed(late=report.value), "late_report", actor=_claimant(record), facts=facts)
-
-
 def _can_be_kept(tx: Transaction, record: RequestRecord, result: object) -> bool:
     """Return whether a result is kept: not where it repeats a sealed argument, or cannot be compared with one that has no key here."""
     if not kept_result(result):
@@ -270,28 +483,6 @@ def _can_be_kept(tx: Transaction, record: RequestRecord, result: object) -> bool
 
 def _error(tx: Transaction, record: RequestRecord, error: str) -> str:
     return tx.hide_sealed(record, clean_note(error[:200], record.id, what="error"))
-
-
-def _claimant(record: RequestRecord) -> Actor:
-    return Actor.from_dict(record.data["claim"]["actor"])
-
-
-def _is_running(tx: Transaction, record: RequestRecord) -> bool | None:
-    claim = record.data["claim"]
-    # Without a claim it was marked after a restore: the history with its claimant is lost.
-    return None if claim is None else tx.tables.is_alive(claim["process"])
-
-
-def _runs(record: RequestRecord) -> AlreadyDecided:
-    claim = record.data["claim"]
-    return AlreadyDecided(
-        f"{record.id} was claimed at {moment(claim['at'])} by a process that still runs ({claim['process']}); wait for its report or stop the "
-        "process, then reconcile",
-        approval_id=record.id,
-        state=record.state.value,
-        by=claim["actor"]["name"],
-        at=claim["at"],
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

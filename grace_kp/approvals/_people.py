@@ -98,11 +98,7 @@ DECIDING_ROLES = frozenset({"approver", "admin"})
 
 
 def account_mark(created: float) -> str:
-    """Return the mark of an account: a later account of the same name has another.
-
-    Args:
-        created: when it was created, in seconds since the epoch.
-    """
+    """Return the mark of an account that was created then: a later account of the same name has another."""
     return f"{created:.6f}"
 
 

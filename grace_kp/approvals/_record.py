@@ -1,4 +1,4 @@
-"""A request as it is kept: the row of a new one, the record that verbs work on, and the `Approval` that people and programs get back.
+"""A request as it is kept: the row of a new one, the record that verbs work on, the `Approval` that people and programs get back, and lists.
 
 Contents (arguments, notes, results, the trace of the run) are kept with entries of the chain, so that retention deletes them in one place. The
 data of a row holds the numbers of those entries.
@@ -6,14 +6,19 @@ data of a row holds the numbers of those entries.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import dataclass, replace
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._arguments import decode
 from grace_kp.approvals._chain import contents_of
-from grace_kp.approvals._digest import operation_of
-from grace_kp.approvals._people import Actor, reason_without_account
+from grace_kp.approvals._digest import clean_json, opened_arguments, operation_of, sealed_texts, unopened
+from grace_kp.approvals._people import Actor, person, reason_without_account
 from grace_kp.approvals._request import (
     ENTITLING,
     ApprovalRequest,
@@ -24,20 +29,21 @@ from grace_kp.approvals._request import (
     Ended,
     Vote,
 )
-from grace_kp.approvals._seal import clean_json, opened_arguments, sealed_texts, unopened
 from grace_kp.approvals._tables import Row, RowQuery
 from grace_kp.errors import StoreError, UnknownApproval, brief
 from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from grace_kp.approvals._seal import Secret
-    from grace_kp.approvals._tables import Reads, Tables
+    from grace_kp.approvals._digest import Secret
+    from grace_kp.approvals._tables import Reads, Tables, Writes
 
 WAITER = "waiter"
 """Kind of the documents that name the process which waits now. Waiting is not a fact about the request, so that it is neither a revision nor
 in the chain."""
+STANDING = "standing"
+"""Kind of the documents that hold standing approvals. Also the channel of consent in advance, and the outcome of requests that it approved."""
 _PENDING = ApprovalState.PENDING
 _AS_ASKED = (
     "version", "not_covered", "sealed", "unencoded", "key_fields", "user", "deadline_seconds", "on_deadline", "identity", "origin", "waits",
@@ -47,6 +53,8 @@ _MAY_CHANGE = ("level", "groups", "quorum", "deadline", "use_by", "standing")
 """Fields that the data holds and later revisions may change."""
 _MEASURED = ("score", "breakdown", "penalties", "policy")
 """Fields that the data holds without secrets."""
+_NOT_YET = ("edit", "edited", "editor", "edited_from", "decision", "claim", "token", "outcome", "late")
+"""Fields that the data holds and later revisions set."""
 _WORDS = ("reason", "gaps", "facts", "objective", "run", "note")
 """Fields that are contents: without secrets, and deleted by retention."""
 
@@ -60,7 +68,7 @@ class Approval(ApprovalRequest):
 
     def _repr_html_(self) -> str:
         """Return the request for a notebook: what would run, why a person is asked, and the outcome. Sealed arguments stay sealed."""
-        from grace_kp.approvals._html import approval_html
+        from grace_kp.approvals._words import approval_html
         from grace_kp.pages import notebook
 
         return notebook(approval_html(self))
@@ -99,14 +107,6 @@ class RequestRecord:
         decision = self.data["decision"]
         return None if decision is None else Actor.from_dict(decision["actor"])
 
-    @property
-    def operation(self) -> str:
-        """What the idempotency key of the action is derived from."""
-        if self.row.key is None:
-            return self.id
-        attempt = self.data["attempt"]
-        return operation_of(attempt["store"], self.row.key, self.row.digest, attempt["failed"])
-
     def at(self, now: float) -> float:
         """Return the time of a change. A clock that was set back does not lead behind what is recorded."""
         return max(now, self.row.changed)
@@ -143,20 +143,12 @@ def _process_of(state: ApprovalState, data: Mapping[str, Any]) -> str | None:
 def new_record(
     new: ApprovalRequest, unsealed: Mapping[str, Any], *, key: str | None, now: float, **data: object
 ) -> tuple[RequestRecord, dict[str, Any]]:
-    """Return the record of a new request, and its contents.
-
-    Args:
-        now: the time, in seconds since the epoch.
-    """
+    """Return the record of a new request, filed `now` in seconds since the epoch, and its contents."""
     row = Row(
-        id=new.id,
+        **{name: getattr(new, name) for name in ("id", "action", "domain", "digest", "run_id")},
         state=_PENDING.value,
-        action=new.action,
-        domain=new.domain,
         key=key,
-        digest=new.digest,
-        run_id=new.run_id,
-        level=0,  # follows from the data
+        level=0,  # follows from the data, as the deadline does
         deadline=None,
         created=now,
         changed=now,
@@ -164,7 +156,10 @@ def new_record(
     )
     texts = sealed_texts(unsealed, new.sealed)
     fields = {
-        **{name: _as_json(getattr(new, name)) for name in (*_AS_ASKED, *_MAY_CHANGE)},
+        **{
+            name: list(value) if isinstance(value := getattr(new, name), tuple) else value
+            for name in (*_AS_ASKED, *_MAY_CHANGE)
+        },
         **clean_json({name: getattr(new, name) for name in _MEASURED}, texts),
         "asked_digest": new.digest,
         "asked_groups": list(new.groups),
@@ -172,15 +167,7 @@ def new_record(
         "deadline": None if new.deadline_seconds is None else now + new.deadline_seconds,
         "escalated": False,
         "votes": [],
-        "edit": None,
-        "edited": None,
-        "editor": None,
-        "edited_from": None,
-        "decision": None,
-        "claim": None,
-        "token": None,
-        "outcome": None,
-        "late": None,
+        **dict.fromkeys(_NOT_YET),
         "runs": [new.run_id],
         "users": [],
         "received": False,
@@ -253,17 +240,19 @@ def approval_of(reads: Reads, record: RequestRecord, *, tables: Tables, secret: 
     last = contents_at(reads, data["edit"]) if data["edit"] else first
     asked, now = (first or {}).get("arguments", {}), (last or {}).get("arguments", {})
     contents = first or {}
-    decision, claim, outcome = data["decision"], data["claim"], data["outcome"]
+    decision, claim, outcome, attempt = data["decision"], data["claim"], data["outcome"], data["attempt"]
+    operation = row.id
+    if row.key is not None:
+        operation = operation_of(attempt["store"], row.key, row.digest, attempt["failed"])
+    # Where an argument has no encoding, no other request is known to ask the same.
+    same, is_pending = 1, record.state is _PENDING
+    if is_pending and not data["unencoded"]:
+        same = max(1, reads.count(RowQuery(states=(_PENDING.value,), digest=row.digest, domain=row.domain)))
     return Approval(
-        id=row.id,
+        **{name: getattr(row, name) for name in ("id", "revision", "action", "domain", "digest", "run_id")},
         state=record.state,
-        revision=row.revision,
-        action=row.action,
-        domain=row.domain,
-        digest=row.digest,
-        run_id=row.run_id,
         created_at=row.created,
-        operation=record.operation,
+        operation=operation,
         arguments=_open(now, secret, row.id, row.digest),
         encoded=now,
         asked=_open(asked, secret, row.id, data["asked_digest"]) if data["edit"] else None,
@@ -272,19 +261,24 @@ def approval_of(reads: Reads, record: RequestRecord, *, tables: Tables, secret: 
         use_within_seconds=data["use_within"],
         **{name: _frozen(data[name]) for name in (*_AS_ASKED, *_MAY_CHANGE, *_MEASURED)},
         **{name: _frozen(contents[name]) for name in (*_WORDS, "schema", "key") if name in contents},
-        votes=tuple(_vote(reads, vote, is_pending=record.state is _PENDING) for vote in data["votes"]),
+        votes=tuple(_vote(reads, vote, is_pending=is_pending) for vote in data["votes"]),
         decision=None if decision is None else Decided(**_dated(decision), note=note_at(reads, decision["seq"])),
         claim=None if claim is None else Claimed(**{**claim, "actor": Actor.from_dict(claim["actor"])}),
         outcome=None if outcome is None else _outcome(reads, outcome),
-        earlier=tuple(_earlier(reads, each) for each in data["earlier"]),
+        earlier=tuple(
+            Earlier(
+                id=each["id"],
+                state=ApprovalState(each["state"]),
+                at=each["at"],
+                by=each["by"],
+                note=note_at(reads, each["seq"]),
+            )
+            for each in data["earlier"]
+        ),
         is_awaited=is_awaited(tables, reads, record),
-        same=_count_same(reads, record),
+        same=same,
         deleted=first is None,
     )
-
-
-def _as_json(value: object) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _frozen(value: object) -> Any:
@@ -292,25 +286,13 @@ def _frozen(value: object) -> Any:
 
 
 def _open(stored: Mapping[str, Any], secret: Secret | None, approval_id: str, digest: str) -> dict[str, Any]:
-    try:
-        encoded = opened_arguments(stored, secret, approval_id=approval_id, digest=digest)
-    except ValueError:
-        encoded = dict(stored)
-    return {name: _decode(name, item) for name, item in encoded.items()}
-
-
-def _decode(name: str, encoded: object) -> object:
-    try:
-        return decode({name: encoded})[name]
-    except ValueError:
-        return encoded
-
-
-def _count_same(reads: Reads, record: RequestRecord) -> int:
-    """Count the pending requests that ask the same as this one. Where an argument has no encoding, nobody knows of another."""
-    if record.state is not _PENDING or record.data["unencoded"]:
-        return 1
-    return max(1, reads.count(RowQuery(states=(_PENDING.value,), digest=record.row.digest, domain=record.row.domain)))
+    opened = dict(stored)
+    with suppress(ValueError):
+        opened = opened_arguments(stored, secret, approval_id=approval_id, digest=digest)
+    for name, encoded in opened.items():
+        with suppress(ValueError):
+            opened[name] = decode({name: encoded})[name]
+    return opened
 
 
 def _vote(reads: Reads, vote: Mapping[str, Any], *, is_pending: bool) -> Vote:
@@ -325,18 +307,8 @@ def _dated(event: Mapping[str, Any]) -> dict[str, Any]:
 
 def _outcome(reads: Reads, outcome: Mapping[str, Any]) -> Ended:
     contents = contents_at(reads, outcome["seq"]) or {}
-    return Ended(
-        **_dated(outcome),
-        has_result="result" in contents,
-        result=contents.get("result"),
-        error=outcome["error"],
-        note=contents.get("note", ""),
-    )
-
-
-def _earlier(reads: Reads, each: Mapping[str, Any]) -> Earlier:
-    note = note_at(reads, each["seq"])
-    return Earlier(id=each["id"], state=ApprovalState(each["state"]), at=each["at"], by=each["by"], note=note)
+    result, note = contents.get("result"), contents.get("note", "")
+    return Ended(**_dated(outcome), has_result="result" in contents, result=result, error=outcome["error"], note=note)
 
 
 def texts_in_sealed(reads: Reads, secret: Secret | None, record: RequestRecord) -> tuple[list[str], bool]:
@@ -356,3 +328,120 @@ def texts_in_sealed(reads: Reads, secret: Secret | None, record: RequestRecord) 
         are_all = are_all and not closed
         texts.update(sealed_texts(encoded, [name for name in sealed if name not in closed]))
     return sorted(texts, key=len, reverse=True), are_all
+
+
+# Lists and figures
+
+
+_PAST = tuple(state.value for state in ApprovalState if state is not _PENDING)
+_PAGE = 500
+_PROCESSES = frozenset({"gate", "deadline"})
+"""Channels of actors that are no person."""
+AT_MOST_LOOKED_UP = 2_000
+"""Requests of a person that are read one by one."""
+
+
+def pending_records(
+    reads: Reads, query: RowQuery, level: int | None, is_wanted: Callable[[RequestRecord], bool] | None
+) -> list[RequestRecord]:
+    """Return the pending requests of a query, by deadline and level."""
+    query = replace(query, states=(_PENDING.value,))
+    if level is None and is_wanted is None:
+        return [record_of(row) for row in reads.rows(query)]
+    return _filtered(reads, query, is_wanted or (lambda _: True), level)
+
+
+def past_records(reads: Reads, query: RowQuery, by: str | None) -> list[RequestRecord]:
+    """Return the requests of a query that are no longer pending and that a person has decided or closed, newest first.
+
+    Where the person has few requests, these are read; where there are many, the newest rows hold enough of them.
+    """
+    wanted = tuple(state for state in query.states if state in _PAST) or _PAST
+    query = replace(query, states=wanted, order="newest")
+    if by is None:
+        return [record_of(row) for row in reads.rows(query)]
+    names = reads.documents(_index_of(by))
+    if len(names) > AT_MOST_LOOKED_UP:
+        return _filtered(reads, query, lambda record: person(by) in _people(record))
+    matching = [
+        row
+        for name in names
+        if (row := reads.row(name)) is not None
+        and row.state in wanted
+        and (query.action is None or fnmatchcase(row.action, query.action))
+        and (query.since is None or row.changed >= query.since)
+    ]
+    matching.sort(key=lambda row: row.changed, reverse=True)
+    return [record_of(row) for row in matching[query.offset : query.offset + (query.limit or 0)]]
+
+
+def note_people(writes: Writes, record: RequestRecord) -> None:
+    """Note who has to do with a request, so that it is found by person."""
+    for name in _people(record):
+        if writes.document(kind := _index_of(name), record.id) is None:
+            writes.put_document(kind, record.id, b"")
+
+
+def _index_of(name: str) -> str:
+    return f"by:{hashlib.sha256(person(name).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+
+
+def _filtered(
+    reads: Reads, query: RowQuery, is_wanted: Callable[[RequestRecord], bool], level: int | None = None
+) -> list[RequestRecord]:
+    """Return the records of a query at a level, or at all, that are wanted; limit and offset count those."""
+    end = query.offset + (query.limit or 0)
+
+    def each() -> Iterator[RequestRecord]:
+        size, offset = max(1, min(end, _PAGE)), 0
+        while rows := reads.rows(replace(query, limit=size, offset=offset)):
+            # The column is enough: to parse the data of a row takes longer than to read it.
+            yield from (record_of(row) for row in rows if level is None or row.level == level)
+            offset, size = offset + len(rows), _PAGE
+
+    return list(islice(filter(is_wanted, each()), query.offset, max(query.offset, end)))
+
+
+def _people(record: RequestRecord) -> set[str]:
+    """Who voted, decided, closed or reconciled; no process, and no deadline."""
+    data = record.data
+    actors = [source["actor"] for source in (*data["votes"], data["decision"], data["outcome"]) if source]
+    return {person(actor["name"]) for actor in actors if actor["channel"] not in _PROCESSES}
+
+
+AT_MOST_READ = 5_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalFigures:
+    """Figures of the requests that were decided or closed in a period."""
+
+    pending: int
+    """Requests that wait now, whatever the period."""
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    """By state of the decision, such as `approved`, `edited`, `rejected`, `expired`; `standing` for standing approvals. Most frequent first."""
+    waits: tuple[float, ...] = ()
+    """Seconds from each request to the decision of a person, from short to long."""
+    is_cut: bool = False
+    """Whether there were more requests than were read, so that the oldest are missing."""
+
+
+def approval_figures(reads: Reads, since: float, until: float, *, limit: int = AT_MOST_READ) -> ApprovalFigures:
+    """Return the figures of the approvals of a period, which begins `since` and ends `until`, in seconds since the epoch."""
+    rows = reads.rows(RowQuery(states=_PAST, since=since, order="newest", limit=limit))
+    outcomes: Counter[str] = Counter()
+    waits = []
+    for row in rows:
+        decision = record_of(row).data["decision"]
+        if decision is None or not since <= decision["at"] < until:
+            continue
+        channel = decision["actor"]["channel"]
+        outcomes[STANDING if channel == STANDING else decision["state"]] += 1
+        if channel not in {*_PROCESSES, STANDING}:
+            waits.append(max(0.0, decision["at"] - row.created))
+    return ApprovalFigures(
+        pending=reads.count(RowQuery(states=(_PENDING.value,))),
+        outcomes=dict(outcomes.most_common()),
+        waits=tuple(sorted(waits)),
+        is_cut=len(rows) == limit,
+    )

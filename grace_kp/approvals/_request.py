@@ -1,15 +1,5 @@
 """One request for approval: the one shape that it has from the gate to the inbox, to every page, and back to the gate.
 
-On its way a question to a person has these types, and no others:
-
-    InterventionRequest   what a reviewer in this process is asked; the gate makes it
-    ApprovalRequest       what a gate files in an inbox: the action, its kept arguments, and everything that people decide on
-    Row                   how the table holds it: columns that rows are found by, and the rest as JSON (`_tables`)
-    RequestRecord         a row with its parsed data, which verbs change inside of a transaction (`_record`)
-    Approval              what people and programs get back: the request with its state, votes, decision and outcome (`_record`)
-
-This module has no verbs and reads nothing. `_record` turns a request into a row and a row into an approval; `_words` and `_html` put it into words.
-
 The states of a request and the only changes between them. Nothing else in this library states which state may follow which.
 
     pending ──┬─ approve ──> approved ──┬─ claim ──> claimed ──┬─ the action returned ──────────> done
@@ -86,12 +76,11 @@ ENTITLING = frozenset({_S.APPROVED, _S.EDITED})
 """States from which an action may be claimed."""
 FOLLOWING: Mapping[ApprovalState, frozenset[ApprovalState]] = MappingProxyType(
     {
+        **dict.fromkeys(_S, frozenset()),
         _S.PENDING: frozenset({*_DECIDED, _S.EXPIRED, _S.CANCELLED}),
-        _S.APPROVED: frozenset({_S.CLAIMED, _S.EXPIRED, _S.CANCELLED, _S.UNKNOWN}),
-        _S.EDITED: frozenset({_S.CLAIMED, _S.EXPIRED, _S.CANCELLED, _S.UNKNOWN}),
+        **dict.fromkeys(ENTITLING, frozenset({_S.CLAIMED, _S.EXPIRED, _S.CANCELLED, _S.UNKNOWN})),
         _S.CLAIMED: frozenset({_S.DONE, _S.FAILED, _S.UNKNOWN, _S.APPROVED}),
         _S.UNKNOWN: frozenset({_S.DONE, _S.FAILED, _S.NOT_DONE}),
-        **{state: frozenset() for state in (*_DECIDED[2:], _S.EXPIRED, _S.CANCELLED, _S.DONE, _S.FAILED, _S.NOT_DONE)},
     }
 )
 """The states that may follow each state."""

@@ -1,24 +1,35 @@
 """Standing approvals: consent in advance to calls of one action whose every parameter is constrained.
 
-A constraint is an exact value, a list, a numeric range, or explicitly any value. `_standing_use` grants, uses and ends standing approvals.
+A constraint is an exact value, a list, a numeric range, or explicitly any value. Granting, finding the one for a request, use by a claim, and the
+end of a standing approval are here, too.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import secrets
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._arguments import MAX_DEPTH, canonical
+from grace_kp.approvals._chain import append
+from grace_kp.approvals._digest import clean_note, secret_parameters
 from grace_kp.approvals._people import Actor
-from grace_kp.errors import ApprovalError, brief
+from grace_kp.approvals._record import STANDING, record_of, stored_arguments
+from grace_kp.approvals._request import ENTITLING, ApprovalState
+from grace_kp.approvals._tables import RowQuery
+from grace_kp.approvals._transaction import DEADLINE, check_actor, close, is_same_person
+from grace_kp.approvals._words import json_text
+from grace_kp.errors import ApprovalError, UnknownApproval, brief
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from grace_kp.approvals._record import RequestRecord
     from grace_kp.approvals._tables import Reads, Writes
+    from grace_kp.approvals._transaction import Transaction
 
 
 FORMS = '{"is": value}, {"in": [values]}, {"from": low, "to": high} or {"any": true}'
@@ -35,13 +46,11 @@ def problem_with(constraint: object) -> str:
         values = [constraint["is"]] if "is" in names else constraint["in"]
         if not isinstance(values, list) or not values:
             return "must list at least one value"
-        if _is_deep(values):
-            return "holds a value that is nested too deeply"
         try:
             canonical(values)
         except (ValueError, TypeError) as error:
             return f"holds a value that is no encoded JSON ({error})"
-        return ""
+        return "holds a value that is nested too deeply" if _is_deep(values) else ""
     if names <= {"from", "to"}:
         bounds = {name: _number(bound) for name, bound in constraint.items()}
         if None in bounds.values():
@@ -51,13 +60,11 @@ def problem_with(constraint: object) -> str:
     return f"has unknown fields: {', '.join(sorted(map(repr, names)))}"
 
 
-def is_inside(value: object, constraint: Mapping[str, Any]) -> bool:
-    """Return whether an encoded value is inside of a constraint."""
+def _is_inside(value: object, constraint: Mapping[str, Any]) -> bool:
     if constraint.get("any") is True:
         return True
     if "is" in constraint or "in" in constraint:
-        values = [constraint["is"]] if "is" in constraint else constraint["in"]
-        return canonical(value) in {canonical(each) for each in values}
+        return canonical(value) in map(canonical, constraint.get("in", [constraint.get("is")]))
     number = _number(value)
     if number is None:
         return False
@@ -87,8 +94,6 @@ def _number(value: object) -> Decimal | None:
     return number if number.is_finite() and math.isfinite(number) else None
 
 
-DOCUMENT = "standing"
-"""Kind of the documents that hold standing approvals."""
 MAX_USES = 1_000_000
 MAX_SECONDS = 366 * 86_400
 """The longest time that a standing approval can hold."""
@@ -139,35 +144,33 @@ class Standing:
             return False
         hidden = {*sealed, *not_covered}
         return all(
-            constraint.get("any") is True if name in hidden else is_inside(stored[name], constraint)
+            constraint.get("any") is True if name in hidden else _is_inside(stored[name], constraint)
             for name, constraint in self.parameters.items()
         )
 
 
 def check_standing(standing: Standing, now: float) -> None:
     """Refuse a standing approval that cannot be used."""
-    for name, text in (("action", standing.action), ("domain", standing.domain)):
-        if not isinstance(text, str) or not text.strip():
-            raise ApprovalError(f"a standing approval needs the {name} that it is for, not {brief(text)}")
+    problem, uses, until = "", standing.uses, standing.until
+    for name, stated in (("action", standing.action), ("domain", standing.domain)):
+        if not isinstance(stated, str) or not stated.strip():
+            raise ApprovalError(f"a standing approval needs the {name} that it is for, not {brief(stated)}")
     if any(character in standing.action for character in "*?["):
-        raise ApprovalError(f"a standing approval is for one action; {brief(standing.action)} is a pattern")
-    uses: object = standing.uses
-    if type(uses) is not int or not 1 <= uses <= MAX_USES:
-        raise ApprovalError(f"uses must be a whole number from 1 to {MAX_USES:,}, not {brief(uses)}")
-    until: object = standing.until
-    if isinstance(until, bool) or not isinstance(until, int | float) or not now < until <= now + MAX_SECONDS:
-        raise ApprovalError(
-            f"until must be a time after now and within {MAX_SECONDS // 86_400} days, not {brief(until)}"
-        )
+        problem = f"a standing approval is for one action; {brief(standing.action)} is a pattern"
+    elif type(uses) is not int or not 1 <= uses <= MAX_USES:
+        problem = f"uses must be a whole number from 1 to {MAX_USES:,}, not {brief(uses)}"
+    elif type(until) not in {int, float} or not now < until <= now + MAX_SECONDS:
+        problem = f"until must be a time after now and within {MAX_SECONDS // 86_400} days, not {brief(until)}"
     for name, constraint in standing.parameters.items():
-        problem = problem_with(constraint)
-        if problem:
-            raise ApprovalError(f"the constraint of {brief(name)} {problem}; allowed are {FORMS}")
+        if wrong := problem_with(constraint):
+            problem = problem or f"the constraint of {brief(name)} {wrong}; allowed are {FORMS}"
+    if problem:
+        raise ApprovalError(problem)
 
 
 def read_standing(reads: Reads, standing_id: str) -> Standing:
     """Return the standing approval with an id."""
-    data = reads.document(DOCUMENT, standing_id) if isinstance(standing_id, str) else None
+    data = reads.document(STANDING, standing_id) if isinstance(standing_id, str) else None
     if data is None:
         raise ApprovalError(f"no standing approval has the id {brief(standing_id)}")
     return _from_json(data)
@@ -175,7 +178,7 @@ def read_standing(reads: Reads, standing_id: str) -> Standing:
 
 def all_standing(reads: Reads) -> list[Standing]:
     """Return all standing approvals, also those that ended, by the time they were granted."""
-    found = [_from_json(data) for data in reads.documents(DOCUMENT).values() if data]
+    found = [_from_json(data) for data in reads.documents(STANDING).values() if data]
     return sorted(found, key=lambda standing: (standing.granted_at, standing.id))
 
 
@@ -183,15 +186,7 @@ def put_standing(writes: Writes, standing: Standing) -> None:
     """Write a standing approval."""
     document = asdict(standing)
     document["granted_by"] = None if standing.granted_by is None else standing.granted_by.to_dict()
-    writes.put_document(DOCUMENT, standing.id, json.dumps(document, separators=(",", ":")).encode())
-
-
-def free_reserved(writes: Writes, standing_id: str, approval_id: str) -> None:
-    """Take an approval that was claimed or has ended off those that a standing approval keeps open."""
-    standing = read_standing(writes, standing_id)
-    if approval_id in standing.open:
-        left = tuple(each for each in standing.open if each != approval_id)
-        put_standing(writes, replace(standing, open=left))
+    writes.put_document(STANDING, standing.id, json.dumps(document, separators=(",", ":")).encode())
 
 
 def _from_json(data: bytes) -> Standing:
@@ -200,3 +195,155 @@ def _from_json(data: bytes) -> Standing:
     return Standing(
         **{**document, "open": tuple(document["open"])}, granted_by=None if actor is None else Actor.from_dict(actor)
     )
+
+
+def constraint_texts(standing: Standing) -> list[tuple[str, str]]:
+    """Return each parameter of a standing approval with its constraint in words."""
+
+    def words_of(constraint: Mapping[str, Any]) -> str:
+        if constraint.get("any"):
+            return "any value"
+        if "is" in constraint:
+            return json_text(constraint["is"])
+        if "in" in constraint:
+            return f"one of {json_text(constraint['in'])}"
+        return " ".join(f"{bound} {json_text(constraint[bound])}" for bound in ("from", "to") if bound in constraint)
+
+    return [(name, words_of(constraint)) for name, constraint in standing.parameters.items()]
+
+
+# At work
+
+
+def grant(tx: Transaction, standing: Standing, actor: Actor) -> Standing:
+    """Record a standing approval; return the one that there is if this person has granted the very same, until the same moment."""
+    check_actor(actor)
+    check_standing(standing, tx.now)
+    _check_open(tx, standing)
+    wanted = replace(_terms(standing), ended="", note=clean_note(standing.note, ""))
+    for other in all_standing(tx.writes):
+        # As text, because 1 equals True. A form that is sent twice must not double the uses.
+        if is_same_person(other.granted_by, actor) and repr(wanted) == repr(_terms(other)):
+            return other
+    granted = replace(wanted, id=f"st-{secrets.token_hex(6)}", granted_by=actor, granted_at=tx.now)
+    put_standing(tx.writes, granted)
+    facts = {"standing": granted.id, "action": granted.action, "until": granted.until, "uses": granted.uses}
+    contents = {"parameters": granted.parameters, "note": granted.note}
+    append(tx.writes, "standing_granted", at=tx.now, actor=actor, facts=facts, contents=contents)
+    tx.changes += 1
+    return granted
+
+
+def _terms(standing: Standing) -> Standing:
+    return replace(standing, id="", granted_by=None, granted_at=0.0, used=0, open=())
+
+
+def _check_open(tx: Transaction, standing: Standing) -> None:
+    """Refuse constraints that would keep a secret in the clear."""
+    values = {name: dict(constraint) for name, constraint in standing.parameters.items() if "any" not in constraint}
+    stated = {name: [each.get("is"), *each.get("in", ())] for name, each in values.items()}
+    secrets_in = {name for name, forms in stated.items() for form in forms if secret_parameters({name: form})}
+    newest = tx.writes.rows(RowQuery(action=standing.action, domain=standing.domain, order="newest", limit=1))
+    sealed = {name for row in newest for name in record_of(row).data["sealed"]}
+    closed = sorted(secrets_in | (sealed & values.keys()))
+    if closed:
+        raise ApprovalError(
+            f"{', '.join(map(brief, closed))} is kept encrypted, and a constraint is kept in the clear; only `any` is allowed for it"
+        )
+
+
+def find_covering(tx: Transaction, record: RequestRecord) -> Standing | None:
+    """Return a standing approval that consents to a request; the one that ends first, if there are several.
+
+    One whose time is over is ended, so that a clock that is set back does not revive it.
+    """
+    for standing in all_standing(tx.writes):
+        if not standing.ended and tx.now >= standing.until:
+            end(tx, standing, Actor.here(DEADLINE, channel=DEADLINE), "its time is over")
+    if record.data["quorum"] != 1 or record.data["level"] == "escalate" or record.data["unencoded"]:
+        return None
+    found = [
+        standing
+        for standing in all_standing(tx.writes)
+        if standing.holds(tx.now) and _is_about(tx, standing, record) and _may_grant(tx, standing, record)
+    ]
+    return min(found, key=lambda standing: standing.until) if found else None
+
+
+def reserve_use(tx: Transaction, standing: Standing, approval_id: str) -> None:
+    """Note that a standing approval has approved a request, which reserves one use."""
+    tx.changes += 1
+    put_standing(tx.writes, replace(standing, open=(*standing.open, approval_id)))
+
+
+def use(tx: Transaction, record: RequestRecord) -> str:
+    """Count the use of a standing approval by a claim; return why it cannot be used any more, and count nothing then."""
+    standing = read_standing(tx.writes, record.data["standing"])
+    if standing.ended:
+        return f"the standing approval {standing.id} has ended: {standing.ended}"
+    if record.at(tx.now) >= standing.until:
+        return f"the standing approval {standing.id} held until an earlier time"
+    if standing.used >= standing.uses:
+        return f"the standing approval {standing.id} has been used {standing.used} times, which is all it allows"
+    if not _may_grant(tx, standing, record):
+        return f"the author of the standing approval {standing.id} may no longer decide this action"
+    tx.changes += 1
+    put_standing(tx.writes, replace(standing, used=standing.used + 1))
+    return ""
+
+
+def give_back(tx: Transaction, record: RequestRecord) -> None:
+    """Undo the count of a use whose claim was released before anything was done."""
+    standing = read_standing(tx.writes, record.data["standing"])
+    tx.changes += 1
+    put_standing(tx.writes, replace(standing, used=standing.used - 1, open=(*standing.open, record.id)))
+
+
+def end_covering(tx: Transaction, record: RequestRecord, actor: Actor) -> None:
+    """End the standing approvals that cover a request which a person has rejected."""
+    for standing in all_standing(tx.writes):
+        if not standing.ended and _is_about(tx, standing, record):
+            end(tx, standing, actor, f"{record.id}, which it covers, was rejected")
+
+
+def end(tx: Transaction, standing: Standing, actor: Actor, reason: str) -> Standing:
+    """End a standing approval and cancel what it approved and nobody has claimed."""
+    for approval_id in standing.open:
+        try:
+            record = tx.read(approval_id)
+        except UnknownApproval:  # deleted with its contents
+            continue
+        if record.state in ENTITLING and record.data["standing"] == standing.id:
+            note = f"its standing approval {standing.id} has ended: {reason}"
+            close(tx, record, ApprovalState.CANCELLED, "withdrawn", actor=actor, verb="standing", note=note)
+    ended = replace(read_standing(tx.writes, standing.id), ended=reason, open=())
+    put_standing(tx.writes, ended)
+    facts, contents = {"standing": standing.id}, {"note": reason}
+    append(tx.writes, "standing_ended", at=tx.now, actor=actor, facts=facts, contents=contents)
+    tx.changes += 1
+    return ended
+
+
+def end_by_id(tx: Transaction, standing_id: str, actor: Actor, reason: str) -> Standing:
+    """End the standing approval with an id; one that has ended stays as it is."""
+    check_actor(actor)
+    standing = read_standing(tx.writes, standing_id)
+    if standing.ended:
+        return standing
+    return end(tx, standing, actor, clean_note(reason, "", what="reason") or f"ended by {actor.name}")
+
+
+def _is_about(tx: Transaction, standing: Standing, record: RequestRecord) -> bool:
+    row, data = record.row, record.data
+    if (standing.action, standing.domain) != (row.action, row.domain):
+        return False
+    if standing.version is not None and standing.version != data["version"]:
+        return False
+    stored = stored_arguments(tx.writes, record)
+    return stored is not None and standing.covers(stored, sealed=data["sealed"], not_covered=data["not_covered"])
+
+
+def _may_grant(tx: Transaction, standing: Standing, record: RequestRecord) -> bool:
+    if standing.granted_by is None:
+        raise ApprovalError(f"the standing approval {standing.id} names nobody who granted it")
+    return not tx.rights.reason_against(tx.writes, record, standing.granted_by)

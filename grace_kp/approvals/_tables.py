@@ -81,45 +81,35 @@ class Reads(Protocol):
 
     def row(self, approval: str) -> Row | None:
         """Return the row with this id; None if there is none."""
-        ...
 
     def ids(self, begins: str, *, limit: int) -> list[str]:
         """Return the ids that begin with a text, at most `limit`, in alphabetical order."""
-        ...
 
     def rows(self, query: RowQuery) -> list[Row]:
         """Return the rows that match, in the order of the query."""
-        ...
 
     def count(self, query: RowQuery) -> int:
         """Return how many rows match, whatever the limit."""
-        ...
 
     def link(self, seq: int) -> Link | None:
         """Return the entry of the chain with this number; None if there is none."""
-        ...
 
     def links(
         self, *, after: int = 0, limit: int = 1_000, approval: str | None = None, kept: bool = False
     ) -> list[Link]:
         """Return entries by number, those after `after`; with `kept`, only those whose contents are still there."""
-        ...
 
     def links_before(self, before: int | None = None, *, limit: int = 1_000, approval: str | None = None) -> list[Link]:
         """Return the entries with smaller numbers than `before` (all when None), newest first."""
-        ...
 
     def head(self) -> tuple[int, str]:
         """Return the number and the hash of the newest entry; 0 and an empty text before the first."""
-        ...
 
     def document(self, kind: str, name: str) -> bytes | None:
         """Return a small document, such as a standing approval."""
-        ...
 
     def documents(self, kind: str) -> dict[str, bytes]:
         """Return all documents of a kind, by name."""
-        ...
 
 
 class Writes(Reads, Protocol):
@@ -127,19 +117,15 @@ class Writes(Reads, Protocol):
 
     def put(self, row: Row) -> bool:
         """Insert a row of revision 1, or replace the row of the revision before; return False, and put nothing, if there is another."""
-        ...
 
     def append(self, link: Link) -> None:
         """Append an entry to the chain. Its number must be that after the head."""
-        ...
 
     def put_document(self, kind: str, name: str, data: bytes | None) -> None:
         """Put a document, or delete it with None."""
-        ...
 
     def forget(self, seqs: Sequence[int]) -> int:
         """Delete salt and contents of entries; return how many had some."""
-        ...
 
 
 class Tables(Reads, Protocol):
@@ -148,28 +134,22 @@ class Tables(Reads, Protocol):
     @property
     def identity(self) -> str:
         """Id of the store, drawn when its tables are created. A copy has the same; see `check_place`."""
-        ...
 
     @property
     def lasting(self) -> bool:
         """Whether the tables outlive the process."""
-        ...
 
     def transaction(self) -> AbstractContextManager[Writes]:
         """Return a block in which all is written or, after an exception, nothing. No other process writes meanwhile. When it has ended without an
         exception, what it wrote survives the loss of power.
         """
-        ...
 
     def changes(self) -> int:
         """Return a number that differs whenever another process or thread may have written. It is cheap: call it many times a second."""
-        ...
 
     def hold(self) -> str:
         """Take or renew the lease of this process, at most every few seconds, and return its id. A forked child has its own."""
-        ...
 
     def is_alive(self, process: str) -> bool | None:
         """Return whether the process with this id runs: False if it is known to be gone, None if that cannot be known (its lease has expired, but
         it may only be stopped, or runs on another machine)."""
-        ...

@@ -4,7 +4,9 @@ A verb that fails halfway leaves nothing. What was due stays written although a 
 first process that looks writes it. Times are those of the wall clock, because they must mean the same in every process and after a restart. What has
 expired is final, so that a clock that is set back revives nothing.
 
-The parts that verbs share are here too: checks of people and digests, votes, and closing. The verbs are in `_filing`, `_decide` and `_execution`.
+The parts that verbs share are here too: who may decide, checks of people and digests, votes, and closing. Groups come from the configuration of the
+process that calls the verb. Whoever can write the store can write a decision: separation of duties needs the store behind a server that runs under
+another account.
 """
 
 from __future__ import annotations
@@ -12,27 +14,42 @@ from __future__ import annotations
 import datetime as dt
 import json
 import logging
+import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from grace_kp.approvals._chain import append
-from grace_kp.approvals._lists import note_people
-from grace_kp.approvals._people import Actor, person
-from grace_kp.approvals._record import WAITER, RequestRecord, approval_of, read_record, record_of, texts_in_sealed
+from grace_kp.approvals._digest import without_texts
+from grace_kp.approvals._people import Actor, person, reason_without_account
+from grace_kp.approvals._record import (
+    STANDING,
+    WAITER,
+    RequestRecord,
+    approval_of,
+    note_people,
+    read_record,
+    record_of,
+    texts_in_sealed,
+)
 from grace_kp.approvals._request import ENTITLING, FOLLOWING, ApprovalState
-from grace_kp.approvals._seal import without_texts
-from grace_kp.approvals._standing import free_reserved
 from grace_kp.approvals._tables import RowQuery
-from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, GraceError, KeyReused, StoreError
+from grace_kp.errors import (
+    AlreadyDecided,
+    ApprovalError,
+    ChangedSinceShown,
+    GraceError,
+    KeyReused,
+    NotEntitled,
+    StoreError,
+)
 from grace_kp.pages import printable
-from grace_kp.trace import redacted_error
+from grace_kp.trace import redact_text, redacted_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from grace_kp.approvals._digest import Secret
     from grace_kp.approvals._record import Approval
-    from grace_kp.approvals._rights import Rights
-    from grace_kp.approvals._seal import Secret
     from grace_kp.approvals._tables import Link, Reads, Tables, Writes
 
 _Result = TypeVar("_Result")
@@ -43,9 +60,76 @@ BATCH = 100
 """Requests that one transaction of a sweep ends, so that others can write in between."""
 ESCALATE = "escalate:"
 DEADLINE = "deadline"
-"""Name of the actor where the clock closed a request and nobody did."""
+"""Name of the actor where the clock closed a request and no person did."""
 TIMED = (_S.PENDING.value, *sorted(state.value for state in ENTITLING))
 """States that time ends."""
+
+
+# Who may decide
+
+
+def users_of(record: RequestRecord) -> set[str]:
+    """Return the people whom the runs act for that ask: the one that asked first, and those that joined it."""
+    return {person(user) for user in (record.data["user"], *record.data["users"]) if user}
+
+
+def vote_of(reads: Reads, record: RequestRecord, actor: Actor) -> Mapping[str, Any] | None:
+    """Return the vote of a person for the arguments that are decided on now; None if there is none, or if it no longer counts."""
+    for vote in record.data["votes"]:
+        if vote["digest"] == record.row.digest and person(vote["actor"]["name"]) == person(actor.name):
+            return None if reason_without_account(reads, Actor.from_dict(vote["actor"])) else vote
+    return None
+
+
+class Rights:
+    """The configured groups of each person.
+
+    Args:
+        groups: the groups of each person, by name. Names are compared as they are written.
+    """
+
+    __slots__ = ("_groups",)
+
+    def __init__(self, groups: Mapping[str, Sequence[str]] | None = None) -> None:
+        self._groups = {}
+        for name, member_of in (groups or {}).items():
+            if isinstance(member_of, str) or not all(isinstance(group, str) for group in member_of):
+                raise ValueError(f'the groups of {name!r:.60} must be a list of names, such as ["finance"]')
+            self._groups[redact_text(name, identifiers=False)] = frozenset(member_of)
+
+    def reason_against(self, reads: Reads, record: RequestRecord, actor: Actor) -> str:
+        """Return why a person may not decide a request; empty where nothing is against it."""
+        quorum, groups, own = record.data["quorum"], record.groups, self._groups.get(actor.name, frozenset())
+        if groups and not own.intersection(groups):
+            belongs = ", ".join(sorted(own)) or "no group"
+            return f"it needs a member of {' or '.join(groups)}, and this name belongs to {belongs}"
+        if (groups or quorum > 1) and person(actor.name) in users_of(record):
+            return "the run acts for this person, and somebody else must decide"
+        return reason_without_account(reads, actor)
+
+    def check(self, reads: Reads, record: RequestRecord, actor: Actor) -> None:
+        """Refuse a person who may not decide a request."""
+        reason = self.reason_against(reads, record, actor)
+        if reason:
+            raise NotEntitled(f"{printable(actor.name)} may not decide {record.id}: {reason}", approval_id=record.id)
+
+    def counts(self, record: RequestRecord, actor: Actor) -> bool:
+        """Return whether a vote counts. A quorum above 1 counts authenticated people only, unless it accepts stated names."""
+        return bool(record.data["quorum"] == 1 or record.data["identity"] == "stated" or actor.authenticated)
+
+    def count_votes(self, reads: Reads, record: RequestRecord, votes: Sequence[Mapping[str, Any]]) -> int:
+        """Return how many distinct people have a counting vote for the arguments and may still decide."""
+        people = {
+            person(vote["actor"]["name"])
+            for vote in votes
+            if vote["digest"] == record.row.digest
+            and vote["counts"]
+            and not self.reason_against(reads, record, Actor.from_dict(vote["actor"]))
+        }
+        return len(people)
+
+
+# Transactions
 
 
 @dataclass(slots=True)
@@ -74,6 +158,10 @@ class Transaction:
     def read(self, approval_id: str) -> RequestRecord:
         """Return the record with an id."""
         return read_record(self.writes, approval_id)
+
+    def read_due(self, approval_id: str) -> RequestRecord:
+        """Return the record with an id, after writing what is due to it."""
+        return write_due(self, self.read(approval_id))
 
     def hide_sealed(self, record: RequestRecord, text: str) -> str:
         """Return a text without the texts of sealed arguments, those before an edit included, as far as they can be opened here."""
@@ -105,7 +193,7 @@ class Transaction:
         data = json.dumps(after.data, separators=(",", ":")).encode()
         written = RequestRecord(replace(after.row, changed=at, revision=revision, data=data), after.data)
         if not self.writes.put(written.row):
-            raise StoreError(f"the approval {after.id} was changed by somebody else inside of a transaction")
+            raise StoreError(f"the approval {after.id} was changed by another process inside of a transaction")
         link = append(
             self.writes,
             kind,
@@ -116,44 +204,45 @@ class Transaction:
             facts=facts,
             contents=contents,
         )
-        if before is not None:
-            self._tidy(before, written)
+        if before is not None and written.state is not _S.PENDING and written.state not in ENTITLING:
+            self._end_waiting(before, written)
         note_people(self.writes, written)
         self.links.append((written, link))
         return written
 
-    def _tidy(self, before: RequestRecord, after: RequestRecord) -> None:
-        """Remove what only matters while nobody has claimed the action."""
-        if after.state is _S.PENDING or after.state in ENTITLING:
-            return
+    def _end_waiting(self, before: RequestRecord, after: RequestRecord) -> None:
+        """Remove what only matters while the action is not claimed: who waits, and the use that a standing approval reserves."""
         if self.writes.document(WAITER, after.id) is not None:
             self.writes.put_document(WAITER, after.id, None)
-        if before.state in ENTITLING and after.data["standing"]:
-            free_reserved(self.writes, after.data["standing"], after.id)
+        name = after.data["standing"]
+        if before.state in ENTITLING and name and (data := self.writes.document(STANDING, name)):
+            standing = json.loads(data)
+            standing["open"] = [each for each in standing["open"] if each != after.id]
+            self.writes.put_document(STANDING, name, json.dumps(standing, separators=(",", ":")).encode())
 
 
 class Transactions:
-    """Runs verbs, each in one transaction.
+    """Runs verbs on the requests of one store, each in one transaction.
 
     Args:
         tables: the tables of the store.
-        rights: who may decide.
-        secret: the key that seals arguments; None without one.
-        clock: the wall clock.
-        on_event: called with the approval and the entry after each change is committed.
+        groups: the groups of each person, by name.
+        secret: the key that sealed parameters are opened with and digests of edits are computed with; None without one.
+        clock: the wall clock, in seconds since the epoch.
+        on_event: called with the approval and the entry after each change is committed. What it raises is logged and has no other effect.
     """
-
-    __slots__ = ("_on_event", "clock", "rights", "secret", "tables")
 
     def __init__(
         self,
         tables: Tables,
-        rights: Rights,
-        secret: Secret | None,
-        clock: Callable[[], float],
-        on_event: Callable[[Approval, Link], None] | None,
+        *,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        secret: Secret | None = None,
+        clock: Callable[[], float] = time.time,
+        on_event: Callable[[Approval, Link], None] | None = None,
     ) -> None:
-        self.tables, self.rights, self.secret, self.clock = tables, rights, secret, clock
+        self.tables, self.secret, self.clock = tables, secret, clock
+        self.rights = Rights(groups)
         self._on_event = on_event
 
     def show(self, reads: Reads, record: RequestRecord) -> Approval:
@@ -181,7 +270,11 @@ class Transactions:
             changed = [] if self._on_event is None else tx.links
             events = [(self.show(writes, record), link) for record, link in changed]
         for approval, link in events:
-            self._publish(approval, link)
+            try:
+                if self._on_event is not None:
+                    self._on_event(approval, link)
+            except Exception as error:  # noqa: BLE001 — what was decided is decided, whoever listens
+                _log.warning("on_event failed for %s: %s", approval.id, redacted_error(error))
         if tx.error is not None:
             raise tx.error
         return outcome
@@ -189,8 +282,8 @@ class Transactions:
     def expire(self) -> int:
         """Write what time has ended; return the number of changes."""
         count = 0
-        while self.tables.rows(RowQuery(states=TIMED, due_before=self.clock(), limit=1)):
-            changes = self.run(_write_batch_due)
+        while ended := self.tables.rows(RowQuery(states=TIMED, due_before=self.clock(), limit=BATCH)):
+            changes = self.run(_write_due, [row.id for row in ended])
             if not changes:
                 break
             count += changes
@@ -200,14 +293,7 @@ class Transactions:
         """Write which claimants are gone; return the number of changes."""
         claimed = self.tables.rows(RowQuery(states=(_S.CLAIMED.value,), limit=None))
         lost = [row.id for row in claimed if is_due(record_of(row), self.clock(), self.tables)]
-        return sum(self.run(_count_due, each) for each in lost)
-
-    def _publish(self, approval: Approval, link: Link) -> None:
-        try:
-            if self._on_event is not None:
-                self._on_event(approval, link)
-        except Exception as error:  # noqa: BLE001 — what was decided is decided, whoever listens
-            _log.warning("on_event failed for %s: %s", approval.id, redacted_error(error))
+        return sum(self.run(_write_due, [each]) for each in lost)
 
 
 # What is due
@@ -228,51 +314,34 @@ def write_due(tx: Transaction, record: RequestRecord) -> RequestRecord:
     return record
 
 
-def _write_batch_due(tx: Transaction) -> int:
-    before = tx.changes
-    for row in tx.writes.rows(RowQuery(states=TIMED, due_before=tx.now, limit=BATCH)):
-        write_due(tx, tx.read(row.id))
-    return tx.changes - before
-
-
-def _count_due(tx: Transaction, approval_id: str) -> int:
-    write_due(tx, tx.read(approval_id))
+def _write_due(tx: Transaction, approvals: Sequence[str]) -> int:
+    for each in approvals:
+        tx.read_due(each)
     return tx.changes
 
 
 def _advance(tx: Transaction, record: RequestRecord) -> RequestRecord:
+    data = record.data
     if record.state is _S.CLAIMED:
-        return _lose_claimant(tx, record)
-    if record.state is not _S.PENDING:
-        return _expire(tx, record, _S.EXPIRED, "not used in time")
-    on_deadline = record.data["on_deadline"]
-    if on_deadline.startswith(ESCALATE) and not record.data["escalated"]:
-        return _escalate(tx, record, on_deadline.removeprefix(ESCALATE))
-    return _expire(tx, record, _S.SKIPPED if on_deadline == "skip" else _S.EXPIRED, "nobody decided in time")
-
-
-def _expire(tx: Transaction, record: RequestRecord, state: ApprovalState, reason: str) -> RequestRecord:
+        actor = Actor.here("observer", channel="gate")
+        outcome = {**tx.stamp(record, _S.UNKNOWN, actor), "error": "", "reconciled": False}
+        after = record.changed(_S.UNKNOWN, outcome=outcome)
+        note = "the process that carried it out is gone and has reported nothing"
+        facts: dict[str, object] = {"process": data["claim"]["process"]}
+        return tx.write(record, after, "settled", actor=actor, facts=facts, contents={"note": note})
     actor = Actor.here(DEADLINE, channel=DEADLINE)
+    if record.state is _S.PENDING and data["on_deadline"].startswith(ESCALATE) and not data["escalated"]:
+        group = data["on_deadline"].removeprefix(ESCALATE)
+        # From the time of observation: the group gets the full time also if no process looked when the first deadline passed.
+        deadline = record.at(tx.now) + data["deadline_seconds"]
+        after = record.changed(groups=[group], deadline=deadline, votes=[], escalated=True)
+        facts = {"group": group, "due": record.due, "deadline": deadline}
+        return tx.write(record, after, "escalated", actor=actor, facts=facts)
+    is_pending = record.state is _S.PENDING
+    state = _S.SKIPPED if is_pending and data["on_deadline"] == "skip" else _S.EXPIRED
+    note = "nobody decided in time" if is_pending else "not used in time"
     after = record.changed(state, decision=tx.stamp(record, state, actor))
-    return tx.write(record, after, "expired", actor=actor, facts={"due": record.due}, contents={"note": reason})
-
-
-def _escalate(tx: Transaction, record: RequestRecord, group: str) -> RequestRecord:
-    # From the time of observation: the group gets the full time also where nobody looked when the first deadline passed.
-    deadline = record.at(tx.now) + record.data["deadline_seconds"]
-    after = record.changed(groups=[group], deadline=deadline, votes=[], escalated=True)
-    actor = Actor.here(DEADLINE, channel=DEADLINE)
-    facts = {"group": group, "due": record.due, "deadline": deadline}
-    return tx.write(record, after, "escalated", actor=actor, facts=facts)
-
-
-def _lose_claimant(tx: Transaction, record: RequestRecord) -> RequestRecord:
-    actor = Actor.here("observer", channel="gate")
-    outcome = {**tx.stamp(record, _S.UNKNOWN, actor), "error": "", "reconciled": False}
-    after = record.changed(_S.UNKNOWN, outcome=outcome)
-    note = "the process that carried it out is gone and has reported nothing"
-    facts = {"process": record.data["claim"]["process"]}
-    return tx.write(record, after, "settled", actor=actor, facts=facts, contents={"note": note})
+    return tx.write(record, after, "expired", actor=actor, facts={"due": record.due}, contents={"note": note})
 
 
 # What verbs share
@@ -293,15 +362,13 @@ def add_vote(
     at, digest = before.at(tx.now), after.row.digest
     vote = {"actor": actor.to_dict(), "at": at, "digest": digest, "counts": tx.rights.counts(after, actor)}
     others = [each for each in after.data["votes"] if person(each["actor"]["name"]) != person(actor.name)]
-    votes = [*others, {**vote, "seq": tx.next_seq}]
-    count, quorum = tx.rights.votes_for(tx.writes, after, votes, digest), after.data["quorum"]
+    after = after.changed(votes=[*others, {**vote, "seq": tx.next_seq}])
+    count, quorum = tx.rights.count_votes(tx.writes, after, after.data["votes"]), after.data["quorum"]
     if is_decided := count >= quorum:
         state = _S.APPROVED if digest == after.data["asked_digest"] else _S.EDITED
         use_within = after.data["use_within"]
         use_by = None if use_within is None else at + use_within
-        after = after.changed(state, votes=votes, decision=tx.stamp(before, state, actor), use_by=use_by)
-    else:
-        after = after.changed(votes=votes)
+        after = after.changed(state, decision=tx.stamp(before, state, actor), use_by=use_by)
     kind = "edited" if verb == "edit" else "decided" if is_decided else "voted"
     stated = {"verb": verb, "votes": count, "quorum": quorum, **(facts or {})}
     return tx.write(before, after, kind, actor=actor, facts=stated, contents={"note": note, **(contents or {})})
@@ -349,7 +416,7 @@ def already_decided(record: RequestRecord) -> AlreadyDecided:
 
 
 def moment(at: float) -> str:
-    """Return a time as text, in UTC to the second."""
+    """Return a time as a string, in UTC to the second."""
     return dt.datetime.fromtimestamp(at, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 

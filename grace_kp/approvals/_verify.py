@@ -13,21 +13,23 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from dataclasses import asdict, dataclass
+from collections import Counter
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.approvals._chain import SALT_BYTES, commitment, contents_of, each_link, entry_bytes, entry_hash, row_facts
 from grace_kp.approvals._people import ACCOUNT
-from grace_kp.approvals._standing import DOCUMENT
+from grace_kp.approvals._record import STANDING
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.errors import ApprovalError, brief
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from grace_kp.approvals._seal import Secret
-    from grace_kp.approvals._tables import Link, Reads, Row, Tables
+    from grace_kp.approvals._digest import Secret
+    from grace_kp.approvals._tables import Link, Reads, Tables
 
 T = TypeVar("T")
 AT_MOST_PROBLEMS = 1_000
@@ -69,12 +71,7 @@ class Checkpoint:
         fields = dict(data) if isinstance(data, dict) else {}
         code = fields.pop("mac", None)
         kinds = {name: type(value) for name, value in fields.items()}
-        at = fields.get("at")
-        if (
-            kinds not in ({**_CHECKPOINT_FIELDS, "at": int}, _CHECKPOINT_FIELDS)
-            or fields["seq"] < 0
-            or not isinstance(at, int | float)
-        ):
+        if kinds not in ({**_CHECKPOINT_FIELDS, "at": int}, _CHECKPOINT_FIELDS) or fields["seq"] < 0:
             raise ApprovalError(
                 f"a checkpoint must be a JSON object with {', '.join(_CHECKPOINT_FIELDS)}, not {brief(data)}"
             )
@@ -175,6 +172,11 @@ def verify(tables: Tables, *, at: float, checkpoint: Checkpoint | Sequence[Check
     for link in each_link(tables):
         found.add(link)
     found.end()
+    last = max((point.seq for point in points), default=0)
+    beyond = [] if points else [NO_CHECKPOINT]
+    if points and found.seq > last:
+        later = f"Entries {last + 1:,} to {found.seq:,} came after the newest checkpoint"
+        beyond = [f"{later}: of them, and of the approvals whose last entry is among them, only accidents are found."]
     return Verification(
         ok=not found.count,
         entries=found.entries,
@@ -183,19 +185,18 @@ def verify(tables: Tables, *, at: float, checkpoint: Checkpoint | Sequence[Check
         against="checkpoint" if points else "nothing",
         deleted=found.deleted,
         checkpoint=Checkpoint(store=tables.identity, seq=found.seq, hash=found.hash, at=at),
-        unchecked=(*_beyond(points, found.seq), *found.unchecked),
+        unchecked=(*beyond, *found.unchecked),
     )
 
 
-def _beyond(points: Sequence[Checkpoint], seq: int) -> list[str]:
-    if not points:
-        return [NO_CHECKPOINT]
-    last = max(point.seq for point in points)
-    if seq <= last:
-        return []
-    return [
-        f"Entries {last + 1:,} to {seq:,} came after the newest checkpoint: of them, and of the approvals whose last entry is among them, only accidents are found."
-    ]
+def verdict_text(found: Verification) -> str:
+    """Return in a sentence what a verification has found."""
+    has_checkpoint = found.against == "checkpoint"
+    if not found.ok:
+        result = f"{found.problem_count:,} problem{'' if found.problem_count == 1 else 's'}"
+    else:  # without a checkpoint, a chain that was written anew looks whole
+        result = "no problem found" if has_checkpoint else "no accident found; a deliberate change would not show"
+    return f"{found.entries:,} entries verified {'against the' if has_checkpoint else 'without a'} checkpoint: {result}"
 
 
 class _Pass:
@@ -218,13 +219,13 @@ class _Pass:
         self._reported: set[str] = set()
         self._requested = 0
         self._granted: dict[str, tuple[int, Mapping[str, Any], Any]] = {}
-        self._used: dict[str, int] = {}
+        self._used: Counter[str] = Counter()
         self._ended: set[str] = set()
         self._last_of_account: dict[str, tuple[int, Mapping[str, Any]]] = {}
         # What must agree with entries is read together with the number of the newest one.
         self._rows = _read_at_head(tables, lambda: tables.count(RowQuery(limit=None)))
-        self._standing = _read_at_head(tables, lambda: _documents(tables, DOCUMENT))
-        self._accounts = _read_at_head(tables, lambda: _documents(tables, ACCOUNT))
+        self._standing = _read_at_head(tables, lambda: tables.documents(STANDING))
+        self._accounts = _read_at_head(tables, lambda: tables.documents(ACCOUNT))
         for point in points:
             self._points.setdefault(point.seq, []).append(point)
             if point.store != tables.identity:
@@ -238,20 +239,29 @@ class _Pass:
         entry = self._read(link, computed)
         if link.seq > self.seq + 1:
             first, last = self.seq + 1, link.seq - 1
-            text = f"entry {first} is" if first == last else f"entries {first} to {last} are"
-            self._report(first, "missing", f"{text} missing")
+            missing = f"entry {first} is" if first == last else f"entries {first} to {last} are"
+            self._report(first, "missing", f"{missing} missing")
         elif entry is not None and entry["prev"] not in self._previous:
             wrong = f"does not follow the entry {link.seq - 1} that is there: one of the two was replaced"
             self._report(link.seq, "order", f"entry {link.seq} {wrong}")
         for point in self._points.pop(link.seq, ()):
-            self._compare_point(point, computed)
+            if point.hash == computed:
+                self._agreed = max(self._agreed, point.seq)
+                continue
+            first = self._agreed + 1
+            where = f"between {first} and {point.seq}" if point.seq > first else f"at {point.seq}"
+            wrong = f"is not the one of the checkpoint: the chain was changed {where}, or is another store's"
+            self._report(point.seq, "checkpoint", f"entry {point.seq} {wrong}")
         # Where its bytes were changed, which is reported, the next one follows what was there.
         self.seq, self.hash, self._previous = link.seq, computed, {computed, link.hash}
         if entry is None:
-            self._skip_row(link.approval)
+            if link.approval is not None:
+                self._skip_row(link.approval)
             return
         self._add_contents(link, entry)
-        self._add_row(link.seq, entry)
+        self._requested += entry["kind"] == "requested" and _is_before(link.seq, self._rows)
+        if entry["approval"] is not None and entry["approval"] not in self._reported:
+            self._add_row(link.seq, entry["approval"], entry)
         self._add_standing(link, entry)
         account = entry["facts"].get("account")
         if entry["kind"] == "account_changed" and isinstance(account, str) and _is_before(link.seq, self._accounts):
@@ -259,7 +269,12 @@ class _Pass:
 
     def end(self) -> None:
         """Report entries and contents that are missing, and what no entry accounts for."""
-        self._end_points()
+        for seq, points in sorted(self._points.items()):
+            for point in points:
+                if seq <= self.seq and (seq or not point.hash):
+                    continue  # reported as missing, or taken before the first entry
+                wrong = f"and the checkpoint is of entry {seq}: entries were removed from its end"
+                self._report(self.seq + 1, "missing", f"the chain ends at entry {self.seq}, {wrong}")
         seq = self._contents.find(_DELETED)
         while seq >= 0:
             wrong = f"the contents of entry {seq} are missing, and no entry says that they were deleted"
@@ -269,22 +284,26 @@ class _Pass:
             self.unchecked.append(
                 f"Contents deleted: those of {self.deleted:,} entries, by retention. What they were cannot be checked any more."
             )
-        self._end_rows()
-        self._end_standing()
-        self._end_accounts()
+        for approval, (revision, seq) in self._ahead.items():
+            wrong = f"has revision {revision}, and entry {seq} is its last: it was changed without an entry, or entries are missing"
+            self._report_row(seq, approval, wrong)
+        checks: tuple[tuple[str, tuple[int, Any] | None, Callable[[Any], None]], ...] = (
+            ("Rows without any entry were not looked for", self._rows, self._find_rows_without_entry),
+            ("Standing approvals were not compared", self._standing, self._compare_standing),
+            ("Accounts were not compared", self._accounts, self._compare_accounts),
+        )
+        for what, read, compare in checks:
+            if read is None:
+                self.unchecked.append(f"{what}, because the store was written all the time.")
+            else:
+                compare(read[1])
 
     def _report(self, seq: int, kind: str, message: str) -> None:
         self.count += 1
         if len(self.problems) < AT_MOST_PROBLEMS:
             self.problems.append(ChainProblem(seq=seq, kind=kind, message=message))
 
-    def _report_busy(self, what: str) -> None:
-        self.unchecked.append(f"{what}, because the store was written all the time.")
-
-    # Entries and checkpoints
-
     def _read(self, link: Link, computed: str) -> dict[str, Any] | None:
-        """Return the entry of a link; None if it cannot be relied on."""
         entry = _entry(link)
         if entry is None:
             wrong = "it cannot be read"
@@ -299,44 +318,25 @@ class _Pass:
         self._report(link.seq, "changed", f"entry {link.seq} was changed: {wrong}")
         return None
 
-    def _compare_point(self, point: Checkpoint, computed: str) -> None:
-        if point.hash == computed:
-            self._agreed = max(self._agreed, point.seq)
-            return
-        between = f"between {self._agreed + 1} and {point.seq}" if point.seq > self._agreed + 1 else f"at {point.seq}"
-        wrong = f"is not the one of the checkpoint: the chain was changed {between}, or is another store's"
-        self._report(point.seq, "checkpoint", f"entry {point.seq} {wrong}")
-
-    def _end_points(self) -> None:
-        for seq, points in sorted(self._points.items()):
-            for point in points:
-                if seq <= self.seq and (seq or not point.hash):
-                    continue  # reported as missing, or taken before the first entry
-                wrong = f"and the checkpoint is of entry {seq}: entries were removed from its end"
-                self._report(self.seq + 1, "missing", f"the chain ends at entry {self.seq}, {wrong}")
-
     # Contents
 
     def _add_contents(self, link: Link, entry: Mapping[str, Any]) -> None:
-        state = self._check_contents(link, entry["commitment"])
-        if link.seq > len(self._contents) + AT_MOST_MISSING:
-            return  # its number is nonsense, which the order of the entries shows
-        self._contents.extend(bytes(max(0, link.seq + 1 - len(self._contents))))
-        self._contents[link.seq] = state
-        if entry["kind"] == "forgotten":
-            self._forget(link.seq, entry["facts"])
-
-    def _check_contents(self, link: Link, committed: str | None) -> int:
+        seq, salt, contents, committed = link.seq, link.salt, link.contents, entry["commitment"]
+        state = _KEPT if contents is not None or salt is not None else _DELETED
         if committed is None:
-            if link.contents is not None or link.salt is not None:
-                self._report(link.seq, "contents", f"entry {link.seq} has contents, and it was written without")
-            return _NONE
-        if link.contents is None and link.salt is None:
-            return _DELETED
-        is_whole = link.salt is not None and link.contents is not None and len(link.salt) == SALT_BYTES
-        if not is_whole or commitment(link.salt or b"", link.contents or b"") != committed:
-            self._report(link.seq, "contents", f"the contents of entry {link.seq}, or their salt, were changed")
-        return _KEPT
+            if state == _KEPT:
+                self._report(seq, "contents", f"entry {seq} has contents, and it was written without")
+            state = _NONE
+        elif state == _KEPT:
+            is_whole = salt is not None and contents is not None and len(salt) == SALT_BYTES
+            if not is_whole or commitment(salt or b"", contents or b"") != committed:
+                self._report(seq, "contents", f"the contents of entry {seq}, or their salt, were changed")
+        if seq > len(self._contents) + AT_MOST_MISSING:
+            return  # its number is nonsense, which the order of the entries shows
+        self._contents.extend(bytes(max(0, seq + 1 - len(self._contents))))
+        self._contents[seq] = state
+        if entry["kind"] == "forgotten":
+            self._forget(seq, entry["facts"])
 
     def _forget(self, seq: int, facts: Mapping[str, Any]) -> None:
         """Take off the contents that an entry says were deleted."""
@@ -356,27 +356,34 @@ class _Pass:
 
     # Rows
 
-    def _add_row(self, seq: int, entry: Mapping[str, Any]) -> None:
+    def _add_row(self, seq: int, approval: str, entry: Mapping[str, Any]) -> None:
         """Compare the row of an approval with its entry if no later entry is to be expected."""
-        self._requested += entry["kind"] == "requested" and _is_before(seq, self._rows)
-        approval, revision = entry["approval"], entry["revision"]
-        if approval is None or approval in self._reported:
-            return
-        known = self._ahead.get(approval)
+        revision, stated = entry["revision"], entry["facts"]
+        known = self._ahead.pop(approval, None)
         if known is not None and revision < known[0]:
             self._ahead[approval] = known[0], seq
             return
-        self._ahead.pop(approval, None)
-        row = self._tables.row(approval)
+        row, wrong = self._tables.row(approval), ""
         if row is None:
-            self._report_row(seq, approval, "is missing")
+            wrong = "is missing"
         elif type(row.revision) is int and row.revision > revision:
             self._ahead[approval] = row.revision, seq
-        elif wrong := _difference(seq, row, entry):
+        else:
+            try:
+                facts = row_facts(row)
+                if type(row.revision) is int and row.revision < revision:
+                    wrong = f"is older than entry {seq}: it has revision {row.revision}, and the entry {revision}"
+                elif facts != {name: stated.get(name) for name in facts}:
+                    wrong = (
+                        f"was changed after entry {seq}: it is {row.state}, and the entry says {stated.get('state')}"
+                    )
+            except (ValueError, TypeError) as error:  # values that no row is written with
+                wrong = f"was changed after entry {seq} and cannot be read: {error}"
+        if wrong:
             self._report_row(seq, approval, wrong)
 
-    def _skip_row(self, approval: str | None) -> None:
-        if approval is not None and len(self._reported) < AT_MOST_PROBLEMS:
+    def _skip_row(self, approval: str) -> None:
+        if len(self._reported) < AT_MOST_PROBLEMS:
             self._reported.add(approval)
             self._ahead.pop(approval, None)
 
@@ -385,22 +392,13 @@ class _Pass:
             self._reported.add(approval)
         self._report(seq, "row", f"the row of approval {approval} {wrong}")
 
-    def _end_rows(self) -> None:
-        for approval, (revision, seq) in self._ahead.items():
-            wrong = f"has revision {revision}, and entry {seq} is its last: it was changed without an entry, or entries are missing"
-            self._report_row(seq, approval, wrong)
-        if self._rows is None:
-            self._report_busy("Rows without any entry were not looked for")
-        elif self._rows[1] > self._requested:
-            self._find_rows_without_entry()
-
-    def _find_rows_without_entry(self) -> None:
+    def _find_rows_without_entry(self, rows_at_head: int) -> None:
         query = RowQuery(order="newest", limit=500)
-        while rows := self._tables.rows(query):
+        while rows_at_head > self._requested and (rows := self._tables.rows(query)):
             for row in rows:
                 if not self._tables.links(approval=row.id, limit=1):
                     self._report_row(0, row.id, "has no entry at all")
-            query = RowQuery(order="newest", limit=500, offset=query.offset + len(rows))
+            query = replace(query, offset=query.offset + len(rows))
 
     # Standing approvals and accounts
 
@@ -409,22 +407,22 @@ class _Pass:
         if not isinstance(name, str) or not _is_before(link.seq, self._standing):
             return
         if kind == "standing_granted":
-            self._granted[name] = link.seq, entry["facts"], _parameters(link)
+            parameters = None  # changed contents are reported elsewhere
+            with suppress(ValueError, AttributeError, RecursionError):
+                parameters = (contents_of(link) or {}).get("parameters")
+            self._granted[name] = link.seq, entry["facts"], parameters
         elif kind in {"standing_used", "released"}:  # a released claim has done nothing, and its use was given back
-            self._used[name] = self._used.get(name, 0) + (1 if kind == "standing_used" else -1)
+            self._used[name] += 1 if kind == "standing_used" else -1
         elif kind == "standing_ended":
             self._ended.add(name)
 
-    def _end_standing(self) -> None:
-        if self._standing is None:
-            self._report_busy("Standing approvals were not compared")
-            return
-        for name, data in self._standing[1].items():
+    def _compare_standing(self, documents: Mapping[str, bytes]) -> None:
+        for name, data in documents.items():
             seq = self._granted[name][0] if name in self._granted else 0
-            if wrong := self._compare_standing(name, data):
+            if data and (wrong := self._difference(name, data)):
                 self._report(seq, "standing", f"the standing approval {name} {wrong}")
 
-    def _compare_standing(self, name: str, data: bytes) -> str:
+    def _difference(self, name: str, data: bytes) -> str:
         if name not in self._granted:
             return "was not granted by any entry"
         seq, facts, parameters = self._granted[name]
@@ -436,25 +434,26 @@ class _Pass:
             return "cannot be read"
         if limits != {limit: facts.get(limit) for limit in limits} or parameters not in (None, allowed):
             return f"is not as entry {seq} has granted it"
-        if used != self._used.get(name, 0):
-            return f"counts {used} uses, and the chain {self._used.get(name, 0)}"
+        if used != self._used[name]:
+            return f"counts {used} uses, and the chain {self._used[name]}"
         if ended != (name in self._ended):
             return "was ended without an entry" if ended else "holds, and an entry has ended it"
         return ""
 
-    def _end_accounts(self) -> None:
-        if self._accounts is None:
-            self._report_busy("Accounts were not compared")
-            return
-        for name, data in self._accounts[1].items():
+    def _compare_accounts(self, documents: Mapping[str, bytes]) -> None:
+        kept = {name: data for name, data in documents.items() if data}
+        for name in dict.fromkeys([*kept, *self._last_of_account]):
             seq, facts = self._last_of_account.get(name, (0, {}))
-            if not seq:
-                self._report(seq, "account", f"the account {name} was added without an entry")
-            elif _account_facts(data) != (facts.get("role"), facts.get("token")) or facts.get("change") == "removed":
-                self._report(seq, "account", f"the account {name} is not as entry {seq} has left it")
-        for name, (seq, facts) in self._last_of_account.items():
-            if facts.get("change") != "removed" and name not in self._accounts[1]:
-                self._report(seq, "account", f"the account {name} was removed without an entry")
+            was_removed = facts.get("change") == "removed"
+            wrong = ""
+            if name not in kept:
+                wrong = "" if was_removed else "was removed without an entry"
+            elif not seq:
+                wrong = "was added without an entry"
+            elif was_removed or _account_facts(kept[name]) != (facts.get("role"), facts.get("token")):
+                wrong = f"is not as entry {seq} has left it"
+            if wrong:
+                self._report(seq, "account", f"the account {name} {wrong}")
 
 
 _NONE, _KEPT, _DELETED = 0, 1, 2
@@ -470,34 +469,8 @@ def _read_at_head(reads: Reads, read: Callable[[], T]) -> tuple[int, T] | None:
     return None
 
 
-def _documents(reads: Reads, kind: str) -> dict[str, bytes]:
-    return {name: data for name, data in reads.documents(kind).items() if data}
-
-
 def _is_before(seq: int, read: tuple[int, object] | None) -> bool:
     return read is not None and seq <= read[0]
-
-
-def _difference(seq: int, row: Row, entry: Mapping[str, Any]) -> str:
-    """Return how a row differs from the last entry about it; empty where it does not."""
-    revision, stated = entry["revision"], entry["facts"]
-    try:
-        facts = row_facts(row)
-    except (ValueError, TypeError) as error:  # values that no row is written with
-        return f"was changed after entry {seq} and cannot be read: {error}"
-    if type(row.revision) is int and row.revision < revision:
-        return f"is older than entry {seq}: it has revision {row.revision}, and the entry {revision}"
-    if facts != {name: stated.get(name) for name in facts}:
-        return f"was changed after entry {seq}: it is {row.state}, and the entry says {stated.get('state')}"
-    return ""
-
-
-def _parameters(link: Link) -> Any:
-    """Return the granted parameters; None once retention has deleted them."""
-    try:
-        return (contents_of(link) or {}).get("parameters")
-    except (ValueError, AttributeError, RecursionError):
-        return None  # changed contents are reported elsewhere
 
 
 def token_mark(token_sha256: str) -> str:
@@ -525,27 +498,23 @@ _ENTRY_FIELDS: dict[str, Any] = {
     "facts": dict,
     "commitment": str | None,
 }
-_ENTRY_NAMES = _ENTRY_FIELDS.keys()
 
 
 def _entry(link: Link) -> dict[str, Any] | None:
     """Return the entry of a link; None unless it is a canonical object with the fields of an entry."""
     try:
         entry = json.loads(link.data)
-        if not isinstance(entry, dict) or entry.keys() != _ENTRY_NAMES or not _is_canonical(entry, link.data):
+        if not isinstance(entry, dict) or entry.keys() != _ENTRY_FIELDS.keys():
+            return None
+        # Most are what the fast encoder writes, too.
+        fast = json.dumps(entry, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode("utf-8", "replace")
+        if fast != link.data and entry_bytes(entry) != link.data:
             return None
     except (ValueError, RecursionError):
         return None
-    kinds = (isinstance(entry[name], kind) for name, kind in _ENTRY_FIELDS.items())
-    return (
-        entry if entry["v"] == 1 and all(kinds) and (entry["approval"] is None) == (entry["revision"] is None) else None
-    )
-
-
-def _is_canonical(entry: dict[str, Any], data: bytes) -> bool:
-    # Most are what the fast encoder writes, too.
-    fast = json.dumps(entry, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode("utf-8", "replace")
-    return fast == data or entry_bytes(entry) == data
+    has_kinds = all(isinstance(entry[name], kind) for name, kind in _ENTRY_FIELDS.items())
+    is_whole = has_kinds and entry["v"] == 1 and (entry["approval"] is None) == (entry["revision"] is None)
+    return entry if is_whole else None
 
 
 def _ranges(facts: Mapping[str, Any], seq: int) -> list[tuple[int, int]]:

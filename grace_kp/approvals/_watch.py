@@ -10,15 +10,19 @@ import threading
 import time
 import weakref
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.background import Latch, Resident, Worker, running_loop, watch
+from grace_kp.approvals._chain import each_link, entry_of
+from grace_kp.approvals._people import Actor
+from grace_kp.background import Latch, Resident, Worker, running_loop, to_thread, watch
+from grace_kp.errors import StoreError
 from grace_kp.trace import redacted_error
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 
-    from grace_kp.approvals._tables import Tables
+    from grace_kp.approvals._tables import Link, Tables
     from grace_kp.background import Lock
 
 LOOK_SECONDS = 0.05
@@ -29,7 +33,6 @@ HOLD_SECONDS = 5.0
 """How often it renews the lease while actions run and nobody waits."""
 SLEEP_SECONDS = 60.0
 """How long those who wait sleep at most before they look for themselves, should nobody wake them."""
-PAGE = 1_000
 _log = logging.getLogger("grace_kp.approvals")
 
 
@@ -51,16 +54,12 @@ class Waiter:
         if wake is not None:
             wake()
 
-    def sleep(self, latch: Latch) -> None:
-        """Wait in this thread until there may be a change."""
-        latch.wait(SLEEP_SECONDS if self._look() else LOOK_SECONDS)
-
     @contextmanager
-    def in_thread(self) -> Iterator[Callable[[], None]]:
+    def in_thread(self) -> Iterator[Callable[[], object]]:
         """Return a function that waits in this thread until there may be a change."""
         latch = Latch()
         self._wake = latch.open
-        yield lambda: self.sleep(latch)
+        yield lambda: latch.wait(SLEEP_SECONDS if self._look() else LOOK_SECONDS)
 
     @contextmanager
     def on_loop(self) -> Iterator[Callable[[], Awaitable[None]]]:
@@ -95,7 +94,7 @@ class Watcher(Resident):
     """
 
     def __init__(self, tables: Tables, *, clock: Callable[[], float] = time.time) -> None:
-        self._tables, self._clock = tables, clock
+        self.tables, self.clock = tables, clock
         self._worker = Worker(self._look, name="approvals")
         self._begin()
         watch(self)
@@ -161,7 +160,7 @@ class Watcher(Resident):
             for waiter in self._all():
                 waiter.wake()
             return FAILED_SECONDS
-        now = self._clock()
+        now = self.clock()
         # Also those who came while the tables were read, and may have read before the change.
         for waiter in self._all():
             if waiter.due is not None and waiter.due <= now:
@@ -177,7 +176,7 @@ class Watcher(Resident):
             if not self._holders:
                 return None
         try:
-            self._tables.hold()
+            self.tables.hold()
         except Exception as error:  # noqa: BLE001 — the action goes on, and its outcome is written again and again
             _log.debug("the lease cannot be renewed: %s", redacted_error(error))
             return FAILED_SECONDS
@@ -185,20 +184,88 @@ class Watcher(Resident):
 
     def _find_changed(self) -> set[str] | None:
         """Return the approvals that may have changed since the last look; None for all."""
-        self._tables.hold()
-        changes = self._tables.changes()
-        if self._seen is not None and changes == self._changes:
-            return set()
+        self.tables.hold()
+        changes, found = self.tables.changes(), None
         if self._seen is None:
-            self._seen, self._changes = self._tables.head()[0], changes
-            return None
-        found: set[str] = set()
-        while True:
-            links = self._tables.links(after=self._seen, limit=PAGE)
-            found.update(link.approval or "" for link in links)
-            if links:
-                self._seen = links[-1].seq
-            if len(links) < PAGE:
-                break
-        self._changes = changes
+            self._seen = self.tables.head()[0]
+        else:
+            found = set()
+            if changes != self._changes:
+                for link in each_link(self.tables, after=self._seen):
+                    found.add(link.approval or "")
+                    self._seen = link.seq
+        self._changes = changes  # not before the entries are read, so that a failure is made up for
         return found
+
+
+SWEEP_SECONDS = 1.0
+"""How often what is due is written while a program watches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One entry of the chain."""
+
+    seq: int
+    """Its number."""
+    at: float
+    """Seconds since the epoch."""
+    kind: str
+    """What happened, such as `requested`, `decided` or `settled`."""
+    approval: str | None = None
+    """Id of the approval; None for what concerns others, such as a standing approval."""
+    actor: Actor | None = None
+    facts: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, link: Link) -> Change:
+        """Return an entry of the chain as a change."""
+        entry = entry_of(link)
+        actor = entry.get("actor")
+        return cls(
+            seq=link.seq,
+            at=entry["at"],
+            kind=entry["kind"],
+            approval=link.approval,
+            actor=None if actor is None else Actor.from_dict(actor),
+            facts=entry.get("facts") or {},
+        )
+
+
+class Changes:
+    """An endless iterator of changes, for `for` and `async for`.
+
+    Args:
+        watcher: watches the tables.
+        sweep: writes what is due.
+        after: number of the change after which to begin.
+    """
+
+    def __init__(self, watcher: Watcher, sweep: Callable[[], object], after: int) -> None:
+        self._watcher, self._sweep, self._seq = watcher, sweep, after
+
+    def __iter__(self) -> Iterator[Change]:
+        with self._watcher.waiting(None) as waiter, waiter.in_thread() as sleep:
+            while True:
+                for change in self._next(waiter):
+                    self._seq = change.seq
+                    yield change
+                sleep()
+
+    async def __aiter__(self) -> AsyncIterator[Change]:
+        with self._watcher.waiting(None) as waiter, waiter.on_loop() as sleep:
+            while True:
+                for change in await to_thread(self._next, waiter):
+                    self._seq = change.seq
+                    yield change
+                await sleep()
+
+    def _next(self, waiter: Waiter) -> list[Change]:
+        """Return the changes since the last ones. A store that is busy now is read again later."""
+        waiter.due = self._watcher.clock() + SWEEP_SECONDS
+        try:
+            self._sweep()
+            return [Change.of(link) for link in self._watcher.tables.links(after=self._seq)]
+        except StoreError:
+            self._watcher.tables.head()  # what cannot even be read is an error
+            return []

@@ -12,11 +12,11 @@ same `webhook-id` each time. Of the processes that share a store, the one that h
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import json
 import logging
+import random
 import secrets
 import threading
 import time
@@ -37,9 +37,7 @@ from grace_kp.trace import redacted_error
 from grace_kp.trace.redaction import redact_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from tenacity import RetryCallState
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from grace_kp.approvals._tables import Link, Reads, Row, Tables
 
@@ -55,20 +53,8 @@ VARIABLE = "GRACE_KP_WEBHOOK_SECRET"
 """Environment variable that holds the secret of the receiver that settings name; with several, separated by spaces."""
 _SECRET_BYTES = range(24, 65)
 _SHOWN_FACTS = (
-    "verb",
-    "state",
-    "level",
-    "votes",
-    "quorum",
-    "group",
-    "happened",
-    "reported",
-    "standing",
-    "action",
-    "uses",
-    "until",
-    "marked",
-)
+    "verb", "state", "level", "votes", "quorum", "group", "happened", "reported", "standing", "action", "uses", "until", "marked",
+)  # fmt: skip
 """Facts of an entry that a message holds."""
 
 
@@ -96,26 +82,28 @@ class Webhook:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "receiver", receiver_of(self.url))
-        keys = [self.secret] if isinstance(self.secret, str) else list(self.secret)
-        if not keys or not all(_key(key) is not None for key in keys):
-            raise SettingsError(
-                f"the secret of the webhook to {self.receiver} must be {PREFIX!r} and the base64 of 24 to 64 random bytes"
-            )
         unknown = [kind for kind in self.events if kind not in KINDS]
-        if isinstance(self.events, str) or unknown or not self.events:
-            raise SettingsError(
-                f"events of the webhook to {self.receiver} must be among {', '.join(sorted(KINDS))}, not {brief(unknown or self.events)}"
+        link = self.link if isinstance(self.link, str) else ""
+        is_link = urlsplit(link).scheme in {"http", "https"} and link.count("{id}") == 1
+        if not self._keys or None in self._keys:
+            problem = f"the secret of the webhook to {self.receiver} must be {PREFIX!r} and the base64 of 24 to 64 random bytes"
+        elif isinstance(self.events, str) or unknown or not self.events:
+            allowed, found = ", ".join(sorted(KINDS)), brief(unknown or self.events)
+            problem = f"events of the webhook to {self.receiver} must be among {allowed}, not {found}"
+        elif self.link is not None and not is_link:
+            example = "https://reviews.example/approvals/{id}"
+            problem = (
+                f"link must be an http or https address with one {{id}}, such as {example}, not {brief(self.link)}"
             )
-        if self.link is not None and (
-            not isinstance(self.link, str)
-            or self.link.count("{id}") != 1
-            or urlsplit(self.link).scheme not in {"http", "https"}
-        ):
-            raise SettingsError(
-                f"link must be an http or https address with one {{id}}, such as https://reviews.example/approvals/{{id}}, not {brief(self.link)}"
-            )
-        if find_spec("httpx") is None:
+        elif find_spec("httpx") is None:
             raise MissingExtra("Webhook", "approvals")
+        else:
+            return
+        raise SettingsError(problem)
+
+    @property
+    def _keys(self) -> list[bytes | None]:
+        return [_key(each) for each in ([self.secret] if isinstance(self.secret, str) else self.secret)]
 
     @property
     def id(self) -> str:
@@ -125,8 +113,7 @@ class Webhook:
     def signed(self, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
         """Return the headers of a message that is sent at `timestamp`, in seconds since the epoch."""
         text = f"{message_id}.{timestamp}.".encode() + body
-        keys = [self.secret] if isinstance(self.secret, str) else self.secret
-        codes = (hmac.new(_key(key) or b"", text, hashlib.sha256).digest() for key in keys)
+        codes = (hmac.digest(key or b"", text, "sha256") for key in self._keys)
         return {
             "content-type": "application/json",
             "user-agent": "grace-kp",
@@ -146,8 +133,16 @@ class Webhook:
             "by": actor.get("name"),
             "authenticated": actor.get("authenticated"),
             **{name: facts[name] for name in _SHOWN_FACTS if name in facts},
-            **(_request(row) if row is not None else {}),
         }
+        if row is not None:
+            kept = json.loads(row.data)
+            data |= {name: getattr(row, name) for name in ("action", "domain", "run_id", "digest")}
+            data |= {
+                "level": kept.get("level"),
+                "deadline": None if row.deadline is None else _time(row.deadline),
+                "groups": kept.get("groups", []),
+                "quorum": kept.get("quorum", 1),
+            }
         if entry["approval"] is not None and self.link is not None:
             data["link"] = self.link.replace("{id}", quote(entry["approval"], safe=""))
         if self.with_arguments and arguments is not None:
@@ -173,41 +168,26 @@ def webhooks_of(url: str | None, link: str | None, environ: Mapping[str, str]) -
 
 def receiver_of(url: str) -> str:
     """Return scheme and host of an address, which may be shown."""
+    problem = "the address of a webhook must be an http or https address in ASCII"
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except (ValueError, TypeError, AttributeError):
-        parts, host, port = None, None, None
-    if parts is None or parts.scheme not in {"http", "https"} or not host or not url.isascii() or not url.isprintable():
-        raise SettingsError("the address of a webhook must be an http or https address in ASCII")
+        raise SettingsError(problem) from None
+    if parts.scheme not in {"http", "https"} or not host or not url.isascii() or not url.isprintable():
+        raise SettingsError(problem)
     if parts.username is not None or parts.password is not None:
         raise SettingsError(f"the address of the webhook to {host} must hold no user and password: messages are signed")
     return f"{parts.scheme}://{host}" + (f":{port}" if port else "")
 
 
 def _key(secret: object) -> bytes | None:
-    """Return the bytes of a secret; None if it is none."""
-    if not isinstance(secret, str) or not secret.startswith(PREFIX):
-        return None
-    try:
-        key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    return key if len(key) in _SECRET_BYTES else None
-
-
-def _request(row: Row) -> dict[str, Any]:
-    data = json.loads(row.data)
-    return {
-        "action": row.action,
-        "domain": row.domain,
-        "run_id": row.run_id,
-        "digest": row.digest,
-        "level": data.get("level"),
-        "deadline": None if row.deadline is None else _time(row.deadline),
-        "groups": data.get("groups", []),
-        "quorum": data.get("quorum", 1),
-    }
+    """Return the bytes of a secret; None if it cannot be used."""
+    if isinstance(secret, str) and secret.startswith(PREFIX):
+        with suppress(ValueError):
+            key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+            return key if len(key) in _SECRET_BYTES else None
+    return None
 
 
 def _time(at: float) -> str:
@@ -264,7 +244,8 @@ def _send(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> 
     )
     # Not a client: it logs the address, whose path may be a secret, and follows `.netrc`.
     try:
-        with httpx.HTTPTransport(proxy=_proxy(request.url.scheme, request.url.host)) as transport:
+        proxies = {} if urllib.request.proxy_bypass(request.url.host) else urllib.request.getproxies()
+        with httpx.HTTPTransport(proxy=proxies.get(request.url.scheme) or proxies.get("all")) as transport:
             answer = transport.handle_request(request)
             try:
                 return answer.status_code, retry_after(answer.headers.get("retry-after"))
@@ -274,13 +255,6 @@ def _send(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> 
         raise Unreached(f"no answer within {seconds:g} s") from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         raise Unreached(type(error).__name__) from None  # its message may hold the address
-
-
-def _proxy(scheme: str, host: str) -> str | None:
-    proxies = urllib.request.getproxies()
-    if urllib.request.proxy_bypass(host):
-        return None
-    return proxies.get(scheme) or proxies.get("all")
 
 
 DOCUMENT = "webhook"
@@ -426,53 +400,33 @@ class Delivery(Resident):
                 f"the notification of entry {link.seq} was not delivered to {self._webhook.receiver}: {error}; {lost} lost so far"
             )
         except Gone as error:
-            with self._changed:
-                self._is_gone = True
-                self._changed.notify_all()
-            report_loss(
-                f"{self._webhook.receiver} wants no more notifications ({error}); none are sent until the next start"
-            )
+            self._note(is_gone=True)
+            problem = f"wants no more notifications ({error}); none are sent until the next start"
+            report_loss(f"{self._webhook.receiver} {problem}")
             raise _Closing from None
         else:
             self._warned = ""
             self._save({"seq": link.seq, "delivered": 1, "problem": ""})
 
     def _deliver(self, link: Link, entry: dict[str, Any]) -> None:
-        from tenacity import Retrying, retry_if_exception_type, wait_exponential, wait_random
-
         row = None if link.approval is None else self._tables.row(link.approval)
         arguments = None
         if row is not None and self._webhook.with_arguments:
             arguments = stored_arguments(self._tables, record_of(row))
         message_id, body = self._webhook.message(self._tables.identity, link, entry, row, arguments)
-        grows = wait_exponential(multiplier=FIRST_PAUSE, max=LONGEST_PAUSE) + wait_random(0, FIRST_PAUSE)
-
-        def wait(state: RetryCallState) -> float:
-            failure = state.outcome.exception() if state.outcome is not None else None
-            return min(GIVE_UP_SECONDS, max(grows(state), getattr(failure, "wait_seconds", None) or 0.0))
-
-        def is_too_late(state: RetryCallState) -> bool:
-            ends: float = entry["at"] + GIVE_UP_SECONDS
-            return self._clock() + state.upcoming_sleep > ends
-
-        def attempt() -> None:
-            headers = self._webhook.signed(message_id, int(self._clock()), body)
-            post(self._webhook.url, headers, body, POST_SECONDS)
-
-        attempts = Retrying(
-            wait=wait,
-            stop=is_too_late,
-            retry=retry_if_exception_type(Unreached),
-            before_sleep=self._before_pause,
-            sleep=self._pause,
-            reraise=True,
-        )
-        attempts(attempt)
-
-    def _before_pause(self, state: RetryCallState) -> None:
-        failure = state.outcome.exception() if state.outcome is not None else None
-        self._warn(str(failure))
-        self._save({"problem": str(failure)})
+        deadline, pause = entry["at"] + GIVE_UP_SECONDS, FIRST_PAUSE
+        while True:
+            try:
+                post(self._webhook.url, self._webhook.signed(message_id, int(self._clock()), body), body, POST_SECONDS)
+                return
+            except Unreached as failure:
+                seconds = max(pause + random.uniform(0, FIRST_PAUSE), failure.wait_seconds or 0.0)  # noqa: S311 — spreads attempts
+                if self._clock() + min(seconds, GIVE_UP_SECONDS) > deadline:
+                    raise
+                self._warn(str(failure))
+                self._save({"problem": str(failure)})
+            self._pause(min(seconds, GIVE_UP_SECONDS))
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     def _pause(self, seconds: float) -> None:
         """Wait between two attempts, and keep the lease meanwhile."""
@@ -504,10 +458,10 @@ class Delivery(Resident):
             writes.put_document(DOCUMENT, self._webhook.id, json.dumps(cursor).encode())
         return cursor
 
-    def _note(self, *, seq: int | None = None, is_elsewhere: bool = False) -> None:
+    def _note(self, *, seq: int | None = None, is_elsewhere: bool = False, is_gone: bool = False) -> None:
         with self._changed:
             self._seq = self._seq if seq is None else seq
-            self._is_elsewhere = is_elsewhere
+            self._is_elsewhere, self._is_gone = is_elsewhere, is_gone
             self._changed.notify_all()
 
     def _warn(self, problem: str) -> None:
@@ -518,3 +472,29 @@ class Delivery(Resident):
     def _left(self, seq: int) -> int:
         links = islice(each_link(self._tables, after=seq), AT_MOST_COUNTED)
         return sum(entry_of(link)["kind"] in self._webhook.events for link in links)
+
+
+class Notifier:
+    """The deliveries to the receivers of a runtime. They work in the background; a gate only wakes them."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self._lock = threading.Lock()
+        self._deliveries: dict[str, Delivery] = {}
+
+    def add(self, receivers: Iterable[Webhook]) -> None:
+        """Deliver what happens from now on to these receivers, too."""
+        for receiver in receivers:
+            with self._lock:
+                if receiver.id not in self._deliveries:
+                    self._deliveries[receiver.id] = Delivery(self.tables, receiver)
+
+    def wake(self) -> None:
+        """Have what is new delivered soon."""
+        for delivery in list(self._deliveries.values()):
+            delivery.wake()
+
+    def flush(self, seconds: float) -> bool:
+        """Wait until everything was delivered; False after `seconds`."""
+        flushed = [delivery.flush(seconds) for delivery in list(self._deliveries.values())]
+        return all(flushed)

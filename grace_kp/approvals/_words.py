@@ -1,5 +1,8 @@
 """A request for approval in words: its state, who may decide, what follows, how long there is. Terminals and web pages state the same.
 
+For a notebook it is HTML: exactly what would run, why a person is asked, who may decide, and the outcome. Arguments are shown in the form in which
+they are kept, so that sealed ones stay sealed: a notebook is a file, and files are passed on.
+
 Texts of people and agents stand in these sentences as they are. Whoever displays them makes control and bidirectional characters visible.
 
 `seconds_of` reads durations as people write them: seconds, or a string such as `90s`, `30m`, `4h`, `2d`, `1w`.
@@ -7,19 +10,35 @@ Texts of people and agents stand in these sentences as they are. Whoever display
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.pages import printable
+from grace_kp.approvals._arguments import tag_of
+from grace_kp.approvals._digest import secret_parameters
+from grace_kp.approvals._request import OPEN
+from grace_kp.pages import (
+    APPROVAL_STATES,
+    badge,
+    confidence_html,
+    facts,
+    fold,
+    linked,
+    printable,
+    safe,
+    spaced,
+    with_fallbacks,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from grace_kp.approvals._people import Actor
     from grace_kp.approvals._request import ApprovalRequest
-    from grace_kp.approvals._standing import Standing
-    from grace_kp.approvals._verify import Verification
 
 
 NOT_COVERED = "not covered by the decision: it may be another value when the action runs"
@@ -29,19 +48,13 @@ DELETED = "retention has deleted the contents"
 
 
 def remarks_of(approval: ApprovalRequest) -> dict[str, str]:
-    """Return what else is to be known of an argument, by parameter name."""
-    remarks: dict[str, list[str]] = {}
-    for names, remark in (
-        (approval.not_covered, NOT_COVERED),
-        (approval.sealed, SEALED_REMARK),
-        (approval.key_fields, KEY_FIELD),
-    ):
-        for name in names:
-            remarks.setdefault(name, []).append(remark)
-    for name, value in approval.arguments.items():
-        if isinstance(value, bytes | bytearray):
-            remarks.setdefault(name, []).append(f"{len(value):,} bytes")
-    return {name: "; ".join(found) for name, found in remarks.items()}
+    """Return remarks about arguments, by parameter name."""
+    found = [(name, NOT_COVERED) for name in approval.not_covered]
+    found += [(name, SEALED_REMARK) for name in approval.sealed]
+    found += [(name, KEY_FIELD) for name in approval.key_fields]
+    held = approval.arguments.items()
+    found += [(name, f"{len(value):,} bytes") for name, value in held if isinstance(value, bytes | bytearray)]
+    return {name: "; ".join(remark for each, remark in found if each == name) for name, _ in found}
 
 
 def unheld_text(approval: ApprovalRequest) -> str:
@@ -100,16 +113,16 @@ def deadline_text(approval: ApprovalRequest) -> str:
 
 def actor_text(actor: Actor) -> str:
     """Return who did something, and how far that is established: `ana (stated, cli, as ana on web-1)`."""
-    facts = ["authenticated" if actor.authenticated else "stated", actor.channel]
     place = " on ".join(part for part in (actor.os_user, actor.host) if part)
-    return f"{actor.name} ({', '.join(facts)}{', as ' + place if place else ''})"
+    is_known = "authenticated" if actor.authenticated else "stated"
+    return f"{actor.name} ({is_known}, {actor.channel}{', as ' + place if place else ''})"
 
 
 def event_text(entry: Mapping[str, Any]) -> str:
     """Return what an entry of the chain records, in a word: a decision and an outcome as the state that they led to."""
-    kind, facts = entry.get("kind", "-"), entry.get("facts")
-    is_state = kind in {"decided", "settled", "reconciled"} and isinstance(facts, dict)
-    return str(facts.get("state", kind) if is_state and isinstance(facts, dict) else kind)
+    kind, facts = entry.get("kind", "-"), entry.get("facts") or {}
+    has_state = kind in {"decided", "settled", "reconciled"} and isinstance(facts, dict)
+    return str(facts.get("state", kind) if has_state else kind)
 
 
 def fact_text(name: str, value: object) -> str:
@@ -120,37 +133,6 @@ def fact_text(name: str, value: object) -> str:
         count = f"the {value} steps" if value != 1 else "the first step"
         return f"{count} of the run, before the request" if value else "the run before its first step"
     return f"{name.replace('_', ' ')}: {value if isinstance(value, str) else json_text(value)}"
-
-
-def constraint_texts(standing: Standing) -> list[tuple[str, str]]:
-    """Return each parameter of a standing approval with its constraint in words."""
-    found = []
-    for name, constraint in standing.parameters.items():
-        if constraint.get("any"):
-            words = "any value"
-        elif "is" in constraint:
-            words = json_text(constraint["is"])
-        elif "in" in constraint:
-            words = f"one of {json_text(constraint['in'])}"
-        else:
-            bounds = [f"{bound} {json_text(constraint[bound])}" for bound in ("from", "to") if bound in constraint]
-            words = " ".join(bounds)
-        found.append((name, words))
-    return found
-
-
-def verdict_text(found: Verification) -> str:
-    """Return in a sentence what a verification has found."""
-    has_checkpoint = found.against == "checkpoint"
-    read = (
-        f"{found.entries:,} entries verified {'against the checkpoint' if has_checkpoint else 'without a checkpoint'}"
-    )
-    if not found.ok:
-        return f"{read}: {found.problem_count:,} problem{'' if found.problem_count == 1 else 's'}"
-    # Without a checkpoint, a chain that was written anew looks whole.
-    return (
-        f"{read}: {'no problem found' if has_checkpoint else 'no accident found; a deliberate change would not show'}"
-    )
 
 
 def json_text(value: object, *, indent: int | None = None) -> str:
@@ -185,3 +167,192 @@ def seconds_of(name: str, value: object) -> float:
             f"{name} must be a number of seconds above 0, or a text such as 90s, 30m, 4h or 1h30m, of at most ten years; not {value!r:.60}"
         )
     return seconds
+
+
+# For a notebook
+
+
+MAX_LISTED = 50
+"""Votes and earlier requests that are shown; a note gives the number of the others."""
+MAX_ARGUMENTS = 40
+"""Arguments that are shown; a note gives the number of the others."""
+MAX_HTML = 400_000
+"""Characters of HTML that the arguments may have; a note replaces more."""
+SHORT = 120
+"""Characters of a text up to which it stands in quotes on its line."""
+_SEALED = '<span class="badge warn">sealed</span>'
+_HIDDEN = '<span class="badge warn">hidden</span> <span class="small soft">it looks like a secret</span>'
+_SHOW_WHOLE = "`grace-kp approvals show ID` shows the whole request."
+_KINDS = {
+    "pending": "warn", "approved": "good", "edited": "good", "done": "good", "rejected": "bad", "failed": "bad", "unknown": "bad",
+}  # fmt: skip
+_TEXTS = {
+    "$int": "", "$float": "", "$decimal": "decimal number", "$date": "date", "$datetime": "date with time", "$time": "time",
+    "$timedelta": "duration", "$uuid": "UUID", "$path": "path", "$bytes": "bytes in base64", "$bytearray": "bytes in base64",
+}  # fmt: skip
+
+
+def approval_html(approval: ApprovalRequest) -> str:
+    """Return a request for approval as HTML. Nothing is cut without a note, and no sealed argument is opened."""
+    from grace_kp.trace.html import items, steps_excerpt
+
+    secret = _secrets(approval.encoded) | _secrets(approval.asked_encoded or {})
+    word = badge(_state(approval.state), _KINDS.get(str(approval.state), ""))
+    confidence = steps = ""
+    if approval.score is not None or approval.breakdown or approval.reason:
+        breakdown = with_fallbacks(approval.breakdown, approval.facts.get("fallbacks"))
+        whole = confidence_html(
+            approval.score, breakdown=breakdown, penalties=approval.penalties, reason=approval.reason
+        )
+        confidence = f'<p class="kind">confidence</p>{whole}'
+    if isinstance(approval.run, Mapping) and items(approval.run.get("steps")):
+        excerpt = steps_excerpt(approval.run, whole=_SHOW_WHOLE)
+        steps = f"<details><summary>the run so far</summary>{excerpt}</details>"
+    return (
+        f'<p><span class="name mono">{safe(approval.action)}</span> {badge(approval.level)} {word}</p>'
+        f"{_arguments(approval, secret)}{_edits(approval, secret)}{facts(_facts(approval))}"
+        f"{confidence}{steps}{_details(approval)}"
+    )
+
+
+def _secrets(encoded: Mapping[str, Any]) -> set[str]:
+    """Return the arguments in which redaction recognises a secret; all of them if they cannot be read."""
+    try:
+        return set(secret_parameters(encoded))
+    except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        return set(encoded)
+
+
+def _arguments(approval: ApprovalRequest, secret: Collection[str]) -> str:
+    remarks = remarks_of(approval)
+    rows = []
+    for name, value in list(approval.encoded.items())[:MAX_ARGUMENTS]:
+        remark = f'<div class="small soft">{safe(remarks[name])}</div>' if remarks.get(name) else ""
+        rows.append((name, _shown(name, value, approval, secret) + remark))
+    unheld = unheld_text(approval)
+    if sum(len(row) for _, row in rows) > MAX_HTML:
+        return f'<p class="note">The arguments are too long for a notebook. {safe(_SHOW_WHOLE)}</p>'
+    left_out = len(approval.encoded) - MAX_ARGUMENTS
+    notes = [unheld] if unheld else []
+    notes += [f"{left_out:,} more arguments are not shown. {_SHOW_WHOLE}"] if left_out > 0 else []
+    if not rows and not unheld:
+        notes.append("It has no arguments.")
+    return facts(rows) + "".join(f'<p class="note small">{safe(note)}</p>' for note in notes)
+
+
+def _shown(name: str, value: Any, approval: ApprovalRequest, secret: Collection[str]) -> str:
+    if name in approval.sealed or tag_of(value) == "$sealed":
+        return _SEALED
+    return _HIDDEN if name in secret else _value(value)
+
+
+def _value(value: Any) -> str:
+    """Return an encoded value: plain where that is exact, else as JSON with its type tags."""
+    if isinstance(value, str):
+        is_short = len(value) <= SHORT and "\n" not in value
+        return f'<span class="mono">{linked(_json(value), lines=False)}</span>' if is_short else fold(value)
+    tag, content = tag_of(value), value.get(tag_of(value)) if isinstance(value, dict) else None
+    if tag == "$text" and isinstance(content, str):
+        try:
+            return _value(base64.b64decode(content).decode("utf-8", "surrogatepass"))
+        except ValueError:
+            return fold(_json(value), code=True)
+    if tag in _TEXTS and len(value) == 1 and isinstance(content, str):
+        kind = f' <span class="small soft">{_TEXTS[tag]}</span>' if _TEXTS[tag] else ""
+        return (
+            f'<span class="mono">{safe(content)}</span>' if len(content) <= SHORT else fold(content, code=True)
+        ) + kind
+    text = _json(value)
+    return f'<span class="mono">{linked(text)}</span>' if len(text) <= SHORT else fold(_json(value, 2), code=True)
+
+
+def _edits(approval: ApprovalRequest, secret: Collection[str]) -> str:
+    asked = approval.asked_encoded
+    if asked is None:
+        return ""
+    rows = []
+    for name in list(dict.fromkeys([*asked, *approval.encoded]))[:MAX_ARGUMENTS]:
+        if asked.get(name) == approval.encoded.get(name):
+            continue
+        shown = "".join(
+            f"<{tag}>{_shown(name, held[name], approval, secret)}</{tag}>{space}"
+            for tag, held, space in (("del", asked, " "), ("ins", approval.encoded, ""))
+            if name in held
+        )
+        rows.append((name, shown))
+    return f'<p class="small soft">changed by an edit</p>{facts(rows)}' if rows else ""
+
+
+def _facts(approval: ApprovalRequest) -> Iterator[tuple[str, str]]:
+    if approval.objective:
+        yield "objective", fold(approval.objective)
+    for gap in approval.gaps[:MAX_LISTED]:
+        yield "missing evidence", linked(gap)
+    yield "asked", _moment(approval.created_at)
+    if str(approval.state) == "pending":
+        due = "no deadline" if approval.deadline is None else _moment(approval.deadline)
+        then = "" if approval.deadline is None else safe(f"; then {deadline_text(approval)}")
+        yield "decide by", due + then
+        yield "may decide", safe(rule_text(approval))
+        yield "process", safe(process_text(approval))
+    elif approval.state in OPEN and approval.use_by is not None:
+        yield "use by", _moment(approval.use_by)
+    if approval.standing:
+        yield "approved by", f'the standing approval <span class="mono">{safe(approval.standing)}</span>'
+    for vote in approval.votes[:MAX_LISTED]:
+        stale = "" if vote.digest == approval.digest else ", for the arguments before the edit"
+        counts = "" if vote.counts else ", does not count: the name is only stated"
+        yield "vote", f"{safe(actor_text(vote.actor))}, {_moment(vote.at)}{counts}{stale}{_note(vote.note)}"
+    decision, claim, outcome = approval.decision, approval.claim, approval.outcome
+    if decision is not None:
+        by = f"{safe(actor_text(decision.actor))}, {_moment(decision.at)}"
+        yield "decision", f"{_state(decision.state)} by {by}{_note(decision.note)}"
+    if claim is not None:
+        yield "started", f"{_moment(claim.at)} by {safe(actor_text(claim.actor))}, process {safe(claim.process)}"
+    if outcome is not None:
+        raised = f", raised {safe(outcome.error)}" if outcome.error else ""
+        by = f"{_moment(outcome.at)}, by {safe(actor_text(outcome.actor))}"
+        yield "outcome", f"{_state(outcome.state)}, {by}{raised}{_note(outcome.note)}"
+        if outcome.has_result:
+            yield "result", fold(_json(outcome.result, 2), code=True)
+    for before in approval.earlier[:MAX_LISTED]:
+        by = f" by {safe(before.by)}" if before.by else ""
+        name = f'<span class="mono small">{safe(before.id)}</span>'
+        yield "earlier", f"{_state(before.state)}{by}, {_moment(before.at)} {name}{_note(before.note)}"
+    left_out = max(0, len(approval.votes) - MAX_LISTED) + max(0, len(approval.earlier) - MAX_LISTED)
+    if left_out:
+        yield "not shown", safe(f"{left_out:,} more votes and earlier requests. {_SHOW_WHOLE}")
+
+
+def _details(approval: ApprovalRequest) -> str:
+    pairs = [
+        ("id", approval.id), ("revision", str(approval.revision)), ("digest", approval.digest), ("key", approval.key or ""), ("run", approval.run_id or ""),
+        ("user", approval.user or ""), ("domain", approval.domain), ("version", approval.version), ("origin", approval.origin),
+        ("same", f"{approval.same:,} pending requests have this digest" if approval.same > 1 else ""),
+    ]  # fmt: skip
+    rows = [(label, f'<span class="mono">{linked(text[:2_000])}</span>') for label, text in pairs if text]
+    rows += [(spaced(name)[:80], fold(value if isinstance(value, str) else _json(value))) for name, value in [*approval.policy.items(), *approval.facts.items()][:MAX_LISTED]]  # fmt: skip
+    return f"<details><summary>details</summary>{facts(rows)}</details>"
+
+
+def _state(state: str) -> str:
+    return safe(APPROVAL_STATES.get(str(state), str(state)))
+
+
+def _note(text: str) -> str:
+    return f": {linked(text)}" if text else ""
+
+
+def _moment(at: float) -> str:
+    try:
+        moment = datetime.fromtimestamp(at, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{at:g} seconds since 1970"
+    return f'<time datetime="{moment.isoformat(timespec="seconds")}">{moment:%Y-%m-%d %H:%M:%S} UTC</time>'
+
+
+def _json(value: object, indent: int | None = None) -> str:
+    try:
+        return json_text(value, indent=indent)
+    except (ValueError, RecursionError):
+        return "<a value that JSON cannot hold>"

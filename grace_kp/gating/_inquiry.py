@@ -26,6 +26,7 @@ from grace_kp.approvals import (
     digest,
     encode,
     has_digest,
+    kept_result,
     new_approval_id,
     opened_arguments,
     sealed_arguments,
@@ -44,7 +45,7 @@ from grace_kp.errors import (
 from grace_kp.gating._decision import Basis
 from grace_kp.gating._digest import digest_of
 from grace_kp.gating._drivers import AskBeside, Await, Failed, Work
-from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun, can_be_kept, running_operations
+from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun, running_operations
 from grace_kp.gating._outcome import CANCELLED, WAITING
 from grace_kp.gating._request import InterventionResponse, unseen_problem
 from grace_kp.gating.reviewers._console import ConsoleReviewer
@@ -429,7 +430,7 @@ class Inquiry:
 
     def done(self, result: object = None, *, keep: bool = False) -> None:
         """Record that the action returned, with its result where `keep` says so and it can be kept."""
-        has_result = keep and can_be_kept(result)
+        has_result = keep and kept_result(result)
         self._settle("done", result=result if has_result else None, has_result=has_result)
 
     def failed(self, error: BaseException) -> None:

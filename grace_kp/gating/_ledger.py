@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 DECIDED, RUNNING, DONE, FAILED = "decided", "running", "done", "failed"
-MAX_RESULT = 100_000
 MAX_IN_MEMORY = 100_000
 ATTEMPTS = 3
 
@@ -163,8 +162,8 @@ class EarlierRun:
         return ActionOutcomeUnknown(self.describe(action), state=self.state)
 
 
-class LedgerEntry:
-    """One action in a ledger.
+class SharedEntry:
+    """JSON in a ledger, which several runs may change at once.
 
     Args:
         ledger: returns the ledger, which is opened when the entry is first read or written.
@@ -175,14 +174,21 @@ class LedgerEntry:
         self._ledger = ledger
         self._key = ledger_key
 
+    def _read(self) -> tuple[bytes | None, dict[str, Any]]:
+        data = self._ledger().action(self._key)
+        return data, ({} if data is None else json.loads(data))
+
+    def _put(self, entry: dict[str, Any], *, only_if: bytes | None) -> bool:
+        return self._ledger().put_action(self._key, json.dumps(entry).encode(), only_if=only_if)
+
+
+class LedgerEntry(SharedEntry):
+    """One action in a ledger."""
+
     @property
     def id(self) -> str:
         """An id of the entry that does not show its key."""
         return hashlib.sha256(self._key.encode()).hexdigest()[:16]
-
-    def _read(self) -> tuple[bytes | None, dict[str, Any]]:
-        data = self._ledger().action(self._key)
-        return data, ({} if data is None else json.loads(data))
 
     def decision(self) -> dict[str, Any] | None:
         """Return the decision; None before there is one."""
@@ -191,17 +197,14 @@ class LedgerEntry:
 
     def decide(self, decision: dict[str, Any]) -> dict[str, Any]:
         """Keep a decision, and return the one that was kept first."""
-        data = _bytes({"state": DECIDED, "at": time.time(), "decision": decision})
-        if self._ledger().put_action(self._key, data, only_if=None):
-            return decision
-        return self.decision() or decision
+        entry = {"state": DECIDED, "at": time.time(), "decision": decision}
+        return decision if self._put(entry, only_if=None) else self.decision() or decision
 
     def void(self) -> None:
         """Keep with the decision that the first answer about it is void."""
         data, entry = self._read()
         if entry.get("decision"):
-            fresh = _bytes({**entry, "decision": {**entry["decision"], "void": True}})
-            self._ledger().put_action(self._key, fresh, only_if=data)
+            self._put({**entry, "decision": {**entry["decision"], "void": True}}, only_if=data)
 
     def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:
         """Record that the action is about to run; return the earlier execution that keeps it from running."""
@@ -210,47 +213,33 @@ class LedgerEntry:
             state = entry.get("state", DECIDED)
             if state not in {DECIDED, FAILED} or (state == FAILED and not again_after_failure):
                 return EarlierRun(state, entry["at"], "result" in entry, entry.get("result"), entry.get("error", ""))
-            fresh = _bytes({**entry, "state": RUNNING, "at": time.time()})
-            if self._ledger().put_action(self._key, fresh, only_if=data):
+            if self._put({**entry, "state": RUNNING, "at": time.time()}, only_if=data):
                 return None
         raise StoreError("two runs want to begin the same action at once")
 
     def release(self) -> None:
         """Record that the action did not run after all: it paused, or was stopped, before it did anything that counts."""
-        self._put(DECIDED)
+        self._record(DECIDED)
 
     def done(self, result: object = None, *, keep: bool = False) -> None:
         """Record that the action ended, with its result where `keep` says so and JSON can hold it."""
-        kept = {"result": result} if keep and can_be_kept(result) else {}
-        self._put(DONE, **kept)
+        from grace_kp.approvals import kept_result
+
+        kept = {"result": result} if keep and kept_result(result) else {}
+        self._record(DONE, **kept)
 
     def failed(self, error: BaseException) -> None:
         """Record that the action raised."""
         from grace_kp.trace import redact_text
 
-        self._put(FAILED, error=redact_text(type(error).__name__, identifiers=False))
+        self._record(FAILED, error=redact_text(type(error).__name__, identifiers=False))
 
     def unknown(self, error: BaseException) -> None:
         """Leave the action as begun: it was interrupted, and nobody knows what came of it."""
 
-    def _put(self, state: str, **more: object) -> None:
+    def _record(self, state: str, **more: object) -> None:
         data, entry = self._read()
-        self._ledger().put_action(self._key, _bytes({**entry, **more, "state": state, "at": time.time()}), only_if=data)
-
-
-def can_be_kept(result: object) -> bool:
-    """Whether a result comes back from JSON as it went in, is not large, and holds no secret."""
-    from grace_kp.trace import redact_value
-
-    try:
-        text = json.dumps(result, allow_nan=False)
-        return (
-            len(text) <= MAX_RESULT
-            and is_same(json.loads(text), result)
-            and redact_value(result, identifiers=False) == result
-        )
-    except (TypeError, ValueError, RecursionError):
-        return False
+        self._put({**entry, **more, "state": state, "at": time.time()}, only_if=data)
 
 
 def is_same(first: Any, second: Any) -> bool:
@@ -262,10 +251,6 @@ def is_same(first: Any, second: Any) -> bool:
     if type(first) is list:
         return len(first) == len(second) and all(map(is_same, first, second))
     return bool(first == second)
-
-
-def _bytes(entry: dict[str, Any]) -> bytes:
-    return json.dumps(entry).encode()
 
 
 def running_operations() -> tuple[str, ...]:

@@ -1,30 +1,55 @@
-"""Requests for approval in the tables of a database: rows, the chain, its contents and documents, read and written over one connection.
+"""The tables of approvals: rows, the chain, its contents and documents, in a SQLite file and in memory.
 
-The caller begins and ends the transactions. A listing names the index that it uses. Without statistics SQLite would guess, and might sort a
-million past rows to list a hundred.
+A listing names the index that it uses. Without statistics SQLite would guess, and might sort a million past rows to list a hundred.
+
+In a file the tables have connections of their own: every write is on the disk when its transaction ends. One connection writes, the other reads, so
+that listings never wait for a writer. They belong to the file that was opened first: what was decided or claimed in the one file would be open in
+another, so that an action could run twice.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import re
+import secrets
 import sys
-from contextlib import nullcontext
+import threading
 from dataclasses import fields
 from fnmatch import translate
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import OPEN, Link, Row
+from grace_kp.background import Resident, watch
 from grace_kp.errors import StoreError
-from grace_kp.store._database import Connection, IntegrityError
-from grace_kp.store._schema import mark_unclean
+from grace_kp.store._database import (
+    Connection,
+    DatabaseError,
+    IntegrityError,
+    OpenFiles,
+    connect_to_existing,
+    is_busy,
+    is_read_only,
+    leave_to_parent,
+    transaction,
+)
+from grace_kp.store._leases import Leases
+from grace_kp.store._schema import mark_unclean, overwrite
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
-    from grace_kp.approvals import RowQuery
+    from grace_kp.approvals import RowQuery, Writes
+    from grace_kp.background import Lock
 
+BUSY_SECONDS = 10.0
+"""How long a write waits for other processes, and for other threads."""
+MAX_ROWS = 100_000
+"""Requests for approval that a store in memory holds."""
 _NAMES = tuple(field.name for field in fields(Row))
 COLUMNS = ", ".join(_NAMES)
 NEXT = {"due": "deadline, level DESC, created, number", "newest": "changed DESC, number DESC"}
@@ -56,6 +81,12 @@ class ApprovalReads:
     def _snapshot(self) -> AbstractContextManager[Connection]:
         raise NotImplementedError
 
+    @property
+    def identity(self) -> str:
+        """Id of the store, drawn when its tables were created. A copy of the file has the same."""
+        with self._snapshot() as connection:
+            return identity_of(connection)
+
     def row(self, approval: str) -> Row | None:
         """Return the row with this id; None if there is none."""
         found = self._find(f"SELECT {COLUMNS} FROM approvals WHERE id = ?", (approval,))  # noqa: S608
@@ -70,17 +101,16 @@ class ApprovalReads:
         """Return the rows that match, in the order of the query."""
         with self._snapshot() as connection:
             actions = _actions(connection, query.action)
-            if actions == [] or query.limit == 0:
-                return []
-            return [row_of(found[:-1]) for found in _find(connection, *listing(query, actions))]
+            found = [] if actions == [] or query.limit == 0 else _find(connection, *listing(query, actions))
+            return [row_of(values[:-1]) for values in found]
 
     def count(self, query: RowQuery) -> int:
         """Return how many rows match, whatever the limit."""
         with self._snapshot() as connection:
             actions = _actions(connection, query.action)
             parts = [] if actions == [] else branches(query, actions)
-            counted = [(f"SELECT COUNT(*) FROM {part}", values) for part, values in parts]  # noqa: S608
-            return sum(number for sql, values in counted for (number,) in _find(connection, sql, values))
+            counted = [_find(connection, f"SELECT COUNT(*) FROM {part}", values) for part, values in parts]  # noqa: S608
+            return sum(number for found in counted for (number,) in found)
 
     def link(self, seq: int) -> Link | None:
         """Return the entry of the chain with this number; None if there is none."""
@@ -91,16 +121,15 @@ class ApprovalReads:
         self, *, after: int = 0, limit: int = 1_000, approval: str | None = None, kept: bool = False
     ) -> list[Link]:
         """Return entries by number, those after `after`; with `kept`, only those whose contents are still there."""
-        of_one, values = ("", []) if approval is None else (" AND approval = ?", [approval])
-        select = KEPT if kept else LINKS
-        found = self._find(f"{select} WHERE seq > ?{of_one} ORDER BY seq LIMIT ?", (after, *values, limit))
-        return [link_of(entry) for entry in found]
+        return self._links(f"{KEPT if kept else LINKS} WHERE seq > ?", "", after, limit, approval)
 
     def links_before(self, before: int | None = None, *, limit: int = 1_000, approval: str | None = None) -> list[Link]:
         """Return the entries with smaller numbers than `before` (all when None), newest first."""
+        return self._links(f"{LINKS} WHERE seq < ?", "DESC", sys.maxsize if before is None else before, limit, approval)
+
+    def _links(self, select: str, order: str, seq: int, limit: int, approval: str | None) -> list[Link]:
         of_one, values = ("", []) if approval is None else (" AND approval = ?", [approval])
-        end = sys.maxsize if before is None else before
-        found = self._find(f"{LINKS} WHERE seq < ?{of_one} ORDER BY seq DESC LIMIT ?", (end, *values, limit))
+        found = self._find(f"{select}{of_one} ORDER BY seq {order} LIMIT ?", (seq, *values, limit))
         return [link_of(entry) for entry in found]
 
     def head(self) -> tuple[int, str]:
@@ -149,44 +178,36 @@ class ApprovalWrites(ApprovalReads):
         return self._lent
 
     def _snapshot(self) -> AbstractContextManager[Connection]:
-        return nullcontext(self._connection)
+        return contextlib.nullcontext(self._connection)
 
     def put(self, row: Row) -> bool:
         """Insert a row of revision 1, or replace the row of the revision before; return False, and put nothing, if there is another."""
-        if row.revision == 1 and self._max_rows is not None:
-            self._check_room(row, self._max_rows)
-        values = values_of(row)
+        if row.revision == 1 and self._max_rows is not None and self.row(row.id) is None:
+            # A forgotten row could run its action once more, so none is ever deleted.
+            (rows,) = self._connection.execute("SELECT COALESCE(MAX(number), 0) FROM approvals").fetchone()
+            if rows >= self._max_rows:
+                raise StoreError(
+                    f"the store in memory holds {rows:,} requests for approval, the most that it can, and forgets none; "
+                    "use a store in a file, such as sqlite:///path.db"
+                )
+        deadline = math.inf if row.deadline is None else row.deadline
+        values = tuple(deadline if name == "deadline" else getattr(row, name) for name in _NAMES)
         sql, values = (INSERT, values) if row.revision == 1 else (UPDATE, (*values, row.id, row.revision - 1))
         try:
             return self._connection.execute(sql, values).rowcount == 1
         except (UnicodeError, OverflowError, IntegrityError) as error:
-            raise StoreError(
-                f"the request {row.id!r} holds a value that SQLite cannot: {error}; use another"
-            ) from error
-
-    def _check_room(self, row: Row, most: int) -> None:
-        """Refuse a new row when the table is full. A forgotten row could run its action once more, so none is dropped."""
-        (rows,) = self._connection.execute(
-            "SELECT COALESCE(MAX(number), 0) FROM approvals"
-        ).fetchone()  # none is ever deleted
-        if rows >= most and self.row(row.id) is None:
-            raise StoreError(
-                f"the store in memory holds {rows:,} requests for approval, the most that it can, and forgets none; "
-                "use a store in a file, such as sqlite:///path.db"
-            )
+            problem = f"the request {row.id!r} holds a value that SQLite cannot: {error}; use another"
+            raise StoreError(problem) from error
 
     def append(self, link: Link) -> None:
         """Append an entry to the chain."""
         newest, _ = self.head()
         if link.seq != newest + 1:
             raise StoreError(f"entry {link.seq} cannot follow entry {newest} of the chain; append entry {newest + 1}")
-        self._connection.execute(
-            "INSERT INTO approval_chain VALUES (?, ?, ?, ?)", (link.seq, link.hash, link.approval, link.data)
-        )
+        entry, contents = (link.seq, link.hash, link.approval, link.data), (link.seq, link.salt, link.contents)
+        self._connection.execute("INSERT INTO approval_chain VALUES (?, ?, ?, ?)", entry)
         if link.salt is not None or link.contents is not None:
-            self._connection.execute(
-                "INSERT INTO approval_contents VALUES (?, ?, ?)", (link.seq, link.salt, link.contents)
-            )
+            self._connection.execute("INSERT INTO approval_contents VALUES (?, ?, ?)", contents)
 
     def put_document(self, kind: str, name: str, data: bytes | None) -> None:
         """Put a document, or delete it with None."""
@@ -197,11 +218,10 @@ class ApprovalWrites(ApprovalReads):
 
     def forget(self, seqs: Sequence[int]) -> int:
         """Delete salt and contents of entries; return how many had some."""
-        deleted = sum(
-            self._connection.execute("DELETE FROM approval_contents WHERE seq = ?", (seq,)).rowcount for seq in seqs
-        )
-        self.has_forgotten = self.has_forgotten or bool(deleted)
+        delete = "DELETE FROM approval_contents WHERE seq = ?"
+        deleted = sum(self._connection.execute(delete, (seq,)).rowcount for seq in seqs)
         if deleted:
+            self.has_forgotten = True
             mark_unclean(self._connection)
         return deleted
 
@@ -214,19 +234,12 @@ def _find(connection: Connection, sql: str, values: Sequence[object] = ()) -> li
 
 
 def _actions(connection: Connection, pattern: str | None) -> list[str] | None:
-    """Return the names that a glob stands for; None without one."""
     if pattern is None:
         return None
     if not re.search(r"[*?[]", pattern):
         return [pattern]
     matches = re.compile(translate(pattern)).match
     return [name for (name,) in _find(connection, ACTIONS) if matches(name)]
-
-
-def values_of(row: Row) -> tuple[Any, ...]:
-    """Return the values of a row, in the order of `COLUMNS`."""
-    deadline = math.inf if row.deadline is None else row.deadline
-    return tuple(deadline if name == "deadline" else getattr(row, name) for name in _NAMES)
 
 
 def row_of(values: Sequence[Any]) -> Row:
@@ -253,11 +266,9 @@ def listing(query: RowQuery, actions: Sequence[str] | None) -> Branch:
     """Return the statement that lists the rows of a query in its order, with its values."""
     found = branches(query, actions)
     parts = " UNION ALL ".join(f"SELECT {COLUMNS}, number FROM {part}" for part, _ in found)  # noqa: S608
-    limit = -1 if query.limit is None else query.limit
-    return (
-        f"{parts} ORDER BY {NEXT[query.order]} LIMIT ? OFFSET ?",
-        [value for _, values in found for value in values] + [limit, query.offset],
-    )
+    values = [value for _, of_part in found for value in of_part]
+    values += [-1 if query.limit is None else query.limit, query.offset]
+    return f"{parts} ORDER BY {NEXT[query.order]} LIMIT ? OFFSET ?", values
 
 
 def branches(query: RowQuery, actions: Sequence[str] | None) -> list[Branch]:
@@ -267,13 +278,9 @@ def branches(query: RowQuery, actions: Sequence[str] | None) -> list[Branch]:
     """
     states = list(dict.fromkeys(map(str, query.states)))
     names = None if actions is None else list(dict.fromkeys(actions))
-    for column, index in (
-        ("key", "approvals_by_key"),
-        ("digest", "approvals_by_digest"),
-        ("run_id", "approvals_by_run"),
-    ):
+    for column in ("key", "digest", "run_id"):
         if getattr(query, column) is not None:
-            return [_branch(query, index, states, names)]
+            return [_branch(query, f"approvals_by_{column.removesuffix('_id')}", states, names)]
     if query.order == "due" and states and OPEN.issuperset(states):
         return [_branch(query, "approvals_open", [state], names) for state in states]
     if query.order == "newest" and names and len(names) <= MAX_BRANCHES:
@@ -286,20 +293,346 @@ def branches(query: RowQuery, actions: Sequence[str] | None) -> list[Branch]:
 def _branch(query: RowQuery, index: str, states: Sequence[str], actions: Sequence[str] | None) -> Branch:
     conditions: list[str] = ["is_open = 1"] if index == "approvals_open" else []
     values: list[Any] = []
-    for condition, value in (
-        ("domain = ?", query.domain),
-        ("key = ?", query.key),
-        ("digest = ?", query.digest),
-        ("run_id = ?", query.run_id),
-        ("deadline <= ?", query.due_before),
-        ("changed >= ?", query.since),
-    ):
+    exact = [(f"{name} = ?", getattr(query, name)) for name in ("domain", "key", "digest", "run_id")]
+    for condition, value in (*exact, ("deadline <= ?", query.due_before), ("changed >= ?", query.since)):
         if value is not None:
             conditions.append(condition)
             values.append(value)
-    for column, texts in (("state", states or None), ("action", actions)):
-        if texts is not None:
-            conditions.append(f"{column} = ?" if len(texts) == 1 else f"{column} IN ({', '.join('?' * len(texts))})")
-            values += texts
+    for column, names in (("state", states or None), ("action", actions)):
+        if names is not None:
+            conditions.append(f"{column} = ?" if len(names) == 1 else f"{column} IN ({', '.join('?' * len(names))})")
+            values += names
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     return f"approvals{f' INDEXED BY {index}' if index else ''}{where}", values
+
+
+class ApprovalFile:
+    """The file at a path. Created right before the first connection to it.
+
+    A copy that takes the place of the file is another file. A copy that is written over it has the same inode and the same id, so the newest
+    entry of the chain that was seen must still be there, too.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.files = OpenFiles(path)
+        self._seen = (0, "")
+        """Number and hash of the newest entry that was seen."""
+        self.identity = ""
+        """Id of the store."""
+        self.is_entered = False
+        """Whether a connection is open."""
+
+    def enter(self, connection: Connection) -> None:
+        """Note what a first connection has opened."""
+        self.identity = self.identity or identity_of(connection)
+        self.files.look_beside()
+        self.is_entered = True
+
+    def leave_to_parent(self) -> None:
+        """Expect the same file in a forked child, but not the same log: it is removed once nobody has the file open."""
+        self.files.leave_beside()
+        self.is_entered = False
+
+    def note(self, head: tuple[int, str]) -> None:
+        """Note the newest entry of the chain."""
+        if head[0] > self._seen[0]:
+            self._seen = head
+
+    def check(self, connection: Connection | None = None) -> None:
+        """Compare the file at the path, and what a connection reads, with what was opened."""
+        (number, expected), problem = self._seen, ""
+        if self.files.are_displaced:
+            problem = "is no longer the file that was opened: it was deleted, moved or replaced"
+        elif connection is not None and identity_of(connection) != self.identity:
+            problem = "holds another store than the one that was opened"
+        elif connection is not None and number:
+            found = connection.execute("SELECT hash FROM approval_chain WHERE seq = ?", (number,)).fetchone()
+            if found is None or found[0] != expected:
+                problem = f"lacks entry {number} of its audit trail: an earlier state was written over it"
+        if problem:
+            raise StoreError(
+                f"store {self._path} {problem}. Approvals do not go on in it, because an action could run twice. Restore what is missing, or "
+                "run `grace-kp approvals restored` if a backup was put in its place; then restart this program"
+            )
+
+
+def identity_of(connection: Connection) -> str:
+    """Return the id of the store that a connection reads."""
+    found = connection.execute("SELECT id FROM approval_identity").fetchone()
+    return "" if found is None else str(found[0])
+
+
+class SqliteTables(ApprovalReads, Resident):
+    """The tables of approvals in a SQLite file.
+
+    If the file is deleted, replaced or restored while it is open, every use raises `StoreError` until the store is closed and opened again,
+    for example because the program was restarted.
+
+    Args:
+        path: the file of a store that has been opened.
+        busy_seconds: how long a write waits while another process, or another thread, writes.
+        leases: the leases of processes.
+        leave_parent: closes in a forked child what else its parent has open of this file; returns whether it could.
+        connect: opens a connection that waits for others for `busy_seconds`, for example to read only; by default one that writes.
+    """
+
+    lasting = True
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        busy_seconds: float = BUSY_SECONDS,
+        leases: Leases | None = None,
+        leave_parent: Callable[[], bool] = lambda: True,
+        connect: Callable[..., Connection] | None = None,
+    ) -> None:
+        self._path, self._busy_seconds = path, busy_seconds
+        self._leases = leases or Leases()
+        self._place: ApprovalFile | None = None
+        self._leave_parent, self._connect = leave_parent, connect or partial(connect_to_existing, path)
+        self._abandoned: list[Connection] = []
+        self._pid, self._is_forked = os.getpid(), False
+        self._changes = 0
+        self._begin()
+        watch(self)
+
+    def _begin(self) -> None:
+        self._writing, self._reading = threading.RLock(), threading.RLock()
+        self._writer: Connection | None = None
+        self._reader: Connection | None = None
+        self._version: int | None = None
+        """The `data_version` of the reading connection."""
+
+    def fork_locks(self) -> Iterator[Lock]:
+        """Let nothing be under way during a fork."""
+        yield self._writing
+        yield self._reading
+
+    def after_fork(self) -> None:
+        """Open connections of its own in a forked child, to the same file."""
+        for connection, lock in ((self._writer, self._writing), (self._reader, self._reading)):
+            if connection is not None and not leave_to_parent(connection, lock):
+                self._abandoned.append(connection)
+        if self._place is not None:
+            self._place.leave_to_parent()
+        self._pid, self._is_forked = os.getpid(), True
+        self._leases.forget()
+        self._begin()
+
+    def close(self) -> None:
+        """Close the connections. The next use opens the file that the path names then."""
+        with self._writing, self._reading:
+            place, self._place = self._place, None
+            self._drop(place, self._writer)
+            self._drop(place, self._reader)
+
+    def _drop(self, place: ApprovalFile | None, connection: Connection | None) -> None:
+        if connection is None or self._pid != os.getpid():
+            return
+        if connection is self._writer:
+            self._writer = None
+        else:
+            self._reader, self._version = None, None
+        with contextlib.suppress(DatabaseError):
+            if place is None:
+                connection.close()
+            else:
+                place.files.leave(connection)
+
+    def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
+        for connection in (self._writer, self._reader):
+            if connection is not None and self._pid == getpid():
+                connection.close()
+
+    @contextlib.contextmanager
+    def _held(self, name: str) -> Iterator[None]:
+        if self._pid != os.getpid():
+            self.after_fork()
+        lock: threading.RLock = getattr(self, name)
+        if not lock.acquire(timeout=self._busy_seconds):
+            raise StoreError(
+                f"store {self._path}: another thread of this process has used its approvals for {self._busy_seconds:g} s; nothing was "
+                "written; try again"
+            )
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @contextlib.contextmanager
+    def _explain_errors(self, act: str) -> Iterator[None]:
+        try:
+            yield
+        except DatabaseError as error:
+            problem = f"{type(error).__name__}: {error}"
+            if is_busy(error):
+                problem = f"another process has locked it for {self._busy_seconds:g} s; nothing was written; try again"
+            elif is_read_only(error):
+                allowed = "open it with create=True, as a user who may"
+                problem = f"it was opened to be read only, or may not be written; {allowed}"
+            raise StoreError(f"store {self._path}: its approvals cannot be {act}: {problem}") from error
+
+    def _opened(self, connection: Connection | None) -> Connection:
+        """Return the connection, or a new one to the file that was opened first."""
+        if self._place is not None:
+            self._place.check()
+        if connection is not None:
+            return connection
+        if self._is_forked and (self._abandoned or not self._leave_parent()):
+            raise StoreError(
+                f"store {self._path}: this process was forked while another thread used the store, and cannot share it safely; start the "
+                "process anew, or fork before the store is used"
+            )
+        place = self._place or ApprovalFile(self._path)
+        connection = self._connect(busy_seconds=self._busy_seconds)
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA secure_delete = ON")
+            if not place.is_entered:  # another thread may be opening the other connection, with a place of its own
+                place.enter(connection)
+            place.check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._place = self._place or place
+        return connection
+
+    @contextlib.contextmanager
+    def _read(self) -> Iterator[Connection]:
+        with self._held("_reading"), self._explain_errors("read"):
+            self._reader = self._opened(self._reader)
+            yield self._reader
+
+    @contextlib.contextmanager
+    def _snapshot(self) -> Iterator[Connection]:
+        with self._read() as connection:
+            try:
+                connection.execute("BEGIN")
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Writes]:
+        """Return a block in which all is written or, after an exception, nothing; see `Tables.transaction`.
+
+        Contents that it deletes with `forget` are overwritten after it, unless another process reads meanwhile: then the next deletion
+        from this store does so.
+        """
+        with self._held("_writing"), self._explain_errors("written"):
+            connection = self._writer = self._opened(self._writer)
+            if connection.in_transaction:
+                raise StoreError("a transaction on approvals is open in this thread; end it before the next begins")
+            place = self._place
+            assert place is not None  # noqa: S101 — `_opened` has set it
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                place.check(connection)
+                writes = ApprovalWrites(connection)
+                try:
+                    yield writes
+                    head = writes.head()
+                finally:
+                    writes.end()
+                place.check()
+                try:
+                    connection.execute("COMMIT")
+                except DatabaseError as error:
+                    self._leases.lapse()
+                    raise StoreError(
+                        f"store {self._path}: the disk failed while approvals were written ({error}); whether they are stored is "
+                        "uncertain: read them again"
+                    ) from error
+            finally:
+                self._roll_back(connection)
+            place.note(head)
+            place.check()
+            if writes.has_forgotten:
+                with self._held("_reading"):
+                    overwrite(connection, self._path)
+
+    def _roll_back(self, connection: Connection) -> None:
+        if connection.in_transaction:
+            self._leases.lapse()
+            try:
+                connection.execute("ROLLBACK")
+            except DatabaseError:
+                self._drop(None, connection)  # closing it takes back what is open
+
+    def changes(self) -> int:
+        """Return a number that differs whenever another process or thread may have written to the file."""
+        with self._read() as connection:
+            (version,) = connection.execute("PRAGMA data_version").fetchone()
+            if version != self._version:
+                self._version = version
+                self._changes += 1
+            return self._changes
+
+    def hold(self) -> str:
+        """Take the lease of this process, or renew it when ten seconds have passed, and return its id."""
+        if self._pid == os.getpid() and self._leases.id is not None and not self._leases.is_due:
+            return self._leases.id
+        with self._held("_writing"), contextlib.ExitStack() as stack:
+            if self._writer is None or not self._writer.in_transaction:
+                stack.enter_context(self.transaction())
+            assert self._writer is not None  # noqa: S101 — the transaction has opened it
+            with self._explain_errors("written"):
+                return self._leases.hold(self._writer)
+
+    def is_alive(self, process: str) -> bool | None:
+        """Return whether the process with this id runs; None if that cannot be known."""
+        with self._read() as connection:
+            return self._leases.is_alive(connection, process)
+
+
+class MemoryTables(ApprovalReads):
+    """The tables of approvals of a store in memory. They end with their process, and a forked child begins with empty ones.
+
+    Args:
+        use: lends the connection of the store, with other threads kept out.
+        max_rows: how many requests there may be. None is dropped to make room: a forgotten one could run its action once more.
+    """
+
+    lasting = False
+
+    def __init__(self, use: Callable[[], AbstractContextManager[Connection]], max_rows: int = MAX_ROWS) -> None:
+        self._use, self._max_rows = use, max_rows
+        self._changes = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Take another id, in a forked child."""
+        self._process = secrets.token_hex(8)
+
+    def _snapshot(self) -> AbstractContextManager[Connection]:
+        return self._use()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Writes]:
+        """Return a block in which all is written or, after an exception, nothing; see `Tables.transaction`."""
+        with self._use() as connection:
+            if connection.in_transaction:
+                raise StoreError("a transaction on approvals is open in this thread; end it before the next begins")
+            writes = ApprovalWrites(connection, self._max_rows)
+            try:
+                with transaction(connection):
+                    yield writes
+            finally:
+                writes.end()
+            self._changes += 1
+
+    def changes(self) -> int:
+        """Return a number that grows with each transaction."""
+        return self._changes
+
+    def hold(self) -> str:
+        """Return the id of this process."""
+        with self._use():  # in a forked child this draws another id
+            return self._process
+
+    def is_alive(self, process: str) -> bool | None:
+        """Return True for this process; no other can know these tables."""
+        return True if process == self._process else None

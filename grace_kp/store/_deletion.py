@@ -15,7 +15,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from grace_kp.errors import StoreError
-from grace_kp.store._database import Connection, DatabaseError, rewrite
 from grace_kp.store._query import Query, where_of
 from grace_kp.store._schema import PUT_STATE, mark_unclean
 from grace_kp.trace import PARENT, attributes_in
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from grace_kp.store._catalog_files import HeldIndex
+    from grace_kp.store._database import Connection
 
 
 def mark_index(connection: Connection) -> str:
@@ -53,26 +53,6 @@ def forget_index(connection: Connection, path: Path, index: HeldIndex | None = N
     if not problem:
         connection.execute("DELETE FROM state WHERE name = 'unclean_index' AND value = ?", mark)
     return problem
-
-
-def overwrite(connection: Connection, path: Path) -> str:
-    """Rewrite an unclean file without its free space and empty the write-ahead log.
-
-    Zeroing deleted rows (`secure_delete`) is not enough: pages that were rebuilt keep copies of rows that have moved.
-    """
-    mark = connection.execute("SELECT value FROM state WHERE name = 'unclean'").fetchone()
-    if mark is None:
-        return ""
-    again = "delete again, for example `grace-kp traces delete --older-than 100000d`, when"
-    try:
-        is_rewritten = rewrite(connection)
-    except DatabaseError as error:
-        return f"{path} could not be rewritten ({error}) and may hold deleted contents; {again} that can be done"
-    if not is_rewritten:
-        return f"another connection reads {path}, so it and {path.name}-wal still hold deleted contents; {again} it has finished"
-    # Another process may have deleted since the file was rewritten. Its mark is another and stays.
-    connection.execute("DELETE FROM state WHERE name = 'unclean' AND value = ?", mark)
-    return ""
 
 
 REMOVED = "Removed with its run."

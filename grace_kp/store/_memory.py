@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from grace_kp.background import Lock
-    from grace_kp.store._approval_tables import MemoryTables
+    from grace_kp.store._approvals import MemoryTables
     from grace_kp.store._catalog_source import Source
     from grace_kp.store._record import FeedbackEntry, JournalEntry, Record
 
@@ -89,7 +89,7 @@ class MemoryStore(RunTables, Resident):
         """The tables of approvals; see `MemoryTables`."""
         with self.lock:
             if self._approvals is None:
-                from grace_kp.store._approval_tables import MemoryTables  # only where there are gates that ask it
+                from grace_kp.store._approvals import MemoryTables  # only where there are gates that ask it
 
                 self._approvals = MemoryTables(self._use)
             return self._approvals

@@ -10,7 +10,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import StoreError
-from grace_kp.store._database import ONE_OF, transaction
+from grace_kp.store._database import ONE_OF, DatabaseError, rewrite, transaction
 from grace_kp.store._query import searchable
 from grace_kp.store._record import find_missing, read_feedback, scorer_name
 
@@ -175,5 +175,25 @@ def insert_feedback(connection: Connection, entries: Iterable[FeedbackEntry]) ->
 
 
 def mark_unclean(connection: Connection) -> None:
-    """Note, in the transaction that deletes, that the file holds deleted contents until `_deletion.overwrite` has succeeded."""
+    """Note, in the transaction that deletes, that the file holds deleted contents until `overwrite` has succeeded."""
     connection.execute(PUT_STATE, ("unclean", secrets.token_hex(8)))
+
+
+def overwrite(connection: Connection, path: Path) -> str:
+    """Rewrite an unclean file without its free space and empty the write-ahead log.
+
+    Zeroing deleted rows (`secure_delete`) is not enough: pages that were rebuilt keep copies of rows that have moved.
+    """
+    mark = connection.execute("SELECT value FROM state WHERE name = 'unclean'").fetchone()
+    if mark is None:
+        return ""
+    again = "delete again, for example `grace-kp traces delete --older-than 100000d`, when"
+    try:
+        is_rewritten = rewrite(connection)
+    except DatabaseError as error:
+        return f"{path} could not be rewritten ({error}) and may hold deleted contents; {again} that can be done"
+    if not is_rewritten:
+        return f"another connection reads {path}, so it and {path.name}-wal still hold deleted contents; {again} it has finished"
+    # Another process may have deleted since the file was rewritten. Its mark is another and stays.
+    connection.execute("DELETE FROM state WHERE name = 'unclean' AND value = ?", mark)
+    return ""

@@ -20,12 +20,21 @@ from grace_kp.store._database import (
     connect_to_read,
     switch_to_wal,
 )
-from grace_kp.store._deletion import Deleted, Selection, delete_rows, forget_index, overwrite
+from grace_kp.store._deletion import Deleted, Selection, delete_rows, forget_index
 from grace_kp.store._leases import LEASE_SECONDS, Owners, Unfinished
 from grace_kp.store._record import is_imported
 from grace_kp.store._rescue import CannotOpen, RescueFiles
 from grace_kp.store._runs import DAY, RunTables
-from grace_kp.store._schema import APPROVALS, MIGRATIONS, PAGE_BYTES, PUT_STATE, READABLE, migrate, schema_version
+from grace_kp.store._schema import (
+    APPROVALS,
+    MIGRATIONS,
+    PAGE_BYTES,
+    PUT_STATE,
+    READABLE,
+    migrate,
+    overwrite,
+    schema_version,
+)
 from grace_kp.store._store import file_of
 from grace_kp.trace import PARENT, default_mode, keep_private
 
@@ -33,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime, timedelta
 
-    from grace_kp.store._approval_tables import SqliteTables
+    from grace_kp.store._approvals import SqliteTables
     from grace_kp.store._catalog_files import HeldIndex
     from grace_kp.store._catalog_source import Source
     from grace_kp.store._database import Connection
@@ -112,7 +121,7 @@ class SqliteStore(RunTables):
         """The tables of approvals; see `SqliteTables`."""
         with self.lock:
             if self._approvals is None:
-                from grace_kp.store._approval_tables import SqliteTables  # only where there are gates that ask it
+                from grace_kp.store._approvals import SqliteTables  # only where there are gates that ask it
 
                 self._approvals = SqliteTables(
                     self.path, leave_parent=self.leave_parent, connect=self._connect_to_approvals

@@ -1,14 +1,84 @@
-"""Chains for the tests of verification, export and retention: written by the library, then damaged as an accident or an attacker would."""
+"""Tables in a dictionary, and chains in them that tests damage as an accident or an attacker would."""
 
 from __future__ import annotations
 
 import dataclasses
+from contextlib import contextmanager
 
 from grace_kp.approvals import Actor, Row, append
-from tests.approvals.tables import DictTables
 
 ANA = Actor(name="ana", channel="cli")
 STEPS = (("requested", "pending"), ("decided", "approved"), ("claimed", "claimed"), ("settled", "done"))
+
+
+class DictTables:
+    """Rows, entries and documents of one process. A transaction that fails is undone."""
+
+    identity = "store-1"
+    lasting = False
+
+    def __init__(self):
+        self.table, self.chain, self.papers = {}, [], {}
+
+    @contextmanager
+    def transaction(self):
+        before = dict(self.table), list(self.chain), dict(self.papers)
+        try:
+            yield self
+        except BaseException:
+            self.table, self.chain, self.papers = before
+            raise
+
+    def row(self, approval):
+        return self.table.get(approval)
+
+    def ids(self, begins, *, limit):
+        return sorted(name for name in self.table if name.startswith(begins))[:limit]
+
+    def rows(self, query):
+        found = sorted(self.table.values(), key=lambda row: (-row.changed, row.id))
+        found = [row for row in found if not query.states or row.state in query.states]
+        return found[query.offset :][: query.limit]
+
+    def count(self, query):
+        return len(self.rows(dataclasses.replace(query, limit=None, offset=0)))
+
+    def put(self, row):
+        known = self.table.get(row.id)
+        if row.revision != (known.revision + 1 if known else 1):
+            return False
+        self.table[row.id] = row
+        return True
+
+    def link(self, seq):
+        return next((link for link in self.chain if link.seq == seq), None)
+
+    def links(self, *, after=0, limit=1_000, approval=None, kept=False):
+        found = [link for link in self.chain if link.seq > after and approval in {None, link.approval}]
+        return [link for link in found if link.contents is not None or not kept][:limit]
+
+    def head(self):
+        return (self.chain[-1].seq, self.chain[-1].hash) if self.chain else (0, "")
+
+    def append(self, link):
+        assert link.seq == self.head()[0] + 1
+        self.chain.append(link)
+
+    def document(self, kind, name):
+        return self.papers.get((kind, name))
+
+    def documents(self, kind):
+        return {name: data for (each, name), data in self.papers.items() if each == kind}
+
+    def put_document(self, kind, name, data):
+        self.papers[kind, name] = data
+
+    def forget(self, seqs):
+        seqs = {link.seq for link in self.chain if link.seq in set(seqs) and link.salt is not None}
+        self.chain = [
+            dataclasses.replace(link, salt=None, contents=None) if link.seq in seqs else link for link in self.chain
+        ]
+        return len(seqs)
 
 
 def new_row(name, at, **changes):

@@ -10,6 +10,7 @@ import functools
 import itertools
 import json
 import pathlib
+import re
 import socket
 import typing
 import uuid
@@ -23,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.approvals import SEALED, canonical, decode, encode
-from grace_kp.approvals._arguments import plain_json, tag_of
+from grace_kp.approvals._arguments import plain_json
 from tests.approvals.values import TYPES, Address, Colour, Line, Open, Order, same, values
 
 D = decimal.Decimal
@@ -59,7 +60,6 @@ def problem(value):
 
 @pytest.mark.parametrize("alike", ALIKE, ids=lambda row: repr(row[0])[:20])
 def test_values_that_look_alike_have_different_encodings(alike):
-    """Consent to the text "1" is none to the number 1."""
     assert len(alike) == len({encoding(value) for value in alike})
 
 
@@ -73,22 +73,13 @@ def test_two_values_have_two_encodings(first, second):
     "value", [None, True, "é\u2028", 3, -0.5, 1e-7, [1, {"a": [None]}], {"euros": 20, "b": 2**53 - 1}]
 )
 def test_plain_json_stays_as_it_is(value):
-    """A person can read it, and other programs can."""
     assert ({"x": value}, {}) == encode({"x": value})
 
 
 def test_the_order_of_entries_and_elements_does_not_count():
-    """Dicts and sets that are equal are the same to consent to."""
     assert encoding({"a": 1, "b": 2}) == encoding({"b": 2, "a": 1})
     assert encoding({1: "a", 2: "b"}) == encoding({2: "b", 1: "a"})
     assert 1 == len({encoding({"set": set(order)}) for order in itertools.permutations(["a", "b", 3])})
-
-
-@given(values())
-def test_an_encoding_survives_json(value):
-    """What is stored as text and read again is the same encoding."""
-    encoded, _ = encode({"x": value})
-    assert canonical(encoded) == canonical(json.loads(json.dumps(encoded)))
 
 
 class Text(str):
@@ -136,7 +127,6 @@ def test_what_has_no_encoding_is_named(name):
 
 
 def test_deep_and_circular_values_have_no_encoding():
-    """The depth is bounded, whatever the interpreter allows."""
     deep = []
     for _ in range(49):
         deep = [deep]
@@ -148,25 +138,14 @@ def test_deep_and_circular_values_have_no_encoding():
 
 
 def test_a_parameter_whose_name_is_no_text_in_utf_8_breaks_nothing_silently():
-    """Canonical JSON refuses it, so that no digest is computed without it."""
     encoded, _ = encode({"\ud800": 1})
     with pytest.raises(ValueError, match="surrogates not allowed"):
         canonical(encoded)
 
 
 def test_canonical_json_follows_the_standard():
-    """The example of RFC 8785, section 3.2.3, and what JSON cannot hold."""
-    value = {
-        "€": "Euro Sign",
-        "\r": "Carriage Return",
-        "\ufb33": "Hebrew",
-        "1": "One",
-        "😀": "Smiley",
-        "\x80": "Control",
-        "ö": "o",
-    }
     keys = ["\r", "1", "\x80", "ö", "€", "😀", "\ufb33"]
-    assert keys == list(json.loads(canonical(value)))
+    assert keys == list(json.loads(canonical(dict.fromkeys(sorted(keys), 1))))
     assert b'{"a":[1e+30,4.5,0.002,1e-27,333333333.3333333]}' == canonical(
         {"a": [1e30, 4.50, 2e-3, 1e-27, 333333333.33333329]}
     )
@@ -177,46 +156,19 @@ def test_canonical_json_follows_the_standard():
 
 @given(values())
 def test_decoding_is_the_inverse_of_encoding(value):
-    """Types and values come back, from text as well."""
     encoded, problems = encode({"x": value})
     assert {} == problems
     again = decode(json.loads(json.dumps(encoded)), {"x": TYPES})
     assert same(value, again["x"])
 
 
+TAGS = re.findall(r"\$\w+", "$int $float $bytes $bytearray $decimal $date $datetime $time $timedelta $uuid $tuple $set $frozenset $dict $text $path $model")  # fmt: skip
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                [
-                    "a",
-                    "fields",
-                    "set",
-                    "name",
-                    "value",
-                    "zone",
-                    "fold",
-                    "$int",
-                    "$float",
-                    "$bytes",
-                    "$bytearray",
-                    "$decimal",
-                    "$date",
-                    "$datetime",
-                    "$time",
-                    "$timedelta",
-                    "$uuid",
-                    "$tuple",
-                    "$set",
-                    "$frozenset",
-                    "$dict",
-                    "$text",
-                    "$path",
-                    "$model",
-                ]
-            ),
+            st.sampled_from(["a", "fields", "set", "name", "value", "zone", "fold", *TAGS]),
             inner
             | st.sampled_from(
                 ["tests.approvals.values.Order", "tests.approvals.values.Colour", "RED", "1", "P1DT1S", "2026-01-01"]
@@ -260,14 +212,12 @@ DAMAGED = {
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damage_is_named_with_its_place(name):
-    """Nothing is guessed."""
     document, message = DAMAGED[name]
     with pytest.raises(ValueError, match=f"^{message}"):
         decode({"x": document})
 
 
 def test_deep_documents_are_refused():
-    """A stored document cannot overflow the interpreter's stack."""
     deep = []
     for _ in range(50_000):
         deep = [deep]
@@ -276,23 +226,14 @@ def test_deep_documents_are_refused():
 
 
 def test_a_zone_that_has_changed_its_rules_is_noticed():
-    """The reviewer saw one point in time; another is not silently carried out."""
     with pytest.raises(ValueError, match="the time zone Europe/Berlin has another offset then than when this was kept"):
         decode({"x": {"$datetime": "2026-07-01T12:00:00+05:00", "zone": "Europe/Berlin"}})
 
 
 def test_pydantic_s_own_offsets_are_kept():
-    """Datetimes that pydantic has read carry a time zone of its own type."""
     moment = pydantic.TypeAdapter(dt.datetime).validate_python("2026-07-01T12:00:00+02:00")
     again = decode(encode({"x": moment})[0])["x"]
     assert (moment, moment.utcoffset()) == (again, again.utcoffset())
-
-
-def test_a_sealed_value_is_a_mark():
-    """Where nothing can open it, it prints as such."""
-    decoded = decode({"x": {"$sealed": "…", "key": "k"}})["x"]
-    assert decoded is SEALED
-    assert "[SEALED]" == f"{decoded}"
 
 
 Alias = NewType("Alias", Order)
@@ -344,7 +285,6 @@ def test_classes_are_found_in_the_declared_type(value, declared):
 
 @pytest.mark.parametrize("declared", [None, Any, object, dict, list[Address], "Order"])
 def test_no_class_is_found_elsewhere(declared):
-    """A stored name never loads or selects a class by itself."""
     encoded, _ = encode({"order": [Order("a", 1)]})
     with pytest.raises(
         ValueError,
@@ -354,7 +294,6 @@ def test_no_class_is_found_elsewhere(declared):
 
 
 def test_a_class_that_has_changed_is_noticed():
-    """A new field, a dropped field and another value of an enum's member."""
     encoded, _ = encode({"x": Order("a", 1)})
     for fields in ({"id": "a"}, {"id": "a", "euros": 1, "cents": 2}, [1]):
         encoded["x"]["fields"] = fields
@@ -388,26 +327,22 @@ class Counted:
 
 
 def test_no_code_of_the_class_runs():
-    """`__post_init__` would add 1 again."""
     assert Counted(1) == there_and_back(Counted(1))
 
 
 def test_computed_properties_are_no_state():
-    """They are computed again."""
     value = Counted(1)
     assert 4 == value.double
     assert {"a": 2, "b": 7} == vars(there_and_back(value))
 
 
 def test_a_model_knows_which_fields_were_set():
-    """An action that sends only those sends the same."""
     value = Address(street="a")
     assert {"street": "a"} == there_and_back(value).model_dump(exclude_unset=True)
     assert encode({"x": value}) != encode({"x": Address(street="a", zip=None)})
 
 
 def test_a_model_keeps_extra_and_private_values():
-    """They are part of what the action receives."""
     value = Open(a=1, b=(2,))
     value._note = b"n"
     again = there_and_back(value)
@@ -426,7 +361,6 @@ class Upper(pydantic.BaseModel):
 
 
 def test_no_validator_runs():
-    """What was validated once is not changed by reading it."""
     assert "a" == there_and_back(Upper.model_construct(a="a")).a
 
 
@@ -439,7 +373,6 @@ class Generic(pydantic.BaseModel):
 
 
 def test_root_and_nested_models_are_restored():
-    """Model in model."""
     assert Generic(root=Root([1])) == there_and_back(Generic(root=Root([1])))
 
 
@@ -458,13 +391,11 @@ class Child(Parent):
 
 
 def test_a_class_with_other_contents_has_no_encoding():
-    """A data class that is a dict holds more than its fields."""
     assert "x" in encode({"x": Bag()})[1]
     assert Child(1) == there_and_back(Child(1), Parent)
 
 
 def test_two_classes_of_one_name_are_not_guessed_between():
-    """Classes that a function defines anew each time have the same name."""
 
     def defined():
         @dataclasses.dataclass
@@ -484,20 +415,13 @@ def plain(value, **options):
 
 @given(values())
 def test_every_encoding_has_a_plain_form(value):
-    """Which is JSON."""
     assert json.dumps(plain(value))
 
 
 def test_the_plain_form_shows_contents_without_types():
-    """As a person would write them."""
     assert {"id": "a", "euros": ["1.10", "2026-01-02"]} == plain(
         Order("a", (decimal.Decimal("1.10"), dt.date(2026, 1, 2)))
     )
     assert ["red", "b", {"street": None, "zip": 1}] == plain([Colour.RED, b"b", Address(zip=1)])
     assert {"1": 2.0, "(3,)": 2**70} == {**plain({1: 2.0}), "(3,)": plain(2**70)}
     assert decimal.Decimal("1.10") == plain(decimal.Decimal("1.10"), decimal=decimal.Decimal)
-
-
-def test_tags():
-    """Plain JSON has none."""
-    assert ["", "", "$tuple"] == [tag_of([1]), tag_of({"a": 1}), tag_of({"$tuple": []})]

@@ -1,16 +1,18 @@
-"""The verbs of people: who may decide, how votes count, and how verbs are refused."""
+"""The verbs of people: who may decide, how votes count, how verbs are refused, and what an edit may change."""
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
+
 import pytest
 
-from grace_kp.approvals import Actor, RequestStore, RowQuery
-from grace_kp.approvals._people import person
-from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, NotEntitled, UnknownApproval
+from grace_kp.approvals import Actor, PolicyNow, RequestStore, RowQuery, Secret, new_key, person
+from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, EditRefused, NotEntitled, UnknownApproval
 from grace_kp.store import open_store
-from tests.approvals.shops import ANA, BO, CY, Shop, asked, claim, logged_in
+from tests.approvals.shops import ANA, BO, CY, Shop, asked, claim, keyed, logged_in, sealing
 
-FINANCE = {"ana": ["finance"], "bo": ["finance"], "dee": ["legal"]}
+FINANCE = {"ana": ["finance"], "bo": ["finance", "legal"], "dee": ["legal"]}
 
 
 @pytest.fixture
@@ -55,7 +57,6 @@ def test_a_second_decision_is_refused(shop, first, second):
 
 
 def test_other_words_are_another_answer(shop):
-    """An agent must not act on words that replaced those it was sent."""
     approval = shop.requests.file(asked())
     shop.requests.respond(approval.id, "ask for the receipt", by=ANA)
     with pytest.raises(AlreadyDecided):
@@ -63,7 +64,6 @@ def test_other_words_are_another_answer(shop):
 
 
 def test_an_answer_has_words(shop):
-    """An agent can do nothing with an empty one."""
     approval = shop.requests.file(asked())
     with pytest.raises(ApprovalError, match="needs words"):
         shop.requests.respond(approval.id, " \n", by=ANA)
@@ -71,7 +71,6 @@ def test_an_answer_has_words(shop):
 
 
 def test_a_decision_after_the_end_names_the_end(shop):
-    """Nobody decided it, so that the error names nobody."""
     approval = shop.requests.file(asked())
     shop.clock.now += 3_600
     with pytest.raises(AlreadyDecided, match="was expired at") as caught:
@@ -81,7 +80,6 @@ def test_a_decision_after_the_end_names_the_end(shop):
 
 
 def test_repeating_consent_that_has_lapsed_does_not_look_like_success(shop):
-    """Whoever approves something that can no longer run learns of it."""
     approval = shop.requests.approve(shop.requests.file(asked()).id, by=ANA)
     shop.clock.now += 600
     with pytest.raises(AlreadyDecided, match="was expired"):
@@ -89,7 +87,6 @@ def test_repeating_consent_that_has_lapsed_does_not_look_like_success(shop):
 
 
 def test_repeating_consent_after_the_action_ran_changes_nothing(shop):
-    """A client that lost the answer asks again."""
     approval = shop.requests.approve(shop.requests.file(asked()).id, by=ANA)
     claim(shop.requests, approval)
     assert "claimed" == shop.requests.approve(approval.id, by=ANA).state
@@ -98,7 +95,6 @@ def test_repeating_consent_after_the_action_ran_changes_nothing(shop):
 
 
 def test_a_digest_that_is_not_current_is_refused(shop):
-    """By every decision."""
     approval = shop.requests.file(asked())
     for verb in (shop.requests.approve, shop.requests.reject, shop.requests.skip, shop.requests.retry):
         with pytest.raises(ChangedSinceShown, match=approval.digest):
@@ -107,7 +103,6 @@ def test_a_digest_that_is_not_current_is_refused(shop):
 
 
 def test_a_quorum_needs_distinct_people(shop):
-    """One person under two spellings is one."""
     approval = shop.requests.file(asked(quorum=2))
     for name in ("ana", "ANA", "ana  "):
         assert "pending" == shop.requests.approve(approval.id, by=logged_in(name)).state
@@ -129,7 +124,6 @@ def test_a_quorum_counts_logins_only(shop):
 
 
 def test_one_rejection_closes(shop):
-    """Whatever was voted, also by somebody who voted for it."""
     approval = shop.requests.file(asked(quorum=3, identity="stated"))
     shop.requests.approve(approval.id, by=ANA)
     assert "rejected" == shop.requests.reject(approval.id, by=ANA).state
@@ -147,13 +141,11 @@ def test_the_user_of_the_run_does_not_decide(shop, fields, verb):
 
 
 def test_the_user_of_the_run_decides_where_nothing_is_required(shop):
-    """To confirm what one does oneself is no four eyes."""
     assert "approved" == shop.requests.approve(shop.requests.file(asked(user="ana")).id, by=ANA).state
 
 
 @pytest.mark.parametrize("name", ["cy", "dee", "Bo"])
 def test_only_members_of_the_group_decide(shop, name):
-    """Names are compared as they are configured."""
     approval = shop.requests.file(asked(groups=("finance",)))
     with pytest.raises(NotEntitled, match="needs a member of finance"):
         shop.requests.approve(approval.id, by=Actor(name=name))
@@ -162,7 +154,6 @@ def test_only_members_of_the_group_decide(shop, name):
 
 @pytest.mark.parametrize("bad", ["nope", "ap-\x1b[2J\u202e", "", None, 3, "x" * 10_000])
 def test_an_id_that_does_not_exist_is_a_clear_error(shop, bad):
-    """Its message obeys no control characters and is short."""
     with pytest.raises(UnknownApproval) as caught:
         shop.requests.approve(bad, by=ANA)
     assert str(caught.value).isprintable()
@@ -198,7 +189,6 @@ def test_each_vote_is_an_entry_and_the_last_is_the_decision():
 
 
 def test_a_hostile_name_is_shown_without_its_control_characters():
-    """The error is printed at terminals."""
     shop = Shop()
     approval = shop.requests.file(asked())
     shop.requests.reject(approval.id, by=Actor(name="\x1b[2Jmallory\u202e"))
@@ -219,13 +209,11 @@ def test_a_hostile_name_is_shown_without_its_control_characters():
     ],
 )
 def test_spellings_of_one_name_are_one_person(first, second):
-    """Otherwise one person could be a quorum."""
     assert person(first) == person(second)
 
 
 @pytest.mark.parametrize("groups", [{"ana": "finance"}, {"ana": [1]}])
 def test_groups_are_lists_of_names(groups):
-    """A text would be a list of letters."""
     with pytest.raises(ValueError, match="must be a list of names"):
         RequestStore(open_store("memory:").approvals, groups=groups)
 
@@ -245,3 +233,153 @@ def test_people_whose_names_hold_secrets_are_still_compared():
     assert [other.id] == [approval.id for approval in requests.history(by=secret)]
     held = [row.data for row in store.approvals.rows(RowQuery())] + [link.data for link in store.approvals.links()]
     assert not any(secret.encode() in data for data in held)
+
+
+def test_an_edit_is_consent_to_its_result(shop):
+    approval = shop.requests.file(asked())
+    edited = shop.requests.edit(approval.id, {"euros": 20}, by=ANA, digest=approval.digest)
+    assert ("edited", {"invoice": "R-1", "euros": 20}, 500) == (edited.state, edited.arguments, edited.asked["euros"])
+    assert approval.digest == edited.asked_digest != edited.digest
+    with pytest.raises(ChangedSinceShown):
+        claim(shop.requests, approval)
+    assert "claimed" == claim(shop.requests, edited).approval.state
+
+
+def test_an_edit_is_idempotent(shop):
+    approval = shop.requests.file(asked())
+    edited = shop.requests.edit(approval.id, {"euros": 20}, by=ANA, digest=approval.digest)
+    assert edited == shop.requests.edit(approval.id, {"euros": 20}, by=ANA, digest=approval.digest)
+    assert edited == shop.requests.edit(approval.id, {"euros": 20}, by=ANA)
+    with pytest.raises(AlreadyDecided, match="edited by ana"):
+        shop.requests.edit(approval.id, {"euros": 21}, by=ANA)
+    with pytest.raises(AlreadyDecided, match="edited by ana"):
+        shop.requests.edit(approval.id, {"euros": 20}, by=BO)
+
+
+def test_an_edit_restarts_the_count(shop):
+    """A vote for the old arguments is void, one for the new ones needs their digest or a look at them."""
+    approval = shop.requests.file(asked(quorum=2))
+    shop.requests.approve(approval.id, by=logged_in("ana"))
+    edited = shop.requests.edit(approval.id, {"euros": 20}, by=logged_in("bo"))
+    assert ("pending", ["bo"]) == (edited.state, [vote.actor.name for vote in edited.votes])
+    with pytest.raises(ChangedSinceShown, match="changed by bo"):
+        shop.requests.approve(approval.id, by=logged_in("ana"), digest=approval.digest)
+    with pytest.raises(ChangedSinceShown, match="does not say which were shown"):
+        shop.requests.approve(approval.id, by=logged_in("ana"))
+    shop.requests.get(approval.id, by=logged_in("ana"))
+    assert "edited" == shop.requests.approve(approval.id, by=logged_in("ana")).state
+
+
+def test_an_edit_takes_the_stricter_policy(shop):
+    approval = shop.requests.file(asked())
+    policy = PolicyNow(floor="escalate", groups=("finance",), quorum=2)
+    edited = shop.requests.edit(approval.id, {"euros": 20}, by=logged_in("ana"), policy=policy)
+    assert ("pending", "escalate", ("finance",), 2) == (edited.state, edited.level, edited.groups, edited.quorum)
+    edited = shop.requests.approve(approval.id, by=logged_in("bo"), digest=edited.digest)
+    assert "claimed" == claim(shop.requests, edited, policy=policy).approval.state
+
+
+@pytest.mark.parametrize(
+    ("policy", "error"),
+    [(PolicyNow(denies=True), EditRefused), (PolicyNow(groups=("board",)), EditRefused), (PolicyNow(groups=("legal",)), NotEntitled)],
+)  # fmt: skip
+def test_an_edit_that_the_policy_does_not_allow_is_refused(shop, policy, error):
+    fields = {"groups": ("finance",)} if error is EditRefused else {"groups": ("finance", "legal")}
+    approval = shop.requests.file(asked(**fields))
+    with pytest.raises(error):
+        shop.requests.edit(approval.id, {"euros": 20}, by=ANA, policy=policy)
+    assert ["requested"] == shop.kinds()
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields", "message"),
+    [
+        ({}, {}, "maps parameter names to values"),
+        ([("euros", 1)], {}, "maps parameter names to values"),
+        ({3: 1}, {}, "maps parameter names to values"),
+        ({"euros": 500}, {}, "changes nothing"),
+        ({"action": "delete_all"}, {}, "has no parameter 'action'; it has invoice, euros"),
+        ({"invoice": "R-2"}, {}, "invoice identifies the operation"),
+        ({"euros": 20}, {"not_covered": ("euros",)}, "euros is not covered"),
+        ({"euros": 20}, {"unencoded": ("session",)}, "only the process that waits holds session"),
+        ({"euros": object()}, {}, "has no encoding"),
+        ({"euros": "password=hunter22hunter"}, {}, "no key to seal it with"),
+    ],
+)
+def test_what_cannot_be_edited_is_refused(shop, changes, fields, message):
+    approval = shop.requests.file(keyed(**fields))
+    with pytest.raises(EditRefused, match=message):
+        shop.requests.edit(approval.id, changes, by=ANA)
+    assert ["requested"] == shop.kinds()
+
+
+def test_encoded_values_can_be_passed(shop):
+    approval = shop.requests.file(asked())
+    for bad in ({"$decimal": "x"}, {"$sealed": "AAAA", "key": "k"}, {"a": [{"$sealed": "AAAA"}]}, float("nan")):
+        with pytest.raises(EditRefused):
+            shop.requests.edit(approval.id, {"euros": bad}, by=ANA, is_encoded=True)
+    edited = shop.requests.edit(approval.id, {"euros": {"$decimal": "1.10"}}, by=ANA, is_encoded=True)
+    assert decimal.Decimal("1.10") == edited.arguments["euros"]
+
+
+SCHEMA = {
+    "properties": {
+        "invoice": {"type": "string"},
+        "euros": {"type": "integer", "maximum": 600},
+        "day": {"anyOf": [{"type": "string", "format": "date", "x-encoding": "$date"}, {"type": "null"}]},
+    }
+}
+
+
+@pytest.mark.parametrize("is_encoded", [False, True])
+def test_an_edit_fits_the_schema_of_the_action(shop, is_encoded):
+    """Where the action itself is not at hand: a text is no integer, and a date may be written as a text."""
+    approval = shop.requests.file(asked({"invoice": "R-1", "euros": 500, "day": None}, schema=SCHEMA))
+    for changes, message in (
+        ({"euros": "20"}, "euros: '20' is not of type 'integer'"),
+        ({"euros": True}, "euros: True is not of type 'integer'"),
+        ({"euros": 601}, "greater than the maximum"),
+        ({"day": "soon"}, "day: 'soon' is no date such as"),
+    ):
+        with pytest.raises(EditRefused, match=message):
+            shop.requests.edit(approval.id, changes, by=ANA, is_encoded=is_encoded)
+    assert ["requested"] == shop.kinds()
+    edited = shop.requests.edit(approval.id, {"day": "2026-01-31"}, by=ANA, is_encoded=is_encoded)
+    assert dt.date(2026, 1, 31) == edited.arguments["day"]
+
+
+def test_sealed_parameters_are_edited_where_their_key_is():
+    """Elsewhere an edit is refused, because nobody there can compute the digest."""
+    secret = Secret(new_key())
+    shop = Shop(secret=secret)
+    approval = shop.requests.file(*sealing(secret, {"iban": "DE89370400440532013000", "euros": 5}, ("iban",)))
+    with pytest.raises(EditRefused, match="iban is sealed and cannot be opened here"):
+        shop.another("p2", secret=None).edit(approval.id, {"euros": 6}, by=ANA)
+    edited = shop.requests.edit(approval.id, {"euros": 6}, by=ANA)
+    assert {"iban": "DE89370400440532013000", "euros": 6} == edited.arguments
+    assert "$sealed" in edited.encoded["iban"]
+    assert "[SEALED]" == repr(shop.another("p2", secret=None).get(approval.id).arguments["iban"])
+
+
+def test_arguments_that_were_changed_in_the_store_are_not_edited(shop):
+    approval = shop.requests.file(asked(digest="sha256:00"))
+    with pytest.raises(EditRefused, match="do not have its digest"):
+        shop.requests.edit(approval.id, {"euros": 6}, by=ANA)
+
+
+def test_an_edit_of_an_edit_belongs_to_its_last_editor(shop):
+    approval = shop.requests.file(asked(quorum=2))
+    first = shop.requests.edit(approval.id, {"euros": 20}, by=logged_in("ana"))
+    second = shop.requests.edit(approval.id, {"euros": 30}, by=logged_in("bo"), digest=first.digest)
+    assert (30, ["bo"]) == (second.arguments["euros"], [vote.actor.name for vote in second.votes])
+    back = shop.requests.edit(approval.id, {"euros": 500}, by=logged_in("ana"), digest=second.digest)
+    assert approval.digest == back.digest
+    assert "approved" == shop.requests.approve(approval.id, by=logged_in("bo"), digest=back.digest).state
+
+
+def test_edits_with_a_bad_digest_or_name_are_refused(shop):
+    approval = shop.requests.file(asked())
+    with pytest.raises(ChangedSinceShown):
+        shop.requests.edit(approval.id, {"euros": 20}, by=ANA, digest="sha256:00")
+    with pytest.raises(ApprovalError):
+        shop.requests.edit("nope", {"euros": 20}, by=ANA)

@@ -1,47 +1,61 @@
-"""Identity of a call: digests, versions of actions, keys, and idempotency keys."""
+"""Identity of a call, sealed arguments, the key of the installation, and notes that hold no secrets."""
 
 from __future__ import annotations
 
+import base64
+import copy
+import dataclasses
 import datetime as dt
 import decimal
 import enum
 import hashlib
 import inspect
 import json
+import pickle
 import subprocess
 import sys
 import uuid
 from typing import Annotated, Optional, Union
 
+import keyring
+import keyring.backend
+import keyring.errors
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.approvals import (
+    SEALED,
     KeyTemplate,
+    SealNeeded,
     Secret,
+    canonical,
+    decode,
     digest,
     encode,
     has_digest,
     idempotency_key_of,
     new_key,
+    opened_arguments,
+    sealed_arguments,
+    unopened,
     version_of,
 )
-from grace_kp.approvals._digest import same_digest
+from grace_kp.approvals._digest import clean_json, kept_result, sealed_texts, secret_parameters, without_texts
+from grace_kp.errors import SettingsError
+from tests.approvals.values import values
 
 ENCODED = encode({"invoice": "7", "euros": 20, "session": "s-1"})[0]
 
 
 def test_a_digest_is_the_hash_of_canonical_json():
-    """Anyone can compute it from what is shown."""
     data = b'{"action":"refund","arguments":{"euros":20,"invoice":"7"},"version":"1"}'
     assert f"sha256:{hashlib.sha256(data).hexdigest()}" == digest("refund", "1", ENCODED, leave_out=("session",))
 
 
 @pytest.mark.parametrize("secret", [None, Secret(new_key())], ids=["plain", "keyed"])
 def test_a_digest_covers_everything_but_what_is_left_out(secret):
-    """Action, version, names, values and types."""
     calls = [
         ("refund", "1", {"a": 1}),
         ("refund2", "1", {"a": 1}),
@@ -59,7 +73,6 @@ def test_a_digest_covers_everything_but_what_is_left_out(secret):
 
 
 def test_a_keyed_digest_cannot_be_found_by_trying():
-    """It names its key, and differs with it."""
     one, two = Secret(new_key()), Secret(new_key())
     found = digest("log_in", "1", {"pin": "1234"}, secret=one)
     assert found.startswith(f"hmac-sha256:{one.key_id}:")
@@ -67,7 +80,6 @@ def test_a_keyed_digest_cannot_be_found_by_trying():
 
 
 def test_old_digests_remain_verifiable():
-    """Those before a key was set, and those with an earlier key."""
     old, new = new_key(), new_key()
     both = Secret(f"{new}, {old}")
     plain, keyed = digest("a", "1", {"x": 1}), digest("a", "1", {"x": 1}, secret=Secret(old))
@@ -78,7 +90,6 @@ def test_old_digests_remain_verifiable():
 
 
 def test_a_digest_that_cannot_be_verified_is_an_error_and_no_difference():
-    """The message names the key, or what a digest looks like."""
     keyed = digest("a", "1", {"x": 1}, secret=Secret(new_key()))
     with pytest.raises(ValueError, match=r"this needs the key '[0-9a-f]{16}', and the keys here are"):
         has_digest(keyed, "a", "1", {"x": 1}, secret=Secret(new_key()))
@@ -89,19 +100,11 @@ def test_a_digest_that_cannot_be_verified_is_an_error_and_no_difference():
             has_digest(nonsense, "a", "1", {})
 
 
-def test_digests_are_compared_whole():
-    """Also with texts that are none."""
-    assert same_digest("sha256:ab", "sha256:ab")
-    assert not same_digest("sha256:ab", "sha256:abc")
-    assert not same_digest("sha256:ab", "\ud800é")
-
-
 def version(action, declared=None):
     return version_of(inspect.signature(action), declared)
 
 
 def test_a_version_is_declared_or_the_hash_of_the_signature():
-    """Never of the source."""
 
     def first(invoice: str, euros: int = 1):
         return 1
@@ -118,7 +121,6 @@ def test_a_version_is_declared_or_the_hash_of_the_signature():
 
 
 def test_another_signature_is_another_version():
-    """Names, order, kinds, types and which parameters have defaults."""
     actions = [
         lambda a, b: 0,
         lambda b, a: 0,
@@ -152,7 +154,6 @@ def test_ways_to_write_a_type_do_not_count():
 
 
 def test_a_version_is_the_same_in_another_process():
-    """Neither addresses nor the order of sets is in it."""
     code = (
         "import inspect, sys, typing, enum; from grace_kp.approvals import version_of\n"
         "class C(enum.Enum): A = 1\n"
@@ -166,7 +167,6 @@ def test_a_version_is_the_same_in_another_process():
 
 
 def test_an_idempotency_key_belongs_to_one_approval():
-    """The same at each attempt, and a UUID, which services accept."""
     assert idempotency_key_of("ap-1") == idempotency_key_of("ap-1") != idempotency_key_of("ap-2")
     assert 5 == uuid.UUID(idempotency_key_of("ap-1")).version
 
@@ -186,7 +186,6 @@ def key(text, **arguments):
 
 
 def test_a_key_is_made_of_the_domain_the_action_and_the_named_fields():
-    """Other arguments do not count."""
     expected = {"domain": "shop", "action": "refund", "template": "refund:{invoice}", "fields": {"invoice": "7"}}
     assert expected == json.loads(key("refund:{invoice}", invoice="7", euros=20))
     assert key("refund:{invoice}", invoice="7", euros=20) == key("refund:{invoice}", invoice="7", euros=30)
@@ -196,7 +195,6 @@ def test_a_key_is_made_of_the_domain_the_action_and_the_named_fields():
 
 @given(st.text(min_size=1), st.text(min_size=1), st.text(min_size=1), st.text(min_size=1))
 def test_values_do_not_run_into_each_other(a, b, c, d):
-    """`a:b` and `c` are not `a` and `b:c`, whatever the texts."""
     texts = (a, b, c, d)
     if any(not text.strip() or "\ud800" <= max(text) <= "\udfff" for text in texts):
         return
@@ -210,7 +208,6 @@ def test_values_do_not_run_into_each_other(a, b, c, d):
 
 
 def test_types_domains_and_actions_are_told_apart():
-    """The number 7 is not the text 7."""
     found = {
         key("{invoice}", invoice=value) for value in ("7", 7, 7.0, True, decimal.Decimal(7), decimal.Decimal("7.0"))
     }
@@ -238,7 +235,6 @@ class Shop(enum.StrEnum):
     ],
 )
 def test_scalars_can_be_fields(value):
-    """Texts, numbers, dates, UUIDs and members of enums."""
     assert key("{invoice}", invoice=value)
 
 
@@ -265,18 +261,11 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_value_that_identifies_nothing_is_refused(name):
-    """The message names the field and the key."""
     value, message = REFUSED[name]
     with pytest.raises(ValueError, match=r"the field 'invoice' of the key 'r:\{invoice\}' ") as caught:
         key("r:{invoice}", invoice=value)
     assert message in str(caught.value)
     assert "aB3dE5" not in str(caught.value)
-
-
-def test_a_missing_argument_is_none():
-    """As when an action has no default and a framework passes nothing."""
-    with pytest.raises(ValueError, match=r"the field 'invoice' of the key '\{invoice\}' is None"):
-        key("{invoice}")
 
 
 BAD = {
@@ -300,7 +289,6 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_template_fails_where_it_is_written(name):
-    """At decoration, before any call."""
     text, message = BAD[name]
     with pytest.raises(gk.GateError) as caught:
         template(text)
@@ -308,6 +296,249 @@ def test_a_bad_template_fails_where_it_is_written(name):
 
 
 def test_a_sealed_parameter_is_no_field():
-    """A key is kept in the clear."""
     with pytest.raises(gk.GateError, match="names 'invoice', which is sealed"):
         template("{invoice}", sealed=("invoice",))
+
+
+API_KEY = "sk-proj-" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ2" * 2
+HELD = Secret(new_key())
+PLACE = {"approval_id": "ap-1", "digest": "sha256:0"}
+
+
+@dataclasses.dataclass
+class Login:
+    user: str
+    password: str
+
+
+HOLDING = {
+    "a form": {"x": f"use {API_KEY} now"},
+    "bytes": {"x": API_KEY.encode()},
+    "a bytearray": {"x": [bytearray(API_KEY.encode())]},
+    "half a surrogate pair beside it": {"x": f"\ud800 {API_KEY}"},
+    "the name of the parameter": {"password": "plain-words-9"},
+    "a number under such a name": {"pin": 123456},
+    "a key": {"x": {API_KEY: 1}},
+    "a key that is no text": {"x": {(API_KEY,): 1}},
+    "the name of a key": {"x": [{"y": ({"password": "plain-words-9"},)}]},
+    "beside a key that is no text": {"x": {1: 2, "password": "plain-words-9"}},
+    "a field of a class": {"x": Login("ana", "plain-words-9")},
+    "a set": {"x": {API_KEY}},
+    "a command": {"x": ["curl", "-u", "ana:plain-words-9", "http://h"]},
+    "a tuple of name and value": {"x": ("authorization", "Zx9-plain-words")},
+}
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_a_recognised_secret_is_found_wherever_it_stands(name):
+    encoded, problems = encode({**HOLDING[name], "euros": 20})
+    assert {} == problems
+    (parameter,) = HOLDING[name]
+    assert (parameter,) == secret_parameters(encoded)
+    stored, sealed = sealed_arguments(encoded, (), HELD, **PLACE)
+    assert ((parameter,), 20) == (sealed, stored["euros"])
+    text = json.dumps(stored)
+    assert "plain-words" not in text
+    assert "aB3dE5" not in text
+    assert encoded == opened_arguments(stored, HELD, **PLACE)
+
+
+def test_an_argument_that_another_one_calls_a_secret_is_sealed():
+    encoded, _ = encode({"name": "password", "value": "plain-words-9"})
+    assert ("value",) == secret_parameters(encoded)
+
+
+def test_without_a_key_the_request_is_refused_and_the_parameter_named():
+    with pytest.raises(SealNeeded, match="the argument 'password' holds a secret, and there is no key") as caught:
+        sealed_arguments({"user": "ana", "password": "plain-words-9"}, (), None, **PLACE)
+    assert "password" == caught.value.parameter
+    assert "GRACE_KP_KEY" in str(caught.value)
+    assert "plain-words" not in str(caught.value)
+    with pytest.raises(SealNeeded, match="the argument 'iban' is to be sealed"):
+        sealed_arguments({"iban": "DE89"}, ("iban",), None, **PLACE)
+
+
+def test_without_secrets_no_key_is_needed():
+    assert ({"euros": 20}, ()) == sealed_arguments({"euros": 20}, ("iban",), None, **PLACE)
+
+
+@given(values())
+def test_what_is_sealed_comes_back(value):
+    encoded, _ = encode({"x": value})
+    stored, sealed = sealed_arguments(encoded, ("x",), HELD, **PLACE)
+    assert ("x",) == sealed == unopened(stored)
+    assert canonical(encoded) == canonical(opened_arguments(stored, HELD, **PLACE))
+
+
+def flipped(text):
+    raw = bytearray(base64.b64decode(text))
+    raw[-1] ^= 1
+    return base64.b64encode(raw).decode()
+
+
+def test_a_sealed_argument_belongs_to_one_approval_digest_and_parameter():
+    stored, _ = sealed_arguments({"iban": "DE89", "other": "x"}, ("iban", "other"), HELD, **PLACE)
+    swapped = {"iban": stored["other"], "other": stored["iban"]}
+    for moved, place in (
+        (swapped, PLACE),
+        (stored, {**PLACE, "approval_id": "ap-2"}),
+        (stored, {**PLACE, "digest": "sha256:1"}),
+        *(
+            ({"iban": {**stored["iban"], "$sealed": bad}}, PLACE)
+            for bad in ("AAAA", 3, flipped(stored["iban"]["$sealed"]))
+        ),
+    ):
+        with pytest.raises(
+            ValueError, match="iban: sealed data was changed, or belongs to another request or parameter"
+        ):
+            opened_arguments(moved, HELD, **place)
+
+
+def test_what_cannot_be_opened_prints_as_sealed():
+    stored, _ = sealed_arguments({"iban": "DE89", "euros": 1}, ("iban",), HELD, **PLACE)
+    for secret in (None, Secret(new_key())):
+        encoded = opened_arguments(stored, secret, **PLACE)
+        assert ("iban",) == unopened(encoded)
+        assert {"iban": SEALED, "euros": 1} == decode(encoded)
+        assert "{'iban': [SEALED], 'euros': 1}" == str(decode(encoded))
+
+
+def test_the_length_of_a_short_secret_does_not_show():
+    lengths = {
+        len(sealed_arguments({"x": pin}, ("x",), HELD, **PLACE)[0]["x"]["$sealed"]) for pin in ("1234", "12345678")
+    }
+    assert 1 == len(lengths)
+
+
+def test_nothing_else_repeats_what_is_sealed():
+    """The objective, a note or the trace of the run; a short text may be any word."""
+    encoded, _ = encode({"iban": ["DE89-3704", {"pin": 123456, "bank": "ana"}], "euros": 20})
+    texts = sealed_texts(encoded, ("iban",))
+    assert ["DE89-3704", "123456"] == texts
+    run = {"objective": "pay DE89-3704 for ana", "steps": [{"DE89-3704": 123456, "n": [20, True, None, 1.5]}]}
+    expected = {"objective": "pay [SEALED] for ana", "steps": [{"[SEALED]": "[SEALED]", "n": [20, True, None, 1.5]}]}
+    assert expected == without_texts(run, texts)
+    assert run is without_texts(run, [])
+
+
+def test_an_argument_that_looks_sealed_is_none():
+    """A program's own `$sealed` is escaped, so that it is neither opened nor shown as sealed."""
+    encoded, _ = encode({"x": {"$sealed": "AAAA", "key": HELD.key_id}})
+    assert () == unopened(encoded)
+    assert encoded == opened_arguments(encoded, HELD, **PLACE)
+
+
+KEY = new_key()
+
+
+class Ring(keyring.backend.KeyringBackend):
+    priority = -9  # nobody else chooses it
+
+    def __init__(self, found=None, error=None):
+        super().__init__()
+        self.found, self.error = found or {}, error
+
+    def get_password(self, service, username):
+        if self.error:
+            raise self.error
+        return self.found.get((service, username))
+
+    def set_password(self, service, username, password):
+        raise NotImplementedError
+
+
+@pytest.fixture
+def ring():
+    """Use a keyring, and put the one before back."""
+    before = keyring.get_keyring()
+    yield lambda *details: keyring.set_keyring(Ring(*details))
+    keyring.set_keyring(before)
+
+
+def test_the_key_comes_from_the_argument_the_environment_or_the_keyring(ring):
+    ring({("grace_kp", "key"): KEY})
+    other = new_key()
+    assert Secret(other).key_id == Secret.load(other, environ={"GRACE_KP_KEY": KEY}).key_id
+    assert Secret(other).key_id == Secret.load(environ={"GRACE_KP_KEY": other}).key_id
+    assert Secret(KEY).key_id == Secret.load(environ={}).key_id
+    ring({})
+    assert Secret.load(environ={}) is None
+    ring({}, keyring.errors.NoKeyringError())
+    assert Secret.load(environ={}) is None
+
+
+def test_a_keyring_that_cannot_be_read_is_an_error(ring):
+    ring({}, keyring.errors.KeyringLocked("locked"))
+    with pytest.raises(
+        SettingsError, match=r"the keyring cannot be read \(KeyringLocked: locked\); unlock it, set GRACE_KP_KEY"
+    ):
+        Secret.load(environ={})
+
+
+@pytest.mark.parametrize("form", ["url", "url unpadded", "standard", "hex"])
+def test_a_key_is_32_bytes_in_base64_or_hexadecimal(form):
+    raw = base64.urlsafe_b64decode(KEY)
+    texts = {"url": KEY, "url unpadded": KEY.rstrip("="), "standard": base64.b64encode(raw).decode(), "hex": raw.hex()}
+    assert Secret(KEY).key_id == Secret(texts[form]).key_id
+
+
+BAD_KEYS = {
+    "a passphrase": "correct horse battery staple",
+    "too short": base64.b64encode(b"abcdefghijklmnop").decode(),
+    "too long": "ab" * 33,
+    "no hex": "zz" * 32,
+    "an empty part": f"{KEY},",
+    "beyond ASCII": "é" * 43,
+}
+
+
+@pytest.mark.parametrize("name", BAD_KEYS)
+def test_another_text_is_refused_without_showing_it(name):
+    with pytest.raises(SettingsError, match="GRACE_KP_KEY must be 32 random bytes in base64 or hexadecimal") as caught:
+        Secret.load(environ={"GRACE_KP_KEY": BAD_KEYS[name]})
+    assert BAD_KEYS[name] not in str(caught.value)
+
+
+def test_a_key_that_is_not_random_is_refused():
+    with pytest.raises(SettingsError, match="must be random; only 1 of its 32 bytes differ"):
+        Secret("00" * 32)
+
+
+def test_equal_contents_are_sealed_differently():
+    secret = Secret(KEY)
+    assert secret.seal(b"a", b"") != secret.seal(b"a", b"")
+
+
+def test_earlier_keys_open_and_the_first_one_seals():
+    old, new = new_key(), new_key()
+    sealed = Secret(old).seal(b"a", b"")
+    both = Secret(f"{new},{old}")
+    assert b"a" == both.open(sealed, b"")
+    assert b"a" == Secret(new).open(both.seal(b"a", b""), b"")
+    assert both.has_key(sealed["key"])
+    with pytest.raises(ValueError, match=r"this needs the key .* add it to GRACE_KP_KEY after the current one"):
+        Secret(new).open(sealed, b"")
+
+
+def test_a_secret_does_not_show_or_copy_itself():
+    secret = Secret(KEY)
+    assert f"<Secret {secret.key_id}>" == repr(secret)
+    raw = base64.urlsafe_b64decode(KEY)
+    assert secret.key_id not in KEY
+    assert secret.key_id not in raw.hex()
+    for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="a Secret is not pickled or copied"):
+            duplicate(secret)
+
+
+def test_json_is_cleaned():
+    cleaned = clean_json({"password": "hunter22hunter", "score": float("nan"), "when": {1}, ("a",): 1})
+    assert ({"password", "score", "when"}, "NaN", "{1}") == (set(cleaned), cleaned["score"], cleaned["when"])
+    assert "hunter22" not in str(cleaned)
+
+
+def test_a_result_nested_too_deeply_is_not_kept():
+    nested = []
+    for _ in range(5_000):
+        nested = [nested]
+    assert [False, False] == [kept_result(nested), kept_result(10**5_000)]

@@ -45,25 +45,21 @@ def action(grace, ran):
 
 
 def test_every_request_reads_the_same(grace):
-    """Ids, states, digests, arguments, votes, decisions and outcomes."""
     read = {name: waiting.describe(grace.approvals.get(KEPT[name]["id"])) for name in READ}
     assert {name: KEPT[name] for name in READ} == json.loads(json.dumps(read, default=str))
 
 
 def test_the_chain_still_verifies(grace):
-    """Each entry, and each row beside it."""
     assert grace.approvals.verify().ok
 
 
 def test_a_pending_request_is_decided_and_runs_once(grace, action, ran):
-    """With the arguments that were filed, of every type."""
     grace.approvals.approve(KEPT["pending"]["id"], by="bo", digest=KEPT["pending"]["digest"])
     assert ["refunded", "refunded"] == [action["refund"](**waiting.FULL) for _ in range(2)]
     assert [("refund", *waiting.FULL.values())] == ran
 
 
 def test_an_approved_request_entitles_to_exactly_its_arguments(grace, action, ran):
-    """The digest of that time is compared with the call of today."""
     arguments = waiting.FULL | {"order": "o-2"}
     with pytest.raises(gk.KeyReused):
         action["refund"](**arguments | {"euros": decimal.Decimal("12.51")})
@@ -79,19 +75,16 @@ def test_an_approved_request_entitles_to_exactly_its_arguments(grace, action, ra
     ],
 )
 def test_what_was_decided_runs(action, ran, name, arguments, expected):
-    """With a reviewer's edit, and with a sealed argument."""
     action[arguments[0]](*arguments[1:])
     assert [expected] == ran, name
 
 
 def test_a_vote_still_counts(grace, action, ran):
-    """The second one decides."""
     grace.approvals.approve(KEPT["one of two"]["id"], by="bo")
     assert ("fired", [("fire", "bob")]) == (action["fire"]("bob"), ran)
 
 
 def test_what_was_handed_over_is_carried_out_without_the_caller(grace, action, ran):
-    """From the arguments in the store."""
     assert "mailed" == grace.approvals.execute(KEPT["handed over"]["id"])
     assert [("mail", "ann", "hello")] == ran
     assert set(action) == set(waiting.gated(grace, ran))
@@ -108,13 +101,11 @@ def test_what_was_claimed_never_runs_again(grace, action, ran):
 
 
 def test_what_was_done_gives_its_result(action, ran):
-    """Without running."""
     assert ("shipped 4", []) == (action["ship"]("done", 4), ran)
 
 
 @pytest.mark.parametrize("name", ["failed", "withdrawn"])
 def test_what_did_not_succeed_asks_again(action, ran, name):
-    """Each is a new request."""
     with pytest.raises(gk.ActionPending) as caught:
         action["ship"](name, KEPT[name]["arguments"]["parcels"])
     assert caught.value.approval.id != KEPT[name]["id"]
@@ -122,7 +113,6 @@ def test_what_did_not_succeed_asks_again(action, ran, name):
 
 
 def test_what_was_rejected_does_not_run(action, ran):
-    """The refusal is repeated."""
     with pytest.raises(gk.ActionCancelled, match="not this one"):
         action["ship"]("rejected")
     assert [] == ran
@@ -133,7 +123,6 @@ def test_what_was_rejected_does_not_run(action, ran):
     [("was decided", [], [("pay", "ann", 5)]), ("waits", ["ann", "bob"], [("pay", "ann", 5), ("pay", "bob", 3)])],
 )
 def test_a_thread_that_waited_goes_on(grace, tmp_path, ran, thread, approved, paid):
-    """With what was decided then or is decided now, each call once."""
     for to in approved:
         grace.approvals.approve(KEPT[f"{thread}: {to}"]["id"], by="bo")
     with SqliteSaver.from_conn_string(str(tmp_path / "checkpoints.sqlite3")) as saver:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from grace_kp.approvals import PolicyNow
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, NotEntitled
-from tests.approvals.shops import ANA, BO, GATE, Shop, asked, claim, keyed, logged_in
+from tests.approvals.shops import ANA, BO, GATE, Shop, asked, claim, logged_in
 
 
 @pytest.fixture
@@ -21,7 +21,6 @@ def approved(shop, **fields):
 
 
 def test_an_approval_is_claimed_once(shop):
-    """The second claimant learns who has it; a token is not printed or stored."""
     approval = approved(shop)
     first = claim(shop.requests, approval)
     with pytest.raises(AlreadyDecided, match="is being carried out, claimed by gate") as caught:
@@ -29,18 +28,6 @@ def test_an_approval_is_claimed_once(shop):
     assert ("claimed", "p1") == (caught.value.state, first.approval.claim.process)
     assert first.token not in repr(first)
     assert first.token.encode() not in shop.tables.row(approval.id).data
-
-
-@pytest.mark.parametrize("verb", ["reject", "respond", "skip", "retry", "withdraw"])
-def test_nothing_but_consent_entitles(shop, verb):
-    """Neither does a pending request."""
-    approval = shop.requests.file(asked())
-    with pytest.raises(AlreadyDecided, match="pending"):
-        claim(shop.requests, approval)
-    shop.requests.decide_all([approval.id], verb, by=ANA, note="x")
-    with pytest.raises(AlreadyDecided):
-        claim(shop.requests, approval)
-    assert "claimed" not in shop.kinds()
 
 
 @pytest.mark.parametrize("changes", [{"digest": "sha256:00"}, {"version": "2"}])
@@ -52,23 +39,11 @@ def test_a_claim_is_for_what_was_decided(shop, changes):
     assert "claimed" == claim(shop.requests, approval).approval.state
 
 
-def test_an_approval_is_used_in_time(shop):
-    """From the use-by time on it has expired, for good."""
-    approval = approved(shop)
-    shop.clock.now = approval.use_by
-    with pytest.raises(AlreadyDecided, match="expired"):
-        claim(shop.requests, approval)
-    shop.clock.now = 1_000.0
-    with pytest.raises(AlreadyDecided, match="expired"):
-        claim(shop.requests, approval)
-
-
 @pytest.mark.parametrize(
     "policy",
     [PolicyNow(denies=True), PolicyNow(floor="escalate"), PolicyNow(quorum=2), PolicyNow(groups=("finance",))],
 )
 def test_a_stricter_policy_cancels(shop, policy):
-    """The error says in what it is stricter, and the cancellation is written."""
     approval = approved(shop)
     with pytest.raises(AlreadyDecided, match=r"was cancelled by gate .*: the policy .* now.*; ask again") as caught:
         claim(shop.requests, approval, policy=policy)
@@ -77,14 +52,12 @@ def test_a_stricter_policy_cancels(shop, policy):
 
 
 def test_a_policy_that_asks_for_no_more_does_not_cancel(shop):
-    """A milder one, or more groups that may decide."""
     approval = approved(shop, groups=("finance",), level="escalate")
     policy = PolicyNow(floor="silent", groups=("board", "finance"), version="2")
     assert "claimed" == claim(shop.requests, approval, policy=policy).approval.state
 
 
 def test_the_policy_is_compared_with_what_was_asked_not_with_the_escalation(shop):
-    """Whoever a request was escalated to has decided under the same policy."""
     approval = shop.requests.file(asked(groups=("legal",), on_deadline="escalate:finance"))
     shop.clock.now += 3_600
     approval = shop.requests.approve(approval.id, by=ANA)
@@ -92,7 +65,6 @@ def test_the_policy_is_compared_with_what_was_asked_not_with_the_escalation(shop
 
 
 def test_a_claim_that_was_released_can_be_taken_again(shop):
-    """By a new token only, and until the use-by time."""
     approval = approved(shop)
     first = claim(shop.requests, approval)
     assert "approved" == shop.requests.release(approval.id, first.token).state
@@ -108,21 +80,12 @@ def test_a_claim_that_was_released_can_be_taken_again(shop):
 
 
 def test_an_edited_claim_keeps_its_arguments_when_it_is_released(shop):
-    """It shows that it is an edit, and only its digest can be claimed."""
     edited = shop.requests.edit(shop.requests.file(asked()).id, {"euros": 20}, by=ANA)
     released = shop.requests.release(edited.id, claim(shop.requests, edited).token)
     assert ("approved", 20, 500) == (released.state, released.arguments["euros"], released.asked["euros"])
     with pytest.raises(ChangedSinceShown):
         claim(shop.requests, released, digest=released.asked_digest)
     assert "claimed" == claim(shop.requests, released).approval.state
-
-
-def test_withdrawing_what_runs_is_refused(shop):
-    """It is too late; what runs is not undone."""
-    approval = approved(shop)
-    claim(shop.requests, approval)
-    with pytest.raises(AlreadyDecided, match="is being carried out"):
-        shop.requests.withdraw(approval.id, by=BO)
 
 
 def test_a_quorum_is_recounted_with_the_rights_of_today():
@@ -136,7 +99,6 @@ def test_a_quorum_is_recounted_with_the_rights_of_today():
 
 
 def test_what_only_one_process_holds_is_claimed_by_that_process(shop):
-    """The digest does not cover values without an encoding."""
     approval = approved(shop, unencoded=("session",))
     with pytest.raises(NotEntitled, match="only the process that asked holds session"):
         claim(shop.another("p2"), approval)
@@ -164,7 +126,6 @@ def unknown(shop, **fields):
 
 @pytest.mark.parametrize("state", ["done", "failed", "unknown"])
 def test_a_report_is_written_once(shop, state):
-    """Reports are retried, so that repeating one changes nothing."""
     approval_id, token = claimed(shop)
     first = shop.requests.settle(approval_id, token, state=state, error="TimeoutError")
     assert (state, "TimeoutError") == (first.state, first.outcome.error)
@@ -173,7 +134,6 @@ def test_a_report_is_written_once(shop, state):
 
 
 def test_only_the_claimant_reports_and_only_an_outcome(shop):
-    """With the token of the claim; otherwise nothing is written."""
     approval_id, token = claimed(shop)
     for wrong in ("", "x" * 43, None):
         with pytest.raises(NotEntitled, match="does not belong to the last claim"):
@@ -201,7 +161,6 @@ def test_only_the_claimant_reports_and_only_an_outcome(shop):
     ],
 )
 def test_results_are_kept_if_they_come_back_the_same(shop, result, is_kept):
-    """JSON of at most 100 kB without recognised secrets."""
     approval_id, token = claimed(shop)
     outcome = shop.requests.settle(approval_id, token, state="done", result=result, has_result=True).outcome
     assert is_kept == outcome.has_result
@@ -218,7 +177,6 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_a_kept_result_comes_back_as_it_was(result):
-    """Values and types."""
     shop = Shop()
     approval_id, token = claimed(shop)
     shop.requests.settle(approval_id, token, state="done", result=result, has_result=True)
@@ -227,28 +185,9 @@ def test_a_kept_result_comes_back_as_it_was(result):
         assert repr(result) == repr(outcome.result)
 
 
-def test_a_failed_action_is_not_claimed_again(shop):
-    """It may have had its effect; a new call asks again."""
-    approval = shop.requests.approve(shop.requests.file(keyed()).id, by=ANA)
-    token = claim(shop.requests, approval).token
-    shop.requests.settle(approval.id, token, state="failed", error="OSError")
-    with pytest.raises(AlreadyDecided, match="was carried out and failed"):
-        claim(shop.requests, approval)
-    again = shop.requests.file(keyed())
-    assert ("pending", "failed") == (again.state, again.earlier[0].state)
-
-
-@pytest.mark.parametrize("report", ["done", "failed"])
-def test_a_claimant_that_was_given_up_reports_late(shop, report):
-    """Its report settles what nobody knew."""
-    approval_id, token = unknown(shop)
-    assert report == shop.requests.settle(approval_id, token, state=report).state
-
-
 @pytest.mark.parametrize("happened", [True, False])
 @pytest.mark.parametrize("report", ["done", "failed"])
 def test_a_report_after_a_reconciliation_changes_nothing(shop, happened, report):
-    """It is recorded, once."""
     approval_id, token = unknown(shop)
     before = shop.requests.reconcile(approval_id, by=BO, happened=happened, note="asked the bank")
     for _ in range(2):
@@ -259,7 +198,6 @@ def test_a_report_after_a_reconciliation_changes_nothing(shop, happened, report)
 
 
 def test_a_reconciliation_is_idempotent_and_final(shop):
-    """Another person's contradiction is refused, naming the first."""
     approval_id, _ = unknown(shop)
     first = shop.requests.reconcile(approval_id, by=BO, happened=False, note="no booking")
     assert ("not_done", "bo", "no booking") == (first.state, first.outcome.actor.name, first.outcome.note)
@@ -270,7 +208,6 @@ def test_a_reconciliation_is_idempotent_and_final(shop):
 
 @pytest.mark.parametrize("happened", [True, False])
 def test_nobody_reconciles_what_still_runs(shop, happened):
-    """The claimant will report itself."""
     approval_id, _ = claimed(shop)
     with pytest.raises(AlreadyDecided, match="by a process that still runs"):
         shop.requests.reconcile(approval_id, by=BO, happened=happened)
@@ -278,7 +215,6 @@ def test_nobody_reconciles_what_still_runs(shop, happened):
 
 
 def test_not_done_is_refused_while_the_claimant_runs_although_its_outcome_is_unknown(shop):
-    """It may still cause the effect; that it happened can be stated."""
     approval_id, token = claimed(shop)
     shop.requests.settle(approval_id, token, state="unknown")
     with pytest.raises(AlreadyDecided, match="stop the process"):
@@ -298,7 +234,6 @@ def test_a_claimant_that_nobody_can_see_is_reconciled_by_a_person(shop, happened
 
 
 def test_only_whom_the_gate_names_reconciles(shop):
-    """`not_done` allows to ask again."""
     approval_id, _ = unknown(shop, groups=("finance",), user="bo")
     for actor in (BO, GATE):
         with pytest.raises(NotEntitled):
@@ -306,7 +241,6 @@ def test_only_whom_the_gate_names_reconciles(shop):
 
 
 def test_a_reconciliation_says_yes_or_no(shop):
-    """The text "no" is true in Python."""
     approval_id, _ = unknown(shop)
     with pytest.raises(ApprovalError, match="True or False"):
         shop.requests.reconcile(approval_id, by=BO, happened="no")
@@ -325,7 +259,6 @@ def test_an_outcome_is_stated_for_the_revision_that_was_shown(shop):
 
 
 def test_what_is_known_is_not_reconciled(shop):
-    """Nor what was never begun."""
     approval = shop.requests.file(asked())
     with pytest.raises(AlreadyDecided, match="is pending and nobody has started it"):
         shop.requests.reconcile(approval.id, by=BO, happened=True)
@@ -373,6 +306,5 @@ def test_a_restored_store_runs_nothing_that_it_had_consented_to(shop):
     ],
 )
 def test_stricter_is_what_lets_fewer_actions_pass(policy, asked, is_stricter):
-    """A mildening is no reason to cancel."""
     usual = {"level": "confirm", "groups": (), "quorum": 1, "identity": "authenticated"}
     assert is_stricter == bool(PolicyNow(**policy).stricter_than(**{**usual, **asked}))

@@ -19,22 +19,13 @@ def shop():
 
 
 def test_a_request_waits_until_its_deadline(shop):
-    """It shows what would run, and that this process waits."""
     approval = shop.requests.file(asked(objective="Refund the shoes", reason="The score is low."))
     assert ("pending", 1, 4_600.0, True) == (approval.state, approval.revision, approval.deadline, approval.is_awaited)
     assert ({"invoice": "R-1", "euros": 500}, "Refund the shoes") == (approval.arguments, approval.objective)
     assert ["requested"] == shop.kinds(approval.id)
 
 
-def test_requests_without_a_key_are_separate(shop):
-    """Each call asks; the list shows how many are alike."""
-    first, second = shop.requests.file(asked()), shop.requests.file(asked())
-    assert first.id != second.id
-    assert [2, 2] == [approval.same for approval in shop.requests.pending()]
-
-
 def test_an_open_request_of_the_key_is_joined(shop):
-    """Also from another process and another run."""
     first = shop.requests.file(keyed())
     second = shop.another("p2").file(keyed(run_id="run-2"))
     assert first.id == second.id
@@ -42,14 +33,12 @@ def test_an_open_request_of_the_key_is_joined(shop):
 
 
 def test_a_job_that_asks_every_minute_does_not_fill_the_chain(shop):
-    """Only the first runs that join are recorded."""
     for number in range(50):
         shop.requests.file(keyed(run_id=f"run-{number}"))
     assert 20 == len(shop.kinds())
 
 
 def test_the_key_with_other_arguments_is_refused(shop):
-    """The error names the request that has the key and what to do."""
     first = shop.requests.file(keyed())
     with pytest.raises(KeyReused, match="needs a field in its key") as caught:
         shop.requests.file(keyed(OTHER))
@@ -58,7 +47,6 @@ def test_the_key_with_other_arguments_is_refused(shop):
 
 @pytest.mark.parametrize("names", [(), ("session",)])
 def test_a_request_with_values_that_have_no_encoding_is_not_joined(shop, names):
-    """Another call could carry out its own values under this consent."""
     first = shop.requests.file(keyed(unencoded=("session",)))
     with pytest.raises(KeyReused, match="the digest does not cover session"):
         shop.requests.file(keyed(unencoded=names))
@@ -86,7 +74,6 @@ def test_the_key_stays_taken_while_the_action_may_have_happened(shop, end):
 
 @pytest.mark.parametrize("verb", ["reject", "skip"])
 def test_a_refusal_holds_for_its_run(shop, verb):
-    """Whatever the arguments; a new run may ask again and shows the refusal."""
     approval = shop.requests.file(keyed())
     shop.requests.decide_all([approval.id], verb, by=ANA, note="no receipt")
     assert {approval.id} == {shop.requests.file(keyed()).id, shop.requests.file(keyed(OTHER)).id}
@@ -98,7 +85,6 @@ def test_a_refusal_holds_for_its_run(shop, verb):
 
 
 def test_an_answer_holds_for_the_same_arguments(shop):
-    """An agent that follows the instructions asks about other arguments."""
     approval = shop.requests.file(keyed())
     shop.requests.respond(approval.id, "only 7 euros", by=ANA)
     assert "responded" == shop.requests.file(keyed()).state
@@ -106,7 +92,6 @@ def test_an_answer_holds_for_the_same_arguments(shop):
 
 
 def test_a_refusal_reaches_a_caller_that_did_not_wait_for_it(shop):
-    """Its next run learns of the refusal once; the one after that asks again."""
     approval = shop.requests.file(keyed(waits="raise", run_id="run-1"))
     assert "pending" == shop.requests.file(keyed(waits="raise", run_id="run-2")).state
     shop.requests.reject(approval.id, by=ANA)
@@ -116,7 +101,6 @@ def test_a_refusal_reaches_a_caller_that_did_not_wait_for_it(shop):
 
 @pytest.mark.parametrize("end", ["failed", "expired", "cancelled", "not_done", "retried"])
 def test_after_an_end_without_a_decision_against_it_a_call_asks_again(shop, end):
-    """In the same run, too; the request lists the earlier ones."""
     approval = shop.requests.file(keyed())
     if end == "expired":
         shop.clock.now += 4_000
@@ -132,14 +116,6 @@ def test_after_an_end_without_a_decision_against_it_a_call_asks_again(shop, end)
             shop.requests.reconcile(approval.id, by=ANA, happened=False)
     again = shop.requests.file(keyed())
     assert ("pending", [(approval.id, end)]) == (again.state, [(each.id, each.state) for each in again.earlier])
-
-
-def test_another_process_takes_over_the_waiting(shop):
-    """Once the first is known to be gone."""
-    approval = shop.requests.file(keyed())
-    shop.alive["p1"] = False
-    assert shop.requests.get(approval.id).is_awaited is False
-    assert shop.another("p2").file(keyed()).is_awaited is True
 
 
 @pytest.mark.parametrize(
@@ -158,7 +134,6 @@ def test_another_process_takes_over_the_waiting(shop):
     ],
 )
 def test_settings_that_cannot_be_used_are_refused(shop, fields):
-    """Nothing is written."""
     with pytest.raises(ValueError, match=r"must|not a valid"):
         shop.requests.file(asked(**fields))
     assert [] == shop.entries()
@@ -202,7 +177,6 @@ SECRET = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
     ids=["a recognised secret", "in the key", "not sealed"],
 )
 def test_a_request_with_a_secret_in_the_clear_is_not_written(tmp_path, wrong):
-    """Whatever the gate has missed."""
     shop = Shop(f"sqlite:///{tmp_path / 'a.db'}")
     with pytest.raises(ValueError, match="in the clear"):
         shop.requests.file(asked(**wrong))
@@ -215,7 +189,6 @@ GROUPS = {"ana": ["finance"], "bo": ["finance"]}
 
 @pytest.mark.parametrize("rule", [{"groups": ("finance",)}, {"quorum": 2, "identity": "stated"}])
 def test_the_user_of_a_run_that_joins_may_not_decide_either(shop, rule):
-    """The action runs for this person, too."""
     first = shop.requests.file(keyed(user="cy", **rule))
     second = shop.requests.file(keyed(user="bo", run_id="run-2", **rule))
     assert first.id == second.id
@@ -224,7 +197,6 @@ def test_the_user_of_a_run_that_joins_may_not_decide_either(shop, rule):
 
 
 def test_a_vote_no_longer_counts_once_a_run_of_its_author_joins(shop):
-    """Two others must consent."""
     first = shop.requests.file(keyed(quorum=2, identity="stated"))
     shop.requests.approve(first.id, by=BO)
     shop.requests.file(keyed(user="Bo", run_id="run-2", quorum=2, identity="stated"))
@@ -232,7 +204,6 @@ def test_a_vote_no_longer_counts_once_a_run_of_its_author_joins(shop):
 
 
 def test_a_run_cannot_use_the_consent_of_its_own_user(shop):
-    """Also where the request was asked for somebody else."""
     first = shop.requests.file(keyed(user="cy", groups=("finance",), waits="raise"))
     shop.requests.approve(first.id, by=BO)
     with pytest.raises(NotEntitled, match="somebody else must decide"):
@@ -241,7 +212,6 @@ def test_a_run_cannot_use_the_consent_of_its_own_user(shop):
 
 
 def test_a_stricter_level_is_shown_to_whoever_decides(shop):
-    """A milder one changes nothing."""
     levels = [
         shop.requests.file(keyed(level=level, run_id=level)).level for level in ("confirm", "escalate", "confirm")
     ]

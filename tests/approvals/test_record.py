@@ -1,22 +1,30 @@
-"""A request as it is kept, as people see it, and as JSON."""
+"""A request as it is kept, as people see it, as JSON, in lists and in figures of a period."""
 
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import datetime as dt
-import decimal
 import json
 
 import pytest
 
-from grace_kp.approvals import Approval, ApprovalRequest, ApprovalState, Decided, Secret, Vote, forget, new_key
+from grace_kp.approvals import (
+    Actor,
+    Approval,
+    ApprovalState,
+    Decided,
+    Secret,
+    Standing,
+    Vote,
+    _record,
+    approval_figures,
+    forget,
+    new_key,
+)
 from grace_kp.errors import StoreError
 from tests.approvals.shops import ANA, BO, Shop, asked, claim, keyed, sealing, written
 
 
 def test_a_request_shows_what_it_was_asked_with():
-    """Everything a reviewer decides on comes back."""
     fields = {
         "schema": {"properties": {"euros": {"type": "integer"}}},
         "not_covered": ("session",),
@@ -41,7 +49,6 @@ def test_a_request_shows_what_it_was_asked_with():
 
 
 def test_retention_deletes_contents_and_leaves_the_facts():
-    """Who decided what and when stays; arguments, notes and results go."""
     shop = Shop()
     approval = shop.requests.approve(shop.requests.file(asked()).id, by=ANA, note="checked")
     token = claim(shop.requests, approval).token
@@ -55,7 +62,6 @@ def test_retention_deletes_contents_and_leaves_the_facts():
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b"null"])
 def test_a_damaged_row_is_a_clear_error(data):
-    """It names the approval; nothing runs on it."""
     shop = Shop()
     approval = shop.requests.file(asked())
     with shop.tables.transaction() as writes:
@@ -78,7 +84,6 @@ def approval(**more):
 
 
 def test_an_approval_is_json():
-    """With the arguments as they are kept, so that nothing is lost."""
     decided = Decided(state=ApprovalState.APPROVED, actor=ANA, at=1.0)
     document = approval(votes=(Vote(actor=ANA, at=1.0, digest="sha256:0"),), decision=decided).to_dict()
     again = json.loads(json.dumps(document))
@@ -87,50 +92,7 @@ def test_an_approval_is_json():
     assert "asked" not in again
 
 
-def test_the_arguments_before_an_edit_are_json_too():
-    """As they are kept, with sealed ones sealed."""
-    kept = {"day": {"$date": "2026-01-31"}, "iban": {"$sealed": "AA==", "key": "k"}}
-    asked = {"day": datetime.date(2026, 1, 31), "iban": "DE89370400440532013000"}
-    document = approval(asked=asked, asked_encoded=kept).to_dict()
-    assert kept == json.loads(json.dumps(document))["asked"]
-
-
-def test_ids_are_distinct_and_exist_before_the_request():
-    """Values are sealed for the id, so that it cannot wait for the store."""
-    ids = {ApprovalRequest(action="a", version="1", domain="d", digest="sha256:0").id for _ in range(50)}
-    assert 50 == len(ids)
-    assert all(each.startswith("ap-") and each.isascii() and len(each) == 19 for each in ids)
-
-
-def test_an_approval_does_not_change():
-    """Whoever holds one sees one revision."""
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        approval().state = ApprovalState.APPROVED
-
-
-def test_an_approval_shows_itself_in_a_notebook():
-    """As HTML with a style of its own."""
-    html = approval()._repr_html_()
-    assert html.startswith('<div class="grace-kp"><style>')
-    assert str(2**60) in html
-
-
-def test_arguments_come_back_as_they_were():
-    """With their types."""
-    arguments = {
-        "euros": decimal.Decimal("1.10"),
-        "on": dt.date(2026, 1, 2),
-        "many": 2**70,
-        "raw": b"\0",
-        "pair": (1, 2),
-    }
-    approval = Shop().requests.file(asked(arguments))
-    assert arguments == approval.arguments
-    assert [type(value) for value in arguments.values()] == [type(value) for value in approval.arguments.values()]
-
-
 def test_a_value_that_cannot_be_read_stays_encoded():
-    """The request can still be looked at, and rejected."""
     approval = Shop().requests.file(
         asked(encoded={"euros": {"$model": "shop.Order", "fields": {}}, "n": {"$int": "x"}})
     )
@@ -168,3 +130,146 @@ def test_the_json_of_an_edited_approval_keeps_secrets_sealed():
     assert "DE89370400440532013000" == edited.asked["iban"]
     assert (5, 6) == (document["asked"]["euros"], document["arguments"]["euros"])
     assert "DE89370400440532013000" not in json.dumps(document)
+
+
+@pytest.fixture
+def shop():
+    return Shop()
+
+
+def test_what_waits_is_listed_by_deadline_and_level(shop):
+    ids = {
+        name: shop.requests.file(asked(**fields)).id
+        for name, fields in {
+            "never": {"deadline_seconds": None},
+            "late": {"deadline_seconds": 50.0},
+            "mild": {"deadline_seconds": 20.0},
+            "strict": {"deadline_seconds": 20.0, "level": "escalate"},
+        }.items()
+    }
+    names = {approval_id: name for name, approval_id in ids.items()}
+    assert ["strict", "mild", "late", "never"] == [names[each.id] for each in shop.requests.pending()]
+    assert 2 == len(shop.requests.pending(limit=2))
+
+
+def test_what_waits_can_be_restricted(shop):
+    for number in range(30):
+        shop.requests.file(asked(action=f"refund.{number % 3}", groups=("finance",) if number % 2 else ()))
+    shop.requests.file(asked(action="delete", groups=("board",)))
+    assert 10 == len(shop.requests.pending("refund.1"))
+    assert 30 == len(shop.requests.pending("refund.*"))
+    assert 16 == len(shop.requests.pending(group="board"))
+    assert 3 == len(shop.requests.pending("refund.*", group="board", limit=3))
+
+
+def test_requests_with_one_digest_are_counted(shop):
+    for _ in range(3):
+        shop.requests.file(asked())
+    shop.requests.file(asked({"invoice": "R-2", "euros": 1}))
+    assert [3, 3, 3, 1] == sorted((each.same for each in shop.requests.pending()), reverse=True)
+    first = shop.requests.pending()[0]
+    assert 1 == shop.requests.approve(first.id, by=ANA).same
+
+
+def test_history_holds_what_no_longer_waits(shop):
+    ids = []
+    for number in range(6):
+        shop.clock.now += 1
+        ids.append(shop.requests.file(asked(action=f"a{number % 2}")).id)
+        shop.requests.reject(ids[-1], by=ANA if number < 3 else BO)
+    shop.requests.file(asked())
+    assert ids[::-1] == [each.id for each in shop.requests.history()]
+    assert ids[1::2][::-1] == [each.id for each in shop.requests.history(action="a1")]
+    assert ids[2::-1] == [each.id for each in shop.requests.history(by=" Ana ")]
+    assert ids[:3:-1] == [each.id for each in shop.requests.history(since=shop.clock.now - 1)]
+    assert ids[:2:-1][:2] == [each.id for each in shop.requests.history(by="bo", limit=2)]
+    assert [] == shop.requests.history(by="cy")
+
+
+@pytest.mark.parametrize("many", [0, 10_000])
+def test_what_a_person_decided_is_found_whether_it_is_rare_or_not(shop, monkeypatch, many):
+    """By an index, or among the newest rows: votes for arguments before an edit are none any more, and a claim is nobody's decision."""
+    monkeypatch.setattr(_record, "AT_MOST_LOOKED_UP", many)
+    ids = []
+    for verb, actor in (("approve", ANA), ("reject", BO), ("approve", Actor(name="ANA", channel="web"))):
+        shop.clock.now += 1
+        ids.append(shop.requests.file(asked()).id)
+        getattr(shop.requests, verb)(ids[-1], by=actor)
+    shop.requests.file(asked())
+    claim(shop.requests, shop.requests.get(ids[0]))
+    shop.clock.now += 5_000
+    assert [ids[2], ids[0]] == [each.id for each in shop.requests.history(by="ana")]
+    assert [ids[1]] == [each.id for each in shop.requests.history(by="Bo", action="ref*")]
+    assert [] == shop.requests.history(by="bo", action="delete") == shop.requests.history(by="gate")
+    assert [ids[2]] == [each.id for each in shop.requests.history(by="ana", limit=1)]
+
+
+BEGIN = 1_000.0
+
+
+def figures(shop, since=0.0, until=10**9, **options):
+    return approval_figures(shop.tables, since, until, **options)
+
+
+def test_decisions_are_counted_by_their_kind(shop):
+    """What came of the action afterwards does not change how the request was decided."""
+    requests = [shop.requests.file(asked(deadline_seconds=60.0)) for _ in range(5)]
+    shop.clock.now += 5
+    claim(shop.requests, shop.requests.approve(requests[0].id, by=ANA))
+    shop.clock.now += 5
+    shop.requests.approve(requests[1].id, by=ANA)
+    shop.requests.reject(requests[2].id, by=ANA, reason="no")
+    shop.requests.withdraw(requests[3].id, by=ANA, reason="not needed")
+    found = figures(shop)
+    assert {"approved": 2, "rejected": 1, "cancelled": 1} == dict(found.outcomes)
+    assert 1 == found.pending
+    shop.clock.now += 1_000
+    shop.requests.sweep()
+    assert 0 == figures(shop).pending
+    assert 2 == figures(shop).outcomes["expired"]  # the pending one, and the approved one that nobody used
+
+
+def test_only_people_take_their_time(shop):
+    first = shop.requests.file(asked(deadline_seconds=60.0))
+    shop.requests.file(asked(deadline_seconds=30.0))
+    shop.clock.now += 20
+    shop.requests.approve(first.id, by=ANA)
+    shop.requests.grant(
+        Standing(
+            action="refund",
+            domain="shop",
+            parameters={"euros": {"to": 20}, "invoice": {"any": True}},
+            until=9_000.0,
+            uses=3,
+        ),
+        by=ANA,
+    )
+    shop.requests.file(asked({"invoice": "R-2", "euros": 1}))
+    shop.clock.now += 100
+    shop.requests.sweep()
+    found = figures(shop)
+    assert (20.0,) == found.waits
+    assert {"approved": 1, "expired": 1, "standing": 1} == dict(found.outcomes)
+
+
+def test_a_period_begins_and_ends(shop):
+    """The time of the decision counts, not that of the request or of the action; the end does not belong to it."""
+    request = shop.requests.file(asked())
+    shop.clock.now = 2_000.0
+    approval = shop.requests.approve(request.id, by=ANA)
+    shop.clock.now = 2_500.0
+    claim(shop.requests, approval)
+    assert {"approved": 1} == dict(figures(shop, 2_000.0, 2_001.0).outcomes)
+    assert {} == dict(figures(shop, 1_000.0, 2_000.0).outcomes)
+    assert {} == dict(figures(shop, 2_001.0, 3_000.0).outcomes)
+
+
+def test_what_is_read_is_bounded(shop):
+    for seconds in range(4):
+        request = shop.requests.file(asked({"invoice": f"R-{seconds}", "euros": 1}))
+        shop.clock.now += seconds
+        shop.requests.reject(request.id, by=ANA, reason="no")
+    found = figures(shop, limit=2)
+    assert (2.0, 3.0) == found.waits
+    assert found.is_cut
+    assert not figures(shop, limit=5).is_cut

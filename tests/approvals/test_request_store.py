@@ -1,9 +1,8 @@
-"""The requests as a whole: two processes at one store do whatever they like, and a simple model says what must come of it."""
+"""The requests as a whole: the states, and two processes at one store that do whatever they like while a simple model says what is expected."""
 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import threading
 from dataclasses import dataclass, field
 
@@ -12,19 +11,14 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from grace_kp.approvals import ENTITLING, FOLLOWING, ApprovalState, RequestStore, verify
+from grace_kp.approvals import ENTITLING, FOLLOWING, OPEN, RESPONSES, ApprovalState, verify
 from grace_kp.errors import ApprovalError, KeyReused
+from grace_kp.levels import InterventionAction
 from tests.approvals.shops import ANA, BO, CY, GATE, SAME, Shop, asked, claim, keyed
 
 PEOPLE = (ANA, BO, CY)
 CLOSED = {"reject": "rejected", "respond": "responded", "skip": "skipped", "retry": "retried"}
 STANDS = {"pending", "approved", "edited", "claimed", "unknown", "done"}
-
-
-def test_every_verb_says_what_it_does():
-    """Gates and the command line are written against it."""
-    verbs = [verb for name, verb in inspect.getmembers(RequestStore, inspect.isfunction) if not name.startswith("_")]
-    assert all(verb.__doc__ for verb in verbs)
 
 
 def test_a_bulk_decision_names_each_request():
@@ -41,7 +35,6 @@ def test_a_bulk_decision_names_each_request():
 
 
 def test_a_view_is_recorded_once_per_person_and_revision():
-    """Whoever looks again adds nothing."""
     shop = Shop()
     approval = shop.requests.file(asked())
     for _ in range(3):
@@ -55,7 +48,6 @@ def test_a_view_is_recorded_once_per_person_and_revision():
 
 @pytest.mark.parametrize("place", ["memory:", "sqlite"])
 def test_many_claimants_of_one_approval(place, tmp_path):
-    """Exactly one gets it."""
     shop = Shop(f"sqlite:///{tmp_path / 'a.db'}" if place == "sqlite" else place)
     for _ in range(10):
         approval = shop.requests.approve(shop.requests.file(asked()).id, by=ANA)
@@ -384,7 +376,6 @@ TestRequests.settings = settings(stateful_step_count=40, phases=(Phase.explicit,
 
 
 def test_pending_requests_are_paged_and_filtered():
-    """By level and by who may decide; an offset counts those that match."""
     shop = Shop(groups={"ana": ["finance"]})
     ids = [
         shop.requests.file(asked({"n": n}, level="escalate" if n % 2 else "confirm", groups=("finance",) if n < 3 else ())).id
@@ -402,7 +393,6 @@ def test_pending_requests_are_paged_and_filtered():
 
 
 def test_history_is_paged_and_filtered_by_state():
-    """With and without a person."""
     shop = Shop()
     ids = [shop.requests.file(asked({"n": n})).id for n in range(4)]
     for each in ids:
@@ -413,9 +403,37 @@ def test_history_is_paged_and_filtered_by_state():
         assert ids[2:0:-1] == [approval.id for approval in shop.requests.history(by=by, limit=2, offset=1)]
 
 
-def test_it_says_why_a_person_may_not_decide():
-    """Without changing anything."""
-    shop = Shop(groups={"ana": ["finance"]})
-    approval = shop.requests.file(asked(groups=("finance",)))
-    assert "" == shop.requests.reason_against(approval.id, ANA)
-    assert "needs a member of finance" in shop.requests.reason_against(approval.id, BO)
+S = ApprovalState
+FINAL = {S.REJECTED, S.RESPONDED, S.SKIPPED, S.RETRIED, S.EXPIRED, S.CANCELLED, S.DONE, S.FAILED, S.NOT_DONE}
+
+
+def test_every_state_is_in_the_table_and_in_the_drawing():
+    import grace_kp.approvals._request as states
+
+    assert set(FOLLOWING) == set(S)
+    assert [] == [state for state in S if state.value not in (states.__doc__ or "")]
+
+
+def test_final_states_have_no_way_out():
+    assert FINAL == {state for state in S if not FOLLOWING[state]}
+
+
+@pytest.mark.parametrize("state", S)
+def test_only_a_decision_in_favour_is_claimed_and_only_a_claim_ends_in_an_outcome(state):
+    assert (S.CLAIMED in FOLLOWING[state]) == (state in ENTITLING)
+    assert (S.DONE in FOLLOWING[state]) == (state in {S.CLAIMED, S.UNKNOWN})
+
+
+def test_every_decision_of_a_person_is_a_response():
+    assert set(RESPONSES.values()) == set(InterventionAction)
+    assert set(RESPONSES) < FOLLOWING[S.PENDING]
+
+
+@pytest.mark.parametrize(("state", "is_open", "may_have_run"), [
+    (S.PENDING, True, False), (S.APPROVED, True, False), (S.EDITED, True, False), (S.CLAIMED, True, True),
+    (S.UNKNOWN, False, True), (S.DONE, False, True), (S.FAILED, False, True), (S.NOT_DONE, False, False),
+])  # fmt: skip
+def test_what_a_state_means_for_the_next_call(state, is_open, may_have_run):
+    """Whether a later call joins the request, and whether the action may have happened."""
+    assert (is_open, may_have_run) == (state.is_open, state.may_have_run)
+    assert (state in OPEN) == is_open

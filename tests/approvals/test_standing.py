@@ -13,12 +13,6 @@ from grace_kp.errors import AlreadyDecided, ApprovalError
 from tests.approvals.shops import ANA, BO, Shop, asked, claim
 
 
-def test_a_standing_approval_holds_until_it_is_ended():
-    """Nothing has used it at first."""
-    standing = Standing(action="refund", domain="shop", parameters={"euros": {"to": 20}}, until=60.0, uses=3)
-    assert (0, (), "") == (standing.used, standing.open, standing.ended)
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -36,7 +30,6 @@ def test_a_standing_approval_holds_until_it_is_ended():
     ],
 )
 def test_what_cannot_be_granted_is_refused(fields, message):
-    """The error names the field; nothing is written."""
     shop = Shop()
     usual = {"action": "refund", "domain": "shop", "parameters": {}, "until": 2_000.0, "uses": 1}
     with pytest.raises(ApprovalError, match=message):
@@ -63,14 +56,12 @@ def covers(constraint, value):
     ],
 )  # fmt: skip
 def test_a_constraint_holds_values_of_its_kind(constraint, inside, outside):
-    """A text that looks like a number is none, and a truth value is no number."""
     assert [] == [value for value in inside if not covers(constraint, value)]
     assert [] == [value for value in outside if covers(constraint, value)]
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False), st.integers(), st.integers())
 def test_a_range_is_exact(value, low, high):
-    """Decimal numbers are compared without rounding."""
     bounds = {name: encode({"x": bound})[0]["x"] for name, bound in (("from", low), ("to", high))}
     assert (low <= value <= high) == covers(bounds, value)
 
@@ -86,11 +77,9 @@ def nested(depth):
     "constraint",
     [None, [], "any", {}, {"in": []}, {"in": "ab"}, {"is": float("nan")}, {"is": nested(500)}, {"in": [nested(50_000)]}, {"from": 10**400}, {"to": float("inf")}, {"from": "1"}, {"from": True}, {"from": 3, "to": 2}, {"is": 1, "any": True}],
 )  # fmt: skip
-def test_a_constraint_that_cannot_be_read_has_a_problem(constraint):
-    """It is refused when it is granted; it never means any value."""
-    from grace_kp.approvals._standing import problem_with
-
-    assert problem_with(constraint)
+def test_a_constraint_that_cannot_be_read_is_refused(constraint):
+    with pytest.raises(ApprovalError, match=r"the constraint of 'euros' .*; allowed are"):
+        granted(Shop(), parameters={"euros": constraint})
 
 
 @pytest.fixture
@@ -108,7 +97,6 @@ def granted(shop, *, actor=ANA, **fields):
 
 
 def test_a_covered_request_is_approved_at_once(shop):
-    """In the name of whoever granted it, with an entry for its use."""
     standing = granted(shop, note="small refunds")
     approval = shop.requests.file(asked())
     assert ("approved", standing.id, "ana", "standing") == (
@@ -148,7 +136,6 @@ def test_what_it_does_not_cover_asks(shop, fields):
 
 @pytest.mark.parametrize("hidden", ["sealed", "not_covered"])
 def test_hidden_values_are_covered_by_any_only(shop, hidden):
-    """Explicitly."""
     granted(shop)
     assert "approved" == shop.requests.file(asked(**{hidden: ("invoice",)}), {}).state
 
@@ -170,13 +157,11 @@ def test_a_repeated_grant_changes_nothing(shop):
 
 
 def test_a_version_can_be_required(shop):
-    """Then another version asks."""
     granted(shop, version="1")
     assert ["approved", "pending"] == [shop.requests.file(asked(version=version)).state for version in "12"]
 
 
 def test_uses_are_reserved_and_counted(shop):
-    """What waits for its claim takes a place; what is withdrawn gives it back."""
     granted(shop)
     first, second, third = (shop.requests.file(asked()) for _ in range(3))
     assert ["approved", "approved", "pending"] == [first.state, second.state, third.state]
@@ -187,7 +172,6 @@ def test_uses_are_reserved_and_counted(shop):
 
 
 def test_a_released_claim_gives_its_use_back(shop):
-    """It has done nothing."""
     granted(shop, uses=1)
     approval = shop.requests.file(asked())
     shop.requests.release(approval.id, claim(shop.requests, approval).token)
@@ -200,7 +184,6 @@ def test_a_released_claim_gives_its_use_back(shop):
 
 
 def test_the_rights_of_its_author_are_checked_by_the_claim(shop):
-    """Who has left the group consents to nothing any more."""
     granted(shop)
     approval = shop.requests.file(asked(groups=("finance",)))
     assert "approved" == approval.state
@@ -210,7 +193,6 @@ def test_the_rights_of_its_author_are_checked_by_the_claim(shop):
 
 
 def test_its_time_is_checked_by_the_claim(shop):
-    """Although the approval itself could be used longer."""
     granted(shop, until=1_100.0)
     approval = shop.requests.file(asked())
     shop.clock.now = 1_100.0
@@ -221,7 +203,6 @@ def test_its_time_is_checked_by_the_claim(shop):
 
 
 def test_a_later_rejection_ends_it(shop):
-    """It cancels what it approved and nobody claimed; what runs goes on."""
     standing = granted(shop, uses=3)
     waiting, running = shop.requests.file(asked()), shop.requests.file(asked())
     token = claim(shop.requests, running).token
@@ -233,19 +214,12 @@ def test_a_later_rejection_ends_it(shop):
     assert "done" == shop.requests.settle(running.id, token, state="done").state
     (ended,) = shop.requests.standing(ended=True)
     assert f"{asks.id}, which it covers, was rejected" == ended.ended
-    assert standing == granted_again(shop, standing)
-
-
-def granted_again(shop, standing):
-    """Ending it once more changes nothing."""
     before = len(shop.entries())
     shop.requests.end_standing(standing.id, by=ANA)
     assert before == len(shop.entries())
-    return standing
 
 
 def test_a_rejection_of_something_else_leaves_it(shop):
-    """Other arguments are none of its business."""
     granted(shop)
     other = shop.requests.file(asked({"invoice": "R-1", "euros": 900}))
     shop.requests.reject(other.id, by=BO)
@@ -253,7 +227,6 @@ def test_a_rejection_of_something_else_leaves_it(shop):
 
 
 def test_a_person_ends_it(shop):
-    """With a reason, and an entry."""
     standing = granted(shop)
     approval = shop.requests.file(asked())
     assert "too many" == shop.requests.end_standing(standing.id, by=BO, reason="too many").ended
@@ -264,7 +237,6 @@ def test_a_person_ends_it(shop):
 
 
 def test_a_restored_store_has_none(shop):
-    """Uses since the backup are not known."""
     granted(shop)
     shop.requests.restored(by=BO)
     assert [] == shop.requests.standing()
@@ -283,7 +255,6 @@ def test_a_constraint_holds_no_secret(shop):
 
 
 def test_a_clock_that_is_set_back_does_not_revive_it(shop):
-    """The first request after its time ends it."""
     granted(shop, until=2_000.0)
     shop.clock.now = 2_000.0
     assert "pending" == shop.requests.file(asked()).state

@@ -71,7 +71,6 @@ def test_a_write_that_fails_leaves_nothing(verb, fails_at):
 
 
 def test_events_follow_the_commit_with_the_approval_and_its_entry():
-    """Each change is one event; what is only read is none."""
     events, shop = [], Shop()
     requests = shop.another("p1", on_event=lambda approval, link: events.append((approval.state, link.seq)))
     approval = requests.file(asked())
@@ -83,7 +82,6 @@ def test_events_follow_the_commit_with_the_approval_and_its_entry():
 
 
 def test_what_is_due_is_an_event_although_the_verb_fails():
-    """A receiver learns of the expiry."""
     events, shop = [], Shop()
     requests = shop.another("p1", on_event=lambda approval, link: events.append(approval.state))
     approval = requests.file(asked())
@@ -94,7 +92,6 @@ def test_what_is_due_is_an_event_although_the_verb_fails():
 
 
 def test_a_listener_that_fails_breaks_nothing(caplog):
-    """The log says so."""
 
     def fail(approval, link):
         raise RuntimeError("down")
@@ -106,7 +103,6 @@ def test_a_listener_that_fails_breaks_nothing(caplog):
 
 
 def test_a_listener_may_use_the_requests():
-    """It is called outside of the transaction."""
     shop = Shop()
     requests = shop.another("p1", on_event=lambda approval, link: shop.requests.get(approval.id))
     assert "approved" == requests.approve(requests.file(asked()).id, by=ANA).state
@@ -122,7 +118,6 @@ def shop():
 
 @pytest.mark.parametrize("read", ["get", "pending", "history", "sweep"])
 def test_every_read_writes_what_is_due(shop, read):
-    """What has expired is listed nowhere as pending."""
     approval = shop.requests.file(asked())
     shop.clock.now = approval.deadline
     {
@@ -138,14 +133,12 @@ def test_every_read_writes_what_is_due(shop, read):
 
 
 def test_a_moment_before_its_deadline_a_request_can_be_decided(shop):
-    """At the deadline it cannot."""
     approval = shop.requests.file(asked())
     shop.clock.now = approval.deadline - 0.001
     assert "approved" == shop.requests.approve(approval.id, by=ANA).state
 
 
 def test_a_clock_one_day_ahead_and_back_revives_nothing(shop):
-    """What was seen as expired is final; what was decided is used by then."""
     pending, approved = shop.requests.file(asked()), shop.requests.file(asked())
     approved = shop.requests.approve(approved.id, by=ANA)
     shop.clock.now += DAY
@@ -157,7 +150,6 @@ def test_a_clock_one_day_ahead_and_back_revives_nothing(shop):
 
 
 def test_changes_of_a_request_are_in_the_order_of_their_times(shop):
-    """Whatever the clock does."""
     approval = shop.requests.file(asked(deadline_seconds=None, use_within_seconds=None))
     shop.clock.now -= DAY
     decided = shop.requests.approve(approval.id, by=ANA)
@@ -165,7 +157,6 @@ def test_changes_of_a_request_are_in_the_order_of_their_times(shop):
 
 
 def test_on_deadline_skip_lets_the_agent_go_on(shop):
-    """The state is that of a skip, and nobody is named."""
     approval = shop.requests.file(asked(on_deadline="skip"))
     shop.clock.now += DAY
     ended = shop.requests.get(approval.id)
@@ -190,16 +181,7 @@ def test_a_request_is_escalated_once(shop):
     assert ["requested", "voted", "escalated", "voted", "expired"] == shop.kinds()
 
 
-def test_a_dead_claimant_leaves_an_unknown_outcome(shop):
-    """Any observer writes it."""
-    approval = shop.requests.approve(shop.requests.file(asked()).id, by=ANA)
-    claim(shop.requests, approval)
-    shop.alive["p1"] = False
-    assert "unknown" == shop.another("p2").get(approval.id).state
-
-
 def test_many_due_requests_are_swept(shop):
-    """In batches."""
     for _ in range(230):
         shop.requests.file(asked())
     shop.clock.now += DAY
@@ -207,24 +189,13 @@ def test_many_due_requests_are_swept(shop):
     assert 0 == shop.requests.sweep()
 
 
-def test_what_was_due_stays_written_although_the_verb_fails(shop):
-    """With its entry."""
-    approval = shop.requests.file(asked())
-    shop.clock.now += DAY
-    with pytest.raises(AlreadyDecided):
-        shop.requests.reject(approval.id, by=ANA)
-    assert ("expired", 2) == (shop.tables.row(approval.id).state, len(shop.entries()))
-
-
 def test_requests_without_a_deadline_wait(shop):
-    """For as long as it takes."""
     approval = shop.requests.file(asked(deadline_seconds=None, use_within_seconds=None))
     shop.clock.now += 1_000 * DAY
     assert "claimed" == claim(shop.requests, shop.requests.approve(approval.id, by=ANA)).approval.state
 
 
 def test_every_entry_states_the_row_that_was_written_with_it():
-    """Verification accounts for each row, views and waiting included."""
     shop = Shop()
     requests = shop.requests
     approval = requests.file(keyed())
@@ -240,7 +211,6 @@ def test_every_entry_states_the_row_that_was_written_with_it():
 
 
 def test_waiting_is_no_revision():
-    """Whoever waits comes and goes without an entry."""
     shop = Shop()
     approval = shop.requests.file(keyed())
     shop.requests.leave(approval.id)

@@ -33,9 +33,8 @@ from grace_kp.approvals import (
 from grace_kp.approvals._chain import append_view, entry_bytes, entry_hash
 from grace_kp.errors import ApprovalError
 from grace_kp.store import open_store
-from tests.approvals.chains import advance, chain_of, damage, found
+from tests.approvals.chains import DictTables, advance, chain_of, damage, found
 from tests.approvals.shops import ANA, Shop, asked, claim
-from tests.approvals.tables import DictTables
 
 STEPS = (1, 1, 2, 1, 2, 1, 3, 2)
 chains = st.lists(st.integers(1, 3), min_size=3, max_size=10).map(lambda steps: chain_of([1, *steps]))
@@ -72,7 +71,6 @@ def test_a_sound_chain():
 
 
 def test_an_empty_chain_is_sound():
-    """Before and after the first checkpoint."""
     tables = DictTables()
     empty = verify(tables, at=1.0)
     assert (True, 0, "") == (empty.ok, empty.checkpoint.seq, empty.checkpoint.hash)
@@ -96,7 +94,6 @@ def test_a_changed_byte_is_located(tables, data):
 
 @given(chains, st.data())
 def test_a_removed_entry_is_located(tables, data):
-    """At the end, the row or the checkpoint shows it."""
     seq = data.draw(st.integers(1, len(tables.chain)))
     point = checkpoint(tables, at=1.0)
     del tables.chain[seq - 1]
@@ -108,7 +105,6 @@ def test_a_removed_entry_is_located(tables, data):
 
 @given(chains, st.data())
 def test_swapped_entries_are_located(tables, data):
-    """Both places are named."""
     pairs = st.lists(st.integers(1, len(tables.chain)), min_size=2, max_size=2, unique=True)
     first, second = sorted(data.draw(pairs))
     one_link, other = tables.chain[first - 1], tables.chain[second - 1]
@@ -130,7 +126,6 @@ def test_an_inserted_entry_is_located(tables, data):
 
 @given(chains, st.data())
 def test_a_chain_that_was_written_anew_is_found_by_a_checkpoint(tables, data):
-    """With several checkpoints, the change is located between two of them."""
     points = []
     for seq in range(1, len(tables.chain) + 1):
         points.append(Checkpoint(store="store-1", seq=seq, hash=tables.chain[seq - 1].hash, at=1.0))
@@ -145,7 +140,6 @@ def test_a_chain_that_was_written_anew_is_found_by_a_checkpoint(tables, data):
 
 
 def test_a_shorter_chain_is_found_by_a_checkpoint():
-    """Entries and rows were taken back together, as a restored backup does."""
     point = checkpoint(chain_of(STEPS), at=1.0)
     verification = verify(chain_of(STEPS[:5]), at=1.0, checkpoint=point)
     assert [(6, "missing")] == found(verification)
@@ -153,7 +147,6 @@ def test_a_shorter_chain_is_found_by_a_checkpoint():
 
 
 def test_another_stores_chain_is_found_by_a_checkpoint():
-    """By the id of the store and by the hash."""
     point = checkpoint(chain_of(STEPS), at=1.0)
     other = chain_of(STEPS)
     other.identity = "store-2"
@@ -178,7 +171,6 @@ def test_a_row_that_was_changed_without_an_entry_is_located():
 
 
 def test_rows_ahead_behind_gone_and_unknown_to_the_chain():
-    """Each is named with the last entry of its approval, or with none."""
     tables = chain_of(STEPS)
     ahead, behind = tables.table["ap-3"], tables.table["ap-2"]
     tables.table["ap-3"] = dataclasses.replace(ahead, revision=2, state="approved")
@@ -196,7 +188,6 @@ def test_rows_ahead_behind_gone_and_unknown_to_the_chain():
 
 
 def test_entries_that_change_no_row():
-    """A view or a late report is compared with the row as it is."""
     tables = chain_of(STEPS)
     append_view(tables, tables.row("ap-1"), at=9.0, actor=Actor(name="bob"))
     append(tables, "late_report", at=9.0, approval="ap-1", revision=4, contents={"result": 1})
@@ -205,7 +196,6 @@ def test_entries_that_change_no_row():
 
 
 def test_contents_that_no_entry_commits_to():
-    """Added contents, and contents that disappeared without retention."""
     tables = chain_of(STEPS)
     damage(tables, 4, salt=b"0" * 16, contents=b"{}")  # a claim, which has none
     damage(tables, 1, salt=None, contents=None)
@@ -236,7 +226,6 @@ class Busy(DictTables):
 
 
 def test_a_store_may_be_written_meanwhile():
-    """Entries and rows that come during the verification are no problems."""
     tables = chain_of(STEPS)
     tables.__class__ = Busy
     verification = verify(tables, at=1.0)
@@ -245,7 +234,6 @@ def test_a_store_may_be_written_meanwhile():
 
 
 def test_problems_beyond_a_thousand_are_counted():
-    """The report stays small whatever happened."""
     tables = chain_of(range(1, 1_200))
     for seq in range(1, 1_200):
         damage(tables, seq, contents=b"{}")
@@ -271,7 +259,6 @@ SHORT = (1, 1, 2)
     ],
 )
 def test_a_newest_entry_in_another_form(change):
-    """Its hash was computed for it, and it is found all the same."""
     tables = chain_of(SHORT)
     data = change(entry_of(tables.chain[2])).encode("utf-8", "surrogateescape")
     damage(tables, 3, data=data, hash=entry_hash(data))
@@ -279,7 +266,6 @@ def test_a_newest_entry_in_another_form(change):
 
 
 def test_an_entry_under_another_approval():
-    """The column that entries are found by is part of what is checked."""
     tables = chain_of(SHORT)
     damage(tables, 3, approval="ap-1")
     verification = verify(tables, at=1.0)
@@ -289,7 +275,6 @@ def test_an_entry_under_another_approval():
 
 @pytest.mark.parametrize("ranges", [None, "1", [1], [[1]], [["1", 2]], [[0, 1]], [[2, 1]], [[1, 99]], [[True, 1]]])
 def test_an_entry_about_a_deletion_that_names_no_entries(ranges):
-    """It excuses nothing."""
     tables = chain_of(SHORT)
     tables.forget([1])
     append(tables, "forgotten", at=1.0, facts={"count": 1, "ranges": ranges})
@@ -297,7 +282,6 @@ def test_an_entry_about_a_deletion_that_names_no_entries(ranges):
 
 
 def test_an_entry_about_a_deletion_that_did_not_take_place():
-    """Contents that are there, and a number that is not theirs, are named."""
     tables = chain_of(SHORT)
     append(tables, "forgotten", at=1.0, facts={"count": 2, "ranges": [[1, 2]]})
     assert [(1, "contents"), (2, "contents"), (4, "contents")] == found(verify(tables, at=1.0))
@@ -312,11 +296,6 @@ def test_contents_that_disappeared_before_retention_came_by():
     verification = verify(tables, at=1.0)
     assert [(4, "contents")] == found(verification)
     assert "the contents of 1 entries were deleted, and those of 2 are missing" in verification.problems[0].message
-
-
-def test_a_store_without_tables_is_sound():
-    """There is nothing to check."""
-    assert verify(DictTables(), at=1.0).ok
 
 
 @pytest.fixture
@@ -386,7 +365,6 @@ def test_a_mark_opens_nothing():
 
 
 def test_an_account_that_no_entry_states_is_a_problem():
-    """As is one that cannot be read. An entry of another kind states none."""
     with closing(open_store("memory:")) as store:
         tables = store.approvals
         document = json.dumps({"role": "admin", "token_sha256": "a" * 64}).encode()
@@ -428,7 +406,6 @@ def change(shop, name, **changes):
 
 
 def test_what_the_chain_records_is_sound(shop):
-    """Before and after retention has deleted what was granted."""
     assert verify(shop.tables, at=1.0).ok
     forget(shop.tables, before=2_000.0, at=2_000.0)
     verification = verify(shop.tables, at=1.0)
@@ -448,7 +425,6 @@ def test_what_the_chain_records_is_sound(shop):
     ],
 )
 def test_a_change_without_an_entry_is_located(shop, changes, message):
-    """The entry that granted it is named."""
     name, _ = documents(shop)
     change(shop, name, **changes)
     verification = verify(shop.tables, at=1.0)
@@ -484,7 +460,6 @@ class Secret:
 
 
 def test_a_file_of_checkpoints(tmp_path):
-    """One object per line; the first alone is a JSON file."""
     path = tmp_path / "points.json"
     write_checkpoint(path, POINT)
     assert {"store": "store-1", "seq": 3, "hash": "ab" * 32, "at": 1.5} == json.loads(path.read_text())
@@ -527,7 +502,6 @@ def test_a_secret_authenticates(tmp_path):
     ],
 )
 def test_what_is_no_checkpoint(tmp_path, text, message):
-    """The file and the line are named."""
     path = tmp_path / "points.json"
     path.write_text(text)
     with pytest.raises(ApprovalError, match=message):

@@ -36,7 +36,6 @@ def begun(watcher, approval, **settings):
 
 
 def test_a_decision_wakes(tmp_path):
-    """Also one of another connection."""
     shop = Shop(f"sqlite:///{tmp_path}/a.db")
     approval = shop.requests.file(asked())
     woken, thread = begun(Watcher(shop.tables), approval.id)
@@ -46,7 +45,6 @@ def test_a_decision_wakes(tmp_path):
 
 
 def test_the_deadline_wakes():
-    """Whoever waits then reads the approval, and the deadline applies."""
     shop = Shop()
     approval = shop.requests.file(asked())
     woken, thread = begun(Watcher(shop.tables, clock=lambda: 50.0), approval.id, due=49.0)
@@ -55,7 +53,6 @@ def test_the_deadline_wakes():
 
 
 def test_a_failure_wakes():
-    """Whoever waits reads for itself, and learns what is wrong."""
 
     class Broken:
         def hold(self):
@@ -67,7 +64,6 @@ def test_a_failure_wakes():
 
 
 async def test_a_coroutine_is_woken():
-    """On its own loop."""
     shop = Shop()
     approval = shop.requests.file(asked())
     watcher = Watcher(shop.tables)
@@ -81,7 +77,6 @@ async def test_a_coroutine_is_woken():
 
 @pytest.mark.parametrize("turns", range(6))
 async def test_a_cancellation_that_meets_a_change_is_not_lost(turns):
-    """However many turns of the loop lie between the two."""
     watcher = Watcher(Shop().tables)
     with watcher.waiting("ap-1") as waiter, waiter.on_loop() as sleep:
 
@@ -124,7 +119,6 @@ def test_the_lease_is_kept_while_an_action_runs(monkeypatch):
 
 
 def test_the_lease_is_not_kept_for_an_action_that_is_gone():
-    """A call that was abandoned does not keep it for ever."""
     watcher = Watcher(Counted())
     watcher.hold(threading.Event())
     gc.collect()
@@ -140,7 +134,6 @@ def act(grace):
 
 
 def test_a_loop_sees_each_change_in_order(tmp_path):
-    """From the call on, also those of another runtime at the same store."""
     grace, other = runtime(tmp_path), runtime(tmp_path)
     changes = grace.approvals.watch()
     seen = []
@@ -160,7 +153,6 @@ def test_a_loop_sees_each_change_in_order(tmp_path):
 
 
 async def test_a_coroutine_sees_them():
-    """Beginning after a number that was seen before."""
     grace = runtime()
     approval = act(grace)(1).approval
     await grace.approvals.areject(approval.id, by="ana", reason="no")

@@ -15,10 +15,9 @@ from grace_kp.approvals import Checkpoint, Delivery, Webhook, _webhooks, append,
 from grace_kp.approvals._webhooks import Gone, MessageRefused, Unreached, post
 from grace_kp.errors import SettingsError
 from grace_kp.store import open_store
-from tests.approvals.chains import advance, chain_of, new_row
+from tests.approvals.chains import DictTables, advance, chain_of, new_row
 from tests.approvals.receivers import SECRET, receiver
 from tests.approvals.shops import ANA, Shop, asked
-from tests.approvals.tables import DictTables
 
 URL = "https://hooks.example/services/T0/very-secret"
 
@@ -69,7 +68,6 @@ def test_a_message_says_what_happened_and_who_may_decide():
 
 
 def test_arguments_only_where_the_receiver_is_to_get_them():
-    """Redacted then. Secrets elsewhere in a message are removed, too."""
     tables = chain_of((1, 1))
     arguments = {"euros": 20, "password": "hunter2-hunter2", "iban": {"$sealed": "AAAA", "key": "k"}}
     _, message = message_of(Webhook(url=URL, secret=SECRET), tables, 1, arguments)
@@ -88,7 +86,6 @@ def test_arguments_only_where_the_receiver_is_to_get_them():
 
 
 def test_signatures_are_those_of_standard_webhooks():
-    """Its own package accepts them, with each of several secrets."""
     now = int(datetime.now(UTC).timestamp())
     other = "whsec_" + "QUJD" * 10
     headers = Webhook(url=URL, secret=[SECRET, other]).signed("msg_1", now, b'{"a": 1}')
@@ -99,7 +96,6 @@ def test_signatures_are_those_of_standard_webhooks():
 
 
 def test_a_receiver_is_shown_without_its_secrets():
-    """Scheme, host and port are what is printed and logged."""
     webhook = Webhook(url=URL, secret=SECRET)
     assert ("https://hooks.example", "http://h:81") == (
         webhook.receiver,
@@ -134,7 +130,6 @@ def test_a_receiver_is_shown_without_its_secrets():
     ],
 )
 def test_what_cannot_be_used_is_refused(fields, message):
-    """The message shows neither the path of the address nor the secret."""
     with pytest.raises(SettingsError, match=message) as caught:
         Webhook(**{"url": URL, "secret": SECRET, **fields})
     assert "very-secret" not in str(caught.value)
@@ -155,7 +150,6 @@ def test_settings_name_one_receiver():
 
 @pytest.mark.parametrize("status", [200, 202, 204])
 def test_accepted(status):
-    """Any status from 200 to 299, whatever the answer says."""
     with receiver() as hook:
         hook.answers = [status]
         post(hook.url, {"webhook-id": "m"}, b"{}", 60.0)
@@ -165,7 +159,6 @@ def test_accepted(status):
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_is_not_followed(status):
-    """Messages go to the address that was configured."""
     with receiver() as hook, receiver() as elsewhere:
         hook.answers = [(status, {"location": elsewhere.url})]
         with pytest.raises(Unreached, match=f"HTTP {status}, a redirect"):
@@ -209,7 +202,6 @@ def drip(handler):
 
 @pytest.mark.parametrize("kind", ["hangs", "drips"])
 def test_an_answer_that_does_not_come(kind):
-    """The time for the whole attempt is bounded."""
     with receiver() as hook:
 
         def slow(handler):
@@ -222,7 +214,6 @@ def test_an_answer_that_does_not_come(kind):
 
 
 def test_nobody_listens(caplog):
-    """The address is neither in the error nor in a log, at any level."""
     caplog.set_level(logging.DEBUG)
     with receiver() as hook:
         url = hook.url
@@ -234,7 +225,6 @@ def test_nobody_listens(caplog):
 
 @pytest.mark.parametrize("answer", [b"not http at all\r\n\r\n", b""])
 def test_what_is_no_answer(answer):
-    """Another attempt may get one."""
     with receiver() as hook:
         hook.answers = [lambda handler: handler.wfile.write(answer)]
         with pytest.raises(Unreached, match="RemoteProtocolError"):
@@ -242,7 +232,6 @@ def test_what_is_no_answer(answer):
 
 
 def test_a_proxy_of_the_environment_is_used(monkeypatch):
-    """Except for hosts that need none."""
     with receiver() as proxy:
         monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/hook/secret-path"))
         monkeypatch.setenv("no_proxy", "direct.example")
@@ -285,7 +274,6 @@ def types(hook):
 
 
 def test_messages_come_in_order_and_verify(tables, hook):
-    """What happened before the first delivery to a receiver is not sent to it."""
     advance(tables, "ap-0", 1.0)
     sender = delivery(tables, hook, clock=time.time)
     for at in (1.0, 2.0, 3.0, 4.0):
@@ -355,7 +343,6 @@ def test_a_delivery_that_is_closed_during_an_attempt_keeps_no_lease(tables, hook
 
 
 def test_a_late_attempt_does_not_undo_what_another_process_delivered(tables, hook):
-    """Its message came twice, and the next process sends nothing again."""
     _, end_attempt = closed_during_an_attempt(tables, hook, 204)
     second = delivery(tables, hook)
     assert second.flush(30)
@@ -368,7 +355,6 @@ def test_a_late_attempt_does_not_undo_what_another_process_delivered(tables, hoo
 
 
 def test_what_is_left_at_the_end_is_reported(tables, hook, capsys):
-    """With its number, and with what becomes of it."""
     hook.lasting_answer = 500
     sender = delivery(tables, hook)
     for at in (1.0, 2.0, 3.0):
@@ -386,7 +372,6 @@ def test_what_is_left_at_the_end_is_reported(tables, hook, capsys):
 
 
 def test_two_deliveries_send_each_message_once(tables, hook):
-    """The one that holds the lease sends; the other finds nothing to do."""
     first, second = delivery(tables, hook), delivery(tables, hook)
     for number in range(5):
         advance(tables, f"ap-{number}", 1.0)
@@ -400,7 +385,6 @@ def test_two_deliveries_send_each_message_once(tables, hook):
 
 
 def test_a_lease_of_a_process_that_was_killed_ends(tables, hook):
-    """Also where the clock was set back meanwhile."""
     dead = delivery(tables, hook)
     advance(tables, "ap-1", 1.0)
     dead._save({})
@@ -417,7 +401,6 @@ def test_a_lease_of_a_process_that_was_killed_ends(tables, hook):
 
 
 def test_a_message_that_is_not_accepted_is_lost_and_the_next_one_comes(tables, hook, capsys):
-    """One bad message holds up no other."""
     hook.answers = [400]
     sender = delivery(tables, hook)
     advance(tables, "ap-1", 1.0)
@@ -430,7 +413,6 @@ def test_a_message_that_is_not_accepted_is_lost_and_the_next_one_comes(tables, h
 
 
 def test_a_message_is_given_up_after_a_day(tables, hook, capsys):
-    """Attempts end when the entry is too old, and that is counted."""
     hook.lasting_answer = 500
     sender = delivery(tables, hook, clock=lambda: 2.0 + 86_400)
     advance(tables, "ap-1", 1.0)
@@ -441,7 +423,6 @@ def test_a_message_is_given_up_after_a_day(tables, hook, capsys):
 
 
 def test_a_receiver_that_is_gone_gets_no_more(tables, hook, capsys):
-    """Until the program starts again."""
     hook.answers = [410]
     sender = delivery(tables, hook)
     advance(tables, "ap-1", 1.0)
@@ -454,7 +435,6 @@ def test_a_receiver_that_is_gone_gets_no_more(tables, hook, capsys):
 
 
 def test_a_receiver_that_hangs_delays_nobody(tables, hook):
-    """Neither those who write, nor another receiver."""
     hook.lasting_answer = hook.hang
     with receiver() as other:
         senders = [delivery(tables, each) for each in (hook, other)]
@@ -469,7 +449,6 @@ def test_a_receiver_that_hangs_delays_nobody(tables, hook):
 
 
 def test_only_the_events_that_a_receiver_wants(tables, hook):
-    """Others move the cursor on."""
     sender = delivery(tables, hook, events=["expired", "claimed"])
     for at in (1.0, 2.0, 3.0):
         advance(tables, "ap-1", at)
@@ -480,7 +459,6 @@ def test_only_the_events_that_a_receiver_wants(tables, hook):
 
 
 def test_a_receiver_may_get_the_arguments(hook):
-    """They are those that are decided on now, with the groups that may decide."""
     shop = Shop(groups={"ana": ["finance"]})
     webhook = Webhook(url=hook.url, secret=SECRET, with_arguments=True)
     sender = Delivery(shop.tables, webhook, clock=shop.clock)
@@ -501,7 +479,6 @@ def test_a_receiver_may_get_the_arguments(hook):
 
 
 def test_what_fails_is_logged_once_without_the_address(tables, hook, caplog):
-    """An outage is a line, not one per attempt."""
     caplog.set_level(logging.DEBUG)
     hook.answers = [500, 500, 500, 502]
     sender = delivery(tables, hook)
@@ -515,7 +492,6 @@ def test_what_fails_is_logged_once_without_the_address(tables, hook, caplog):
 
 
 def test_an_entry_that_cannot_be_read_is_reported(tables, hook, caplog, monkeypatch):
-    """A damaged chain stops the delivery and nothing else."""
     advance(tables, "ap-1", 1.0)
     sender = delivery(tables, hook)
     advance(tables, "ap-1", 2.0)

@@ -14,7 +14,7 @@ import pytest
 from grace_kp.approvals import RowQuery
 from grace_kp.errors import StoreError
 from grace_kp.store import open_store
-from grace_kp.store._approval_tables import SqliteTables
+from grace_kp.store._approvals import SqliteTables
 from grace_kp.store._schema import APPROVALS, MIGRATIONS
 from tests import warm
 from tests.contracts.test_approval_tables import entry, put, row

@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 import grace_kp as gk
 from grace_kp.runtime import record_of
 from grace_kp.store import Deleted, JournalEntry, Selection, open_store
-from grace_kp.store._deletion import delete_rows, forget_index, mark_index, overwrite
-from grace_kp.store._schema import mark_unclean
+from grace_kp.store._deletion import delete_rows, forget_index, mark_index
+from grace_kp.store._schema import mark_unclean, overwrite
 from tests.store.samples import MARK, document, holding, left, put
 
 

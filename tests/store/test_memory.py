@@ -10,7 +10,7 @@ import pytest
 import grace_kp as gk
 from grace_kp.errors import StoreError
 from grace_kp.store import CatalogQuery, FeedbackEntry, JournalEntry, Progress, open_catalog, open_store, to_bytes
-from grace_kp.store._approval_tables import MemoryTables
+from grace_kp.store._approvals import MemoryTables
 from tests.contracts.test_approval_tables import put as put_rows
 from tests.contracts.test_approval_tables import row
 from tests.store.listed import run

@@ -16,7 +16,7 @@ from grace_kp.errors import AlreadyDecided, ApprovalError, StoreError
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Work
 from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, check_performed, encode_call, policy_now, state_approval
-from grace_kp.gating._ledger import DONE, FAILED, EarlierRun, LedgerEntry
+from grace_kp.gating._ledger import DONE, FAILED, EarlierRun, LedgerEntry, SharedEntry
 from grace_kp.gating._modification import apply_changes
 from grace_kp.gating._request import for_reviewer, unseen_problem
 from grace_kp.gating._view import plain, view
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from grace_kp.gating._case import GatedCall, ProgramAnswer, Resumable, Terms
     from grace_kp.gating._decision import Decision
     from grace_kp.gating._drivers import Step
-    from grace_kp.gating._ledger import Ledger
     from grace_kp.gating._request import InterventionRequest
     from grace_kp.gating.reviewers._inbox import InboxReviewer
 
@@ -231,20 +230,12 @@ def _votes(approval: Approval) -> str:
 ATTEMPTS = 5
 
 
-class Questions:
-    """The questions about one call, or about the calls of one turn, as a ledger keeps them.
-
-    Args:
-        ledger: returns the ledger.
-        ledger_key: the key of their entry.
-    """
-
-    def __init__(self, ledger: Callable[[], Ledger], ledger_key: str) -> None:
-        self._ledger, self._key = ledger, ledger_key
+class Questions(SharedEntry):
+    """The questions about one call, or about the calls of one turn, as a ledger keeps them."""
 
     def _read(self) -> tuple[bytes | None, dict[str, Any]]:
-        data = self._ledger().action(self._key)
-        return data, ({"approval": None, "shown": []} if data is None else json.loads(data))
+        data, kept = super()._read()
+        return data, {"approval": None, "shown": [], **kept}
 
     def approval(self) -> str | None:
         """Return the id of the approval; None before it is filed."""
@@ -283,7 +274,7 @@ class Questions:
         for _ in range(ATTEMPTS):
             data, kept = self._read()
             changed = change(kept)
-            if changed == kept or self._ledger().put_action(self._key, json.dumps(changed).encode(), only_if=data):
+            if changed == kept or self._put(changed, only_if=data):
                 return changed
         raise StoreError(f"several runs {verb} the same question at once")
 
