@@ -11,7 +11,6 @@ same store take turns.
 from __future__ import annotations
 
 import logging
-import sqlite3
 import threading
 import time
 from dataclasses import dataclass
@@ -23,11 +22,12 @@ from grace_kp.store._catalog_facts import AGENT, DOMAIN, SCORER, STATUS, TAGGED,
 from grace_kp.store._catalog_files import place_of
 from grace_kp.store._catalog_index import IndexWriter
 from grace_kp.store._catalog_search import CatalogQuery, RunPage, RunRow, Search
-from grace_kp.store._database import is_busy
+from grace_kp.store._database import DatabaseError, OperationalError, is_busy
 
 if TYPE_CHECKING:
+    from grace_kp.store._catalog_facts import StoredRun
     from grace_kp.store._catalog_files import Place
-    from grace_kp.store._catalog_source import StoredRun
+    from grace_kp.store._database import Connection
 
 
 __all__ = ["Catalog", "CatalogQuery", "Group", "Progress", "RunFigures", "RunPage", "RunRow", "open_catalog"]
@@ -69,16 +69,28 @@ class Progress:
     """Indexed runs whose document is not the JSON of a trace. They are found by their columns only."""
 
 
-class Catalog:
+class Catalog(Resident):
     """The index of a store. Several threads may use it."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._follower = Follower(place)
         self._worker = Worker(self._work, name="catalog")
-        self._seen: tuple[float, tuple[int, int]] | None = None
+        self._rate_seen: tuple[float, tuple[int, int]] | None = None
         self._is_busy = True
+        """Whether others write much to the store; assumed until it is known."""
         self._trouble = ""
+        self._version: int | None = None
+        self._checked_at: float | None = None
+        self._counted: tuple[float, int] | None = None
+        self.after_fork()
+        watch(self)
+
+    def after_fork(self) -> None:
+        """Begin anew in a forked child: the parent's thread may hold the lock."""
+        self._lock = threading.RLock()
+        self._writer: IndexWriter | None = None
+        self._connection: Connection | None = None
+        self._up_to_date: object = None
 
     def find(
         self,
@@ -130,7 +142,20 @@ class Catalog:
 
     def progress(self) -> Progress:
         """Return how much of the store is indexed."""
-        return self._follower.progress()
+        return self._measure(counted_now=False)
+
+    def _measure(self, *, counted_now: bool) -> Progress:
+        with self._place.reading() as connection:
+            facts = dict(connection.execute("SELECT name, value FROM facts"))
+        done = facts["runs"]
+        if not counted_now and facts.get("oldest") == 0:
+            unseen = self._place.source.unseen(facts["newest"], MOST_UNSEEN)
+            if unseen < MOST_UNSEEN:  # counting all runs takes longer
+                return Progress(done=done, total=done + unseen, unreadable=facts["unreadable"])
+        now = time.monotonic()
+        if counted_now or self._counted is None or now - self._counted[0] > COUNT_SECONDS:
+            self._counted = now, self._place.source.extent().runs
+        return Progress(done=done, total=max(self._counted[1], done), unreadable=facts["unreadable"])
 
     def refresh(self, seconds: float | None = None) -> Progress:
         """Index what is new, for at most this long, and return the progress.
@@ -142,13 +167,13 @@ class Catalog:
             deadline = None if seconds is None else time.monotonic() + seconds
             is_current = False
             while not is_current:
-                is_done = self._follower.advance()
-                is_current = is_done and self._follower.check(now=True)
+                is_done = self._advance()
+                is_current = is_done and self._check(now=True)
                 if deadline is not None and time.monotonic() > deadline:
                     break
-        except (sqlite3.Error, OSError) as error:
+        except (DatabaseError, OSError) as error:
             raise StoreError(f"the index {self._place.name} cannot be brought up to date: {error}") from error
-        return self._follower.progress(counted_now=True)
+        return self._measure(counted_now=True)
 
     def follow(self) -> None:
         """Keep the index up to date in the background until `close`."""
@@ -157,7 +182,8 @@ class Catalog:
     def close(self) -> None:
         """Stop following, and release files."""
         self._worker.stop(STOP_SECONDS)
-        self._follower.close()
+        with self._lock:
+            self._writer = self._connection = None
         self._place.close()
 
     def _work(self) -> float:
@@ -165,11 +191,11 @@ class Catalog:
         start = time.monotonic()
         try:
             self._look()
-            self._follower.check(now=self._place.store is None)
-            is_done = self._follower.advance(is_short=self._is_busy)
+            self._check(now=self._place.store is None)
+            is_done = self._advance(is_short=self._is_busy)
             while not is_done and time.monotonic() - start < TURN_SECONDS:
-                is_done = self._follower.advance(is_short=self._is_busy)
-        except (sqlite3.Error, OSError, StoreError) as error:
+                is_done = self._advance(is_short=self._is_busy)
+        except (DatabaseError, OSError, StoreError) as error:
             if str(error) != self._trouble:
                 self._trouble = str(error)
                 _log.warning(
@@ -183,58 +209,15 @@ class Catalog:
         return (time.monotonic() - start) * (1 / share - 1)
 
     def _look(self) -> None:
-        """Note whether others write much to the store; until that is known, assume it."""
+        """Note whether others write much to the store."""
         now, changed = time.monotonic(), self._place.source.changed()
-        if self._seen is None:
-            self._seen = now, changed
-        elif now - self._seen[0] >= RATE_SECONDS:
-            stored = sum(changed) - sum(self._seen[1])
-            self._is_busy = stored / (now - self._seen[0]) > BUSY_RATE
-            self._seen = now, changed
+        seen = self._rate_seen
+        if seen is not None and now - seen[0] >= RATE_SECONDS:
+            self._is_busy = (sum(changed) - sum(seen[1])) / (now - seen[0]) > BUSY_RATE
+        if seen is None or now - seen[0] >= RATE_SECONDS:
+            self._rate_seen = now, changed
 
-
-def open_catalog(store: Any) -> Catalog:
-    """Return the catalog of a store.
-
-    Raises:
-        StoreError: the store offers nothing that a catalog can follow.
-    """
-    return Catalog(place_of(store))
-
-
-class Follower(Resident):
-    """Brings an index up to date. Several threads may use it."""
-
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._version: int | None = None
-        self._up_to_date: object = None
-        self._checked_at: float | None = None
-        self._counted: tuple[float, int] | None = None
-        self.after_fork()
-        watch(self)
-
-    def after_fork(self) -> None:
-        """Begin anew in a forked child: the parent's thread may hold the lock."""
-        self._lock = threading.RLock()
-        self._writer: IndexWriter | None = None
-        self._connection: sqlite3.Connection | None = None
-
-    def progress(self, *, counted_now: bool = False) -> Progress:
-        """Return how much of the store is indexed."""
-        with self._place.reading() as connection:
-            facts = dict(connection.execute("SELECT name, value FROM facts"))
-        done = facts["runs"]
-        if not counted_now and facts.get("oldest") == 0:
-            unseen = self._place.source.unseen(facts["newest"], MOST_UNSEEN)
-            if unseen < MOST_UNSEEN:  # counting all runs takes longer
-                return Progress(done=done, total=done + unseen, unreadable=facts["unreadable"])
-        now = time.monotonic()
-        if counted_now or self._counted is None or now - self._counted[0] > COUNT_SECONDS:
-            self._counted = now, self._place.source.extent().runs
-        return Progress(done=done, total=max(self._counted[1], done), unreadable=facts["unreadable"])
-
-    def check(self, *, now: bool = False) -> bool:
+    def _check(self, *, now: bool = False) -> bool:
         """Drop what the store no longer holds, and an index of another store. It looks from time to time, or `now`."""
         with self._lock:
             at = time.monotonic()
@@ -242,10 +225,10 @@ class Follower(Resident):
                 return True
             try:
                 is_kept = self._compare()
-            except sqlite3.DatabaseError as error:
+            except DatabaseError as error:
                 if is_busy(error):
                     return False  # for example because it erases deleted runs
-                if isinstance(error, sqlite3.OperationalError):
+                if isinstance(error, OperationalError):
                     raise
                 self._place.rebuild()  # the file is damaged
                 is_kept = False
@@ -258,27 +241,24 @@ class Follower(Resident):
         source = self._place.source
         with self._place.writing() as connection:
             facts = dict(connection.execute("SELECT name, value FROM facts"))
-            is_other = facts["store"] != source.identity()
-            if not is_other and facts.get("newest") is None:
-                return True
-            extent = source.extent(0 if is_other else facts["oldest"])
-            if not is_other and (extent.newest > facts["newest"] or extent == (facts["newest"], facts["runs"])):
-                return True
-            if self._place.store is None:  # an index in memory cannot be removed
-                kept = set() if is_other else set(source.ids())
-                ids = [name for (name,) in connection.execute("SELECT id FROM shown")]
-                self._writer_on(connection).remove([name for name in ids if name not in kept])
-                # The newest run may be gone, and the numbers of labels are used again.
-                connection.execute("UPDATE facts SET value = MIN(value, ?) WHERE name = 'newest'", (extent.newest,))
-                connection.execute("UPDATE facts SET value = 0 WHERE name = 'label'")
-                if is_other:  # such as that of a forked child
-                    connection.execute("DELETE FROM facts WHERE name IN ('newest', 'oldest')")
-                    connection.execute("UPDATE facts SET value = ? WHERE name = 'store'", (source.identity(),))
-                return False
+            if facts["store"] == source.identity():
+                if facts.get("newest") is None:
+                    return True
+                extent = source.extent(facts["oldest"])
+                if extent.newest > facts["newest"] or extent == (facts["newest"], facts["runs"]):
+                    return True
+                if self._place.store is None:  # an index in memory cannot be removed
+                    kept = source.ids()
+                    ids = [name for (name,) in connection.execute("SELECT id FROM shown")]
+                    self._writer_on(connection).remove([name for name in ids if name not in kept])
+                    # The newest run may be gone, and the numbers of labels are used again.
+                    connection.execute("UPDATE facts SET value = MIN(value, ?) WHERE name = 'newest'", (extent.newest,))
+                    connection.execute("UPDATE facts SET value = 0 WHERE name = 'label'")
+                    return False
         self._place.rebuild()
         return False
 
-    def advance(self, *, is_short: bool = False) -> bool:
+    def _advance(self, *, is_short: bool = False) -> bool:
         """Index the next runs or labels, in one transaction. Return whether nothing is left."""
         with self._lock:
             try:
@@ -289,7 +269,7 @@ class Follower(Resident):
                     return True
                 with self._place.writing() as connection:
                     is_done = self._index_next(connection, BATCH if is_short else OLD_BATCH)
-            except sqlite3.Error as error:
+            except DatabaseError as error:
                 self._writer = None
                 if is_busy(error):
                     return False  # another process indexes
@@ -297,7 +277,7 @@ class Follower(Resident):
             self._up_to_date = state if is_done else None
             return is_done
 
-    def _index_next(self, connection: sqlite3.Connection, batch: int) -> bool:
+    def _index_next(self, connection: Connection, batch: int) -> bool:
         source = self._place.source
         facts = dict(connection.execute("SELECT name, value FROM facts WHERE name IN ('newest', 'oldest', 'label')"))
         if facts.get("newest") is None:
@@ -321,10 +301,10 @@ class Follower(Resident):
             connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", values.items())
         return is_done
 
-    def _add(self, connection: sqlite3.Connection, runs: list[StoredRun]) -> None:
+    def _add(self, connection: Connection, runs: list[StoredRun]) -> None:
         self._writer_on(connection).add(runs, self._place.source.labelled([run.id for run in runs]))
 
-    def _writer_on(self, connection: sqlite3.Connection) -> IndexWriter:
+    def _writer_on(self, connection: Connection) -> IndexWriter:
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         if self._writer is None or self._connection is not connection:
             self._writer, self._connection = IndexWriter(connection), connection
@@ -333,7 +313,11 @@ class Follower(Resident):
         self._version = version
         return self._writer
 
-    def close(self) -> None:
-        """Forget the connection."""
-        with self._lock:
-            self._writer = self._connection = None
+
+def open_catalog(store: Any) -> Catalog:
+    """Return the catalog of a store.
+
+    Raises:
+        StoreError: the store offers nothing that a catalog can follow.
+    """
+    return Catalog(place_of(store))

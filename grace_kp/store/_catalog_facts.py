@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grace_kp.errors import is_unit
 from grace_kp.levels import waits
@@ -18,10 +18,9 @@ from grace_kp.store._record import scorer_name
 from grace_kp.trace import PARENT, SESSION, TAG, USER, attributes_in, label, storable
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from grace_kp.store._catalog_source import StoredRun
+    from grace_kp.store._database import Connection
 
 
 LEVELS = ("silent", "notify", "confirm", "escalate")
@@ -59,6 +58,20 @@ EVERYBODY = 0
 """The agent whose rows hold the sums over all."""
 BY_STATUS, BY_LEVEL, BY_MODEL = range(3)
 _COLUMNS = (*SUMS, *HISTOGRAMS)
+
+
+class StoredRun(NamedTuple):
+    """A run as a store holds it. The text is case-folded."""
+
+    number: int
+    id: str
+    created_at: str
+    domain: str
+    score: float
+    success: bool
+    status: str
+    text: str
+    data: bytes
 
 
 @dataclass(slots=True)
@@ -139,7 +152,7 @@ def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> RunFacts:
     confidence, score = _confidence(outcome, grace), number_of(run.score) or 0.0
     parent = next(iter(found[PARENT]), None)
     shown = [
-        run.created_at, agent, run.domain, run.status, run.success, score, confidence, level,
+        run.created_at, agent, run.domain, run.status, bool(run.success), score, confidence, level,
         _text(task.get("objective"))[:MAX_OBJECTIVE], number_of(grace.get("duration_ms")), len(steps), len(decisions),
         _tokens(_object(grace.get("usage"))), next(iter(found[USER]), None), next(iter(found[SESSION]), None), found[TAG], parent,
         bool(_list(grace.get("awaits"))), spent.calls, spent.tokens, levels, spent.models,
@@ -311,7 +324,7 @@ class Contributions:
                 for place in range(3):
                     total[place] += counts[place]
 
-    def write(self, connection: sqlite3.Connection) -> None:
+    def write(self, connection: Connection) -> None:
         """Bring the collected sums into the tables, in the caller's transaction."""
         connection.executemany(
             _upsert("rollups", ("agent", "day"), _COLUMNS), [(*k, *v) for k, v in self._sums.items()]
@@ -331,7 +344,7 @@ def _upsert(table: str, keys: Sequence[str], columns: Sequence[str]) -> str:
     return f"INSERT INTO {table} VALUES ({places}) ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {added}"  # noqa: S608
 
 
-def read_figures(connection: sqlite3.Connection, since: str, until: str, agent: str | None) -> RunFigures:
+def read_figures(connection: Connection, since: str, until: str, agent: str | None) -> RunFigures:
     """Return the figures of the runs that began on these days.
 
     Args:
@@ -381,7 +394,7 @@ def _shown_days(first: int, last: int, found: Collection[int]) -> range:
     return range(first, last + 1)
 
 
-def _agents(connection: sqlite3.Connection, first: int, last: int, only: int | None) -> tuple[Group, ...]:
+def _agents(connection: Connection, first: int, last: int, only: int | None) -> tuple[Group, ...]:
     chosen = f"agent > {EVERYBODY}" if only is None else f"agent = {only}"
     rows = connection.execute(
         f"SELECT name, {', '.join(f'total_{name}' for name in SUMS)} FROM (SELECT agent,"  # noqa: S608

@@ -1,6 +1,6 @@
 """The place of an index: a file beside the store's, or memory for a store in memory or in a folder that cannot be written.
 
-Connections serve many threads, and are opened again after another file has replaced the index. A process that deletes runs erases them from
+It follows a source, which reads the runs of the store. A process that deletes runs erases them from
 the index as well, so that lists and figures stay complete. Words cannot be erased: they stay in segments of their index until these are merged.
 So that table is dropped. Whoever follows the store indexes the words again, and a search reads the texts until then.
 """
@@ -8,25 +8,31 @@ So that table is dropped. Whoever follows the store indexes the words again, and
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-import sqlite3
-import threading
 import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from grace_kp.background import Lock, Resident, watch
+from grace_kp.background import Resident, watch
 from grace_kp.errors import StoreError
+from grace_kp.store._catalog_facts import StoredRun
 from grace_kp.store._catalog_index import LAST_POSITION, IndexWriter, create_tables, create_words, has_words, is_current
 from grace_kp.store._database import (
+    ONE_OF,
+    Connection,
+    Connections,
+    DatabaseError,
     OpenFiles,
+    OperationalError,
+    SharedConnection,
     connect,
     connect_to_existing,
     connect_to_memory,
-    leave_to_parent,
     lock_folder,
+    open_watched,
     transaction,
 )
 from grace_kp.trace import keep_private
@@ -34,11 +40,12 @@ from grace_kp.trace import keep_private
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from grace_kp.store._catalog_source import Lender, Source
+    from grace_kp.background import Lock
 
 
-MOST_CONNECTIONS = 8
-"""Connections to one file. More threads wait: the machine has fewer cores, and each connection has a cache of its own."""
+BATCH_BYTES = 8 << 20
+"""Documents read at a time, so that large ones do not fill the memory."""
+NEWEST = "SELECT (SELECT COALESCE(MAX(changed), 0) FROM traces), (SELECT COALESCE(MAX(number), 0) FROM feedback)"
 ENDS = ("-wal", "-shm", "")
 """The files of a database. The log goes first: a database without its log is whole, a log without its database would be taken for that of
 the next one."""
@@ -66,137 +73,122 @@ def remove_index(store: Path) -> str:
     return ""
 
 
-class Connections(Resident):
-    """A few connections to one file for many threads.
+class Extent(NamedTuple):
+    """The size of a store."""
 
-    Args:
-        path: the file.
-        connect: opens a connection to it.
-        create: creates the file if there is none; called with other processes kept from creating or removing it. None for a file that others
-            create.
-        most: how many connections there are at most.
+    newest: int
+    """The largest number; 0 for an empty store."""
+    runs: int
+    """Runs with a number above the one that was asked about."""
+
+
+class Source:
+    """The runs in a database, with feedback, read over connections that no recorder waits for. Each read ends at once.
+
+    The number of a run is its `changed`: it grows with each version of each run.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        connect: Callable[[], sqlite3.Connection],
-        *,
-        create: Callable[[], object] | None = None,
-        most: int = MOST_CONNECTIONS,
-    ) -> None:
-        self._path, self._connect, self._create, self._most = path, connect, create, most
-        self._abandoned: list[sqlite3.Connection] = []
-        self._begin()
-        watch(self)
+    def __init__(self, connections: Connections | SharedConnection) -> None:
+        self._connections = connections
 
-    def _begin(self) -> None:
-        self._free: list[tuple[sqlite3.Connection, OpenFiles]] = []
-        self._lock = threading.RLock()
-        self._room = threading.BoundedSemaphore(self._most)
-        self._is_closed = False
+    def identity(self) -> str:
+        """Return the inode of the file, when it was created, and the id that it got with the tables of approvals."""
+        sql = "SELECT MIN(applied_at), (SELECT COALESCE(MIN(id), '') FROM approval_identity) FROM schema_migrations"
+        ((applied, own),) = self._rows(sql)
+        return f"{self._connections.file} {applied} {own}"
 
-    def fork_locks(self) -> Sequence[Lock]:
-        """Return what is held during a fork."""
-        return (self._lock,)
+    def _rows(self, sql: str, *values: Any) -> list[Any]:
+        with self._connections.use() as connection:
+            return connection.execute(sql, values).fetchall()
 
-    def after_fork(self) -> None:
-        """Leave the parent's connections to it."""
-        for connection, _ in self._free:
-            if not leave_to_parent(connection, self._lock):
-                self._abandoned.append(connection)
-        self._begin()
+    def changed(self) -> tuple[int, int]:
+        """Return the newest numbers of runs and labels."""
+        return tuple(self._rows(NEWEST)[0])
 
-    @property
-    def file(self) -> tuple[int, int] | None:
-        """Device and inode of the file that the path names now; None if there is none."""
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
+    def extent(self, above: int = 0) -> Extent:
+        """Return both figures from one snapshot; the count reads the smallest index."""
+        sql = "SELECT (SELECT COALESCE(MAX(changed), 0) FROM traces), (SELECT COUNT(*) FROM traces WHERE changed > ?)"
+        return Extent(*self._rows(sql, above)[0])
 
-    @contextlib.contextmanager
-    def use(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection to the current thread."""
-        with self._room:
-            connection, files = self._take()
-            try:
-                yield connection
-            finally:
-                with self._lock:
-                    self._free.append((connection, files))
-                if self._is_closed:
-                    self.close()
+    def unseen(self, above: int, limit: int) -> int:
+        """Return how many runs have a number above this one, and no more than `limit`."""
+        return len(self._rows("SELECT 1 FROM traces WHERE changed > ? LIMIT ?", above, limit))
 
-    def _take(self) -> tuple[sqlite3.Connection, OpenFiles]:
-        while True:
-            with self._lock:
-                if not self._free:
+    def after(self, number: int, limit: int) -> list[StoredRun]:
+        """Return the next runs with larger numbers."""
+        return self._runs("changed > ? ORDER BY changed", number, limit)
+
+    def up_to(self, number: int, limit: int) -> list[StoredRun]:
+        """Return the next runs with this number or smaller ones."""
+        return self._runs("changed <= ? ORDER BY changed DESC", number, limit)
+
+    def _runs(self, condition: str, number: int, limit: int) -> list[StoredRun]:
+        found: list[StoredRun] = []
+        size = 0
+        with self._connections.use() as connection:
+            columns = "changed, id, created_at, domain, score, success, status, text, data"
+            sql = f"SELECT {columns} FROM traces WHERE {condition} LIMIT ?"  # noqa: S608
+            cursor = connection.execute(sql, (number, limit))
+            for row in cursor:
+                found.append(StoredRun(*row))
+                size += len(found[-1].data) + len(found[-1].text)
+                if size > BATCH_BYTES:
                     break
-                connection, files = self._free.pop()
-            if not files.are_displaced:
-                return connection, files
-            files.leave(connection)
-        if self._create is None:
-            return _open_watched(self._path, self._connect)
-        with lock_folder(self._path.parent):
-            self._create()
-            return _open_watched(self._path, self._connect)
+            cursor.close()
+        return found
+
+    def ids(self) -> set[str]:
+        """Return the ids of all runs."""
+        return {name for (name,) in self._rows("SELECT id FROM traces")}
+
+    def feedback(self, after: int, limit: int) -> list[tuple[int, str]]:
+        """Return the next labels."""
+        return self._rows("SELECT number, trace FROM feedback WHERE number > ? ORDER BY number LIMIT ?", after, limit)
+
+    def labelled(self, ids: Sequence[str]) -> set[str]:
+        """Return which of these runs have feedback."""
+        sql = f"SELECT DISTINCT trace FROM feedback WHERE trace {ONE_OF}"  # noqa: S608
+        return {name for (name,) in self._rows(sql, json.dumps(list(ids)))}
+
+    def containing(self, numbers: Sequence[int], folded: str) -> set[int]:
+        """Return the numbers of those runs whose text contains a case-folded text."""
+        sql = f"SELECT changed FROM traces WHERE changed {ONE_OF} AND instr(text, ?) > 0"  # noqa: S608
+        return {number for (number,) in self._rows(sql, json.dumps(list(numbers)), folded)}
+
+    def texts(self, numbers: Sequence[int]) -> list[str | None]:
+        """Return the texts of these runs, up to about `BATCH_BYTES`."""
+        found: list[str | None] = []
+        size = 0
+        for number in numbers:
+            rows = self._rows("SELECT text FROM traces WHERE changed = ?", number)
+            found.append(rows[0][0] if rows else None)
+            size += len(rows[0][0]) if rows else 0
+            if size > BATCH_BYTES:
+                break
+        return found
 
     def close(self) -> None:
-        """Close the connections; those in use are closed when they come back."""
-        with self._lock:
-            self._is_closed = True
-            free, self._free = self._free, []
-        for connection, files in free:
-            files.leave(connection)
+        """Close all connections."""
+        self._connections.close()
 
 
-def _open_watched(path: Path, open_file: Callable[[], sqlite3.Connection]) -> tuple[sqlite3.Connection, OpenFiles]:
-    """Return a connection to a file, with the files that it uses."""
-    files = OpenFiles(path)
-    connection = open_file()
-    try:
-        connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # opens the log
-    except BaseException:
-        connection.close()
-        raise
-    files.look_beside()
-    return connection, files
+class IndexInMemory(SharedConnection, Resident):
+    """An index in memory. A forked child begins another one."""
 
-
-class OneConnection(Resident):
-    """A database in memory for several threads, one at a time."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._lock = threading.RLock()
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self._source = source
         watch(self)
+
+    def _open(self) -> Connection:
+        self._connection = connection = connect_to_memory()
+        with transaction(connection):
+            create_tables(connection, identity=self._source.identity(), with_words=False)
+        return connection
 
     def fork_locks(self) -> Sequence[Lock]:
         """Return what is held during a fork."""
-        return (self._lock,)
-
-    def after_fork(self) -> None:
-        """Replace the lock in a forked child, which has a copy of the database."""
-        self._lock = threading.RLock()
-
-    @contextlib.contextmanager
-    def use(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection to the current thread."""
-        with self._lock:
-            yield self._connection
-
-    @property
-    def file(self) -> None:
-        """No file."""
-        return None
-
-    def close(self) -> None:
-        """Forget everything."""
-        with self._lock:
-            self._connection.close()
+        return (self.lock,)
 
 
 @dataclass(slots=True)
@@ -204,8 +196,8 @@ class Place:
     """The location of an index, and its store."""
 
     source: Source
-    readers: Lender
-    writer: Lender
+    readers: Connections | SharedConnection
+    writer: Connections | SharedConnection
     """The connection that writes."""
     store: Path | None
     """The file of the store; None for an index in memory."""
@@ -213,7 +205,7 @@ class Place:
     """For messages."""
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Iterator[Connection]:
         """Lend a connection on which everything is read from one state of the index."""
         try:
             with self.readers.use() as connection:
@@ -222,11 +214,11 @@ class Place:
                     yield connection
                 finally:
                     connection.execute("ROLLBACK")
-        except (sqlite3.Error, OSError) as error:
+        except (DatabaseError, OSError) as error:
             raise StoreError(f"the index {self.name} cannot be read: {error}") from error
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Iterator[Connection]:
         """Lend the connection that writes, in a transaction that keeps other processes from writing."""
         with self.writer.use() as connection, transaction(connection):
             yield connection
@@ -258,19 +250,16 @@ def place_of(store: Any) -> Place:
         try:
             with readers.use():
                 pass
-        except (OSError, sqlite3.OperationalError):  # for example a folder that cannot be written
+        except (OSError, OperationalError):  # for example a folder that cannot be written
             readers.close()
         else:
             writer = Connections(index, partial(_open_index, index, WRITER_CACHE_KB), create=create, most=1)
             return Place(source, readers, writer, path, str(index))
-    connection = connect_to_memory()
-    with transaction(connection):
-        create_tables(connection, identity=source.identity(), with_words=False)
-    only = OneConnection(connection)
+    only = IndexInMemory(source)
     return Place(source, only, only, None, f"of {path or 'a store in memory'}")
 
 
-def _open_index(path: Path, cache_kb: int) -> sqlite3.Connection:
+def _open_index(path: Path, cache_kb: int) -> Connection:
     connection = connect(path, busy_seconds=BUSY_SECONDS)
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA cache_size = -{cache_kb}")
@@ -297,9 +286,9 @@ def _is_usable(path: Path, identity: str) -> bool:
     with contextlib.closing(connect(path, busy_seconds=BUSY_SECONDS)) as connection:
         try:
             return is_current(connection, identity) is not False
-        except sqlite3.OperationalError:
-            raise
-        except sqlite3.DatabaseError:
+        except DatabaseError as error:
+            if isinstance(error, OperationalError):
+                raise
             return False
 
 
@@ -312,17 +301,22 @@ class HeldIndex:
     mark = ""
     """The mark of the deletion whose runs are to be erased; empty if there is none."""
 
-    def __init__(self, connection: sqlite3.Connection, files: OpenFiles) -> None:
+    def __init__(self, connection: Connection, files: OpenFiles) -> None:
         self._connection, self._files = connection, files
         self._is_open = True
         self._runs: Sequence[str] = ()
         self._newest = self._label = 0
 
-    def expect(self, store: sqlite3.Connection, runs: Sequence[str], mark: str) -> None:
+    def begin(self, identity: str) -> bool:
+        """Keep other processes from writing; return whether this is an index of the store."""
+        self._connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KB}")
+        self._connection.execute("BEGIN IMMEDIATE")
+        return bool(is_current(self._connection, identity))
+
+    def expect(self, store: Connection, runs: Sequence[str], mark: str) -> None:
         """Note, in the transaction that deletes these runs, what is to be erased and what the newest numbers are."""
         self._runs, self.mark = runs, mark
-        (self._newest,) = store.execute("SELECT COALESCE(MAX(changed), 0) FROM traces").fetchone()
-        (self._label,) = store.execute("SELECT COALESCE(MAX(number), 0) FROM feedback").fetchone()
+        self._newest, self._label = store.execute(NEWEST).fetchone()
 
     def erase(self) -> bool:
         """Erase the runs, and rewrite the file without free space and its log. Return whether nothing of them is left."""
@@ -340,7 +334,7 @@ class HeldIndex:
             connection.execute("COMMIT")
             connection.execute("VACUUM")
             is_empty = _empty_log(connection)
-        except sqlite3.Error:
+        except DatabaseError:
             return False
         # An index that was put in its place meanwhile may have been filled before the deletion.
         return is_empty and not self._files.are_displaced
@@ -354,7 +348,7 @@ class HeldIndex:
             self._files.leave(self._connection)
 
 
-def _empty_log(connection: sqlite3.Connection) -> bool:
+def _empty_log(connection: Connection) -> bool:
     """Empty the write-ahead log; return whether that was possible."""
     deadline = time.monotonic() + LOCK_SECONDS
     while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
@@ -364,22 +358,16 @@ def _empty_log(connection: sqlite3.Connection) -> bool:
     return True
 
 
-def hold_index(store: Path, source: Source) -> HeldIndex | None:
-    """Keep other processes from writing to the index of a store, and return it."""
+def hold_index(store: Path, open_source: Callable[[], Source]) -> HeldIndex | None:
+    """Keep other processes from writing to the index of a store, and return it; None if that is not possible."""
     path = index_of(store)
     try:
         with lock_folder(path.parent):
-            open_file = partial(connect_to_existing, path, busy_seconds=LOCK_SECONDS)
-            connection, files = _open_watched(path, open_file)
-    except (sqlite3.Error, OSError):
+            held = HeldIndex(*open_watched(path, partial(connect_to_existing, path, busy_seconds=LOCK_SECONDS)))
+    except (DatabaseError, OSError):
         return None
-    held = HeldIndex(connection, files)
-    try:
-        connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KB}")
-        connection.execute("BEGIN IMMEDIATE")
-        if is_current(connection, source.identity()):
+    with contextlib.closing(open_source()) as source, contextlib.suppress(DatabaseError):
+        if held.begin(source.identity()):
             return held
-    except sqlite3.Error:
-        pass
     held.release()
     return None

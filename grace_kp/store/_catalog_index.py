@@ -5,8 +5,8 @@ An index of another version is removed and built again.
 
 from __future__ import annotations
 
+import contextlib
 import json
-import sqlite3
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +24,12 @@ from grace_kp.store._catalog_facts import (
     facts_of,
     milliseconds,
 )
+from grace_kp.store._database import ONE_OF, Connection, DatabaseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from grace_kp.store._catalog_source import StoredRun
+    from grace_kp.store._catalog_facts import StoredRun
 
 
 VERSION = 2
@@ -69,7 +70,7 @@ WORDS = (
 )
 
 
-def create_tables(connection: sqlite3.Connection, *, identity: str, with_words: bool) -> None:
+def create_tables(connection: Connection, *, identity: str, with_words: bool) -> None:
     """Create the tables in an empty database, in the caller's transaction."""
     for statement in TABLES:
         connection.execute(statement)
@@ -79,34 +80,39 @@ def create_tables(connection: sqlite3.Connection, *, identity: str, with_words: 
     connection.executemany("INSERT INTO facts VALUES (?, ?)", values.items())
 
 
-def create_words(connection: sqlite3.Connection) -> None:
+def create_words(connection: Connection) -> None:
     """Create the empty index of words."""
     for statement in WORDS:
         connection.execute(statement)
 
 
-def has_trigrams(connection: sqlite3.Connection) -> bool:
+def has_trigrams(connection: Connection) -> bool:
     """Return whether this SQLite has FTS5 with the tokenizer for trigrams."""
     try:
         connection.execute("CREATE VIRTUAL TABLE temp.probe USING fts5 (text, tokenize='trigram')")
         connection.execute("DROP TABLE temp.probe")
-    except sqlite3.Error:
+    except DatabaseError:
         return False
     return True
 
 
-def has_words(connection: sqlite3.Connection) -> bool:
+def has_words(connection: Connection) -> bool:
     """Return whether texts are indexed."""
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchone() is not None
 
 
-def words_from(connection: sqlite3.Connection) -> int | None:
+def can_search_words(connection: Connection) -> bool:
+    """Return whether the words of all runs are indexed."""
+    return has_words(connection) and words_from(connection) is None
+
+
+def words_from(connection: Connection) -> int | None:
     """Return the position from which on the words of all runs are indexed, while those before it are not; None if all words are."""
     row = connection.execute("SELECT value FROM facts WHERE name = 'words_from'").fetchone()
     return None if row is None else int(row[0])
 
 
-def is_current(connection: sqlite3.Connection, identity: str) -> bool | None:
+def is_current(connection: Connection, identity: str) -> bool | None:
     """Return whether the database is an index of this version of this store; None for an empty database."""
     if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None:
         return None
@@ -116,21 +122,16 @@ def is_current(connection: sqlite3.Connection, identity: str) -> bool | None:
     return found == {"version": VERSION, "store": identity}
 
 
-def json_reader() -> Callable[[bytes], Any]:
-    """Return the fastest reader of JSON that is installed."""
-    try:
-        from orjson import loads
-    except ImportError:
-        return json.loads
-    return loads
-
-
 class IndexWriter:
     """Adds runs to an index and removes them, over one connection and inside the caller's transactions."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._parse = json_reader()
+        self._parse: Callable[[bytes], Any] = json.loads
+        with contextlib.suppress(ImportError):
+            from orjson import loads
+
+            self._parse = loads
         self._names: dict[tuple[int, str], int] = {}
         self._has_words = has_words(connection)
 
@@ -227,8 +228,7 @@ class IndexWriter:
     ) -> dict[str, tuple[int, int]]:
         """Remove runs and return time and position of those that were there, by id."""
         found = self._connection.execute(
-            "SELECT shown.id, position, agent, facts, marks FROM shown JOIN runs USING (position)"
-            " WHERE id IN (SELECT value FROM json_each(?))",
+            f"SELECT shown.id, position, agent, facts, marks FROM shown JOIN runs USING (position) WHERE id {ONE_OF}",  # noqa: S608
             (json.dumps(ids),),
         ).fetchall()
         gone, removed, unreadable = [], {}, 0

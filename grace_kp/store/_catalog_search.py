@@ -6,11 +6,9 @@ growing windows, until the time is up. The index of words narrows a search for a
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sqlite3
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.store._catalog_facts import (
@@ -30,7 +28,8 @@ from grace_kp.store._catalog_facts import (
     instant,
     milliseconds,
 )
-from grace_kp.store._catalog_index import SHIFT, has_words, words_from
+from grace_kp.store._catalog_index import SHIFT, can_search_words
+from grace_kp.store._database import ONE_OF, stopping_at
 from grace_kp.store._query import moment, searchable
 from grace_kp.store._record import scorer_name
 from grace_kp.trace import label
@@ -38,7 +37,8 @@ from grace_kp.trace import label
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from grace_kp.store._catalog_source import Source
+    from grace_kp.store._catalog_files import Source
+    from grace_kp.store._database import Connection
 
 
 _COLUMNS = {AGENT: "agent", DOMAIN: "domain", STATUS: "status", LEVEL: "level"}
@@ -48,8 +48,6 @@ met as well."""
 FIRST_WINDOW = 2_000
 LARGEST_WINDOW = 250_000
 GROWTH = 8
-STEPS = 2_000
-"""Steps of SQLite's machine between two looks at the clock."""
 FEW = 2_000
 """Up to this number of runs, their texts are read instead of the index of words."""
 FIRST_CHECKED, MOST_CHECKED = 64, 512
@@ -157,7 +155,7 @@ class Plan:
     """Case-folded."""
 
 
-def plan_of(query: CatalogQuery, connection: sqlite3.Connection) -> Plan | None:
+def plan_of(query: CatalogQuery, connection: Connection) -> Plan | None:
     """Return how to answer a query from an index; None if no run can match."""
     facts = dict(connection.execute("SELECT name, value FROM facts WHERE name IN ('runs', 'latest')"))
     plan = Plan(driver=None, driver_runs=facts["runs"], text=searchable(query.text) if query.text else None)
@@ -257,12 +255,10 @@ class Search:
         seconds: how long to search at most.
     """
 
-    def __init__(self, connection: sqlite3.Connection, source: Source, seconds: float) -> None:
+    def __init__(self, connection: Connection, source: Source, seconds: float) -> None:
         self._connection, self._source = connection, source
         now = time.monotonic()
         self._halfway, self._deadline = now + seconds / 2, now + seconds
-        self._first_word: int | None = None
-        """The position before which words are not indexed."""
         self._reached: int | None = None
         """The last position in a window whose text was looked into, if the window was left there."""
 
@@ -271,9 +267,8 @@ class Search:
         plan = plan_of(query, self._connection)
         if plan is None or limit < 1:
             return RunPage(rows=(), newer=None, older=None)
-        self._first_word = words_from(self._connection)
         words = self._words(plan)
-        if words == "" and self._first_word is None:
+        if words == "":
             return RunPage(rows=(), newer=None, older=None)
         down = after is None or before is not None
         if down and after is not None:
@@ -299,10 +294,10 @@ class Search:
 
     def _words(self, plan: Plan) -> str | None:
         """Return the expression for the index of words; None to look into every text, "" if no run has the words."""
-        if plan.text is None or plan.driver_runs <= FEW or not has_words(self._connection):
+        if plan.text is None or plan.driver_runs <= FEW or not can_search_words(self._connection):
             return None
         found: list[str | None] = []
-        with self._until(min(self._deadline, time.monotonic() + ENUMERATING_SECONDS)):
+        with stopping_at(self._connection, min(self._deadline, time.monotonic() + ENUMERATING_SECONDS)):
             found.append(expression_of(self._connection, plan.text))
         return next(iter(found), None)  # a text that is frequent takes too long to look up
 
@@ -317,32 +312,12 @@ class Search:
         return edge if found.positions or found.stopped_at is not None else None
 
     def _walk(self, plan: Plan, words: str | None, start: int | None, wanted: int, *, down: bool) -> Found:
-        """Return the next positions that match, beyond `start`. Where words are not indexed, look into every text."""
-        self._reached = None
-        if words is None or self._first_word is None:
-            return self._walk_part(plan, words, start, wanted, down=down)
-        parts: list[tuple[Plan, str | None]] = [
-            (replace(plan, lowest=_most(plan.lowest, self._first_word)), words),
-            (replace(plan, beyond=_least(plan.beyond, self._first_word)), None),
-        ]
-        found = Found()
-        for part, expression in parts if down else reversed(parts):
-            if expression == "":
-                continue
-            self._reached = None
-            more = self._walk_part(part, expression, start, wanted - len(found.positions), down=down)
-            found.positions += more.positions
-            found.stopped_at = more.stopped_at
-            if len(found.positions) == wanted or found.stopped_at is not None:
-                break
-        return found
-
-    def _walk_part(self, plan: Plan, words: str | None, start: int | None, wanted: int, *, down: bool) -> Found:
+        """Return the next positions that match, beyond `start`."""
         found = Found()
         if words is not None:
             # Words are mostly so rare or so frequent that all is found at once.
             is_done = False
-            with self._until(self._halfway):
+            with stopping_at(self._connection, self._halfway):
                 is_done = self._collect(plan, words, (start, None), found, wanted, down=down)
             if is_done:
                 return found
@@ -354,9 +329,9 @@ class Search:
         window, left = FIRST_WINDOW, plan.driver_runs
         while True:
             edge = None if window >= left else self._edge(plan, start, window, down=down)
-            is_done, self._reached = False, None
+            is_done = False
             # The first window is small and always finished, so that a search that is continued gets on.
-            with self._until(self._deadline if left < plan.driver_runs else None):
+            with stopping_at(self._connection, self._deadline if left < plan.driver_runs else None):
                 is_done = self._collect(plan, words, (start, edge), found, wanted, down=down)
             if is_done and (edge is None or len(found.positions) == wanted):
                 return found
@@ -377,6 +352,7 @@ class Search:
         down: bool,
     ) -> bool:
         """Add the positions in a window that match; return whether it was finished or enough were found."""
+        self._reached = None
         for position in self._matches(plan, words, window, wanted - len(found.positions), down=down):
             found.positions.append(position)
             if len(found.positions) == wanted:
@@ -386,21 +362,6 @@ class Search:
     @property
     def _is_late(self) -> bool:
         return time.monotonic() > self._deadline
-
-    @contextlib.contextmanager
-    def _until(self, deadline: float | None) -> Iterator[None]:
-        """Leave the block without an error when the time is up."""
-        if deadline is None:
-            yield
-            return
-        self._connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
-                raise
-        finally:
-            self._connection.set_progress_handler(None, 0)
 
     def _edge(self, plan: Plan, start: int | None, window: int, *, down: bool) -> int | None:
         """Return the position at which a window of so many rows ends, itself included; None if it reaches the end."""
@@ -457,8 +418,8 @@ class Search:
 
     def _rows(self, positions: list[int]) -> tuple[Any, ...]:
         found = self._connection.execute(
-            "SELECT position, id, facts, feedback FROM shown JOIN runs USING (position) "
-            "WHERE position IN (SELECT value FROM json_each(?)) ORDER BY position DESC",
+            f"SELECT position, id, facts, feedback FROM shown JOIN runs USING (position) WHERE position {ONE_OF}"  # noqa: S608
+            " ORDER BY position DESC",
             (json.dumps(positions),),
         )
         return tuple(row_of(*row) for row in found)
@@ -483,7 +444,7 @@ def _most(bound: int | None, other: int) -> int:
     return other if bound is None else max(bound, other)
 
 
-def expression_of(connection: sqlite3.Connection, text: str) -> str | None:
+def expression_of(connection: Connection, text: str) -> str | None:
     """Return an expression that matches every run that contains a text, and others."""
     if len(text) >= TRIGRAM_LENGTH:
         return " AND ".join(map(_quote, _trigrams(text)))

@@ -224,7 +224,7 @@ def delete_rows(
         raise StoreError(
             f"the approval {awaited[selection.id]} of the run {selection.id} is still open; decide or withdraw it, then delete the run"
         )
-    where, values = where_of(connection, selection.query)
+    where, values = where_of(selection.query)
     if selection.id is not None:
         where, values = f"{where} {'AND' if where else 'WHERE'} id = ?", [*values, selection.id]
     found = [run for (run,) in connection.execute(f"SELECT id FROM traces {where}", values)]  # noqa: S608

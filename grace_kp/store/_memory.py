@@ -16,12 +16,11 @@ from grace_kp.store._runs import RunTables
 from grace_kp.store._schema import migrate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator, Sequence
 
     from grace_kp.background import Lock
     from grace_kp.store._approval_tables import MemoryTables
-    from grace_kp.store._catalog_source import Source
+    from grace_kp.store._catalog_files import Source
     from grace_kp.store._record import FeedbackEntry, JournalEntry, Record
 
 MAX_TRACES = 10_000
@@ -80,9 +79,9 @@ class MemoryStore(RunTables, Resident):
 
     def changes(self) -> Source:
         """Return what a catalog follows."""
-        from grace_kp.store._catalog_source import Source  # only in a process with a catalog
+        from grace_kp.store._catalog_files import Source  # only in a process with a catalog
 
-        return Source(_OwnConnection(self._use))
+        return Source(self)
 
     @property
     def approvals(self) -> MemoryTables:
@@ -91,7 +90,7 @@ class MemoryStore(RunTables, Resident):
             if self._approvals is None:
                 from grace_kp.store._approval_tables import MemoryTables  # only where there are gates that ask it
 
-                self._approvals = MemoryTables(self._use)
+                self._approvals = MemoryTables(self.use)
             return self._approvals
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
@@ -108,7 +107,7 @@ class MemoryStore(RunTables, Resident):
         return missing
 
     def _evict(self) -> None:
-        with self._use() as connection:
+        with self.use() as connection:
             while excess := self._excess(connection):
                 oldest = connection.execute("SELECT id FROM traces ORDER BY changed LIMIT ?", (excess,)).fetchall()
                 with transaction(connection):
@@ -133,21 +132,9 @@ class MemoryStore(RunTables, Resident):
 
     def describe(self) -> dict[str, Any]:
         """Return kind, number of traces, bytes, and number of dropped traces."""
-        with self._use() as connection:
+        with self.use() as connection:
             runs, size = connection.execute("SELECT runs, bytes FROM size").fetchone()
         return {"kind": "memory", "traces": runs, "bytes": size, "evicted": self.evicted}
-
-
-class _OwnConnection:
-    """Lends the connection of a store in memory to its catalog."""
-
-    file = None
-
-    def __init__(self, use: Callable[[], AbstractContextManager[Connection]]) -> None:
-        self.use = use
-
-    def close(self) -> None:
-        """Leave the connection to the store."""
 
 
 def open_url(url: str, *, create: bool = True, file_mode: int | None = None) -> MemoryStore:  # noqa: ARG001 — a file's

@@ -107,7 +107,7 @@ PAGE_BYTES = 8_192
 APPROVALS = 7
 """The version of the schema that added the tables of approvals."""
 READABLE = 4
-"""The first version of the schema that can be read: it lacks only tables whose absence readers take for no rows."""
+"""The first version of the schema that can be read: it lacks only what `complete_for_reading` adds."""
 
 
 def migrate(connection: Connection, path: Path | str) -> None:
@@ -135,6 +135,18 @@ def schema_version(connection: Connection) -> int:
         return 0
     (version,) = connection.execute("SELECT COALESCE(MAX(version), 0) FROM schema_migrations").fetchone()
     return int(version)
+
+
+def complete_for_reading(connection: Connection) -> None:
+    """Give a connection to a file of an earlier version, which it cannot migrate, what the file lacks as temporary tables without rows."""
+    version = schema_version(connection)
+    for statements in MIGRATIONS[version:APPROVALS]:
+        for statement in statements:
+            if not statement.startswith("INSERT"):
+                elsewhere = statement.replace("CREATE TABLE ", "CREATE TEMP TABLE ")
+                connection.execute(elsewhere.replace("CREATE INDEX ", "CREATE INDEX temp."))
+    if version <= APPROVALS:
+        connection.execute("CREATE TEMP VIEW traces AS SELECT *, number AS changed FROM main.traces")
 
 
 def insert_records(connection: Connection, records: Sequence[Record]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -136,18 +135,6 @@ def test_attributes_are_all_needed(store):
     assert [] == ids(store.query(session="s"))
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [{"min_score": "high"}, {"limit": -1}, {"since": "yesterday"}, {"success": "yes"}, {"text": 5}, {"offset": 1.5}],
-)
-def test_bad_conditions_are_named(store, bad):
-    """The error says which condition cannot be used."""
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        store.query(**bad)
-    with pytest.raises(TypeError):
-        store.query(colour="red")
-
-
 RECORDS = st.lists(
     st.builds(
         lambda n, d, s, ok, t: record(n, domain=d, score=s, success=ok, text=t),
@@ -224,17 +211,6 @@ def test_nested_runs_go_with_their_run(store):
     assert (4, True, ()) == (report, report.clean, report.open)
     assert ["other"] == left(store)
     assert {"deleted": 4, "actions": 0, "open": [], "clean": True, "remains": ""} == report.to_dict()
-
-
-@pytest.mark.parametrize("bad", [{"id": ""}, {"user": 5}, {"session": ""}, {"older_than": "old"}, {"older_than": 30}])
-def test_conditions_that_cannot_be_used_are_named(store, bad):
-    """Nothing is deleted by a mistake."""
-    put(store, document("a"))
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        store.delete(**bad)
-    with pytest.raises(ValueError, match="needs a condition"):
-        store.delete()
-    assert ["a"] == left(store)
 
 
 CONDITIONS = st.fixed_dictionaries(
@@ -468,21 +444,6 @@ def test_several_states_change_together(store):
     with pytest.raises(ZeroDivisionError):
         store.change_states(lambda read: {"a": str(1 // 0)})
     assert {"a": "1!", "ax": "4", "c": "3"} == store.states("")
-
-
-def test_threads_change_state_in_turn(store):
-    """No change is lost."""
-    threads = [
-        threading.Thread(
-            target=lambda: [store.update_state("n", lambda known: str(int(known or 0) + 1)) for _ in range(25)]
-        )
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert "100" == store.state("n")
 
 
 def test_a_run_that_waits_has_neither_succeeded_nor_failed(store):

@@ -9,11 +9,11 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.errors import StoreError
-from grace_kp.store import CatalogQuery, FeedbackEntry, JournalEntry, Progress, open_catalog, open_store, to_bytes
+from grace_kp.store import FeedbackEntry, JournalEntry, Progress, open_catalog, open_store, to_bytes
 from grace_kp.store._approval_tables import MemoryTables
 from tests.contracts.test_approval_tables import put as put_rows
 from tests.contracts.test_approval_tables import row
-from tests.store.listed import run
+from tests.store.listed import found, run
 from tests.store.samples import document, ids, left, put, record
 
 
@@ -164,16 +164,12 @@ def test_forks_while_other_threads_use_the_store():
 def test_a_full_store_refuses_new_requests_for_approval():
     """Those that it holds can be decided."""
     store = open_store("memory:")
-    tables = MemoryTables(store._use, max_rows=2)
+    tables = MemoryTables(store.use, max_rows=2)
     put_rows(tables, row(1), row(2))
     with pytest.raises(StoreError, match=r"holds 2 requests for approval.*sqlite:///path.db"):
         put_rows(tables, row(3))
     assert [False] == put_rows(tables, row(1))
     assert [True] == put_rows(tables, row(1, revision=2, state="approved"))
-
-
-def found(catalog, **conditions):
-    return sorted(row.id.removeprefix("kp:trace:") for row in catalog.find(CatalogQuery(**conditions)).rows)
 
 
 def test_a_catalog_drops_runs_that_were_evicted():
@@ -188,15 +184,6 @@ def test_a_catalog_drops_runs_that_were_evicted():
     assert Progress(done=3, total=3) == catalog.refresh()
     assert (["2", "3", "4"], []) == (found(catalog), found(catalog, feedback=True))
     assert 3 == catalog.figures("2026-01-01", "2026-01-01").total.runs
-
-
-def test_a_catalog_searches_texts_whatever_their_case():
-    """As in a file."""
-    store = open_store("memory:")
-    catalog = open_catalog(store)
-    put(store, run("a", text="Straße 京都"), run("b", text="other"))
-    catalog.refresh()
-    assert (["a"], ["a"], []) == (found(catalog, text="STRASSE"), found(catalog, text="京"), found(catalog, text="東"))
 
 
 def test_a_catalog_in_a_forked_child_has_the_runs_of_the_child():

@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 
 import grace_kp as gk
-from grace_kp.errors import StoreError
 from grace_kp.store import JournalEntry, open_store
 from grace_kp.store._schema import READABLE
 from tests.store.samples import MARK, document, holding, ids, record, set_back
@@ -51,13 +50,6 @@ def test_a_store_that_is_dropped_closes_its_file(tmp_path):
         open_store(f"sqlite:///{tmp_path / 't.db'}")
         gc.collect()
     assert [] == heard
-
-
-def test_the_file_is_private(tmp_path):
-    """Traces are nobody else's business."""
-    store = open_store(f"sqlite:///{tmp_path / 'new' / 't.db'}")
-    store.close()
-    assert (tmp_path / "new" / "t.db").stat().st_mode & 0o077 == 0
 
 
 def test_the_page_size_of_an_existing_file_stays(tmp_path):
@@ -224,15 +216,6 @@ def test_it_reads_and_leaves_nothing(url, tmp_path):
     assert ["t.db"] == [path.name for path in tmp_path.iterdir()]
 
 
-def test_it_cannot_write(url):
-    """SQLite refuses, whatever method is called."""
-    reader = open_store(url, create=False)
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        reader.put([record(9)])
-    assert 3 == reader.count()
-    reader.close()
-
-
 def test_it_sees_what_a_writer_writes_later(url):
     """Both have the file open."""
     reader, writer = open_store(url, create=False), open_store(url)
@@ -248,17 +231,6 @@ def test_ids_by_their_beginning(url):
     assert ["kp:trace:0", "kp:trace:1", "kp:trace:2"] == reader.ids("kp:trace:")
     assert [] == reader.ids("kp%")
     reader.close()
-
-
-def test_a_reader_whose_file_was_replaced_says_so(url, tmp_path):
-    """It shows nothing of a file that others do not find."""
-    reader = open_store(url, create=False)
-    (tmp_path / "t.db").unlink()
-    with pytest.raises(StoreError, match="deleted, moved or replaced"):
-        reader.query()
-    reader.close()
-    with pytest.raises(StoreError, match="cannot be opened"):
-        reader.query()
 
 
 def test_a_file_of_the_last_version_is_read_where_it_cannot_be_changed(url, tmp_path):
@@ -300,12 +272,4 @@ def test_a_file_written_before_this_version_is_opened_and_cleaned(tmp_path):
     assert (2, 0) == (store.count(), store.count(user="ana"))
     assert 2 == store.delete(id="kp:trace:a")
     assert [] == holding(tmp_path)
-    store.close()
-
-
-def test_a_text_that_sqlite_cannot_hold_is_found_all_the_same(tmp_path):
-    """Half a surrogate pair and a zero byte neither break writing nor end the text."""
-    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
-    store.put([record(1, text="half \ud800 and zero \0 End")])
-    assert 1 == store.count(text="END")
     store.close()
