@@ -285,9 +285,9 @@ class Completer(Resident):
         scoring, scorers = completion.scoring, self._scorers
         if scoring is None or scorers is None:
             return True
-        if not scorers.is_done(scoring) and self._is_crowded:
+        if not scoring.is_done and self._is_crowded:
             scorers.skip(TOO_MANY)
-        return scorers.is_done(scoring)
+        return scoring.is_done
 
     def _assess(self, completion: Completion, document: dict[str, Any]) -> None:
         if self._is_crowded and VALUE in completion.awaits:

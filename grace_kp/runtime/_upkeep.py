@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
+from grace_kp.runtime._pipeline import Lost
 from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Upkeep:
         self._parts = self._pipeline.parts
         if self._offers("recover"):
             # Not settled here: the store's lock is held, and a hook that asks for the store would wait for it.
-            runs = [self._pipeline.lost_run(rows) for rows in self._store.recover()]
+            runs = [Lost(rows) for rows in self._store.recover()]
             if runs:
                 self._backlog().queue.extend(runs)
                 self._wake()

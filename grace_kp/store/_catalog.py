@@ -247,14 +247,10 @@ class Catalog(Resident):
                 extent = source.extent(facts["oldest"])
                 if extent.newest > facts["newest"] or extent == (facts["newest"], facts["runs"]):
                     return True
-                if self._place.store is None:  # an index in memory cannot be removed
-                    kept = source.ids()
-                    ids = [name for (name,) in connection.execute("SELECT id FROM shown")]
-                    self._writer_on(connection).remove([name for name in ids if name not in kept])
-                    # The newest run may be gone, and the numbers of labels are used again.
-                    connection.execute("UPDATE facts SET value = MIN(value, ?) WHERE name = 'newest'", (extent.newest,))
-                    connection.execute("UPDATE facts SET value = 0 WHERE name = 'label'")
-                    return False
+                kept = source.ids()
+                gone = [name for (name,) in connection.execute("SELECT id FROM shown") if name not in kept]
+                self._writer_on(connection).erase(gone, extent.newest)
+                return False
         self._place.rebuild()
         return False
 

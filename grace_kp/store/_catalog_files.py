@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from grace_kp.background import Resident, watch
 from grace_kp.errors import StoreError
 from grace_kp.store._catalog_facts import StoredRun
-from grace_kp.store._catalog_index import LAST_POSITION, IndexWriter, create_tables, create_words, has_words, is_current
+from grace_kp.store._catalog_index import IndexWriter, create_tables, is_current
 from grace_kp.store._database import (
     ONE_OF,
     Connection,
     Connections,
     DatabaseError,
-    OpenFiles,
     OperationalError,
     SharedConnection,
     connect,
@@ -38,14 +37,13 @@ from grace_kp.store._database import (
 from grace_kp.trace import keep_private
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from grace_kp.background import Lock
 
 
 BATCH_BYTES = 8 << 20
 """Documents read at a time, so that large ones do not fill the memory."""
-NEWEST = "SELECT (SELECT COALESCE(MAX(changed), 0) FROM traces), (SELECT COALESCE(MAX(number), 0) FROM feedback)"
 ENDS = ("-wal", "-shm", "")
 """The files of a database. The log goes first: a database without its log is whole, a log without its database would be taken for that of
 the next one."""
@@ -103,7 +101,9 @@ class Source:
 
     def changed(self) -> tuple[int, int]:
         """Return the newest numbers of runs and labels."""
-        return tuple(self._rows(NEWEST)[0])
+        sql = "SELECT (SELECT COALESCE(MAX(changed), 0) FROM traces), (SELECT COALESCE(MAX(number), 0) FROM feedback)"
+        newest, label = self._rows(sql)[0]
+        return newest, label
 
     def extent(self, above: int = 0) -> Extent:
         """Return both figures from one snapshot; the count reads the smallest index."""
@@ -292,60 +292,27 @@ def _is_usable(path: Path, identity: str) -> bool:
             return False
 
 
-class HeldIndex:
-    """An index to which no other process writes from before a deletion until its runs are erased.
-
-    Otherwise a follower could compare the index with the store in between, find that runs are missing, and build it again.
-    """
-
-    mark = ""
-    """The mark of the deletion whose runs are to be erased; empty if there is none."""
-
-    def __init__(self, connection: Connection, files: OpenFiles) -> None:
-        self._connection, self._files = connection, files
-        self._is_open = True
-        self._runs: Sequence[str] = ()
-        self._newest = self._label = 0
-
-    def begin(self, identity: str) -> bool:
-        """Keep other processes from writing; return whether this is an index of the store."""
-        self._connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KB}")
-        self._connection.execute("BEGIN IMMEDIATE")
-        return bool(is_current(self._connection, identity))
-
-    def expect(self, store: Connection, runs: Sequence[str], mark: str) -> None:
-        """Note, in the transaction that deletes these runs, what is to be erased and what the newest numbers are."""
-        self._runs, self.mark = runs, mark
-        self._newest, self._label = store.execute(NEWEST).fetchone()
-
-    def erase(self) -> bool:
-        """Erase the runs, and rewrite the file without free space and its log. Return whether nothing of them is left."""
-        connection = self._connection
-        try:
-            IndexWriter(connection).remove(self._runs)
-            # The numbers of deleted labels are used again.
-            for name, newest in (("newest", self._newest), ("label", self._label)):
-                connection.execute("UPDATE facts SET value = MIN(value, ?) WHERE name = ?", (newest, name))
-            if has_words(connection):
-                connection.execute("DROP TABLE words_terms")
-                connection.execute("DROP TABLE words")
-                create_words(connection)
-                connection.execute("INSERT OR REPLACE INTO facts VALUES ('words_from', ?)", (LAST_POSITION,))
-            connection.execute("COMMIT")
-            connection.execute("VACUUM")
-            is_empty = _empty_log(connection)
-        except DatabaseError:
-            return False
+def erase_runs(store: Path, source: Source, runs: Sequence[str]) -> bool:
+    """Erase deleted runs from the index of a store, and rewrite it without free space and its log; return whether nothing of them is left."""
+    path = index_of(store)
+    try:
+        with lock_folder(path.parent):
+            connection, files = open_watched(path, partial(connect_to_existing, path, busy_seconds=LOCK_SECONDS))
+    except (DatabaseError, OSError):
+        return False
+    try:
+        connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KB}")
+        with transaction(connection):
+            if not is_current(connection, source.identity()):
+                return False
+            IndexWriter(connection).erase(runs, source.extent().newest)
+        connection.execute("VACUUM")
         # An index that was put in its place meanwhile may have been filled before the deletion.
-        return is_empty and not self._files.are_displaced
-
-    def release(self) -> None:
-        """Undo what was not finished, and close the file; nothing if it is closed."""
-        if self._is_open:
-            self._is_open = False
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            self._files.leave(self._connection)
+        return _empty_log(connection) and not files.are_displaced
+    except DatabaseError:
+        return False
+    finally:
+        files.leave(connection)
 
 
 def _empty_log(connection: Connection) -> bool:
@@ -356,18 +323,3 @@ def _empty_log(connection: Connection) -> bool:
             return False
         time.sleep(0.01)  # SQLite waits for readers, and not for a checkpoint by another process
     return True
-
-
-def hold_index(store: Path, open_source: Callable[[], Source]) -> HeldIndex | None:
-    """Keep other processes from writing to the index of a store, and return it; None if that is not possible."""
-    path = index_of(store)
-    try:
-        with lock_folder(path.parent):
-            held = HeldIndex(*open_watched(path, partial(connect_to_existing, path, busy_seconds=LOCK_SECONDS)))
-    except (DatabaseError, OSError):
-        return None
-    with contextlib.closing(open_source()) as source, contextlib.suppress(DatabaseError):
-        if held.begin(source.identity()):
-            return held
-    held.release()
-    return None

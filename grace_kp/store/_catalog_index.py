@@ -199,13 +199,28 @@ class IndexWriter:
         self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?,?)", sorted(pairs))
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove runs, and names that no other run has. The indexed words stay; see `HeldIndex.erase`."""
+        """Remove runs, and names that no other run has. The indexed words stay; see `erase`."""
         contributions, counts = Contributions(), Counter[int]()
         for start in range(0, len(ids), REMOVED_AT_A_TIME):
             self._remove(ids[start : start + REMOVED_AT_A_TIME], contributions, counts)
         self._finish(contributions, counts)
         self._connection.execute("DELETE FROM names WHERE runs <= 0")
         self.forget_names()
+
+    def erase(self, ids: Sequence[str], newest: int) -> None:
+        """Remove runs that the store, whose newest number is this, does not hold any more. No table holds a part of them afterwards.
+
+        Words cannot be removed one by one, so they are all indexed again.
+        """
+        self.remove(ids)
+        self._connection.execute("UPDATE facts SET value = MIN(value, ?) WHERE name = 'newest'", (newest,))
+        # The numbers of deleted labels are used again.
+        self._connection.execute("UPDATE facts SET value = 0 WHERE name = 'label'")
+        if self._has_words:
+            self._connection.execute("DROP TABLE words_terms")
+            self._connection.execute("DROP TABLE words")
+            create_words(self._connection)
+            self._connection.execute("INSERT OR REPLACE INTO facts VALUES ('words_from', ?)", (LAST_POSITION,))
 
     def label(self, ids: Iterable[str]) -> None:
         """Note that runs have feedback."""

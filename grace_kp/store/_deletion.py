@@ -21,10 +21,8 @@ from grace_kp.store._schema import PUT_STATE, mark_unclean
 from grace_kp.trace import PARENT, attributes_in
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
     from pathlib import Path
-
-    from grace_kp.store._catalog_files import HeldIndex
 
 
 def mark_index(connection: Connection) -> str:
@@ -35,23 +33,23 @@ def mark_index(connection: Connection) -> str:
     return "" if earlier else mark
 
 
-def forget_index(connection: Connection, path: Path, index: HeldIndex | None = None) -> str:
-    """Erase deleted runs from the index of the file, or remove it where that fails; whoever serves it builds it again."""
+def forget_index(connection: Connection, path: Path, erase: Callable[[], bool] | None = None, own: str = "") -> str:
+    """Erase deleted runs from the index of the file, or remove it; whoever serves it builds it again.
+
+    Erasing is enough where no mark but that of the deletion itself, `own`, was in the file.
+    """
     mark = connection.execute("SELECT value FROM state WHERE name = 'unclean_index'").fetchone()
-    if index is not None:
-        is_erased = bool(index.mark) and index.erase()
-        index.release()
-        if is_erased:
-            # Another process may have deleted meanwhile. Its mark is another and stays.
-            connection.execute("DELETE FROM state WHERE name = 'unclean_index' AND value = ?", (index.mark,))
-            return ""
     if mark is None:
         return ""
-    from grace_kp.store._catalog_files import remove_index  # only where runs were deleted
+    from grace_kp.store._catalog_files import index_of, remove_index  # only where runs were deleted
 
-    problem = remove_index(path)
+    is_erased = bool(own) and erase is not None and index_of(path).exists() and erase()
+    problem = "" if is_erased else remove_index(path)
     if not problem:
-        connection.execute("DELETE FROM state WHERE name = 'unclean_index' AND value = ?", mark)
+        # Another process may have deleted meanwhile. Its mark is another and stays.
+        connection.execute(
+            "DELETE FROM state WHERE name = 'unclean_index' AND value = ?", (own if is_erased else mark[0],)
+        )
     return problem
 
 
@@ -87,6 +85,8 @@ class Deleted(int):
     """Runs that match and are still open, or have an open approval. They are not deleted; delete them when both have ended."""
     remains: str
     """Why a file of the store may still hold deleted contents, and what to do; empty if none does."""
+    runs: Sequence[str] = ()
+    index_mark = ""
 
     def __new__(cls, runs: int, *, actions: int = 0, open: Iterable[str] = (), remains: str = "") -> Self:  # noqa: A002
         report = super().__new__(cls, runs)
@@ -212,9 +212,7 @@ TABLES = (
 """The tables that hold a run, each with the column of its id."""
 
 
-def delete_rows(
-    connection: Connection, selection: Selection, dead: Container[str] = (), index: HeldIndex | None = None
-) -> Deleted:
+def delete_rows(connection: Connection, selection: Selection, dead: Container[str] = ()) -> Deleted:
     """Delete the selected runs and the runs nested in them, inside the caller's transaction."""
     still_open, lost = _journaled(connection, selection, dead)
     if selection.id is not None and selection.id in still_open:
@@ -235,15 +233,13 @@ def delete_rows(
     actions = _empty_actions(connection, decisions) if decisions else 0
     named = [] if selection.id is None else [selection.id]  # its trace may have been deleted before
     emptied = _empty_approvals(connection, {*runs, *named})
-    deleted = len(stored.union(lost) & set(runs))
-    if deleted:
+    report = Deleted(len(stored.union(lost) & set(runs)), actions=actions + emptied, open=sorted(matching_and_open))
+    if report:
         _empty_reports(connection)
-        mark = mark_index(connection)
-        if index is not None:
-            index.expect(connection, runs, mark)
+        report.runs, report.index_mark = runs, mark_index(connection)
     if runs or emptied:
         mark_unclean(connection)
-    return Deleted(deleted, actions=actions + emptied, open=sorted(matching_and_open))
+    return report
 
 
 def delete_runs(connection: Connection, runs: Iterable[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from grace_kp.store._approval_tables import SqliteTables
-    from grace_kp.store._catalog_files import HeldIndex, Source
+    from grace_kp.store._catalog_files import Source
     from grace_kp.store._database import Connection
     from grace_kp.store._record import JournalEntry, Record
 
@@ -172,17 +173,11 @@ class SqliteStore(RunTables):
 
         return Source(Connections(self.path, self._connect_to_follow))
 
-    @contextlib.contextmanager
-    def _holding_index(self) -> Iterator[HeldIndex | None]:
-        """Keep other processes from writing to the index of the store, during a deletion; None if there is none or they do not let go of it."""
-        from grace_kp.store._catalog_files import hold_index, index_of  # only where runs are deleted
+    def _erase_from_index(self, runs: Sequence[str]) -> bool:
+        from grace_kp.store._catalog_files import erase_runs  # only where runs are deleted
 
-        held = hold_index(self.path, self.changes) if index_of(self.path).exists() else None
-        try:
-            yield held
-        finally:
-            if held is not None:
-                held.release()
+        with contextlib.closing(self.changes()) as source:
+            return erase_runs(self.path, source, runs)
 
     def _connect_to_follow(self) -> Connection:
         return self._prepare_to_read(connect_to_read(self.path, busy_seconds=PATIENCE_SECONDS))
@@ -283,13 +278,13 @@ class SqliteStore(RunTables):
         """Delete runs, also those in rescue files, so that their bytes are gone; `remains` of the report says why they are not."""
         with self.lock:
             waiting = self._take_in_rescued()
-            with self._holding_index() as index:
-                with self.use(write=True) as connection:
-                    deleted = delete_rows(connection, selection, self._owners.dead(connection), index)
-                with self.use() as connection:
-                    left = (forget_index(connection, self.path, index), overwrite(connection, self.path), waiting)
-                remains = "; ".join(filter(None, left))
-        return Deleted(deleted, actions=deleted.actions, open=deleted.open, remains=remains)
+            with self.use(write=True) as connection:
+                deleted = delete_rows(connection, selection, self._owners.dead(connection))
+            with self.use() as connection:
+                erase = partial(self._erase_from_index, deleted.runs)
+                problem = forget_index(connection, self.path, erase, deleted.index_mark)
+                deleted.remains = "; ".join(filter(None, (problem, overwrite(connection, self.path), waiting)))
+        return deleted
 
     def retain(self, days: float) -> int:
         """Delete runs that began more than `days` days ago, and contents of approvals that ended before, at most once a day.
@@ -349,6 +344,9 @@ class SqliteReader(SqliteStore):
     Raises:
         StoreError: the file cannot be opened, is no SQLite file, or was written by a newer version.
     """
+
+    _is_earlier: bool = False
+    """Whether the file is of an earlier version, so that parts of it are stand-ins."""
 
     def _make_folder(self) -> None:
         if self.path.exists():

@@ -178,34 +178,6 @@ def test_documents_are_kept_by_kind_and_name(tables):
     assert (b"w", None) == (tables.document("a", "2"), tables.document("b", "1"))
 
 
-def test_rows_that_are_due_come_first(tables):
-    """By deadline, without one last; then the stricter level, then the older, then the one that was inserted first."""
-    put(
-        tables,
-        row(1),
-        row(2, deadline=9.0, level=1),
-        row(3, deadline=9.0, level=3, created=2.0),
-        row(4, deadline=9.0, level=3, created=1.0),
-        row(5, deadline=1.0, state="approved"),
-        row(6, level=3),
-        row(7, deadline=9.0, level=3, created=1.0),
-        row(8, deadline=0.0, state="done"),
-    )
-    assert ["ap-4", "ap-7", "ap-3", "ap-2", "ap-6", "ap-1"] == ids(tables.rows(RowQuery(states=["pending"])))
-    assert ["ap-5", "ap-4"] == ids(tables.rows(RowQuery(states=["pending", "approved"], limit=2)))
-    assert ["ap-3", "ap-2"] == ids(tables.rows(RowQuery(states=["approved", "pending"], limit=2, offset=3)))
-    assert ["ap-8", "ap-5"] == ids(tables.rows(RowQuery(due_before=1.0)))
-
-
-def test_the_newest_rows_come_first(tables):
-    """By last change; of two at the same time, the one that was inserted last."""
-    put(tables, row(1, changed=5.0), row(2, changed=9.0), row(3, changed=5.0), row(4, changed=1.0, action="other"))
-    assert ["ap-2", "ap-3", "ap-1", "ap-4"] == ids(tables.rows(RowQuery(order="newest")))
-    assert ["ap-3", "ap-1"] == ids(tables.rows(RowQuery(order="newest", action="refund", limit=2, offset=1)))
-    put(tables, row(1, changed=6.0, revision=2))
-    assert ["ap-2", "ap-1", "ap-3"] == ids(tables.rows(RowQuery(order="newest", since=5.0)))
-
-
 ACTIONS = ["refund", "refund.all", "Refund", "a[1]", "é", ""]
 rows_of_any_kind = st.lists(
     st.builds(
@@ -338,14 +310,6 @@ def test_clearing_traces_leaves_approvals(store):
     assert b"CONTENTS" == store.approvals.link(1).contents
 
 
-def test_changes_are_noticed(tables):
-    """Of any transaction, by a number that stays the same without one."""
-    before = tables.changes()
-    assert before == tables.changes()
-    put(tables, row(1))
-    assert before != tables.changes()
-
-
 def test_one_of_many_threads_wins(tables):
     """Each reads and writes in a transaction of its own."""
     put(tables, row(1))
@@ -372,12 +336,3 @@ def test_this_process_is_alive(tables):
     assert (True, None) == (tables.is_alive(process), tables.is_alive("nobody"))
     with tables.transaction():
         assert process == tables.hold()
-
-
-def test_the_store_has_an_id(tables, tmp_path):
-    """Another store has another."""
-    other = open_store(f"sqlite:///{tmp_path / 'other.db'}")
-    assert tables.identity
-    assert tables.identity == tables.identity
-    assert tables.identity != other.approvals.identity
-    other.close()

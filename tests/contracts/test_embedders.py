@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -71,6 +70,7 @@ def test_one_row_per_text_in_order(make):
     rows = embedder.embed(TEXTS)
     assert ((len(TEXTS), libraries.DIMENSIONS), np.float32) == (rows.shape, rows.dtype)
     assert libraries.DIMENSIONS == embedder.dimensions
+    assert (0, libraries.DIMENSIONS) == embedder.embed([]).shape
     assert isinstance(embedder, gk.Embedder)
     fresh, _ = make()
     for row, text in zip(rows, TEXTS, strict=True):
@@ -85,13 +85,6 @@ def test_many_texts_keep_their_order(make):
     rows = embedder.embed(texts)
     for number in (0, 10, 64, 129):
         assert rows[number] == pytest.approx(embedder.embed([texts[number]])[0], abs=1e-5)
-
-
-def test_no_texts_are_no_rows(make):
-    """An array of the right width."""
-    embedder, _ = make()
-    embedder.embed(["first"])
-    assert (0, libraries.DIMENSIONS) == embedder.embed([]).shape
 
 
 @pytest.mark.parametrize("wrong", ["one text", [3], [None], [b"bytes"]])
@@ -145,15 +138,6 @@ def test_a_failing_model_is_an_error_and_never_a_failing_run(make):
     assert gk.SourceAgreementCalculator(embedder).calculate_detailed(["a", "b"]).fallback
     model.error = None
     assert (1, libraries.DIMENSIONS) == embedder.embed(["a"]).shape
-
-
-def test_threads_share_an_embedder(make):
-    """Each gets the rows of its own texts."""
-    embedder, _ = make()
-    with ThreadPoolExecutor(8) as pool:
-        rows = list(pool.map(lambda number: embedder.embed([TEXTS[number % 5]])[0], range(40)))
-    for number, row in enumerate(rows):
-        assert row == pytest.approx(rows[number % 5], abs=1e-6)
 
 
 def test_no_representation_shows_a_key_or_a_text(make):

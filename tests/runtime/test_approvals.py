@@ -185,12 +185,6 @@ def test_a_function_that_was_defined_for_another_account_does_not_run():
     assert "C" == grace.approvals.execute(name)
 
 
-def test_there_is_one():
-    """Gates and verbs share it."""
-    grace = runtime()
-    assert grace._gates().inbox is grace._gates().inbox
-
-
 def test_groups_come_from_the_settings():
     """Who is in no group of the request may not decide it."""
     grace = runtime(reviewers={"ana": ["finance"], "bo": ["legal"]})
@@ -218,7 +212,7 @@ def keyring(monkeypatch):
 def test_no_fork_waits_for_the_keyring(monkeypatch, keyring):
     """A keyring may fork: to start a program, or because gevent forks for every program."""
     grace = runtime()
-    inbox = grace._gates()._inbox
+    inbox = grace._gates().lazy_inbox
     taken = []
 
     def read(service, user):

@@ -1,9 +1,11 @@
-"""What waits for the writer: how many runs may wait, settling one after the other through interrupts, and records that are about to be written."""
+"""What waits for the writer, settling one run after the other through interrupts, and what the writer does for its store."""
 
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -17,9 +19,10 @@ from grace_kp.runtime._backlog import (
     Mark,
     Pending,
     WriterLimits,
-    runs_event_loop,
 )
+from grace_kp.runtime._upkeep import Outage, Upkeep
 from grace_kp.runtime._writer import MAX_INTERRUPTS, Writer
+from tests.runtime.scripted import Pipeline
 from tests.store.samples import record
 
 
@@ -34,21 +37,6 @@ def test_the_runs_that_may_wait_fit_into_memory_by_the_size_of_the_last(max_byte
         backlog.take_up(pending, size)
         assert backlog.most >= MIN_WAITING
         assert backlog.most == MIN_WAITING or backlog.most * LIVE_FACTOR * size <= max(0, max_bytes - pending)
-
-
-def test_room_is_waited_for_until_there_is_some():
-    """The writer is woken meanwhile."""
-    backlog = Backlog(1)
-    backlog.queue.extend(range(MIN_WAITING))
-    assert backlog.wait_for_room(backlog.queue.clear)
-
-
-async def test_no_room_is_waited_for_in_an_event_loop():
-    """It would stop every task."""
-    assert runs_event_loop()
-    backlog = Backlog(1)
-    backlog.queue.extend(range(MIN_WAITING))
-    assert not backlog.wait_for_room(backlog.queue.clear)
 
 
 async def test_a_mark_can_be_awaited_before_and_after_it_is_passed():
@@ -110,19 +98,6 @@ def test_losses_are_reported_as_they_happen_and_in_total(capfd):
     ]
 
 
-def test_nothing_is_reported_where_nothing_is_lost(capfd):
-    """A process without losses ends silently."""
-    Backlog(1).report_total(0, "an error of the past")
-    assert "" == capfd.readouterr().err
-
-
-def test_marks_are_not_counted_as_runs():
-    """They stand in the same queue."""
-    backlog = Backlog(1)
-    backlog.queue.extend([1, Mark(), 2])
-    assert 2 == backlog.count()
-
-
 class Small:
     """A run with few events."""
 
@@ -167,25 +142,6 @@ def test_batches_are_taken_in_order_and_removed_when_they_are_written():
     assert (0, False) == (pending.bytes, bool(pending))
 
 
-def test_a_batch_is_bounded():
-    """A fork never waits for more than one batch."""
-    pending = Pending()
-    for number in range(MAX_BATCH + 1):
-        pending.add(record(number), None)
-    assert MAX_BATCH == len(pending.batch()[0])
-    pending.written(pending.batch()[1])
-    assert 1 == pending.count()
-
-
-def test_a_later_version_takes_the_place_of_the_one_that_waits():
-    """It is written as what the first version was: a run that the store does not have yet."""
-    pending = Pending()
-    pending.add(record(1, awaits=("scores",)), "after 1")
-    assert not pending.replace(record(2, completes=True))
-    assert pending.replace(record(1, score=0.9, completes=True))
-    assert [record(1, score=0.9)] == pending.batch()[0]
-
-
 def test_a_version_that_is_being_written_is_not_replaced():
     """The later version is written after it."""
     pending = Pending()
@@ -194,21 +150,6 @@ def test_a_version_that_is_being_written_is_not_replaced():
     assert not pending.replace(record(1, score=0.9))
     pending.failed()
     assert pending.replace(record(1, score=0.9))
-
-
-def test_what_follows_can_go_ahead_of_the_store():
-    """It happens once, and the records stay."""
-    pending = Pending()
-    pending.add(record(1), "after 1")
-    assert (["after 1"], []) == (pending.detach(), pending.detach())
-    assert ([], []) == pending.written(pending.batch()[1])
-
-
-def test_the_newest_run_is_known():
-    """A run that is interrupted right after its record was added is not settled again."""
-    pending, run = Pending(), object()
-    pending.add(record(1), None, run)
-    assert pending.newest is run
 
 
 MB = 1 << 20
@@ -312,3 +253,109 @@ def test_settling_stops_at_a_deadline(settler, backlog):
     backlog.queue.extend(range(1_000, 1_002 + MAX_BATCH))
     settler.settle(deadline=0.0)
     assert 2 == len(backlog.queue)
+
+
+class Store:
+    """A store that notes what is asked of it."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattr__(self, name):
+        if name not in {"recover", "incomplete", "renew_lease", "retain", "report"}:
+            raise AttributeError(name)
+        return lambda *values: self.calls.append((name, *values)) or []
+
+
+@pytest.fixture
+def lost():
+    return []
+
+
+def upkeep_of(store, pipeline, lost, **options):
+    return Upkeep(
+        store,
+        pipeline,
+        options.get("retention_days", 0),
+        lambda: None,
+        lambda: SimpleNamespace(lose=lambda *loss: lost.append(loss)),
+    )
+
+
+def test_everything_is_done_when_it_is_due(lost):
+    """The lease only while something is open, the rest at first and then from time to time."""
+    store, pipeline = Store(), Pipeline()
+    upkeep = upkeep_of(store, pipeline, lost, retention_days=3)
+    upkeep.do_what_is_due()
+    assert [("recover",), ("retain", 3)] == store.calls
+    pipeline.is_busy, pipeline.parts = True, frozenset({"scores"})
+    upkeep.do_what_is_due()
+    assert [("renew_lease",), ("recover",), ("incomplete", {"scores"})] == store.calls[
+        2:
+    ]  # models were chosen meanwhile
+    upkeep.do_what_is_due()
+    assert ("renew_lease",) == store.calls[-1]
+
+
+def test_a_report_is_stored_when_there_is_one(lost):
+    """No losses are no news."""
+    store = Store()
+    upkeep = upkeep_of(store, Pipeline(), lost)
+    backlog = Backlog(1)
+    upkeep.report(backlog)
+    backlog.lose(2, "the file is gone")
+    upkeep.report(backlog)
+    assert [("report", "process", b"{}")] == store.calls
+
+
+def test_a_plain_store_is_left_alone(lost):
+    """Three methods are all that a store must have."""
+    upkeep = upkeep_of(object(), Pipeline(), lost, retention_days=3)
+    upkeep.recover()
+    upkeep.do_what_is_due()
+    backlog = Backlog(1)
+    backlog.lose(1, "the file is gone")
+    upkeep.report(backlog)
+
+
+def test_a_report_that_could_not_be_stored_is_stored_later(lost):
+    """The pipeline has it only once."""
+    store, pipeline, backlog = Store(), Pipeline(), Backlog(1)
+    upkeep = upkeep_of(store, pipeline, lost)
+    backlog.lose(1, "the file is gone")
+    store.report = lambda *report: (_ for _ in ()).throw(OSError("busy"))
+    with pytest.raises(OSError, match="busy"):
+        upkeep.report(backlog)
+    del store.report
+    pipeline.report = lambda dropped, lost: None
+    upkeep.report(backlog)
+    upkeep.report(backlog)
+    assert [("report", "process", b"{}")] == store.calls
+
+
+def test_the_store_is_left_alone_for_a_moment(monkeypatch):
+    """Until it writes again."""
+    monkeypatch.setattr("grace_kp.runtime._upkeep.RETRY_SECONDS", (60.0, 60.0))
+    outage = Outage()
+    assert not outage.is_pausing
+    outage.begin(OSError("gone"))
+    assert outage.is_pausing
+    outage.end()
+    assert not outage.is_pausing
+
+
+def test_a_lock_of_another_process_is_told_apart(tmp_path):
+    """It ends by itself, so it is worth waiting for."""
+    outage = Outage()
+    outage.begin(OSError("gone"))
+    assert not outage.is_busy
+    holder = sqlite3.connect(tmp_path / "t.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    other = sqlite3.connect(tmp_path / "t.db", timeout=0)
+    try:
+        other.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        outage.begin(error)
+    assert outage.is_busy
+    holder.close()
+    other.close()

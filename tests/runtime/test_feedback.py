@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import gzip
 import io
@@ -19,9 +18,8 @@ from hypothesis import strategies as st
 import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.errors import InvalidRecord
-from grace_kp.runtime import add_feedback, feedback_entry, store_feedback
+from grace_kp.runtime import store_feedback
 from grace_kp.store import open_store
-from grace_kp.testing import make_grace
 from tests.store.samples import document, put
 
 KEY = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
@@ -57,14 +55,6 @@ def test_a_run_is_labelled_as_soon_as_it_has_ended(grace):
     assert third["correct"] is False
     assert first["at"] < at < third["at"]
     assert at.endswith("Z")
-
-
-@pytest.mark.parametrize("correct", [np.bool_(True), np.float64(1), np.int64(1), 1, 1.0, True])
-def test_one_is_true(grace, correct):
-    """Numbers of numpy, too."""
-    name = finished(grace)
-    grace.feedback(name, correct)
-    assert labels(grace, name)[0]["correct"] is True
 
 
 @pytest.mark.parametrize(
@@ -184,34 +174,6 @@ def test_a_label_that_comes_while_a_judge_works_stays(tmp_path):
     assert trace.evaluation.calls
 
 
-def test_a_hook_may_state_feedback(grace):
-    """It runs on a thread of the runtime, which must not wait for itself."""
-    problems = []
-
-    @grace.on_complete
-    def look(trace):
-        try:
-            grace.feedback(trace.id, trace.metadata.success, "test")
-        except Exception as error:
-            problems.append(error)
-
-    name = finished(grace)
-    assert grace.flush()
-    assert ([], [True]) == (problems, [entry["correct"] for entry in labels(grace, name)])
-
-
-def test_from_an_event_loop(grace):
-    """In a thread, as its docstring advises, or directly."""
-
-    async def main():
-        name = finished(grace)
-        await asyncio.gather(*(asyncio.to_thread(grace.feedback, name, True, by=f"{n}") for n in range(20)))
-        grace.feedback(name, False)
-        return name
-
-    assert 21 == len(labels(grace, asyncio.run(main())))
-
-
 def test_from_another_process(grace, tmp_path):
     """The default runtime of a process that only knows the id."""
     name = finished(grace)
@@ -247,24 +209,6 @@ def test_a_store_that_keeps_no_feedback_is_named():
         name = finished(grace)
         with pytest.raises(gk.StoreError, match=r"Own keeps no feedback: it needs a method put_feedback\(entries\)"):
             grace.feedback(name, True)
-
-
-def test_the_time_of_a_test_clock_is_used():
-    """Two labels at the same time keep their order."""
-    grace = make_grace()
-    name = finished(grace)
-    for correct in (True, False, True):
-        grace.feedback(name, correct)
-    assert [True, False, True] == [entry["correct"] for entry in labels(grace, name)]
-    grace.close()
-
-
-def test_many_labels_at_once(grace):
-    """`add_feedback` takes a batch and returns what is unknown."""
-    name = finished(grace)
-    entries = [feedback_entry(name, number % 2, "test") for number in range(100)]
-    assert ["kp:trace:x"] == add_feedback(grace.store, [*entries, feedback_entry("x", True)])
-    assert 100 == len(labels(grace, name))
 
 
 def test_audits_of_a_gate_are_found_labelled_and_weighted(tmp_path):

@@ -22,14 +22,12 @@ from grace_kp.runtime._promise import (
     COUNTED,
     REFRESH_SECONDS,
     PromiseWatch,
-    count_labels,
     levels_of,
     monitor_of,
     watched_by,
 )
 from grace_kp.store import mark_of, open_store
 from grace_kp.testing import ScriptedReviewer, make_grace
-from tests import warm
 from tests.runtime.learned import Learned
 from tests.store.samples import document, put
 
@@ -454,14 +452,6 @@ def test_a_weight_beyond_the_largest_is_not_counted(tmp_path):
         assert any("max_weight" in trouble for trouble in grace.status()["troubles"])
 
 
-def test_counting_reads_nothing_where_nothing_is_watched():
-    """Feedback without monitors needs no trace."""
-    store = open_store("memory:")
-    store.get = None
-    count_labels(store, [])
-    count_labels(object(), [])
-
-
 def test_true_takes_the_promise_of_the_profile():
     """With the largest weight of the audits; what promises nothing cannot be watched."""
     monitor = monitor_of(True, profile(), 0.05)
@@ -512,32 +502,3 @@ def test_processes_that_label_at_the_same_time_count_as_one_after_the_other(tmp_
         processes = [subprocess.Popen([sys.executable, "-c", LABELLER, url, name]) for name in ("bot", "ana")]
         assert [0, 0] == [process.wait() for process in processes]
         assert (12, 12) == counted(grace)
-
-
-PROGRAM = """
-import sys
-import grace_kp as gk
-grace = gk.Grace(
-    store=sys.argv[1], monitor=gk.calibrate.Monitor({"silent": 0.05}), on_alarm="confirm", reviewer=lambda _: "proceed",
-    unmeasured="silent", evaluator=None, embedder=None,
-)
-pay = grace.gate(name="pay")(lambda: 1)
-for _ in range(int(sys.argv[2])):
-    with grace.run("work") as run:
-        grace.thought("now")
-        pay()
-    grace.flush()
-    grace.feedback(run.id, False, "test")
-print(grace.store.get(run.id).decisions[-1].level, len(grace.status()["promise"]["alarms"]))
-grace.close()
-"""
-
-
-def test_counts_survive_a_restart(tmp_path):
-    """Three processes after each other: errors add up to an alarm, and the last process asks from its first action on."""
-    url = f"sqlite:///{tmp_path}/t.db"
-    printed = [
-        warm.run([sys.executable, "-c", PROGRAM, url, count], capture_output=True, text=True, check=True).stdout.split()
-        for count in ("2", "1", "1")
-    ]
-    assert [["silent", "0"], ["silent", "1"], ["confirm", "1"]] == printed

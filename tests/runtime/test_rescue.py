@@ -102,27 +102,6 @@ def test_a_process_that_leaves_twice_keeps_its_runs_once(path, locked, pipeline,
     assert [0, 1, 2] == stored(path)
 
 
-def test_a_writer_that_was_closed_keeps_its_runs_at_the_exit(path, locked, pipeline):
-    """Closing may fail as the exit may."""
-    writer = Writer(lambda: SqliteStore(path, busy_ms=1), pipeline, NO_PATIENCE)
-    writer.submit(1)
-    writer.close(0.0)
-    assert [] == files(path)
-    writer.at_exit()
-    locked.rollback()
-    assert [0, 1] == stored(path)
-
-
-def test_a_forked_child_does_not_keep_the_runs_of_its_parent(path, locked, pipeline):
-    """The parent does."""
-    writer = Writer(lambda: SqliteStore(path, busy_ms=1), pipeline, NO_PATIENCE)
-    writer.submit(1)
-    assert not writer.flush(0.0)
-    writer.after_fork()
-    writer.at_exit()
-    assert [] == files(path)
-
-
 def test_what_cannot_be_kept_either_is_reported_as_never_written(path, locked, pipeline, monkeypatch, capfd):
     """With the reason, and no part of a file is left."""
 

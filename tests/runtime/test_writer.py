@@ -155,16 +155,6 @@ def test_records_are_stored_before_a_caller_goes_on(writer, store):
     assert [5] == ids(store.query())
 
 
-def test_storing_at_once_does_not_wait_for_others_for_ever(writer):
-    """Where another thread is settling, the caller goes on without."""
-    with writer._settling:
-        answers = []
-        thread = threading.Thread(target=lambda: answers.append(writer.put_now(lambda: [record(5)], timeout=0.01)))
-        thread.start()
-        thread.join(60)
-    assert [False] == answers
-
-
 def test_flushing_inside_a_settling_does_not_hang(pipeline, store):
     """A hook that flushes would wait for itself."""
     writer = Writer(lambda: store, pipeline)
@@ -349,34 +339,6 @@ def test_a_store_that_hangs_does_not_hold_up_closing(pipeline, store, monkeypatc
         assert (False, []) == (thread.is_alive(), closed)
 
 
-def test_a_store_with_nothing_but_put_is_enough(pipeline, store):
-    """Journals and closing are for those that offer them."""
-
-    class Plain:
-        put = staticmethod(store.put)
-
-    writer = Writer(Plain, pipeline)
-    pipeline.has_open_runs, pipeline.journal = True, lambda: iter([[JournalEntry("kp:trace:1", 0, b"{}")]])
-    writer._write_journal()
-    writer.submit(1)
-    assert writer.flush()
-    writer.close()
-    assert ([1], 0) == (ids(store.query()), writer.stats().errors)
-
-
-def test_runs_of_dead_processes_wake_the_thread(pipeline, store):
-    """Whoever opens the store may only want to read."""
-    settled = threading.Event()
-    settle = pipeline.settle
-    pipeline.settle = lambda item: (settle(item), settled.set())[0]
-    store.recover = lambda: [["row"]]
-    writer = Writer(lambda: store, pipeline)
-    writer.store()
-    assert settled.wait(60)
-    writer.close()
-    assert [91] == ids(store.query())
-
-
 def test_the_journal_does_not_grow_while_the_store_fails(pipeline, store):
     """What is news then is collected when the store writes again."""
     failing, collected = Failing(store), []
@@ -433,17 +395,6 @@ def test_runs_are_stored_in_the_order_in_which_they_ended(writer, pipeline, stor
     assert ["after 1", "after 2", "after 3"] == pipeline.followed
 
 
-def test_nothing_happens_to_a_run_before_it_is_stored(pipeline, store):
-    """When the pipeline goes on with a run, the store has it."""
-    writer = Writer(lambda: store, pipeline)
-    seen = []
-    pipeline.add = lambda stored: seen.append((list(stored), ids(store.query())))
-    writer.submit(1)
-    assert writer.flush()
-    assert [(["after 1"], [1])] == seen
-    writer.close()
-
-
 def test_a_store_that_cannot_write_holds_up_nobody_who_waits_for_the_run(pipeline, store):
     """The pipeline goes on once; the record is stored later."""
     writer, broken, put = Writer(lambda: store, pipeline), [True], store.put
@@ -486,13 +437,6 @@ def test_flush_is_false_while_runs_are_not_complete(writer, pipeline, store):
     assert writer.flush()
 
 
-def test_a_run_that_is_sampled_out_is_settled_and_not_stored(writer, store):
-    """It counts as settled, and is no loss."""
-    writer.submit("sampled out")
-    assert writer.flush()
-    assert (1, 0, 0) == (writer.stats().settled, writer.stats().written, store.count())
-
-
 def test_closing_gives_up_waiting_and_later_runs_are_stored_at_once(pipeline, store):
     """After closing nobody is left to wait for a judgement."""
     writer = Writer(lambda: store, pipeline)
@@ -515,17 +459,6 @@ def test_runs_of_dead_processes_are_settled_first(pipeline):
     writer.close()
 
 
-def test_stored_runs_of_dead_processes_are_completed(pipeline):
-    """The pipeline gets those that await what it can add; without such parts the store is not asked."""
-    store, asked = open_store("memory:"), []
-    store.incomplete = lambda parts: asked.append(parts) or [b"{}"]
-    Writer(lambda: store, pipeline).store()
-    assert ([], []) == (asked, pipeline.adopted)
-    pipeline.parts = frozenset({"judgement"})
-    Writer(lambda: store, pipeline).store()
-    assert ([{"judgement"}], [b"{}"]) == (asked, pipeline.adopted)
-
-
 def test_the_status_shows_every_count():
     """A runtime that has recorded nothing has no writer and no counts."""
     with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as grace:
@@ -536,13 +469,6 @@ def test_the_status_shows_every_count():
         counts = grace.status()["writer"]
     assert set(WriterStats.__slots__) == set(counts)
     assert (1, 1, 0, 0, 0) == tuple(counts[name] for name in ("settled", "written", "dropped", "lost", "pending"))
-
-
-@pytest.mark.parametrize(("name", "value"), [("durability", "always"), ("overflow", "block")])
-def test_other_promises_are_refused(name, value):
-    """The message names the values that exist."""
-    with pytest.raises(gk.SettingsError, match=name):
-        gk.Grace(**{name: value})
 
 
 def test_rows_of_the_journal_survive_a_failed_write(tmp_path):

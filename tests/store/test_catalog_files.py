@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from grace_kp.errors import StoreError
 from grace_kp.runtime import record_of
-from grace_kp.store import FeedbackEntry, Progress, open_catalog, open_store
-from grace_kp.store._catalog_files import Connections, HeldIndex, index_of, place_of
+from grace_kp.store import FeedbackEntry, Progress, _catalog_files, open_catalog, open_store
+from grace_kp.store._catalog_files import Connections, index_of, place_of
 from grace_kp.store._catalog_index import words_from
 from grace_kp.store._deletion import Selection, delete_rows, forget_index
 from tests.store.listed import figures, found, meets, pages, plain, queries, run, runs
@@ -396,8 +396,8 @@ def test_the_newest_run_can_be_deleted_and_its_numbers_are_used_again(store, cat
     assert (["a"], ["c"], before) == (found(catalog, feedback=True), found(catalog, feedback=False), inode(store))
 
 
-def test_a_follower_that_compares_in_between_waits(store, catalog, monkeypatch):
-    """It does not take an index that is about to be cleaned for one of lost runs."""
+def test_a_follower_that_compares_in_between_keeps_the_index(store, catalog, monkeypatch):
+    """It erases the runs itself, and builds nothing again."""
     put(store, run("a"), run("b"), run("c"))
     catalog.refresh()
     before = inode(store)
@@ -456,12 +456,11 @@ def test_another_process_that_follows_never_shows_too_few(tmp_path, store, url):
 DIE = """
     import os, sys
     from grace_kp.store import _catalog_files, open_store
-    hold = _catalog_files.hold_index
-    def hold_and_die(*args):
-        held = hold(*args)
-        held._connection.set_trace_callback(lambda sql: os._exit(9) if sql.startswith(sys.argv[2]) else None)
-        return held
-    _catalog_files.hold_index = hold_and_die
+    def open_and_die(*args):
+        connection, files = open_watched(*args)
+        connection.set_trace_callback(lambda sql: os._exit(9) if sql.startswith(sys.argv[2]) else None)
+        return connection, files
+    open_watched, _catalog_files.open_watched = _catalog_files.open_watched, open_and_die
     open_store(sys.argv[1]).delete(id="kp:trace:b")
 """
 
@@ -531,13 +530,8 @@ def test_a_log_that_another_process_copies_is_emptied_afterwards(tmp_path, store
     put(store, run("a"), marked())
     catalog.refresh()
     before = inode(store)
-    erase = HeldIndex.erase
-
-    def erase_beside_it(self):
-        self._connection = Occupied(self._connection)
-        return erase(self)
-
-    monkeypatch.setattr(HeldIndex, "erase", erase_beside_it)
+    empty_log = _catalog_files._empty_log
+    monkeypatch.setattr(_catalog_files, "_empty_log", lambda connection: empty_log(Occupied(connection)))
     assert store.delete(id="kp:trace:b").clean
     assert (before, []) == (inode(store), holding(tmp_path))
 
@@ -546,15 +540,15 @@ def test_an_index_that_is_replaced_meanwhile_is_removed(tmp_path, store, catalog
     """It may have been filled before the deletion."""
     put(store, marked())
     catalog.refresh()
-    erase = HeldIndex.erase
+    empty_log = _catalog_files._empty_log
 
-    def replace_and_erase(self):
+    def empty_and_replace(connection):
         path = index_of(store.path)
         path.rename(tmp_path / "moved")
         path.write_bytes(MARK.encode())
-        return erase(self)
+        return empty_log(connection)
 
-    monkeypatch.setattr(HeldIndex, "erase", replace_and_erase)
+    monkeypatch.setattr(_catalog_files, "_empty_log", empty_and_replace)
     assert store.delete(id="kp:trace:b").clean
     assert inode(store) is None
 
