@@ -25,7 +25,6 @@ from grace_kp.store._catalog_search import CatalogQuery, RunPage, RunRow, Search
 from grace_kp.store._database import DatabaseError, OperationalError, is_busy
 
 if TYPE_CHECKING:
-    from grace_kp.store._catalog_facts import StoredRun
     from grace_kp.store._catalog_files import Place
     from grace_kp.store._database import Connection
 
@@ -54,8 +53,6 @@ LABELS = 1_000
 CHECK_SECONDS = 30.0
 """Seconds between two comparisons of the number of runs with that of the store."""
 MOST_UNSEEN = 1_000
-COUNT_SECONDS = 1.0
-"""Greatest age, in seconds, of the number of runs that is shown."""
 _log = logging.getLogger("grace_kp.store")
 
 
@@ -79,17 +76,13 @@ class Catalog(Resident):
         self._is_busy = True
         """Whether others write much to the store; assumed until it is known."""
         self._trouble = ""
-        self._version: int | None = None
         self._checked_at: float | None = None
-        self._counted: tuple[float, int] | None = None
         self.after_fork()
         watch(self)
 
     def after_fork(self) -> None:
         """Begin anew in a forked child: the parent's thread may hold the lock."""
         self._lock = threading.RLock()
-        self._writer: IndexWriter | None = None
-        self._connection: Connection | None = None
         self._up_to_date: object = None
 
     def find(
@@ -142,20 +135,14 @@ class Catalog(Resident):
 
     def progress(self) -> Progress:
         """Return how much of the store is indexed."""
-        return self._measure(counted_now=False)
-
-    def _measure(self, *, counted_now: bool) -> Progress:
         with self._place.reading() as connection:
             facts = dict(connection.execute("SELECT name, value FROM facts"))
         done = facts["runs"]
-        if not counted_now and facts.get("oldest") == 0:
+        if facts.get("oldest") == 0:
             unseen = self._place.source.unseen(facts["newest"], MOST_UNSEEN)
             if unseen < MOST_UNSEEN:  # counting all runs takes longer
                 return Progress(done=done, total=done + unseen, unreadable=facts["unreadable"])
-        now = time.monotonic()
-        if counted_now or self._counted is None or now - self._counted[0] > COUNT_SECONDS:
-            self._counted = now, self._place.source.extent().runs
-        return Progress(done=done, total=max(self._counted[1], done), unreadable=facts["unreadable"])
+        return Progress(done=done, total=max(self._place.source.extent().runs, done), unreadable=facts["unreadable"])
 
     def refresh(self, seconds: float | None = None) -> Progress:
         """Index what is new, for at most this long, and return the progress.
@@ -173,7 +160,7 @@ class Catalog(Resident):
                     break
         except (DatabaseError, OSError) as error:
             raise StoreError(f"the index {self._place.name} cannot be brought up to date: {error}") from error
-        return self._measure(counted_now=True)
+        return self.progress()
 
     def follow(self) -> None:
         """Keep the index up to date in the background until `close`."""
@@ -182,8 +169,6 @@ class Catalog(Resident):
     def close(self) -> None:
         """Stop following, and release files."""
         self._worker.stop(STOP_SECONDS)
-        with self._lock:
-            self._writer = self._connection = None
         self._place.close()
 
     def _work(self) -> float:
@@ -249,7 +234,7 @@ class Catalog(Resident):
                     return True
                 kept = source.ids()
                 gone = [name for (name,) in connection.execute("SELECT id FROM shown") if name not in kept]
-                self._writer_on(connection).erase(gone, extent.newest)
+                IndexWriter(connection).erase(gone, extent.newest)
                 return False
         self._place.rebuild()
         return False
@@ -266,7 +251,6 @@ class Catalog(Resident):
                 with self._place.writing() as connection:
                     is_done = self._index_next(connection, BATCH if is_short else OLD_BATCH)
             except DatabaseError as error:
-                self._writer = None
                 if is_busy(error):
                     return False  # another process indexes
                 raise
@@ -281,33 +265,21 @@ class Catalog(Resident):
         newest, oldest, label = (int(facts[name]) for name in ("newest", "oldest", "label"))
         is_done = False
         if runs := source.after(newest, batch):
-            self._add(connection, runs)
+            IndexWriter(connection).add(runs, source.labelled([run.id for run in runs]))
             newest = runs[-1].number
         elif labels := source.feedback(label, LABELS):
-            self._writer_on(connection).label([name for _, name in labels])
+            IndexWriter(connection).label([name for _, name in labels])
             label = labels[-1][0]
         elif oldest and (runs := source.up_to(oldest, batch)):
-            self._add(connection, runs)
+            IndexWriter(connection).add(runs, source.labelled([run.id for run in runs]))
             oldest = runs[-1].number - 1
         else:
             oldest = 0
-            is_done = not self._writer_on(connection).add_words(source.texts, batch)
+            is_done = not IndexWriter(connection).add_words(source.texts, batch)
         values = {"newest": newest, "oldest": oldest, "label": label}
         if values != facts:
             connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", values.items())
         return is_done
-
-    def _add(self, connection: Connection, runs: list[StoredRun]) -> None:
-        self._writer_on(connection).add(runs, self._place.source.labelled([run.id for run in runs]))
-
-    def _writer_on(self, connection: Connection) -> IndexWriter:
-        (version,) = connection.execute("PRAGMA data_version").fetchone()
-        if self._writer is None or self._connection is not connection:
-            self._writer, self._connection = IndexWriter(connection), connection
-        elif version != self._version:
-            self._writer.forget_names()
-        self._version = version
-        return self._writer
 
 
 def open_catalog(store: Any) -> Catalog:

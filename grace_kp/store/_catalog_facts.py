@@ -18,7 +18,7 @@ from grace_kp.store._record import scorer_name
 from grace_kp.trace import PARENT, SESSION, TAG, USER, attributes_in, label, storable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from grace_kp.store._database import Connection
 
@@ -92,30 +92,18 @@ class RunFacts:
     is_readable: bool = True
 
 
-@dataclass(slots=True)
-class _Spent:
-    """What judges cost a run."""
-
-    calls: int = 0
-    tokens: int = 0
-    models: dict[str, list[int]] = field(default_factory=dict)
-
-    def add(self, evaluation: Any) -> None:
-        """Add a judgement of the run, or one before a gate. It holds `calls` and `tokens`; its parts name the model."""
-        if not isinstance(evaluation, dict):
-            return
-        parts = [evaluation.get(name) for name in ("self_evaluation", "coverage")]
-        judged = [part for part in parts if isinstance(part, dict)]
-        calls, tokens = whole(evaluation.get("calls")), whole(evaluation.get("tokens"))
+def _sum_judgements(evaluations: Iterable[Any]) -> dict[str, list[int]]:
+    """Return calls, tokens and fallbacks by model. An evaluation holds `calls` and `tokens`; its parts name the model."""
+    models: dict[str, list[int]] = {}
+    for evaluation in map(_object, evaluations):
+        judged = [part for name in ("self_evaluation", "coverage") if (part := _object(evaluation.get(name)))]
         fallback = any(part.get("fallback") is True for part in judged)
-        if not (calls or tokens or fallback):
-            return
-        named = (label(part["model"]) for part in judged if isinstance(part.get("model"), str))
-        sums = self.models.setdefault(next(named, UNNAMED_MODEL), [0, 0, 0])
-        for place, value in enumerate((calls, tokens, int(fallback))):
-            sums[place] += value
-        self.calls += calls
-        self.tokens += tokens
+        spent = (whole(evaluation.get("calls")), whole(evaluation.get("tokens")), int(fallback))
+        if any(spent):
+            named = (label(part["model"]) for part in judged if isinstance(part.get("model"), str))
+            sums = models.setdefault(next(named, UNNAMED_MODEL), [0, 0, 0])
+            sums[:] = [known + value for known, value in zip(sums, spent, strict=True)]
+    return models
 
 
 def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> RunFacts:
@@ -145,17 +133,15 @@ def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> RunFacts:
         *((_KIND_OF[kind], value) for kind in _KIND_OF for value in found[kind]),
         *_scorers(grace.get("scores")),
     }
-    spent = _Spent()
-    spent.add(grace.get("evaluation"))
-    for entry in decisions:
-        spent.add(_object(entry).get("evaluation"))
+    models = _sum_judgements([grace.get("evaluation"), *(_object(entry).get("evaluation") for entry in decisions)])
+    calls, tokens = (sum(sums[place] for sums in models.values()) for place in (0, 1))
     confidence, score = _confidence(outcome, grace), number_of(run.score) or 0.0
     parent = next(iter(found[PARENT]), None)
     shown = [
         run.created_at, agent, run.domain, run.status, bool(run.success), score, confidence, level,
         _text(task.get("objective"))[:MAX_OBJECTIVE], number_of(grace.get("duration_ms")), len(steps), len(decisions),
         _tokens(_object(grace.get("usage"))), next(iter(found[USER]), None), next(iter(found[SESSION]), None), found[TAG], parent,
-        bool(_list(grace.get("awaits"))), spent.calls, spent.tokens, levels, spent.models,
+        bool(_list(grace.get("awaits"))), calls, tokens, levels, models,
     ]  # fmt: skip
     return RunFacts(
         at=milliseconds(run.created_at),

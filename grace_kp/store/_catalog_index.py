@@ -16,8 +16,6 @@ from grace_kp.store._catalog_facts import (
     HISTOGRAMS,
     LABELLED,
     LEVEL,
-    OF_SESSION,
-    OF_USER,
     STATUS,
     SUMS,
     Contributions,
@@ -38,7 +36,6 @@ SHIFT = 10
 LAST_POSITION = (1 << 63) - 1
 """Behind all positions."""
 SLOTS = 1 << SHIFT
-MOST_REMEMBERED = 20_000
 REMOVED_AT_A_TIME = 1_000
 END_OF_TEXT = "\n\n"
 """Ends every indexed text, so that each of its last characters begins a trigram too."""
@@ -123,7 +120,7 @@ def is_current(connection: Connection, identity: str) -> bool | None:
 
 
 class IndexWriter:
-    """Adds runs to an index and removes them, over one connection and inside the caller's transactions."""
+    """Adds runs to an index and removes them, inside the caller's transaction."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -134,10 +131,6 @@ class IndexWriter:
             self._parse = loads
         self._names: dict[tuple[int, str], int] = {}
         self._has_words = has_words(connection)
-
-    def forget_names(self) -> None:
-        """Forget the remembered names: a transaction was rolled back, or another process has written."""
-        self._names.clear()
 
     def add(self, runs: Iterable[StoredRun], labelled: Collection[str]) -> None:
         """Add runs, in place of those with the same id."""
@@ -205,7 +198,7 @@ class IndexWriter:
             self._remove(ids[start : start + REMOVED_AT_A_TIME], contributions, counts)
         self._finish(contributions, counts)
         self._connection.execute("DELETE FROM names WHERE runs <= 0")
-        self.forget_names()
+        self._names.clear()
 
     def erase(self, ids: Sequence[str], newest: int) -> None:
         """Remove runs that the store, whose newest number is this, does not hold any more. No table holds a part of them afterwards.
@@ -299,8 +292,7 @@ class IndexWriter:
                 value = int(cursor.lastrowid or 0)
             else:
                 value = int(row[0])
-            if mark[0] not in {OF_USER, OF_SESSION} and len(self._names) < MOST_REMEMBERED:
-                self._names[mark] = value
+            self._names[mark] = value
         return value
 
     def _finish(

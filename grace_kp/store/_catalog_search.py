@@ -272,7 +272,7 @@ class Search:
             return RunPage(rows=(), newer=None, older=None)
         down = after is None or before is not None
         if down and after is not None:
-            plan.lowest = _most(plan.lowest, after + 1)
+            plan.lowest = max(after + 1, plan.lowest if plan.lowest is not None else after + 1)
         start = before if down else after
         found = self._walk(plan, words, start, limit + 1, down=down)
         positions, has_more = found.positions[:limit], len(found.positions) > limit
@@ -427,21 +427,13 @@ class Search:
 
 def _range(plan: Plan, column: str, start: int | None, edge: int | None, *, down: bool) -> tuple[list[str], list[Any]]:
     """Return the conditions on the position: within the times of the query, beyond `start`, and up to `edge`."""
-    lowest, beyond = plan.lowest, plan.beyond
-    if start is not None:
-        lowest, beyond = (lowest, _least(beyond, start)) if down else (_most(lowest, start + 1), beyond)
-    if edge is not None:
-        lowest, beyond = (_most(lowest, edge), beyond) if down else (lowest, _least(beyond, edge + 1))
-    conditions = [(f"{column} >= ?", lowest), (f"{column} < ?", beyond)]
-    return [c for c, value in conditions if value is not None], [value for _, value in conditions if value is not None]
-
-
-def _least(bound: int | None, other: int) -> int:
-    return other if bound is None else min(bound, other)
-
-
-def _most(bound: int | None, other: int) -> int:
-    return other if bound is None else max(bound, other)
+    lowest = (plan.lowest, edge if down else None if start is None else start + 1)
+    beyond = (plan.beyond, start if down else None if edge is None else edge + 1)
+    bounds = [
+        (f"{column} >= ?", max((value for value in lowest if value is not None), default=None)),
+        (f"{column} < ?", min((value for value in beyond if value is not None), default=None)),
+    ]
+    return [sql for sql, value in bounds if value is not None], [value for _, value in bounds if value is not None]
 
 
 def expression_of(connection: Connection, text: str) -> str | None:

@@ -288,7 +288,6 @@ def test_progress_counts_what_is_not_indexed_yet(store, catalog, monkeypatch):
     put(store, run("b"), run("c"))
     assert Progress(done=1, total=3) == catalog.progress()
     monkeypatch.setattr("grace_kp.store._catalog.MOST_UNSEEN", 1)
-    monkeypatch.setattr("grace_kp.store._catalog.COUNT_SECONDS", -1.0)
     assert Progress(done=1, total=3) == catalog.progress()
 
 
