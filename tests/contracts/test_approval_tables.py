@@ -112,7 +112,6 @@ def test_nothing_of_a_failed_transaction_remains(tables):
 
 
 def test_a_transaction_does_not_begin_inside_another(tables):
-    """The outer one goes on."""
     with tables.transaction() as writes:
         with pytest.raises(StoreError, match="is open in this thread"), tables.transaction():
             pass
@@ -164,7 +163,6 @@ def test_contents_are_deleted_and_their_entries_stay(tables):
 
 
 def test_documents_are_kept_by_kind_and_name(tables):
-    """Put, replaced and deleted."""
     with tables.transaction() as writes:
         for kind, name, data in (
             ("a", "2", b"x"),
@@ -223,7 +221,6 @@ def expected(rows, query):
 @pytest.mark.parametrize("kind", STORES)
 @given(rows_of_any_kind, st.lists(queries, min_size=1, max_size=8))
 def test_any_query_finds_what_it_describes(tmp_path_factory, kind, rows, queries):
-    """In its order, and counts it."""
     rows = [replace(row, id=f"ap-{number}") for number, row in enumerate(rows)]
     store = open_store(STORES[kind](tmp_path_factory.mktemp("tables")))
     put(store.approvals, *rows)
@@ -255,7 +252,6 @@ def with_approval(store, state, run="kp:trace:1"):
 
 @pytest.mark.parametrize("state", [state for state in ApprovalState if state not in OPEN])
 def test_deleting_a_run_deletes_the_contents_of_its_approvals(store, state):
-    """What was decided stays, with the chain."""
     with_approval(store, state)
     report = store.delete(id="kp:trace:1")
     assert (1, 1, True) == (report, report.actions, report.clean)
@@ -266,7 +262,6 @@ def test_deleting_a_run_deletes_the_contents_of_its_approvals(store, state):
 
 
 def test_contents_go_although_the_run_went_before(store):
-    """It is named by its id."""
     with_approval(store, "done", run="kp:trace:9")
     report = store.delete(id="kp:trace:9")
     assert (0, 1, None) == (report, report.actions, store.approvals.link(1).contents)
@@ -304,7 +299,6 @@ def test_a_deletion_is_an_entry_of_the_chain(store, deletes):
 
 
 def test_clearing_traces_leaves_approvals(store):
-    """They are no traces."""
     with_approval(store, "done")
     assert 2 == store.clear()
     assert b"CONTENTS" == store.approvals.link(1).contents

@@ -97,7 +97,6 @@ def test_anything_but_a_list_of_texts_is_refused(make, wrong):
 
 
 def test_a_known_text_does_not_go_through_the_model_again(make):
-    """Nor does a text that occurs twice."""
     embedder, model = make()
     first = embedder.embed(["a", "b", "a"])
     assert first[0].tolist() == first[2].tolist()
@@ -106,7 +105,6 @@ def test_a_known_text_does_not_go_through_the_model_again(make):
 
 
 def test_rows_may_be_changed_by_the_caller(make):
-    """The memory keeps vectors of its own."""
     embedder, _ = make()
     rows = embedder.embed(["a"])
     expected = rows.tolist()

@@ -79,7 +79,6 @@ def test_a_run_is_judged_with_its_question_answer_and_sources():
 
 @pytest.mark.parametrize("reply", ["no idea", "", None, "0.1 or 0.9"])
 def test_a_judgement_that_fails_is_marked(reply):
-    """0.5, not evaluated, and why."""
     trace = asked(runtime(judge_of(reply)))
     told = trace.grace["evaluation"]
     assert (0.5, True) == (told["self_evaluation"]["score"], told["self_evaluation"]["fallback"])
@@ -88,7 +87,6 @@ def test_a_judgement_that_fails_is_marked(reply):
 
 
 def test_without_a_judge_everything_works_and_says_so():
-    """No key, no network, no extra."""
     for evaluator in (None, "auto"):
         grace = gk.Grace(store="memory:", evaluator=evaluator, embedder="auto", reviewer=None)
         trace = asked(grace)
@@ -144,7 +142,6 @@ def test_when_needed_asks_only_where_it_could_matter():
 
 
 def test_when_needed_leaves_out_the_second_call_where_it_cannot_matter():
-    """With one call for each judgement."""
     judge = judge_of('{"score": 0.2}')
     trace = asked(runtime(judge, judge="when_needed", judge_combined=False, thresholds=gk.Thresholds(0.95, 0.3, 0.1)))
     assert 1 == len(judge.prompts)
@@ -227,7 +224,6 @@ def test_a_script_that_ends_gets_its_judgement(tmp_path, seconds, patience, judg
 
 
 def test_a_forked_child_judges_its_own_runs(tmp_path):
-    """The threads of the parent are not there."""
     url = f"sqlite:///{tmp_path / 't.db'}"
     code = SCRIPT + textwrap.dedent("""
     import os, signal
@@ -327,7 +323,6 @@ def test_a_gate_that_asks_for_a_judgement_gets_it():
 
 
 async def test_an_async_gate_does_not_block_the_loop_while_it_is_judged():
-    """Other tasks go on."""
     beats, enough = [], threading.Event()
     grace = runtime(lambda prompt: (enough.wait(60), BOTH)[1], judge="never")
 
@@ -350,7 +345,6 @@ async def test_an_async_gate_does_not_block_the_loop_while_it_is_judged():
 
 
 def test_the_runtime_tells_which_models_it_uses_and_what_they_cost():
-    """For `doctor` and monitoring."""
     grace = runtime(judge_of())
     asked(grace)
     told = grace.status()["models"]
@@ -508,8 +502,6 @@ def test_a_run_that_calls_itself_unsuccessful_has_failed(grace):
 
 
 def test_a_run_that_an_unapproved_action_ended_says_so(grace):
-    """A refusal is no error of the run's own."""
-
     @grace.gate(floor="confirm")
     def delete():
         return "gone"

@@ -40,7 +40,6 @@ def test_the_runs_that_may_wait_fit_into_memory_by_the_size_of_the_last(max_byte
 
 
 async def test_a_mark_can_be_awaited_before_and_after_it_is_passed():
-    """It is passed in another thread."""
     mark = Mark()
     waiting = asyncio.ensure_future(mark_passed(mark))
     await asyncio.sleep(0)
@@ -56,7 +55,6 @@ async def mark_passed(mark):
 
 
 def test_a_mark_whose_loop_is_closed_is_passed_quietly():
-    """Nobody waits for it any more."""
     mark = Mark()
 
     async def leaves():
@@ -70,7 +68,6 @@ def test_a_mark_whose_loop_is_closed_is_passed_quietly():
 
 
 def test_the_lag_is_that_of_the_oldest_mark_that_is_not_passed():
-    """Marks that are passed are forgotten."""
     backlog, first, second = Backlog(1), Mark(), Mark()
     first.at, second.at = 1.0, 4.0
     assert [0.0, 3.0] == [backlog.add_mark(first), backlog.add_mark(second)]
@@ -143,7 +140,6 @@ def test_batches_are_taken_in_order_and_removed_when_they_are_written():
 
 
 def test_a_version_that_is_being_written_is_not_replaced():
-    """The later version is written after it."""
     pending = Pending()
     pending.add(record(1), None)
     pending.batch()
@@ -179,7 +175,6 @@ def settled(pending):
 
 
 def test_runs_are_settled_in_order_up_to_a_mark(settler, backlog, pending):
-    """What comes behind the mark stays."""
     mark = Mark()
     backlog.queue.extend([1, 2, mark, 3])
     settler.settle(until=mark)
@@ -219,7 +214,6 @@ def test_a_run_that_was_interrupted_when_it_was_settled_is_stored_once(settler, 
 
 
 def test_a_run_whose_settling_never_gets_through_holds_up_no_other(settler, backlog, pending, pipeline, capfd):
-    """It is counted as lost and reported."""
     settle = pipeline.settle
 
     def panics(item):
@@ -298,7 +292,6 @@ def test_everything_is_done_when_it_is_due(lost):
 
 
 def test_a_report_is_stored_when_there_is_one(lost):
-    """No losses are no news."""
     store = Store()
     upkeep = upkeep_of(store, Pipeline(), lost)
     backlog = Backlog(1)
@@ -319,7 +312,6 @@ def test_a_plain_store_is_left_alone(lost):
 
 
 def test_a_report_that_could_not_be_stored_is_stored_later(lost):
-    """The pipeline has it only once."""
     store, pipeline, backlog = Store(), Pipeline(), Backlog(1)
     upkeep = upkeep_of(store, pipeline, lost)
     backlog.lose(1, "the file is gone")
@@ -334,7 +326,6 @@ def test_a_report_that_could_not_be_stored_is_stored_later(lost):
 
 
 def test_the_store_is_left_alone_for_a_moment(monkeypatch):
-    """Until it writes again."""
     monkeypatch.setattr("grace_kp.runtime._upkeep.RETRY_SECONDS", (60.0, 60.0))
     outage = Outage()
     assert not outage.is_pausing

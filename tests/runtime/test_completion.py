@@ -123,7 +123,6 @@ def test_what_could_not_be_recorded_is_reported_once_per_change(monkeypatch):
 
 
 def test_the_document_is_kept_whole():
-    """The columns repeat parts of it."""
     source = document("a", text="an answer")
     record = record_of(source)
     assert source == json.loads(record.data)
@@ -247,7 +246,6 @@ def test_the_own_confidence_of_a_run_survives_its_judgement():
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_hooks_run_outside_of_locks_that_a_fork_waits_for(gate):
-    """A slow hook holds up no fork."""
     grace, began, statuses = runtime(), threading.Event(), []
 
     @grace.on_complete
@@ -334,7 +332,6 @@ def test_a_process_leaves_to_others_what_it_cannot_add(tmp_path):
 
 
 def test_a_run_that_is_deleted_while_it_is_judged_does_not_come_back(gate):
-    """The judgement comes too late."""
     grace = runtime(evaluator=lambda _: gate.wait(60) and BOTH, judge_timeout=60)
     answering(grace)(1)
     assert grace._writer._write_through(None)
@@ -366,16 +363,6 @@ def test_a_run_that_cannot_be_completed_stays_as_it_is_stored(monkeypatch):
     assert "completing a run: RuntimeError" in grace.status()["troubles"]
 
 
-def test_a_completion_that_is_being_finished_is_waited_for():
-    """A flush meanwhile does not take the runtime for done."""
-    seen = []
-    completer = Completer(None, None, lambda: None, str, lambda item: seen.append(completer.is_busy), lambda item: None)
-    completer._worker.stop(0)
-    completer.add([Completion(b"1", document={"grace": {}})])
-    assert completer.complete(None)
-    assert ([True], False) == (seen, completer.is_busy)
-
-
 def test_a_trace_that_cannot_be_handed_out_holds_up_no_other(monkeypatch):
     """The trouble is counted, and flush does not raise."""
     monkeypatch.delenv("GRACE_KP_STRICT_RECORDING", raising=False)
@@ -393,8 +380,6 @@ def test_a_trace_that_cannot_be_handed_out_holds_up_no_other(monkeypatch):
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
 def test_whatever_a_judge_raises_is_a_fallback(interrupt):
-    """The thread goes on with the next run."""
-
     def judge(prompt):
         raise interrupt
 
@@ -429,7 +414,6 @@ def test_what_ends_a_run_inside_a_completion_does_not_complete_others():
 
 
 def test_an_interrupt_in_a_hook_leaves_no_lock_behind():
-    """The next flush hands out the rest."""
     seen, interrupts = [], [KeyboardInterrupt]
 
     def hook(item):

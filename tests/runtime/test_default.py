@@ -117,7 +117,6 @@ for name, on in (("default", gk), ("own", grace)):
 
 
 def test_a_runtime_with_a_store_object_does_not_pickle():
-    """The error says what does."""
     with pytest.raises(TypeError, match="name its store by a URL"):
         pickle.dumps(gk.Grace(store=gk.Grace(store="memory:").store))
 

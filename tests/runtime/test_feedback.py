@@ -81,7 +81,6 @@ def test_a_run_is_labelled_as_soon_as_it_has_ended(grace):
     ],
 )
 def test_what_cannot_be_used_is_named(grace, arguments, message):
-    """And nothing is stored."""
     name = finished(grace)
     with pytest.raises(ValueError, match=message):
         grace.feedback(**{"trace_id": name, "correct": True, **arguments})
@@ -197,8 +196,6 @@ def test_an_audit_needs_the_rate_of_its_gate(grace):
 
 
 def test_a_store_that_keeps_no_feedback_is_named():
-    """The message says what it needs."""
-
     class Own:
         def __init__(self):
             held = open_store("memory:")
@@ -293,7 +290,6 @@ def test_rows_of_programs(store):
 
 
 def test_json_lines_plain_and_packed(store):
-    """Truth values, numbers and words."""
     rows = [{"trace_id": "a", "correct": value} for value in (True, 0, 0.5, "passed")]
     data = "".join(json.dumps(row) + "\n\n" for row in rows).encode()
     assert (4, []) == stored(store, data)
@@ -302,7 +298,6 @@ def test_json_lines_plain_and_packed(store):
 
 
 def test_each_row_that_is_not_stored_is_reported(store):
-    """With its line; the others are stored."""
     rows = [
         '{"trace_id": "a", "correct": true}', "{broken", '{"trace_id": "a"}', '{"correct": 1}', '{"trace_id": "nobody", "correct": 1}',
         '{"trace_id": "a", "correct": 7}', "[1]", '{"trace_id": "a", "correct": 1, "source": "a b"}',
@@ -349,7 +344,6 @@ def test_a_bomb_is_not_unpacked(store, monkeypatch):
 
 @given(st.binary(max_size=60) | st.text(alphabet='{}[]":,atrue\n1', max_size=60).map(str.encode))
 def test_any_bytes_give_labels_or_problems(data):
-    """Never an exception."""
     stored(open_store("memory:"), data)
     stored(open_store("memory:"), b"trace_id,correct\n" + data)
     stored(open_store("memory:"), b"{}\n" + data)

@@ -111,7 +111,6 @@ def test_a_run_that_is_open_has_no_trace_yet():
 
 
 def test_traces_are_on_disk_when_the_interpreter_exits(tmp_path):
-    """Without flush and without close."""
     url = f"sqlite:///{tmp_path / 't.db'}"
     ran = python(
         """
@@ -323,7 +322,6 @@ async def test_every_run_is_stored_when_its_call_returns(tmp_path, end):
 
 
 async def test_an_event_loop_goes_on_while_a_coroutine_awaits_that_its_run_is_stored(tmp_path):
-    """Only the task that ended the run waits."""
     with gk.Grace(
         store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, reviewer=None, durability="every_run"
     ) as grace:

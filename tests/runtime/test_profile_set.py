@@ -116,8 +116,6 @@ def test_stated_thresholds_come_before_those_of_the_profile(settings, carried, e
 
 
 def test_the_status_names_the_origin_of_each_threshold():
-    """In the order in which they count."""
-
     def origins(**settings):
         grace = make_grace(**settings)
         assert grace.thresholds
@@ -265,7 +263,6 @@ def test_gates_tighten_on_a_mismatch_unless_it_is_only_reported(mode):
 
 
 def test_a_refuted_promise_makes_the_gate_ask():
-    """Whoever watches a promise adds a doubt."""
     grace = make_grace(profile=Learned(0.95), reviewer=ScriptedReviewer("proceed"))
     grace._profiles.get().trust.checks.append(lambda action, level: [f"the promise for {action} was refuted"])
     (decision,) = run(grace, name="pay").decisions

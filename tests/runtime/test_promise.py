@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given
@@ -390,7 +388,6 @@ def test_gates_see_alarms_of_other_processes_in_time(tmp_path):
 
 @pytest.mark.parametrize(("on_alarm", "level"), [("report", "silent"), ("confirm", "confirm")])
 def test_alarms_that_cannot_be_read_make_gates_ask_where_that_is_set(tmp_path, on_alarm, level):
-    """The state of the store is damaged."""
     with watching(tmp_path, on_alarm=on_alarm) as grace:
         grace.status()
         with sqlite3.connect(tmp_path / "t.db") as connection:
@@ -418,8 +415,6 @@ def test_a_file_that_is_replaced_loses_no_alarm():
 
 
 def test_a_store_without_state_counts_in_memory(tmp_path):
-    """The status says so."""
-
     class Plain:
         def __init__(self):
             self.inner = open_store("memory:")
@@ -477,28 +472,3 @@ def test_a_promise_that_cannot_be_watched_is_refused(promise):
     """A file of a profile that was edited by hand may state anything."""
     with pytest.raises(SettingsError, match="monitor=True cannot watch what the profile promises"):
         monitor_of(True, profile(promise=promise))
-
-
-LABELLER = """
-import sys
-import grace_kp as gk
-grace = gk.Grace(store=sys.argv[1], evaluator=None, embedder=None)
-for trace in grace.store.iterate():
-    if sys.argv[2] == "bot":
-        grace.feedback(trace.id, True, "test", by="bot", program=True)
-    else:
-        grace.feedback(trace.id, False, by="ana")
-grace.close()
-"""
-
-
-def test_processes_that_label_at_the_same_time_count_as_one_after_the_other(tmp_path):
-    """A program and a person label the same runs in two processes: what the person states counts, once for each run."""
-    with watching(tmp_path, monitor=cal.Monitor({"silent": 0.9})) as grace:
-        for _ in range(12):
-            act(grace)
-        grace.status()
-        url = f"sqlite:///{tmp_path}/t.db"
-        processes = [subprocess.Popen([sys.executable, "-c", LABELLER, url, name]) for name in ("bot", "ana")]
-        assert [0, 0] == [process.wait() for process in processes]
-        assert (12, 12) == counted(grace)

@@ -137,8 +137,6 @@ def test_a_store_of_a_users_own_may_keep_runs(pipeline, capfd):
 
 
 def test_a_store_that_cannot_be_closed_does_not_hide_what_was_lost(pipeline, capfd):
-    """The total is reported all the same."""
-
     class Broken:
         def put(self, records, *, ended=()):
             raise OSError("full")

@@ -103,7 +103,6 @@ def test_giving_up_skips_what_waits_and_what_comes_later():
 
 
 def test_long_names_are_cut():
-    """A name is a column of the store."""
     assert ["x" * 200] == [entry["name"] for entry in Watched(Scorer("x" * 1_000)).finish(1)]
 
 

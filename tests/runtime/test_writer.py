@@ -31,7 +31,6 @@ class Failing:
 
 
 def test_a_run_that_cannot_be_finished_is_reported_and_the_next_is_stored(writer, pipeline, store, caplog):
-    """Neither the agent nor other runs suffer."""
     with caplog.at_level(logging.WARNING, "grace_kp.store"):
         writer.submit("broken")
         writer.submit(1)
@@ -92,7 +91,6 @@ def test_a_thread_waits_for_room_where_it_may(pipeline, store):
 
 
 async def test_an_event_loop_never_waits_for_room(pipeline, store):
-    """Its run is dropped and counted."""
     writer, failing = filled(pipeline, store, 100, overflow="wait")
     assert 1 == writer.stats().dropped
     failing.broken = False
@@ -109,7 +107,6 @@ def test_every_run_is_stored_when_the_call_returns(pipeline, store):
 
 
 async def test_a_coroutine_awaits_until_its_run_is_stored(pipeline, store):
-    """The event loop is not blocked meanwhile."""
     writer = Writer(lambda: store, pipeline, WriterLimits(durability="every_run"))
     for number in range(5):
         stored = writer.submit(number, can_await=True)
@@ -259,7 +256,6 @@ def test_a_mark_is_passed_when_what_follows_is_under_way(writer, pipeline):
 
 
 def test_the_thread_survives_whatever_the_store_raises(pipeline, store):
-    """It goes on, and later runs wake it."""
     errors = [SystemExit(), MemoryError()]
     put = store.put
 
@@ -327,7 +323,6 @@ def test_an_interrupted_exit_reports_what_is_not_stored(pipeline, store, capfd, 
 
 
 def test_a_store_that_hangs_does_not_hold_up_closing(pipeline, store, monkeypatch):
-    """It stays as it is."""
     monkeypatch.setattr("grace_kp.runtime._writer.STOP_SECONDS", 0.01)
     writer, closed = Writer(lambda: store, pipeline), []
     writer.store()
@@ -429,7 +424,6 @@ def test_the_complete_version_of_a_run_replaces_the_one_that_waits(pipeline, sto
 
 
 def test_flush_is_false_while_runs_are_not_complete(writer, pipeline, store):
-    """They are stored nevertheless."""
     pipeline.completes = False
     writer.submit(1)
     assert (False, [1]) == (writer.flush(), ids(store.query()))

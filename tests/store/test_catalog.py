@@ -118,20 +118,6 @@ def test_figures_are_sums_over_the_runs(opened, small_windows, steps):
     assert figures(bots, "2026-01-01", "2026-12-31") == plain(catalog.figures("2026-01-01", "2026-12-31", agent="bot"))
 
 
-def test_the_newest_run_may_be_deleted(opened):
-    """Refreshing then ends, also where nothing newer follows."""
-    store, catalog = opened()
-    put(store, run("a"), run("b"))
-    catalog.refresh()
-    store.delete(id="kp:trace:b")
-    progress = []
-    refreshing = threading.Thread(target=lambda: progress.append(catalog.refresh()), daemon=True)
-    refreshing.start()
-    refreshing.join(60)
-    assert [Progress(done=1, total=1)] == progress
-    assert ["kp:trace:a"] == [row.id for row in catalog.find(CatalogQuery()).rows]
-
-
 def test_a_row_shows_the_run(opened):
     """Each field comes from the place where a trace has it."""
     store, catalog = opened()
@@ -236,7 +222,6 @@ def test_a_file_that_is_gone_is_reported_and_not_created(tmp_path):
 
 
 def test_a_store_without_changes_is_refused():
-    """The message names what can be followed."""
     with pytest.raises(
         StoreError, match=r"^object cannot be followed by a catalog; use memory: or sqlite:///path\.db$"
     ):
@@ -244,7 +229,6 @@ def test_a_store_without_changes_is_refused():
 
 
 def test_processes_that_index_one_store_take_turns(tmp_path):
-    """Nothing is counted twice."""
     url = f"sqlite:///{tmp_path}/t.db"
     store = open_store(url)
     for start in range(0, 1_500, 500):
@@ -282,37 +266,12 @@ def test_the_newest_runs_of_a_store_are_indexed_first(store, catalog, monkeypatc
 
 
 def test_progress_counts_what_is_not_indexed_yet(store, catalog, monkeypatch):
-    """Few runs and many."""
     put(store, run("a"))
     catalog.refresh()
     put(store, run("b"), run("c"))
     assert Progress(done=1, total=3) == catalog.progress()
     monkeypatch.setattr("grace_kp.store._catalog.MOST_UNSEEN", 1)
     assert Progress(done=1, total=3) == catalog.progress()
-
-
-def test_a_run_that_is_replaced_before_it_is_indexed_counts_once(store, catalog, monkeypatch):
-    """Its new version has a larger number."""
-    monkeypatch.setattr("grace_kp.store._catalog.OLD_BATCH", 1)
-    put(store, run("a"), run("b", created_at=at(1)))
-    catalog.refresh(0)
-    put(store, run("a", domain="code"))
-    assert Progress(done=2, total=2) == catalog.refresh()
-    assert ["a"] == found(catalog, domain="code")
-
-
-def test_feedback_is_followed(store, catalog):
-    """On runs that are indexed already, on new ones, and on later versions of both."""
-    put(store, run("a"), run("b"))
-    catalog.refresh()
-    store.put_feedback(
-        [FeedbackEntry("kp:trace:a", 1.0, "user", b"{}"), FeedbackEntry("kp:trace:a", 2.0, "user", b"{}")]
-    )
-    catalog.refresh()
-    assert (["a"], ["b"]) == (found(catalog, feedback=True), found(catalog, feedback=False))
-    put(store, run("a", domain="code"))
-    catalog.refresh()
-    assert ["a"] == found(catalog, feedback=True, domain="code")
 
 
 def test_one_who_cannot_write_waits_for_the_other(store, catalog):
@@ -346,13 +305,6 @@ def test_a_failure_is_logged_once_and_tried_again(store, catalog, monkeypatch, c
             threading.Event().wait(0.1)
     assert ["a"] == found(catalog)
     assert 1 == sum("the disk is gone" in message for message in caplog.messages)
-
-
-def test_large_documents_are_read_few_at_a_time(store, monkeypatch):
-    """So that they do not fill the memory."""
-    monkeypatch.setattr("grace_kp.store._catalog_files.BATCH_BYTES", 1)
-    put(store, run("a"), run("b"))
-    assert 1 == len(store.changes().after(0, 100))
 
 
 def changes_of(store, above=0):

@@ -11,9 +11,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,7 +20,7 @@ from hypothesis import strategies as st
 from grace_kp.errors import StoreError
 from grace_kp.runtime import record_of
 from grace_kp.store import FeedbackEntry, Progress, _catalog_files, open_catalog, open_store
-from grace_kp.store._catalog_files import Connections, index_of, place_of
+from grace_kp.store._catalog_files import index_of, place_of
 from grace_kp.store._catalog_index import words_from
 from grace_kp.store._deletion import Selection, delete_rows, forget_index
 from tests.store.listed import figures, found, meets, pages, plain, queries, run, runs
@@ -104,7 +102,6 @@ def test_what_another_program_deletes_is_dropped(tmp_path, url):
 
 
 def test_another_store_at_the_path_gets_another_index(tmp_path, url):
-    """Even if it has as many runs."""
     store = open_store(url)
     put(store, run("a"))
     catalog = open_catalog(store)
@@ -136,7 +133,6 @@ def test_a_damaged_file_is_built_again(tmp_path, url, contents):
 @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
 @pytest.mark.parametrize("mode", [0o600, 0o640])
 def test_it_is_as_private_as_the_store(tmp_path, url, mode):
-    """Its log too."""
     store = open_store(url, file_mode=mode)
     catalog = open_catalog(store)
     put(store, run("a"))
@@ -149,7 +145,6 @@ def test_it_is_as_private_as_the_store(tmp_path, url, mode):
 
 
 def test_a_store_that_can_only_be_read_is_indexed_in_memory(tmp_path, url, monkeypatch):
-    """Nothing can be created beside it."""
     store = open_store(url)
     put(store, run("a", text="京都"))
 
@@ -166,41 +161,8 @@ def test_a_store_that_can_only_be_read_is_indexed_in_memory(tmp_path, url, monke
         item.close()
 
 
-def test_connections_are_bounded_and_follow_the_file(tmp_path):
-    """More threads wait; a file that replaces the file is opened by the next who asks."""
-    path = tmp_path / "x.db"
-    opened = []
-
-    def connect():
-        opened.append(sqlite3.connect(path, check_same_thread=False))
-        return opened[-1]
-
-    sqlite3.connect(path).close()
-    path.touch()
-    connections = Connections(path, connect, most=2)
-
-    def read():
-        with connections.use() as connection:
-            connection.execute("SELECT 1").fetchone()
-
-    threads = [threading.Thread(target=read) for _ in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(opened) <= 2
-    path.rename(tmp_path / "old.db")
-    path.touch()
-    with connections.use() as connection:
-        assert connection is opened[-1]
-        connection.execute("CREATE TABLE new (x)")
-    assert b"CREATE TABLE new" in path.read_bytes()
-    connections.close()
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_opens_its_own_connections(tmp_path, url):
-    """The parent's stay the parent's."""
     store = open_store(url)
     put(store, run("a"))
     catalog = open_catalog(store)
@@ -226,7 +188,6 @@ def place(tmp_path):
 
 
 def test_a_reader_sees_one_state(place):
-    """Though a writer goes on."""
     with place.reading() as connection:
         before = connection.execute("SELECT COUNT(*) FROM facts").fetchone()
         with place.writing() as writer:
@@ -235,7 +196,6 @@ def test_a_reader_sees_one_state(place):
 
 
 def test_errors_of_sqlite_become_errors_of_the_store(place):
-    """The message names the index."""
     with (
         pytest.raises(StoreError, match=r"^the index .*t\.db\.index cannot be read: no such table: missing$"),
         place.reading() as connection,
@@ -510,32 +470,6 @@ def test_an_index_that_others_write_to_is_removed(tmp_path, store, catalog, monk
         assert before is not None
 
 
-class Occupied:
-    """A connection beside a process that copies the log for a moment."""
-
-    def __init__(self, connection):
-        self.connection, self.busy = connection, [(1, -1, -1)] * 2
-
-    def execute(self, statement, *values):
-        if "wal_checkpoint" in statement and self.busy:
-            return SimpleNamespace(fetchone=self.busy.pop)
-        return self.connection.execute(statement, *values)
-
-    def __getattr__(self, name):
-        return getattr(self.connection, name)
-
-
-def test_a_log_that_another_process_copies_is_emptied_afterwards(tmp_path, store, catalog, monkeypatch):
-    """SQLite itself does not wait for that process. The index stays."""
-    put(store, run("a"), marked())
-    catalog.refresh()
-    before = inode(store)
-    empty_log = _catalog_files._empty_log
-    monkeypatch.setattr(_catalog_files, "_empty_log", lambda connection: empty_log(Occupied(connection)))
-    assert store.delete(id="kp:trace:b").clean
-    assert (before, []) == (inode(store), holding(tmp_path))
-
-
 def test_an_index_that_is_replaced_meanwhile_is_removed(tmp_path, store, catalog, monkeypatch):
     """It may have been filled before the deletion."""
     put(store, marked())
@@ -551,17 +485,6 @@ def test_an_index_that_is_replaced_meanwhile_is_removed(tmp_path, store, catalog
     monkeypatch.setattr(_catalog_files, "_empty_log", empty_and_replace)
     assert store.delete(id="kp:trace:b").clean
     assert inode(store) is None
-
-
-def test_the_index_of_another_store_is_removed(tmp_path, store, catalog):
-    """It may hold anything."""
-    put(store, marked())
-    catalog.refresh()
-    catalog.close()
-    with contextlib.closing(sqlite3.connect(index_of(store.path))) as connection, connection:
-        connection.execute("UPDATE facts SET value = 'another' WHERE name = 'store'")
-    assert store.delete(id="kp:trace:b").clean
-    assert (None, []) == (inode(store), holding(tmp_path))
 
 
 def test_what_a_deletion_in_another_process_leaves_is_a_task_for_its_mark(tmp_path, store, catalog):

@@ -14,7 +14,6 @@ from grace_kp.runtime import record_of
 from grace_kp.store import CatalogQuery, Record, open_catalog, open_store
 from grace_kp.store._catalog_facts import (
     EARLIEST,
-    TAGGED,
     facts_of,
     instant,
     milliseconds,
@@ -102,13 +101,11 @@ def test_a_document_that_is_none_is_counted_and_found_by_its_columns(tmp_path, u
 
 
 def test_half_a_surrogate_pair_is_stored_as_a_question_mark():
-    """SQLite cannot hold it."""
     found = facts(run("a", agent="\ud800", user="\udfff", tags=["\ud800"]))
     assert ("?", "?", ["?"]) == (found.agent, found.shown[13], found.shown[15])
 
 
 def test_the_agent_is_the_name_or_else_the_id():
-    """Without either it is empty."""
     made = run("a", agent="bot")
     made["metadata"]["agent_id"] = "kp:agent:other"
     assert "bot" == facts(made).agent
@@ -155,7 +152,6 @@ def test_times_are_milliseconds(text, at):
 
 @given(at=st.integers(milliseconds("0001-01-01"), milliseconds("9999-12-31")))
 def test_milliseconds_become_the_same_time_again(at):
-    """In the form of traces."""
     assert at == milliseconds(instant(at))
 
 
@@ -172,7 +168,6 @@ def test_milliseconds_become_the_same_time_again(at):
     ],
 )
 def test_numbers_that_sums_cannot_hold_count_as_absent(value, number, count):
-    """Truth values are no numbers."""
     assert (number, count) == (number_of(value), whole(value))
 
 
@@ -188,14 +183,12 @@ def figures(store, *period, **conditions):
 
 
 def test_days_without_runs_are_included(store):
-    """In order."""
     put(store, run("a", created_at="2026-02-28T23:59:59.999Z"), run("b", created_at="2026-03-02T00:00:00.000Z"))
     found = figures(store, "2026-02-28", "2026-03-02")
     assert [("2026-02-28", 1), ("2026-03-01", 0), ("2026-03-02", 1)] == [(day.name, day.runs) for day in found.days]
 
 
 def test_agents_beyond_fifty_are_summed(store):
-    """Under a name that no agent has."""
     put(
         store,
         *(run(f"{number}-{turn}", agent=f"a{number}") for number in range(60) for turn in range(1 + (number < 50))),
@@ -205,17 +198,7 @@ def test_agents_beyond_fifty_are_summed(store):
     assert {2} == {group.runs for group in found.agents[:-1]}
 
 
-@pytest.mark.parametrize(("value", "number"), [(0.0, 0), (0.0499, 0), (0.05, 1), (0.95, 19), (1.0, 19)])
-def test_bins_hold_their_lower_edge(store, value, number):
-    """The last holds 1 as well."""
-    put(store, run("a", score=value, confidence=value))
-    found = figures(store, "2026-01-01", "2026-01-01")
-    assert [number] == [place for place, count in enumerate(found.scores) if count]
-    assert found.scores == found.confidence
-
-
 def test_a_very_long_period_is_cut_to_its_runs(store):
-    """Its sums are complete."""
     put(store, run("a", created_at="2026-01-01T00:00:00.000Z"), run("b", created_at="2026-01-03T00:00:00.000Z"))
     found = figures(store, "0001-01-01", "9999-12-31")
     assert (2, ["2026-01-01", "2026-01-02", "2026-01-03"]) == (found.total.runs, [day.name for day in found.days])
@@ -229,7 +212,6 @@ def test_a_very_long_period_is_cut_to_its_runs(store):
     ],
 )
 def test_a_day_that_is_none_is_refused(store, period, message):
-    """The message names it."""
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         figures(store, *period)
 
@@ -254,54 +236,7 @@ def connection(empty):
     return empty
 
 
-def tables(connection):
-    """The rows of all tables but the words; names only if they are in use."""
-    return {
-        "runs": connection.execute("SELECT position, number, score, feedback FROM runs").fetchall(),
-        "marks": connection.execute(
-            "SELECT kind, name, position FROM marks JOIN names USING (value) ORDER BY 1, 2, 3"
-        ).fetchall(),
-        "names": connection.execute("SELECT kind, name, runs FROM names WHERE runs > 0 ORDER BY 1, 2").fetchall(),
-        "sums": connection.execute("SELECT * FROM rollups WHERE agent = 0").fetchall(),
-        "tallies": connection.execute("SELECT * FROM tallies WHERE agent = 0").fetchall(),
-        "facts": connection.execute("SELECT name, value FROM facts WHERE name IN ('runs', 'unreadable')").fetchall(),
-    }
-
-
-def test_replacing_leaves_what_adding_would_have_made(connection):
-    """Whatever was there before."""
-    IndexWriter(connection).add([numbered(5, "a", tags=["new"], domain="code")], {"kp:trace:a"})
-    expected = tables(connection)
-    connection.executescript(
-        "DELETE FROM runs; DELETE FROM shown; DELETE FROM marks; DELETE FROM rollups; DELETE FROM tallies"
-    )
-    connection.executescript("UPDATE names SET runs = 0; UPDATE facts SET value = 0 WHERE name = 'runs'")
-    writer = IndexWriter(connection)
-    writer.add([numbered(1, "a", tags=["old"], user="ana", success=False, status="suspended")], set())
-    writer.label(["kp:trace:a", "kp:trace:none"])
-    writer.add([numbered(5, "a", tags=["new"], domain="code")], {"kp:trace:a"})
-    assert expected == tables(connection)
-
-
-def test_removing_leaves_nothing(connection):
-    """Names that no run has any more are gone as well."""
-    writer = IndexWriter(connection)
-    writer.add(
-        [numbered(1, "a", tags=["x"], user="ana", evaluation={"calls": 1, "tokens": 3}), numbered(2, "b")],
-        {"kp:trace:a"},
-    )
-    writer.remove(["kp:trace:a", "kp:trace:b", "kp:trace:none"])
-    empty = {name: [] for name in ("runs", "marks", "names", "sums", "tallies")}
-    assert {**empty, "facts": [("runs", 0), ("unreadable", 0)]} == tables(connection)
-    assert [] == connection.execute("SELECT name FROM names").fetchall()
-    writer.add([numbered(3, "c", tags=["x"])], set())
-    assert [(TAGGED, "x", 1)] == connection.execute(
-        "SELECT kind, name, runs FROM names WHERE kind = ?", (TAGGED,)
-    ).fetchall()
-
-
 def test_a_run_keeps_its_position_unless_its_time_changes(connection):
-    """Cursors of pages stay valid."""
     writer = IndexWriter(connection)
     writer.add([numbered(1, "a"), numbered(2, "b")], set())
     before = connection.execute("SELECT id, position FROM shown ORDER BY id").fetchall()
@@ -353,7 +288,6 @@ def empty():
 
 
 def test_an_index_belongs_to_one_store_and_version(empty):
-    """An empty database belongs to none yet."""
     assert is_current(empty, "a") is None
     create_tables(empty, identity="a", with_words=False)
     assert (True, False) == (is_current(empty, "a"), is_current(empty, "b"))
@@ -380,22 +314,6 @@ def catalog(tmp_path):
     store.close()
 
 
-@pytest.mark.parametrize("few", [0, 2_000])
-def test_pages_lead_to_each_other(catalog, monkeypatch, few):
-    """Older, newer and back; the cursors are None where nothing follows."""
-    monkeypatch.setattr("grace_kp.store._catalog_search.FEW", few)
-    query = CatalogQuery(text="EVEN")
-    first = catalog.find(query, limit=2)
-    assert ([8, 6], None) == (names(first), first.newer)
-    second = catalog.find(query, limit=2, before=first.older)
-    third = catalog.find(query, limit=2, before=second.older)
-    assert ([4, 2], [0], None) == (names(second), names(third), third.older)
-    back = catalog.find(query, limit=2, after=third.newer)
-    assert ([4, 2], True) == (names(back), back.older is not None)
-    newest = catalog.find(query, limit=2, after=back.newer)
-    assert ([8, 6], None, True) == (names(newest), newest.newer, newest.older is not None)
-
-
 def test_a_page_beyond_the_end_leads_back(catalog):
     """For example the link of a page whose last run was deleted."""
     (oldest,) = catalog.find(CatalogQuery(until=at(0))).rows
@@ -405,14 +323,12 @@ def test_a_page_beyond_the_end_leads_back(catalog):
 
 
 def test_a_page_between_two_positions_is_the_newer_part(catalog):
-    """Both bounds hold."""
     rows = catalog.find(CatalogQuery()).rows
     page = catalog.find(CatalogQuery(), before=rows[2].position, after=rows[6].position)
     assert [6, 5, 4] == names(page)
 
 
 def test_a_search_upwards_whose_time_is_up_goes_on_upwards(catalog, monkeypatch):
-    """The cursor for newer runs then leads on."""
     monkeypatch.setattr("grace_kp.store._catalog_search.FIRST_WINDOW", 2)
     rows = catalog.find(CatalogQuery()).rows
     after, found = rows[-1].position, []
@@ -463,7 +379,6 @@ def test_the_rarest_name_is_walked(place, conditions, walked):
     "conditions", [{"agent": "nobody"}, {"tags": ["x", "y"]}, {"level": "confirm"}, {"feedback": True}]
 )
 def test_a_name_that_no_run_has_ends_the_search(place, conditions):
-    """Without a look at any run."""
     with place.reading() as connection:
         assert plan_of(CatalogQuery(**conditions), connection) is None
 
@@ -528,13 +443,11 @@ def test_every_text_that_contains_it_matches(words, before, text, after):
 
 
 def test_a_short_text_that_no_run_contains_has_no_terms(words):
-    """The search ends at once."""
     words.execute("INSERT INTO words (words) VALUES ('delete-all')")
     assert "" == expression_of(words, "京")
 
 
 def test_a_short_text_with_many_continuations_has_no_expression(words):
-    """Reading texts finds it sooner."""
     words.execute("INSERT INTO words (words) VALUES ('delete-all')")
     texts = [(number, f"a{chr(0x4E00 + number)}{END_OF_TEXT}") for number in range(MOST_TERMS + 1)]
     words.executemany("INSERT INTO words (rowid, text) VALUES (?,?)", texts)

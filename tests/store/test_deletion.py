@@ -54,7 +54,6 @@ def test_retention_deletes_old_runs_when_new_ones_are_written(tmp_path):
     ],
 )
 def test_a_selection_names_what_it_cannot_use(conditions, message):
-    """Nothing is deleted by a slip."""
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Selection(**conditions)
 
@@ -63,7 +62,6 @@ def test_a_selection_names_what_it_cannot_use(conditions, message):
     ("age", "day"), [(timedelta.max, "0001-01-01"), (timedelta.min, "9999-12-31"), ("2026-01-02", "2026-01-02")]
 )
 def test_an_age_beyond_all_dates_means_none_or_all(age, day):
-    """An age of any size gives a date."""
     assert f"{day}T00:00:00.000Z" == Selection(older_than=age).query.until
 
 

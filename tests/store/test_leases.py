@@ -308,7 +308,6 @@ def test_a_lease_is_renewed_when_it_is_due(leases, table, clock):
 
 
 def test_old_leases_that_nothing_refers_to_are_forgotten(leases, table, wall):
-    """Those of open requests stay."""
     for name, state in (("waits", "pending"), ("acted", "unknown"), ("ended", "done")):
         lease(table, wall, into="approval_processes", where="elsewhere", ago=FORGET_SECONDS + 1, name=name)
         table.execute(

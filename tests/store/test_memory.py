@@ -53,7 +53,6 @@ def test_nothing_but_what_is_stored_counts_towards_the_bound():
 
 
 def test_labels_count_towards_the_bound():
-    """They go with the trace that is dropped."""
     store = open_store("memory:?max_mb=0.01")
     store.put([record(1), record(2)])
     note = to_bytes({"correct": True, "note": "x" * 5_000})
@@ -162,7 +161,6 @@ def test_forks_while_other_threads_use_the_store():
 
 
 def test_a_full_store_refuses_new_requests_for_approval():
-    """Those that it holds can be decided."""
     store = open_store("memory:")
     tables = MemoryTables(store.use, max_rows=2)
     put_rows(tables, row(1), row(2))
@@ -173,7 +171,6 @@ def test_a_full_store_refuses_new_requests_for_approval():
 
 
 def test_a_catalog_drops_runs_that_were_evicted():
-    """With their feedback and figures."""
     store = open_store("memory:?max_traces=3")
     catalog = open_catalog(store)
     put(store, *(run(number) for number in range(3)))
@@ -187,7 +184,6 @@ def test_a_catalog_drops_runs_that_were_evicted():
 
 
 def test_a_catalog_in_a_forked_child_has_the_runs_of_the_child():
-    """It drops those of the parent."""
     store = open_store("memory:")
     catalog = open_catalog(store)
     put(store, run("parent"))

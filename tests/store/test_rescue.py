@@ -76,7 +76,6 @@ def test_a_file_of_an_earlier_version_is_read(tmp_path):
 
 
 def test_a_file_that_was_cut_off_is_damaged(written):
-    """At whatever place."""
     data = written.read_bytes()
     for cut in range(0, len(data), 7):
         written.write_bytes(data[:cut])
@@ -100,7 +99,6 @@ HEADER = b'{"format": "grace_kp rescue", "version": 2, "records": 1, "runs": 1, 
     ],
 )
 def test_foreign_content_is_refused_with_the_reason(tmp_path, content, reason):
-    """Another version, too."""
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(Damaged, match=reason):
         read(tmp_path / "file")
@@ -117,7 +115,6 @@ def test_links_and_devices_are_not_read(written, tmp_path):
 
 
 def test_a_file_of_another_user_in_a_shared_folder_is_not_read(written, monkeypatch):
-    """Anybody could have put it there."""
     written.parent.chmod(0o1777)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert 2 == len(read(written)[1])  # the owner of the folder may
@@ -128,7 +125,6 @@ def test_a_file_of_another_user_in_a_shared_folder_is_not_read(written, monkeypa
 
 
 def test_nothing_is_left_of_a_file_that_cannot_be_written(tmp_path):
-    """For example on a full disk."""
     broken = record(1, attributes=[("kind", "name", object())])
     with pytest.raises(TypeError):
         RescueFiles(tmp_path / "t.db").write([record(0), broken])
@@ -162,7 +158,6 @@ def stored(path):
 
 
 def test_a_database_behind_a_link_has_its_files_beside_the_target(path, tmp_path):
-    """So that all its names lead to them."""
     (tmp_path / "elsewhere").mkdir()
     link = tmp_path / "elsewhere" / "link.db"
     link.symlink_to(path)
@@ -171,7 +166,6 @@ def test_a_database_behind_a_link_has_its_files_beside_the_target(path, tmp_path
 
 
 def test_two_that_open_the_store_at_once_store_each_run_once(path):
-    """Each file is stored by one of them."""
     for number in range(1, 13):
         rescue(path, record(number), record(number + 20))
     opened, failed = [], []
@@ -316,7 +310,6 @@ def test_only_the_journals_of_the_process_itself_are_deleted(path):
 
 
 def test_what_the_process_could_not_record_gets_into_the_store_with_its_runs(path):
-    """`grace-kp doctor` shows it."""
     rescue(path, record(1), report=("a process", b'{"dropped": 3}'))
     store = SqliteStore(path)
     assert [b'{"dropped": 3}'] == store.reports()
@@ -324,7 +317,6 @@ def test_what_the_process_could_not_record_gets_into_the_store_with_its_runs(pat
 
 
 def test_a_store_that_cannot_be_opened_can_be_sent_to_another_process(path):
-    """Its error is one of ours."""
     path.write_text("not a database, but long enough to be looked at " * 10)
     with pytest.raises(gk.StoreError, match="cannot be opened: file is not a database") as caught:
         SqliteStore(path)

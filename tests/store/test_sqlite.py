@@ -70,7 +70,6 @@ def test_the_page_size_of_an_existing_file_stays(tmp_path):
 
 
 def test_many_threads_and_processes_write_one_file(tmp_path):
-    """Nothing is lost and nothing is mixed."""
     url = f"sqlite:///{tmp_path / 't.db'}"
     code = textwrap.dedent("""
         import sys
@@ -190,7 +189,6 @@ def test_a_full_disk_is_reported_and_counted(tmp_path):
 
 
 def test_reports_are_read_newest_first_and_replaced_by_process(tmp_path):
-    """Each process has one report."""
     store = open_store(f"sqlite:///{tmp_path / 't.db'}")
     store.report("a", b"1")
     store.report("b", b"2")
@@ -217,7 +215,6 @@ def test_it_reads_and_leaves_nothing(url, tmp_path):
 
 
 def test_it_sees_what_a_writer_writes_later(url):
-    """Both have the file open."""
     reader, writer = open_store(url, create=False), open_store(url)
     writer.put([record(7)])
     assert 4 == reader.count()

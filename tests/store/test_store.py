@@ -79,7 +79,6 @@ def test_a_score_is_found_by_the_name_that_it_was_recorded_under(url, name, tmp_
     ],
 )  # fmt: skip
 def test_unknown_stores_are_refused_with_advice(url, hint):
-    """One line that says what is known."""
     with pytest.raises(gk.StoreError, match=hint):
         open_store(url)
 
@@ -105,14 +104,12 @@ def test_the_file_of_a_url(url, path):
 
 
 def test_a_file_opened_for_reading_must_exist(tmp_path):
-    """Reading creates nothing."""
     with pytest.raises(gk.StoreError, match="cannot be opened"):
         open_store(f"sqlite:///{tmp_path / 't.db'}", create=False)
     assert [] == list(tmp_path.iterdir())
 
 
 def test_relative_times():
-    """2h is two hours ago, as text in UTC."""
     before = datetime.now(UTC)
     then = datetime.fromisoformat(Query(since="2h").since)
     # Texts of instants are cut to milliseconds.
@@ -140,7 +137,6 @@ def test_a_moment_has_one_form(value, expected):
 
 @pytest.mark.parametrize("value", ["0001-01-01T00:00:00+14:00", "soon", "9999999999999999d", 5, "2026-13-01"])
 def test_other_moments_are_refused_by_name(value):
-    """The message names the condition."""
     with pytest.raises(ValueError, match=r"^since must be"):
         Query(since=value)
 
@@ -211,7 +207,6 @@ def test_processes_never_overwrite_each_other(url):
 
 
 def test_a_deleted_label_leaves_no_bytes(url, tmp_path):
-    """Notes may quote the run."""
     store = open_store(url)
     put(store, document("b"))
     store.put_feedback([entry("a", note=MARK * 500), entry("b")])
@@ -301,7 +296,6 @@ def test_the_purpose_of_a_change_is_not_readable(tmp_path):
 
 
 def test_a_file_that_cannot_be_used_is_named(tmp_path):
-    """For reading and for writing."""
     url = f"sqlite:///{tmp_path / 't.db'}"
     open_store(url).close()
     reader = open_store(url, create=False)
