@@ -168,7 +168,7 @@ class RunJudge(Resident):
 
     def after_fork(self) -> None:
         """Forget in the child what waited: the parent judges it."""
-        self._tasks: deque[Callable[[], None]] = deque()
+        self._queue: deque[Judgement] = deque()
         self._lock = threading.Lock()
         self._waiting: dict[int, Judgement] = {}
         self._given_up = False
@@ -193,38 +193,37 @@ class RunJudge(Resident):
 
     def start(self, judgement: Judgement) -> None:
         """Start judging a run. One that cannot be judged now ends with a fallback that states the reason."""
-        request, judgement.request = judgement.request, None
-        if request is None or judgement.is_done:
+        if judgement.request is None or judgement.is_done:
             return
         with self._lock:
-            full = len(self._waiting) >= MAX_WAITING
-            if not full and not self._given_up:
+            failure = ENDED if self._given_up else ""
+            if len(self._waiting) >= MAX_WAITING:
+                failure = f"more than {MAX_WAITING} runs wait for a judgement"
+            if not failure:
                 self._waiting[id(judgement)] = judgement
-        if full or self._given_up:
-            failure = ENDED if self._given_up else f"more than {MAX_WAITING} runs wait for a judgement"
-            judgement.end(JudgementResult.failed(failure))
+        if failure:
+            judgement.skip(failure)
             return
-
-        def task() -> None:
-            result = JudgementResult.failed("the judge ended its thread")
-            try:
-                result = self._judge(judgement.factors, request)
-            finally:
-                judgement.end(result)
-                with self._lock:
-                    self._waiting.pop(id(judgement), None)
-                self.on_end()
-
-        self._tasks.append(task)
+        self._queue.append(judgement)
         if not self._worker.wake():
             self.give_up()
 
     def _judge_next(self) -> float | None:
         try:
-            task = self._tasks.popleft()
+            judgement = self._queue.popleft()
         except IndexError:
             return None
-        task()
+        request, judgement.request = judgement.request, None
+        if request is None:
+            return 0.0  # an interrupt came right after it was started, so it was started once more
+        result = JudgementResult.failed("the judge ended its thread")
+        try:
+            result = self._judge(judgement.factors, request)
+        finally:
+            judgement.end(result)
+            with self._lock:
+                self._waiting.pop(id(judgement), None)
+            self.on_end()
         return 0.0
 
     def _judge(self, factors: ConfidenceFactors, request: Request) -> JudgementResult:
@@ -284,7 +283,7 @@ class RunJudge(Resident):
             self._given_up = True
             waiting, self._waiting = list(self._waiting.values()), {}
         for judgement in waiting:
-            judgement.end(JudgementResult.failed(ENDED))
+            judgement.skip(ENDED)
         self.on_end()
 
     def before_gate(

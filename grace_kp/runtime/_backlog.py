@@ -60,25 +60,6 @@ class WriterLimits:
     """`drop` or `wait`: what happens to a run that memory has no room for. In an event loop it is dropped either way."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriterStats:
-    """Counts of a writer, for monitoring and for `grace-kp doctor`."""
-
-    settled: int
-    written: int
-    dropped: int
-    """Runs that memory had no room for."""
-    lost: int
-    """Runs that could not be finished, and runs that went with the file that they were stored in."""
-    rescued: int
-    """Runs that wait beside the store, because it could not be written when the process ended."""
-    pending: int
-    """Runs that have ended and wait for the store."""
-    pending_bytes: int
-    errors: int
-    last_error: str | None
-
-
 def runs_event_loop() -> bool:
     """Return whether an event loop runs in this thread, which nothing here may block."""
     asyncio = sys.modules.get("asyncio")

@@ -469,11 +469,9 @@ class Grace(Front, Resident):
     def status(self) -> dict[str, Any]:
         """What was written, what waits, what was dropped and why, and what makes gates milder; for `grace-kp doctor` and for monitoring."""
         writer = self._wiring
-        stats = writer.stats() if writer is not None else None
-        fields = type(stats).__slots__ if stats is not None else ()
         return {
             "open_runs": len(self.recorder.open_runs),
-            "writer": {name: getattr(stats, name) for name in fields},
+            "writer": {} if writer is None else writer.stats(),
             "profile": self._profiles.describe(),
             "promise": None if self._promise is None else self._promise.describe(),
             "milder": self._profiles.get().milder(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Latch, Lock, PoliteLock, Resident, Worker, is_mine, let_forks_go_first, may_wait, watch
 from grace_kp.errors import GraceError
@@ -21,7 +21,6 @@ from grace_kp.runtime._backlog import (
     Mark,
     Pending,
     WriterLimits,
-    WriterStats,
     runs_event_loop,
 )
 from grace_kp.runtime._upkeep import Journal, Outage, Upkeep
@@ -467,8 +466,19 @@ class Writer(Resident):
         """How many runs were submitted and are not written."""
         return self._backlog.count() + self._pending.count()
 
-    def stats(self) -> WriterStats:
-        """Counts since the beginning."""
+    def stats(self) -> dict[str, Any]:
+        """Return counts since the beginning: runs that memory had no room for (`dropped`), that could not be finished (`lost`), and that wait
+        beside the store (`rescued`) or in memory (`pending`).
+        """
         backlog, outage = self._backlog, self._outage
-        counts = self._settled, self._written, backlog.dropped, backlog.lost, backlog.rescued
-        return WriterStats(*counts, self.waiting, self._pending.bytes, outage.errors, outage.last_error)
+        return {
+            "settled": self._settled,
+            "written": self._written,
+            "dropped": backlog.dropped,
+            "lost": backlog.lost,
+            "rescued": backlog.rescued,
+            "pending": self.waiting,
+            "pending_bytes": self._pending.bytes,
+            "errors": outage.errors,
+            "last_error": outage.last_error,
+        }

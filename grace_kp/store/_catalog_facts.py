@@ -331,12 +331,7 @@ def _upsert(table: str, keys: Sequence[str], columns: Sequence[str]) -> str:
 
 
 def read_figures(connection: Connection, since: str, until: str, agent: str | None) -> RunFigures:
-    """Return the figures of the runs that began on these days.
-
-    Args:
-        since: the first day, such as `2026-11-01`.
-        until: the last day.
-    """
+    """Return the figures of the runs that began on these days, from `since` to `until`, such as `2026-11-01`."""
     first, last = _day(since, "since"), _day(until, "until")
     if agent is None:
         owner = EVERYBODY

@@ -247,13 +247,7 @@ class Found:
 
 
 class Search:
-    """One question to an index.
-
-    Args:
-        connection: the index, for this thread.
-        source: holds the texts.
-        seconds: how long to search at most.
-    """
+    """One question to an index. The source holds the texts; `seconds` bounds the search."""
 
     def __init__(self, connection: Connection, source: Source, seconds: float) -> None:
         self._connection, self._source = connection, source

@@ -200,11 +200,7 @@ class SharedConnection:
 
 
 class OpenFiles:
-    """The files that a connection has opened, by device and inode. Created right before the connection.
-
-    Args:
-        path: the path of the database, which may be a symbolic link.
-    """
+    """The files that a connection has opened, by device and inode. Created right before the connection; the path may be a symbolic link."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -255,11 +251,7 @@ class OpenFiles:
 class Connections(Resident):
     """A few connections to one file for many threads. They are opened again after another file has replaced it.
 
-    Args:
-        path: the file.
-        connect: opens a connection to it.
-        create: creates the file if there is none; called with other processes kept from creating or removing it.
-        most: how many connections there are at most.
+    `create` creates a missing file, while other processes are kept from creating or removing it.
     """
 
     def __init__(

@@ -158,14 +158,6 @@ def _began_before(age: datetime | timedelta | str | None) -> datetime | str | No
         return "0001-01-01" if age > timedelta(0) else "9999-12-31"
 
 
-def list_nested(document: dict[str, Any]) -> Iterator[str]:
-    """Yield the ids of the nested runs that a trace names."""
-    children = (document.get("grace") or {}).get("children")
-    for child in children if isinstance(children, list) else ():
-        if isinstance(child, str):
-            yield child
-
-
 def list_decisions(document: dict[str, Any]) -> Iterator[str]:
     """Yield the ids of the gate decisions in a trace; none for an imported one, whose actions are in no ledger here."""
     grace = document.get("grace") or {}
@@ -173,13 +165,6 @@ def list_decisions(document: dict[str, Any]) -> Iterator[str]:
     for entry in decisions if isinstance(decisions, list) else ():
         if isinstance(entry, dict) and isinstance(entry.get("id"), str):
             yield entry["id"]
-
-
-def belongs_to(ledger_key: str, decisions: set[str]) -> bool:
-    """Return whether one of these decisions was about an action of the ledger: its id is part of the key, or a digest of it."""
-    return hashlib.sha256(ledger_key.encode()).hexdigest()[:16] in decisions or not decisions.isdisjoint(
-        ledger_key.split("|")
-    )
 
 
 def hash_key(ledger_key: str) -> str:
@@ -235,7 +220,9 @@ def delete_rows(connection: Connection, selection: Selection, dead: Container[st
     emptied = _empty_approvals(connection, {*runs, *named})
     report = Deleted(len(stored.union(lost) & set(runs)), actions=actions + emptied, open=sorted(matching_and_open))
     if report:
-        _empty_reports(connection)
+        for process, data in connection.execute("SELECT process, data FROM reports").fetchall():
+            emptied_report = json.dumps({**json.loads(data), "last_trouble": None}).encode()
+            connection.execute("UPDATE reports SET data = ? WHERE process = ?", (emptied_report, process))
         report.runs, report.index_mark = runs, mark_index(connection)
     if runs or emptied:
         mark_unclean(connection)
@@ -287,7 +274,9 @@ def _with_nested(
             stored.add(run)
             document = json.loads(row[0])
             decisions.update(list_decisions(document))
-            waiting.extend(list_nested(document))
+            children = (document.get("grace") or {}).get("children")
+            if isinstance(children, list):
+                waiting.extend(child for child in children if isinstance(child, str))
         waiting.extend(
             nested
             for (nested,) in connection.execute(
@@ -299,8 +288,12 @@ def _with_nested(
 
 def _empty_actions(connection: Connection, decisions: set[str]) -> int:
     """Remove the contents from the ledger's entries of these decisions. The entries stay: an action that ran must not run again."""
-    rows = connection.execute("SELECT key, data FROM actions").fetchall()
-    emptied = [(hash_key(key), without_contents(bytes(data)), key) for key, data in rows if belongs_to(key, decisions)]
+    emptied = [
+        (hash_key(key), without_contents(bytes(data)), key)
+        for key, data in connection.execute("SELECT key, data FROM actions").fetchall()
+        # The id of the decision is part of the key, or a digest of it.
+        if not decisions.isdisjoint({hashlib.sha256(key.encode()).hexdigest()[:16], *key.split("|")})
+    ]
     connection.executemany("UPDATE OR REPLACE actions SET key = ?, data = ? WHERE key = ?", emptied)
     return len(emptied)
 
@@ -316,9 +309,3 @@ def _empty_approvals(connection: Connection, runs: Iterable[str]) -> int:
     from grace_kp.store._approvals import ApprovalWrites
 
     return forget_approvals(ApprovalWrites(connection), names, at=time.time())
-
-
-def _empty_reports(connection: Connection) -> None:
-    for process, data in connection.execute("SELECT process, data FROM reports").fetchall():
-        report = {**json.loads(data), "last_trouble": None}
-        connection.execute("UPDATE reports SET data = ? WHERE process = ?", (json.dumps(report).encode(), process))

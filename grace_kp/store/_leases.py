@@ -91,11 +91,7 @@ class Owners:
     """The lease of one store, and the leases of other owners as this store has seen them.
 
     The table holds wall time, which may be set or jump while a machine sleeps. So an owner that was seen before is judged by the time
-    that has passed on this process's own clock without a renewal. Only at first sight is its wall time compared.
-
-    Args:
-        clock: seconds that only increase, and stand still while the machine sleeps.
-        wall_clock: seconds since the epoch.
+    that has passed on this process's own clock, which stands still while the machine sleeps. Only at first sight is its wall time compared.
     """
 
     table = "owners"

@@ -47,13 +47,7 @@ class Damaged(Exception):
 
 
 class CannotOpen(StoreError):
-    """A store cannot be opened, but its folder may take what a process must not lose.
-
-    Args:
-        path: the file.
-        error: the reason.
-        rescue: keeps records beside the file, as the method of an open store does.
-    """
+    """A store cannot be opened. `rescue` keeps records beside its file, as the method of an open store does."""
 
     def __init__(self, path: Path, error: Exception, rescue: Callable[..., Path]) -> None:
         super().__init__(str(error) if isinstance(error, StoreError) else f"store {path}: cannot be opened: {error}")
@@ -72,12 +66,7 @@ class Waiting:
 
 
 class RescueFiles:
-    """The rescue files of one database.
-
-    Args:
-        database: the path of the database, which may be a symbolic link.
-        mode: permissions of a new file.
-    """
+    """The rescue files of one database, whose path may be a symbolic link."""
 
     def __init__(self, database: Path, mode: int = 0o600) -> None:
         self._database, self._mode = database, mode
@@ -91,17 +80,7 @@ class RescueFiles:
         owner: str | None = None,
         report: Report | None = None,
     ) -> Path:
-        """Write a rescue file, completely or not at all, and return its path.
-
-        Args:
-            records: the records, in the order in which they would have been stored.
-            ended: runs whose journals are deleted.
-            owner: the owner of these journals.
-            report: what the process could not record.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Write a rescue file, completely or not at all, and return its path; `owner` is that of the journals of the runs in `ended`."""
         refuse_planted_link(self._database)
         real = Path(os.path.realpath(self._database))
         path = real.with_name(f"{real.name}.rescue-{secrets.token_hex(8)}")
@@ -132,8 +111,7 @@ class RescueFiles:
     def take_in(self, connection: Connection) -> str:
         """Store what waits beside the database, each file in one transaction, and remove the files.
 
-        Returns:
-            Which files stay, with the reasons; empty if none does. Each is reported once in the log.
+        Return which files stay, with the reasons. Each is reported once in the log.
         """
         remaining: list[str] = []
         for path in self._paths():
@@ -254,11 +232,7 @@ def _from_line(line: bytes) -> dict[str, Any]:
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[Record]]:
-    """Return the header and the records of a file.
-
-    Raises:
-        Damaged: the file is incomplete, or not a rescue file.
-    """
+    """Return the header and the records of a file."""
     with open_file(path) as file:
         header = _from_line(file.readline())
         if header.get("format") != FORMAT:

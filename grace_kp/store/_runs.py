@@ -65,36 +65,20 @@ class StateTable(SharedConnection):
             return connection.execute(sql, values).rowcount == 1
 
     def state(self, name: str) -> str | None:
-        """Return named state; None if there is none.
-
-        Raises:
-            StoreError: the file cannot be read.
-        """
+        """Return named state; None if there is none."""
         with self._explain_errors(f"state {name!r} cannot be read"), self.use() as connection:
             return _read(connection, name)
 
     def states(self, prefix: str) -> dict[str, str]:
-        """Return all state whose name begins with `prefix`, by name.
-
-        Raises:
-            StoreError: the file cannot be read.
-        """
+        """Return all state whose name begins with `prefix`, by name."""
         with self._explain_errors("its state cannot be read"), self.use() as connection:
             return _under(connection, prefix)
 
     def update_state(self, name: str, change: Callable[[str | None], str], *, once: str | None = None) -> str | None:
-        """Replace named state by what `change` makes of it, while no other process can change it.
+        """Replace named state by what `change` makes of it, while no other process can change it; return the state afterwards.
 
-        Args:
-            name: the name of the state.
-            change: called with the state, None if there is none, and returns the new state. An exception in it changes nothing.
-            once: what the change is for, such as the id of a trace. A second change of this state for the same purpose is left out.
-
-        Returns:
-            The state afterwards.
-
-        Raises:
-            StoreError: the file cannot be written.
+        An exception in `change` changes nothing. A second change of this state for the same purpose `once`, such as the id of a trace, is left
+        out.
         """
         with self._explain_errors(f"state {name!r} cannot be changed"), self.use(write=True) as connection:
             if once is not None and _is_marked(connection, mark_of(name, once)):
@@ -106,11 +90,7 @@ class StateTable(SharedConnection):
     def change_states(self, change: Callable[[ReadStates], Mapping[str, str | None]]) -> None:
         """Replace the states that `change` returns, by name, while no other process can change any; None deletes one.
 
-        Args:
-            change: called with a function that returns the states under a prefix. An exception in it changes nothing.
-
-        Raises:
-            StoreError: the file cannot be written.
+        It is called with a function that returns the states under a prefix. An exception in it changes nothing.
         """
         with self._explain_errors("its state cannot be changed"), self.use(write=True) as connection:
             changes = change(partial(_under, connection)).items()
@@ -161,11 +141,7 @@ class RunTables(StateTable):
     def put_feedback(self, entries: Sequence[FeedbackEntry]) -> list[str]:
         """Add feedback to stored runs, in one transaction. Later versions of a trace keep it; deleting the run deletes it.
 
-        Returns:
-            The ids of traces that are not stored, each once. Their entries are left out.
-
-        Raises:
-            StoreError: the store cannot be written, for example because its file was opened for reading only.
+        Return the ids of traces that are not stored, each once. Their entries are left out.
         """
         with self._explain_errors("the feedback cannot be stored"), self.use(write=True) as connection:
             return insert_feedback(connection, entries)

@@ -196,7 +196,7 @@ def test_an_interrupted_run_is_settled_again(settler, backlog, pending, pipeline
         with pytest.raises(interrupt):
             settler.settle()
     settler.settle()
-    assert ([1, 2], 0, 2) == (settled(pending), backlog.lost, settler.stats().settled)
+    assert ([1, 2], 0, 2) == (settled(pending), backlog.lost, settler.stats()["settled"])
 
 
 def test_a_run_that_was_interrupted_when_it_was_settled_is_stored_once(settler, backlog, pending, monkeypatch):

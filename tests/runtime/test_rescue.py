@@ -67,7 +67,7 @@ def test_runs_that_a_locked_database_does_not_take_are_stored_at_the_next_openin
         f"the store cannot write: store {path}: cannot be opened: database is locked\n"
     ) in capfd.readouterr().err
     stats = writer.stats()
-    assert (3, 0, 3, 0, 0) == (stats.settled, stats.written, stats.rescued, stats.lost, stats.pending)
+    assert (3, 0, 3, 0, 0) == tuple(stats[name] for name in ("settled", "written", "rescued", "lost", "pending"))
     assert not writer.flush(0.0)
     locked.rollback()
     assert [0, 1, 2, 3] == stored(path)
@@ -113,7 +113,7 @@ def test_what_cannot_be_kept_either_is_reported_as_never_written(path, locked, p
     last = capfd.readouterr().err.splitlines()[-1]
     assert "grace_kp: runs of this process that are not in the store: 2 never written; " in last
     assert "no file beside it can be written: [Errno 28] No space left on device" in last
-    assert (2, []) == (writer.stats().pending, files(path))
+    assert (2, []) == (writer.stats()["pending"], files(path))
 
 
 def test_a_store_of_a_users_own_may_keep_runs(pipeline, capfd):
