@@ -237,15 +237,6 @@ def row_of(position: int, name: str, facts: str, labelled: int) -> RunRow:
     return RunRow(position=position, id=name, labelled=bool(labelled), **fields)
 
 
-@dataclass(slots=True)
-class Found:
-    """The result of a walk."""
-
-    positions: list[int] = field(default_factory=list)
-    stopped_at: int | None = None
-    """Last position that was examined when the time was up; None if the walk was complete."""
-
-
 class Search:
     """One question to an index. The source holds the texts; `seconds` bounds the search."""
 
@@ -268,22 +259,18 @@ class Search:
         if down and after is not None:
             plan.lowest = max(after + 1, plan.lowest if plan.lowest is not None else after + 1)
         start = before if down else after
-        found = self._walk(plan, words, start, limit + 1, down=down)
-        positions, has_more = found.positions[:limit], len(found.positions) > limit
+        positions, stopped_at = self._walk(plan, words, start, limit + 1, down=down)
+        has_more = len(positions) > limit
+        del positions[limit:]
         if not down:
             positions.reverse()
-        rows = self._rows(positions)
-        onward = None
-        if has_more:
-            onward = positions[-1] if down else positions[0]
-        elif found.stopped_at is not None:
-            onward = found.stopped_at
+        onward = positions[-1 if down else 0] if has_more else stopped_at
         back = self._back(plan, words, positions, start, down=down)
         return RunPage(
-            rows=rows,
+            rows=self._rows(positions),
             newer=back if down else onward,
             older=onward if down else back,
-            searched_to=None if has_more or found.stopped_at is None else instant(found.stopped_at >> SHIFT),
+            searched_to=None if has_more or stopped_at is None else instant(stopped_at >> SHIFT),
         )
 
     def _words(self, plan: Plan) -> str | None:
@@ -302,37 +289,32 @@ class Search:
         if start is None:
             return None
         edge = (positions[0] if down else positions[-1]) if positions else (start - 1 if down else start + 1)
-        found = self._walk(plan, words, edge, 1, down=not down)
-        return edge if found.positions or found.stopped_at is not None else None
+        found, stopped_at = self._walk(plan, words, edge, 1, down=not down)
+        return edge if found or stopped_at is not None else None
 
-    def _walk(self, plan: Plan, words: str | None, start: int | None, wanted: int, *, down: bool) -> Found:
-        """Return the next positions that match, beyond `start`."""
-        found = Found()
+    def _walk(
+        self, plan: Plan, words: str | None, start: int | None, wanted: int, *, down: bool
+    ) -> tuple[list[int], int | None]:
+        """Return the next positions that match, beyond `start`, and the last that was examined when the time was up; None if all were."""
+        found: list[int] = []
         if words is not None:
             # Words are mostly so rare or so frequent that all is found at once.
-            is_done = False
-            with stopping_at(self._connection, self._halfway):
-                is_done = self._collect(plan, words, (start, None), found, wanted, down=down)
-            if is_done:
-                return found
-            if self._reached is not None:
-                start = self._reached
+            if self._collect(plan, words, (start, None), found, wanted, self._halfway, down=down):
+                return found, None
+            start = start if self._reached is None else self._reached
             if self._is_late and self._reached is not None:
-                found.stopped_at = start
-                return found
+                return found, start
         window, left = FIRST_WINDOW, plan.driver_runs
         while True:
             edge = None if window >= left else self._edge(plan, start, window, down=down)
-            is_done = False
             # The first window is small and always finished, so that a search that is continued gets on.
-            with stopping_at(self._connection, self._deadline if left < plan.driver_runs else None):
-                is_done = self._collect(plan, words, (start, edge), found, wanted, down=down)
-            if is_done and (edge is None or len(found.positions) == wanted):
-                return found
+            deadline = self._deadline if left < plan.driver_runs else None
+            is_done = self._collect(plan, words, (start, edge), found, wanted, deadline, down=down)
+            if is_done and (edge is None or len(found) == wanted):
+                return found, None
             start = edge if is_done else start if self._reached is None else self._reached
             if not is_done or self._is_late:
-                found.stopped_at = start
-                return found
+                return found, start
             window, left = min(window * GROWTH, LARGEST_WINDOW), left - window
 
     def _collect(
@@ -340,18 +322,21 @@ class Search:
         plan: Plan,
         words: str | None,
         window: tuple[int | None, int | None],
-        found: Found,
+        found: list[int],
         wanted: int,
+        deadline: float | None,
         *,
         down: bool,
     ) -> bool:
         """Add the positions in a window that match; return whether it was finished or enough were found."""
-        self._reached = None
-        for position in self._matches(plan, words, window, wanted - len(found.positions), down=down):
-            found.positions.append(position)
-            if len(found.positions) == wanted:
-                return True
-        return self._reached is None
+        is_done = False
+        with stopping_at(self._connection, deadline):
+            for position in self._matches(plan, words, window, wanted - len(found), down=down):
+                found.append(position)
+                if len(found) == wanted:
+                    break
+            is_done = self._reached is None or len(found) == wanted
+        return is_done  # noqa: RET504 — the block may be left early, without an error
 
     @property
     def _is_late(self) -> bool:
@@ -374,6 +359,7 @@ class Search:
         self, plan: Plan, words: str | None, window: tuple[int | None, int | None], wanted: int, *, down: bool
     ) -> Iterator[int]:
         """Yield the positions in a window that match, in order."""
+        self._reached = None
         name = "w.rowid" if words is not None else "r.position" if plan.driver is None else "m.position"
         conditions, values = _range(plan, name, *window, down=down)
         conditions, values = [*conditions, *plan.conditions], [*values, *plan.values]

@@ -87,13 +87,6 @@ def test_a_deleted_run_does_not_come_back_when_it_is_completed(store):
     assert 0 == store.count()
 
 
-def test_a_store_says_what_it_is(store):
-    """`describe` names the kind and counts the traces."""
-    store.put([record(n) for n in range(3)])
-    described = store.describe()
-    assert ({"memory", "sqlite"} >= {described["kind"]}, 3) == (True, described["traces"])
-
-
 def test_iterating_survives_changes(store):
     """Traces that are deleted while others are read are left out or read, and nothing breaks."""
     store.put([record(n) for n in range(4)])

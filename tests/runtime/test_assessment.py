@@ -352,35 +352,6 @@ def test_the_runtime_tells_which_models_it_uses_and_what_they_cost():
     assert ("none", 1) == (told["embedder"]["name"], told["judging"]["calls"])
 
 
-def test_what_waits_for_an_embedder_is_embedded_in_batches():
-    """While one is at work, the next are gathered; each text goes through the model once."""
-    sizes, gate = [], threading.Event()
-
-    class Slow:
-        dimensions = 2
-
-        def __init__(self):
-            self.inner = gk.CallableEmbedder(lambda text: [len(text), 1.0])
-
-        def embed(self, texts):
-            gate.wait(60)
-            sizes.append(len(texts))
-            return self.inner.embed(texts)
-
-    grace = runtime(embedder=Slow())
-
-    @grace.agent
-    def agent(number):
-        return f"answer {number}"
-
-    for number in range(40):
-        agent(number)
-    gate.set()
-    assert grace.flush(60)
-    assert max(sizes) > 5
-    assert 40 == grace.store.count()
-
-
 def test_a_scripted_judge_replies_in_turn():
     """Numbers, texts, errors and functions; the last one goes on."""
     judge = ScriptedJudge(0.9, "no idea", OSError("down"), lambda prompt: 0.4)

@@ -1,9 +1,12 @@
-"""What waits for the writer, settling one run after the other through interrupts, and what the writer does for its store."""
+"""What waits for the writer, settling through interrupts, the writer's care for its store, and runs that wait beside the database."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import sqlite3
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,19 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.runtime._backlog import (
-    LIVE_FACTOR,
-    MAX_BATCH,
-    MIN_WAITING,
-    Backlog,
-    Mark,
-    Pending,
-    WriterLimits,
-)
+from grace_kp.runtime._backlog import LIVE_FACTOR, MIN_WAITING, Backlog, Mark, Pending, WriterLimits
 from grace_kp.runtime._upkeep import Outage, Upkeep
 from grace_kp.runtime._writer import MAX_INTERRUPTS, Writer
+from grace_kp.store import JournalEntry
+from grace_kp.store._sqlite import SqliteStore
+from tests import warm
 from tests.runtime.scripted import Pipeline
-from tests.store.samples import record
+from tests.store.samples import ids, record
 
 
 @given(
@@ -65,18 +63,6 @@ def test_a_mark_whose_loop_is_closed_is_passed_quietly():
     asyncio.run(leaves())
     mark.let_go()
     assert mark.is_passed
-
-
-def test_the_lag_is_that_of_the_oldest_mark_that_is_not_passed():
-    backlog, first, second = Backlog(1), Mark(), Mark()
-    first.at, second.at = 1.0, 4.0
-    assert [0.0, 3.0] == [backlog.add_mark(first), backlog.add_mark(second)]
-    first.let_go()
-    third = Mark()
-    third.at = 5.0
-    assert 1.0 == backlog.add_mark(third)
-    for mark in (second, third):
-        mark.let_go()
 
 
 def test_losses_are_reported_as_they_happen_and_in_total(capfd):
@@ -125,20 +111,6 @@ def test_whoever_has_waited_in_vain_does_not_wait_again_until_something_is_writt
     assert [] == wakes
 
 
-def test_batches_are_taken_in_order_and_removed_when_they_are_written():
-    """Their bytes are counted, and marks are returned with what follows."""
-    pending, mark = Pending(), Mark()
-    pending.add(record(1), "after 1")
-    pending.add_mark(mark)
-    pending.add(record(2), None)
-    assert 2 * len(record(1).data) == pending.bytes
-    records, entries = pending.batch()
-    assert [record(1), record(2)] == records
-    assert not mark.is_passed
-    assert (["after 1"], [mark]) == pending.written(entries)
-    assert (0, False) == (pending.bytes, bool(pending))
-
-
 def test_a_version_that_is_being_written_is_not_replaced():
     pending = Pending()
     pending.add(record(1), None)
@@ -172,13 +144,6 @@ def pending(settler):
 
 def settled(pending):
     return [int(item.id.rpartition(":")[2]) for item in pending.batch()[0]]
-
-
-def test_runs_are_settled_in_order_up_to_a_mark(settler, backlog, pending):
-    mark = Mark()
-    backlog.queue.extend([1, 2, mark, 3])
-    settler.settle(until=mark)
-    assert ([1, 2], 3, [3]) == (settled(pending), pending.batch()[1], list(backlog.queue))
 
 
 def test_an_interrupted_run_is_settled_again(settler, backlog, pending, pipeline):
@@ -242,13 +207,6 @@ def test_nothing_is_settled_inside_a_settling_or_beyond_the_bound(settler, backl
     assert ([1], [2], True) == (settled(pending), list(backlog.queue), settler._is_full)
 
 
-def test_settling_stops_at_a_deadline(settler, backlog):
-    """A flush with a timeout returns in time, whatever the backlog."""
-    backlog.queue.extend(range(1_000, 1_002 + MAX_BATCH))
-    settler.settle(deadline=0.0)
-    assert 2 == len(backlog.queue)
-
-
 class Store:
     """A store that notes what is asked of it."""
 
@@ -289,16 +247,6 @@ def test_everything_is_done_when_it_is_due(lost):
     ]  # models were chosen meanwhile
     upkeep.do_what_is_due()
     assert ("renew_lease",) == store.calls[-1]
-
-
-def test_a_report_is_stored_when_there_is_one(lost):
-    store = Store()
-    upkeep = upkeep_of(store, Pipeline(), lost)
-    backlog = Backlog(1)
-    upkeep.report(backlog)
-    backlog.lose(2, "the file is gone")
-    upkeep.report(backlog)
-    assert [("report", "process", b"{}")] == store.calls
 
 
 def test_a_plain_store_is_left_alone(lost):
@@ -350,3 +298,200 @@ def test_a_lock_of_another_process_is_told_apart(tmp_path):
     assert outage.is_busy
     holder.close()
     other.close()
+
+
+NO_PATIENCE = WriterLimits(exit_seconds=0.0, busy_exit_seconds=0.0)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A database with the run 0."""
+    file = tmp_path / "t.db"
+    store = SqliteStore(file)
+    store.put([record(0)])
+    store.close()
+    return file
+
+
+@pytest.fixture
+def locked(path):
+    """The database, which another process keeps locked until the test calls `locked.rollback()`."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection.execute("BEGIN IMMEDIATE")
+    yield connection
+    connection.close()
+
+
+def files(path):
+    return sorted(file.name for file in path.parent.iterdir() if ".rescue-" in file.name)
+
+
+def stored(path):
+    store = SqliteStore(path)
+    found = sorted(ids(store.query()))
+    store.close()
+    return found
+
+
+def ended(path, pipeline, *runs, **options):
+    """A writer that cannot write and whose process has ended."""
+    writer = Writer(lambda: SqliteStore(path, busy_ms=1, **options), pipeline, NO_PATIENCE)
+    for run in runs:
+        writer.submit(run)
+    writer.at_exit()
+    return writer
+
+
+def test_runs_that_a_locked_database_does_not_take_are_stored_at_the_next_opening(path, locked, pipeline, capfd):
+    """They are settled before, stderr names the file, and no run counts as lost, but a flush was not possible."""
+    writer = ended(path, pipeline, 1, 2, 3)
+    (name,) = files(path)
+    assert (
+        f"grace_kp: 3 runs wait in {path.parent / name} and will be stored when the store is next opened; "
+        f"the store cannot write: store {path}: cannot be opened: database is locked\n"
+    ) in capfd.readouterr().err
+    stats = writer.stats()
+    assert (3, 0, 3, 0, 0) == tuple(stats[name] for name in ("settled", "written", "rescued", "lost", "pending"))
+    assert not writer.flush(0.0)
+    locked.rollback()
+    assert [0, 1, 2, 3] == stored(path)
+    assert [] == files(path)
+
+
+def test_an_open_store_that_becomes_locked_is_the_same(path, pipeline):
+    """The journals of the runs are deleted, too."""
+    writer = Writer(lambda: SqliteStore(path, busy_ms=1), pipeline, NO_PATIENCE)
+    writer.store().journal([JournalEntry("kp:trace:1", 0, b"{}"), JournalEntry("kp:trace:9", 0, b"{}")])
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    writer._ended.append("kp:trace:1")
+    writer.submit(1)
+    writer.at_exit()
+    other.execute("ROLLBACK")
+    assert [0, 1] == stored(path)
+    assert [("kp:trace:9",)] == other.execute("SELECT run_id FROM journal").fetchall()
+    other.close()
+
+
+def test_a_process_that_leaves_twice_keeps_its_runs_once(path, locked, pipeline, capfd):
+    """What ends after the exit is kept at once, in a file of its own."""
+    writer = ended(path, pipeline, 1)
+    writer.at_exit()
+    assert 1 == len(files(path))
+    capfd.readouterr()
+    writer.submit(2)
+    assert "grace_kp: 1 run waits in" in capfd.readouterr().err
+    assert 2 == len(files(path))
+    locked.rollback()
+    assert [0, 1, 2] == stored(path)
+
+
+def test_what_cannot_be_kept_either_is_reported_as_never_written(path, locked, pipeline, monkeypatch, capfd):
+    """With the reason, and no part of a file is left."""
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    writer = ended(path, pipeline, 1, 2)
+    last = capfd.readouterr().err.splitlines()[-1]
+    assert "grace_kp: runs of this process that are not in the store: 2 never written; " in last
+    assert "no file beside it can be written: [Errno 28] No space left on device" in last
+    assert (2, []) == (writer.stats()["pending"], files(path))
+
+
+def test_a_store_of_a_users_own_may_keep_runs(pipeline, capfd):
+    """If it has a method for that; otherwise they are reported as never written."""
+
+    class Full:
+        def put(self, records, *, ended=()):
+            raise OSError("full")
+
+    def leave(store):
+        writer = Writer(lambda: store, pipeline, NO_PATIENCE)
+        writer.submit(1)
+        writer.at_exit()
+        return capfd.readouterr().err
+
+    store, kept = Full(), []
+    assert "1 never written; the store cannot write: OSError: full" in leave(store)
+    store.rescue = lambda records, ended, report: kept.extend(records) or "the safe"
+    assert "grace_kp: 1 run waits in the safe" in leave(store)
+    assert [record(1)] == kept
+
+
+def test_a_store_that_cannot_be_closed_does_not_hide_what_was_lost(pipeline, capfd):
+    class Broken:
+        def put(self, records, *, ended=()):
+            raise OSError("full")
+
+        def close(self):
+            raise OSError("gone")
+
+    writer = Writer(Broken, pipeline, NO_PATIENCE)
+    writer.submit(1)
+    with pytest.raises(OSError, match="gone"):
+        writer.at_exit()
+    assert "1 never written; the store cannot write: OSError: full" in capfd.readouterr().err
+
+
+def test_a_report_of_losses_is_kept_without_runs(path, pipeline, capfd):
+    """Stderr states them at the exit, and nothing else waits."""
+    writer = Writer(lambda: SqliteStore(path, busy_ms=1), pipeline, NO_PATIENCE)
+    writer.store()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    writer._backlog.lose(2, "a test says so")
+    writer.at_exit()
+    other.close()
+    assert 1 == len(files(path))
+    assert " wait" not in capfd.readouterr().err
+    store = SqliteStore(path)
+    assert [b"{}"] == store.reports()
+    store.close()
+
+
+PROGRAM = """
+import sys
+from dataclasses import replace
+import grace_kp as gk
+from grace_kp.store._sqlite import SqliteStore
+
+grace = gk.Grace(store=SqliteStore(sys.argv[1], busy_ms=1), evaluator=None, embedder=None, reviewer=None, max_pending_mb=1)
+writer = grace._writer
+writer._limits = replace(writer._limits, exit_seconds=0.0, busy_exit_seconds=0.0)
+@grace.agent
+def agent(x): return x
+"""
+
+
+def test_a_process_that_ends_while_the_database_is_locked_loses_nothing(path):
+    """Nor do its children, and what was lost otherwise is known, too."""
+    program = (
+        PROGRAM
+        + """
+import os, sqlite3
+agent("first")
+assert grace.flush()
+other = sqlite3.connect(sys.argv[1], isolation_level=None)
+other.execute("BEGIN IMMEDIATE")
+for number in range(20):
+    agent(number)
+writer._backlog.lose(2, "a test says so")
+assert not grace.flush(0.1)
+if os.fork() == 0:
+    agent("of the child")
+else:
+    assert os.wait()[1] == 0
+"""
+    )
+    done = warm.run([sys.executable, "-c", program, path], capture_output=True, text=True)
+    assert 0 == done.returncode, done.stderr
+    assert "grace_kp: 20 runs wait in" in done.stderr
+    assert "grace_kp: 1 run waits in" in done.stderr
+    assert 2 == len(files(path))
+    store = SqliteStore(path)
+    assert 1 + 1 + 20 + 1 == store.count()
+    assert 2 == sum(json.loads(data)["lost"] for data in store.reports())
+    assert 0 == store.count(status="interrupted")
+    store.close()

@@ -21,26 +21,6 @@ from tests import warm
 from tests.store.samples import document
 
 
-def test_completion_goes_confidence_score_store_hooks():
-    """A hook sees confidence and score, and the store has the trace."""
-    grace = gk.Grace(store="memory:", reviewer=None)
-    seen = []
-
-    @grace.on_complete
-    def look(trace):
-        stored = grace._writer.store().get(trace.id)
-        seen.append((trace.outcome.confidence, trace.metadata.quality_score, stored == trace))
-
-    with grace.run("x"):
-        grace.thought("hm")
-    grace.flush()
-    ((confidence, score, stored),) = seen
-    assert confidence == 0.7
-    assert score == pytest.approx(0.1)
-    assert stored
-    assert grace.store.query()[0].metadata.quality_score == score
-
-
 def test_hooks_hear_in_the_order_of_completion_and_may_fail(caplog, monkeypatch):
     """A failing hook costs a line in the log; async hooks are awaited; the trace is stored all the same."""
     monkeypatch.delenv("GRACE_KP_STRICT_RECORDING", raising=False)
@@ -329,17 +309,6 @@ def test_a_process_leaves_to_others_what_it_cannot_add(tmp_path):
     assert ("awaits" in trace.grace, 0.9, 0.5) == (
         False, trace.grace["evaluation"]["self_evaluation"]["score"], trace.grace["scores"][0]["score"],
     )  # fmt: skip
-
-
-def test_a_run_that_is_deleted_while_it_is_judged_does_not_come_back(gate):
-    grace = runtime(evaluator=lambda _: gate.wait(60) and BOTH, judge_timeout=60)
-    answering(grace)(1)
-    assert grace._writer._write_through(None)
-    store = grace._writer.store()
-    assert 1 == store.delete(id=store.query()[0].id)
-    gate.set()
-    assert grace.flush(60)
-    assert 0 == store.count()
 
 
 def test_a_run_that_cannot_be_completed_stays_as_it_is_stored(monkeypatch):

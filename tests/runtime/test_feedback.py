@@ -6,9 +6,6 @@ import csv
 import gzip
 import io
 import json
-import subprocess
-import sys
-import threading
 
 import numpy as np
 import pytest
@@ -144,43 +141,6 @@ def test_secrets_and_lengths(grace, tmp_path):
     assert (True, 200) == ("[REDACTED:email]" in second["by"], len(second["by"]))
     grace.close()
     assert [] == [path for path in tmp_path.iterdir() if KEY.encode() in path.read_bytes()]
-
-
-def test_a_label_that_comes_while_a_judge_works_stays(tmp_path):
-    """The judgement is stored after it and replaces the document, not the label."""
-    asked, go_on = threading.Event(), threading.Event()
-
-    def judge(prompt):
-        asked.set()
-        assert go_on.wait(60)
-        return "0.8"
-
-    with gk.Grace(store=f"sqlite:///{tmp_path / 't.db'}", evaluator=judge, embedder=None, reviewer=None) as grace:
-
-        @grace.agent
-        def answer(question):
-            return f"The answer to {question} is long enough to be judged."
-
-        answer("what?")
-        assert asked.wait(60)
-        (name,) = [trace.id for trace in open_store(f"sqlite:///{tmp_path / 't.db'}", create=False).query()]
-        grace.feedback(name, True, by="early")
-        go_on.set()
-        assert grace.flush()
-        grace.feedback(name, False, by="late")
-        trace = grace.store.get(name)
-    assert ["early", "late"] == [entry["by"] for entry in trace.grace["feedback"]]
-    assert trace.evaluation.calls
-
-
-def test_from_another_process(grace, tmp_path):
-    """The default runtime of a process that only knows the id."""
-    name = finished(grace)
-    grace.flush()
-    code = f"import grace_kp as gk; gk.configure(store='sqlite:///{tmp_path / 't.db'}'); gk.feedback({name!r}, False, 'test')"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
-    assert (0, "") == (ran.returncode, ran.stderr)
-    assert ["test"] == [entry["source"] for entry in labels(grace, name)]
 
 
 def test_an_audit_needs_the_rate_of_its_gate(grace):

@@ -63,14 +63,6 @@ def test_the_ledger_is_the_store_where_it_keeps_actions(tmp_path):
     assert gates.in_memory is gates.ledger
 
 
-def test_a_gate_s_own_reviewer_and_timeout_come_before_the_runtime_s():
-    own, runtime_s = ScriptedReviewer("proceed"), ScriptedReviewer("proceed")
-    grace = make_grace(reviewer=runtime_s, gate_timeout=7.0)
-    grace.gate(floor="confirm", reviewer=own, timeout=3.0)(lambda: 1)()
-    grace.gate(floor="confirm")(lambda: 1)()
-    assert ([3.0], [7.0]) == ([r.timeout for r in own.requests], [r.timeout for r in runtime_s.requests])
-
-
 @pytest.mark.parametrize(("judge", "asked"), [("always", 1), ("never", 0)])
 def test_a_gate_is_judged_where_it_asks_for_that(judge, asked):
     """The level follows from the judgement, which stands in the entry."""

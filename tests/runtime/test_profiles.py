@@ -14,7 +14,7 @@ from grace_kp.confidence import PROFILES, ConfidenceFactors, ConfidenceScore
 from grace_kp.errors import GraceError, SettingsError
 from grace_kp.gating import Policy
 from grace_kp.runtime._choices import ProfileChoice
-from grace_kp.runtime._profiles import ProfileInUse, Trust, copy_json, open_profile, thresholds_of
+from grace_kp.runtime._profiles import ProfileInUse, Trust, copy_json, open_profile
 from grace_kp.settings import Settings
 from grace_kp.testing import ScriptedReviewer
 from tests.runtime.learned import Learned
@@ -26,16 +26,6 @@ NEVER = gk.Thresholds(math.inf, math.inf, math.inf)
 
 def measure(profile, document=DOCUMENT, moment="end"):
     return ProfileInUse(profile, gk.Thresholds()).measure(document, FACTORS, moment)
-
-
-def test_a_learned_confidence_has_the_parts_of_the_factors():
-    """The five sub-scores are those of the evidence, the reason and the contributions those of the profile."""
-    measured = measure(Learned(0.65))
-    assert (0.65, "learned", "") == (measured.score.score, measured.profile, measured.problem)
-    assert "Learned from 9 runs." == measured.score.reason
-    assert {"errors": -0.5} == measured.score.contributions
-    assert PROFILES["grace"].calculate(FACTORS).evaluated == measured.score.evaluated
-    assert [] == measured.score.penalties_applied
 
 
 class Liar(ConfidenceScore):
@@ -80,14 +70,6 @@ def test_only_messages_of_our_own_are_repeated():
     assert "the profile learned failed (GraceError: no head)" == measure(Learned(GraceError("no head"))).problem
 
 
-def test_without_a_recorded_run_nothing_is_learned():
-    """The factors alone are no run, so the profile is not asked."""
-    profile = Learned()
-    measured = measure(profile, document=None)
-    assert ([], "grace") == (profile.asked, measured.profile)
-    assert measured.problem.startswith("nothing is recorded of the run before this action")
-
-
 def test_a_profile_gets_a_copy():
     """What it does to a document changes no trace."""
     before = copy.deepcopy(DOCUMENT)
@@ -126,12 +108,6 @@ def test_a_profile_of_factors_alone_is_asked_for_them():
 
 
 class TestMismatches:
-    def test_are_the_sentences_of_the_profile(self):
-        use = ProfileInUse(Learned(mismatches=["the model is now b", 3]), gk.Thresholds())
-        assert ("the model is now b", "3") == use.mismatches(DOCUMENT)
-        assert ("nothing is recorded of the run",) == use.mismatches(None)
-        assert () == ProfileInUse("strict", gk.Thresholds()).mismatches(DOCUMENT)
-
     @pytest.mark.parametrize("failure", [ValueError("x"), SystemExit(1), 7])
     def test_that_cannot_be_found_are_one(self, failure):
         """A profile that cannot say whether it fits may not fit."""
@@ -161,11 +137,6 @@ class TestMismatches:
         assert (10, 500) == (len(found), len(found[0]))
 
 
-@pytest.mark.parametrize(("fitted_on", "moment"), [({"fitted_at": "2026-11-22"}, "2026-11-22"), ({}, None), (3, None)])
-def test_when_it_was_fitted(fitted_on, moment):
-    assert moment == ProfileInUse(Learned(fitted_on=fitted_on), gk.Thresholds()).fitted_at
-
-
 class TestOpening:
     @pytest.mark.parametrize(
         ("profile", "problem"),
@@ -179,17 +150,6 @@ class TestOpening:
         with pytest.raises(SettingsError, match="shadow: ") as raised:
             open_profile(profile, "shadow")
         assert problem in str(raised.value)
-
-    def test_takes_names_and_objects_as_they_are(self):
-        profile = Learned(thresholds=NEVER)
-        assert ("strict", profile) == (open_profile("strict", "profile"), open_profile(profile, "profile"))
-        assert (NEVER, None) == (thresholds_of(profile), thresholds_of("strict"))
-
-
-@pytest.mark.parametrize("tightens", [False, True])
-def test_a_mismatch_is_a_gap_only_where_that_is_set(tightens):
-    gaps = Trust(tightens=tightens).gaps("pay", ["the model is now b"])
-    assert (("the profile was not fitted on runs like this: the model is now b",) if tightens else ()) == gaps
 
 
 @pytest.mark.parametrize("failure", [ValueError("x"), SystemExit(1)])

@@ -128,15 +128,6 @@ def test_the_mildest_level_of_each_action_counts(decisions, expected):
     assert (expected, 1.0) == levels_of({"decisions": decisions}, {"correct": True}, WATCHED)
 
 
-def test_a_promise_about_ended_runs_counts_their_confidence():
-    """The level of the confidence of the run counts, whatever its actions were."""
-    grace = {"confidence": {"score": 0.7, "level": "medium", "profile": "learned", **FITTED}, "decisions": [decision()]}
-    ended = {**WATCHED, "moment": "end", "thresholds": {"silent": "never", "notify": 0.6, "confirm": 0.2}}
-    assert ({"*": "notify"}, 1.0) == levels_of(grace, {}, ended)
-    grace["confidence"]["fallback"] = True
-    assert ({}, 1.0) == levels_of(grace, {}, ended)
-
-
 def test_labels_of_runs_count_for_a_promise_about_ended_runs(tmp_path):
     """The level of a run that has ended follows from the thresholds of the profile."""
     learned = profile(0.7, {**PROMISE, "moment": "end"})
@@ -412,31 +403,6 @@ def test_a_file_that_is_replaced_loses_no_alarm():
     stores.pop(0)
     assert (alarm,) == promise.refresh()
     assert 1 == len(stores[0].states("monitor:"))
-
-
-def test_a_store_without_state_counts_in_memory(tmp_path):
-    class Plain:
-        def __init__(self):
-            self.inner = open_store("memory:")
-            for name in (
-                "put",
-                "get",
-                "query",
-                "put_feedback",
-                "journal",
-                "recover",
-                "iterate",
-                "count",
-                "clear",
-                "close",
-            ):
-                setattr(self, name, getattr(self.inner, name))
-
-    with make_grace(store=Plain(), profile=profile(), monitor=True) as grace:
-        trace = act(grace)
-        grace.feedback(trace.id, False)
-        grace.feedback(trace.id, False)
-        assert ((1, 1), "memory") == (counted(grace), grace.status()["promise"]["state"])
 
 
 def test_a_weight_beyond_the_largest_is_not_counted(tmp_path):

@@ -97,24 +97,6 @@ async def test_an_event_loop_never_waits_for_room(pipeline, store):
     writer.close()
 
 
-def test_every_run_is_stored_when_the_call_returns(pipeline, store):
-    """With the durability "every_run" the thread that ends a run waits for it."""
-    writer = Writer(lambda: store, pipeline, WriterLimits(durability="every_run"))
-    for number in range(5):
-        writer.submit(number)
-        assert number + 1 == store.count()
-    writer.close()
-
-
-async def test_a_coroutine_awaits_until_its_run_is_stored(pipeline, store):
-    writer = Writer(lambda: store, pipeline, WriterLimits(durability="every_run"))
-    for number in range(5):
-        stored = writer.submit(number, can_await=True)
-        await stored
-        assert number + 1 == store.count()
-    writer.close()
-
-
 def test_a_store_that_fails_does_not_hold_up_agents(pipeline, store):
     """What cannot be stored now is stored later; nobody waits for a store that is known to fail."""
     failing = Failing(store)

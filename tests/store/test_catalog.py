@@ -313,22 +313,6 @@ def changes_of(store, above=0):
 
 
 @pytest.mark.parametrize("url", ["memory:", "sqlite"])
-def test_each_version_of_a_run_is_a_change(url, tmp_path):
-    """A run that is stored again comes once, after all before it, and keeps its row and its feedback."""
-    store = open_store(url if url == "memory:" else f"sqlite:///{tmp_path}/t.db")
-    put(store, run("a"), run("b"), run("c"))
-    store.put_feedback([FeedbackEntry("kp:trace:a", 1.0, "user", b"{}")])
-    newest = store.changes().changed()[0]
-    put(store, run("a"), run("d"), run("a"))
-    assert (["b", "c", "d", "a"], ["d", "a"]) == (changes_of(store), changes_of(store, newest))
-    assert 1 == store.count(feedback=True)
-    with store.use() as connection:
-        rows = connection.execute("SELECT id FROM traces ORDER BY number").fetchall()
-    assert ["a", "b", "c", "d"] == [name.removeprefix("kp:trace:") for (name,) in rows]
-    store.close()
-
-
-@pytest.mark.parametrize("url", ["memory:", "sqlite"])
 def test_the_number_of_a_deleted_run_is_not_used_again(url, tmp_path):
     """Whoever has read up to it would miss the next."""
     store = open_store(url if url == "memory:" else f"sqlite:///{tmp_path}/t.db")

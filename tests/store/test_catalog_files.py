@@ -17,7 +17,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from grace_kp.errors import StoreError
 from grace_kp.runtime import record_of
 from grace_kp.store import FeedbackEntry, Progress, _catalog_files, open_catalog, open_store
 from grace_kp.store._catalog_files import index_of, place_of
@@ -25,35 +24,6 @@ from grace_kp.store._catalog_index import words_from
 from grace_kp.store._deletion import Selection, delete_rows, forget_index
 from tests.store.listed import figures, found, meets, pages, plain, queries, run, runs
 from tests.store.samples import MARK, holding, put
-
-
-@pytest.mark.parametrize("conditions", [{"id": "kp:trace:b"}, {"user": "bea"}, {"session": MARK}])
-@pytest.mark.parametrize("is_open", [True, False])
-def test_deleted_contents_are_in_no_file(tmp_path, url, conditions, is_open):
-    """Neither in the index nor in its log, whether a catalog has them open or not; the rest is found again."""
-    store = open_store(url)
-    put(
-        store,
-        run("a", text="kept", user="ana"),
-        run("b", agent=MARK, text=f"{MARK} text", tags=[MARK], user="bea", session=MARK),
-    )
-    catalog = open_catalog(store)
-    catalog.refresh()
-    assert ["b"] == found(catalog, text=MARK)
-    if not is_open:
-        catalog.close()
-    assert store.delete(**conditions).clean
-    assert [] == holding(tmp_path)
-    if not is_open:
-        catalog = open_catalog(store)
-    assert [] == found(catalog, text=MARK)
-    assert Progress(done=1, total=1) == catalog.refresh()
-    assert (["a"], [], ["a"]) == (found(catalog), found(catalog, user="bea"), found(catalog, text="KEPT"))
-    assert 1 == catalog.figures("2026-01-01", "2026-01-01").total.runs
-    assert [] == holding(tmp_path)
-    catalog.close()
-    store.close()
-    assert [] == holding(tmp_path)
 
 
 def test_an_index_that_cannot_be_removed_is_reported_and_removed_later(tmp_path, url, monkeypatch):
@@ -193,14 +163,6 @@ def test_a_reader_sees_one_state(place):
         with place.writing() as writer:
             writer.execute("DELETE FROM facts")
         assert before == connection.execute("SELECT COUNT(*) FROM facts").fetchone()
-
-
-def test_errors_of_sqlite_become_errors_of_the_store(place):
-    with (
-        pytest.raises(StoreError, match=r"^the index .*t\.db\.index cannot be read: no such table: missing$"),
-        place.reading() as connection,
-    ):
-        connection.execute("SELECT * FROM missing")
 
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -32,7 +32,7 @@ from grace_kp.store._catalog_index import (
     is_current,
     words_from,
 )
-from grace_kp.store._catalog_search import MOST_TERMS, MOST_TRIGRAMS, Search, expression_of, plan_of
+from grace_kp.store._catalog_search import MOST_TERMS, MOST_TRIGRAMS, Search, expression_of
 from grace_kp.store._query import searchable
 from tests.store.listed import judged, run
 from tests.store.samples import put
@@ -360,27 +360,6 @@ def place():
     opened.refresh()
     yield opened._place
     opened.close()
-
-
-@pytest.mark.parametrize(
-    ("conditions", "walked"),
-    [
-        ({}, 40), ({"agent": "frequent"}, 39), ({"agent": "frequent", "min_score": 0.1}, 40), ({"agent": "rare"}, 1), ({"user": "user-1"}, 10), ({"user": "user-1", "agent": "rare"}, 1),
-        ({"tags": ["x"], "agent": "frequent"}, 10), ({"min_score": 0.1}, 40),
-    ],
-)  # fmt: skip
-def test_the_rarest_name_is_walked(place, conditions, walked):
-    """Frequent values of a column are compared in passing."""
-    with place.reading() as connection:
-        assert walked == plan_of(CatalogQuery(**conditions), connection).driver_runs
-
-
-@pytest.mark.parametrize(
-    "conditions", [{"agent": "nobody"}, {"tags": ["x", "y"]}, {"level": "confirm"}, {"feedback": True}]
-)
-def test_a_name_that_no_run_has_ends_the_search(place, conditions):
-    with place.reading() as connection:
-        assert plan_of(CatalogQuery(**conditions), connection) is None
 
 
 def plans(connection, ask):

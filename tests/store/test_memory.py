@@ -7,9 +7,8 @@ import threading
 
 import pytest
 
-import grace_kp as gk
 from grace_kp.errors import StoreError
-from grace_kp.store import FeedbackEntry, JournalEntry, Progress, open_catalog, open_store, to_bytes
+from grace_kp.store import FeedbackEntry, JournalEntry, Progress, open_catalog, open_store
 from grace_kp.store._approval_tables import MemoryTables
 from tests.contracts.test_approval_tables import put as put_rows
 from tests.contracts.test_approval_tables import row
@@ -50,27 +49,6 @@ def test_nothing_but_what_is_stored_counts_towards_the_bound():
     assert (1, size // 2) == (store.describe()["traces"], store.describe()["bytes"])
     store.clear()
     assert (0, 0) == (store.describe()["traces"], store.describe()["bytes"])
-
-
-def test_labels_count_towards_the_bound():
-    store = open_store("memory:?max_mb=0.01")
-    store.put([record(1), record(2)])
-    note = to_bytes({"correct": True, "note": "x" * 5_000})
-    store.put_feedback([FeedbackEntry("kp:trace:1", 1.0, "user", note)])
-    assert (2, 0) == (store.count(), store.describe()["evicted"])
-    store.put_feedback([FeedbackEntry("kp:trace:2", 2.0, "user", note)])
-    assert (1, None) == (store.describe()["evicted"], store.get("kp:trace:1"))
-    assert store.describe()["bytes"] > 5_000
-
-
-def test_retention_in_memory():
-    """The same in a store that keeps nothing on disk."""
-    store = open_store("memory:")
-    put(store, document("old", created_at="2020-01-01T00:00:00Z"))
-    with gk.Grace(store=store, evaluator=None, embedder=None, reviewer=None, retention_days=1.5) as grace:
-        with grace.run("new"):
-            pass
-        assert ["new"] == [trace.task.objective for trace in grace.store.query()]
 
 
 def test_a_journal_is_not_kept():

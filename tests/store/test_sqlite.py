@@ -6,7 +6,6 @@ import contextlib
 import gc
 import json
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import grace_kp as gk
-from grace_kp.store import JournalEntry, open_store
+from grace_kp.store import open_store
 from grace_kp.store._schema import READABLE
 from tests.store.samples import MARK, document, holding, ids, record, set_back
 
@@ -105,58 +104,6 @@ def test_many_threads_and_processes_write_one_file(tmp_path):
     store.close()
 
 
-def test_a_journal_is_recovered_once_and_only_from_the_dead(tmp_path):
-    """A living process keeps its journal; of two that look after a dead one, one gets it."""
-    path = tmp_path / "t.db"
-    code = textwrap.dedent("""
-        import sys, time
-        from grace_kp.store import open_store, JournalEntry
-        store = open_store(sys.argv[1])
-        store.journal([JournalEntry("kp:trace:lost", 0, b"head"), JournalEntry("kp:trace:lost", 1, b"rest")])
-        print("ready", flush=True)
-        time.sleep(60)
-    """)
-    child = subprocess.Popen(
-        [sys.executable, "-c", code, f"sqlite:///{path}"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-    )
-    with child:
-        assert child.stdout.readline() == b"ready\n"
-        one, two = open_store(f"sqlite:///{path}"), open_store(f"sqlite:///{path}")
-        assert one.recover() == []
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-    found = one.recover() + two.recover()
-    assert found == [[JournalEntry("kp:trace:lost", 0, b"head"), JournalEntry("kp:trace:lost", 1, b"rest")]]
-    one.put([record(1)], ended=["kp:trace:lost"])
-    one.close()
-    two.close()
-
-
-def test_a_locked_file_is_waited_for_and_loses_nothing(tmp_path, caplog):
-    """While another process holds the file, traces wait in memory; then they are written."""
-    path = tmp_path / "t.db"
-    grace = gk.Grace(store=f"sqlite:///{path}", reviewer=None)
-    with grace.run("first"):
-        pass
-    assert grace.flush()
-    holder = sqlite3.connect(path, isolation_level=None)
-    holder.execute("BEGIN EXCLUSIVE")
-    for n in range(5):
-        with grace.run(f"while locked {n}"):
-            pass
-    while not grace.status()["writer"]["errors"]:
-        assert grace.flush(timeout=0.1) is False
-    assert grace.status()["writer"]["pending"] == 5
-    assert any("cannot write" in item.getMessage() for item in caplog.records)
-    holder.execute("ROLLBACK")
-    holder.close()
-    assert grace.flush(timeout=60) is True
-    assert grace.store.count() == 6
-    grace.close()
-
-
 def test_a_full_disk_is_reported_and_counted(tmp_path):
     """The agent goes on; what memory holds is written when there is room; what it cannot hold is counted."""
     code = textwrap.dedent("""
@@ -212,14 +159,6 @@ def test_it_reads_and_leaves_nothing(url, tmp_path):
     assert [2, 1, 0] == ids(reader.query())
     reader.close()
     assert ["t.db"] == [path.name for path in tmp_path.iterdir()]
-
-
-def test_it_sees_what_a_writer_writes_later(url):
-    reader, writer = open_store(url, create=False), open_store(url)
-    writer.put([record(7)])
-    assert 4 == reader.count()
-    reader.close()
-    writer.close()
 
 
 def test_ids_by_their_beginning(url):
