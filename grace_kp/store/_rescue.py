@@ -23,7 +23,7 @@ from grace_kp.levels import RunStatus
 from grace_kp.store._database import DatabaseError, OperationalError, transaction
 from grace_kp.store._leases import NOBODY
 from grace_kp.store._record import Record
-from grace_kp.store._schema import insert_records
+from grace_kp.store._runs import insert_records
 from grace_kp.trace import refuse_planted_link
 
 if TYPE_CHECKING:

@@ -7,18 +7,20 @@ leaves it as it is. Each row is changed by one process at a time, and an entry o
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.store._database import Connection, SharedConnection
+from grace_kp.store._database import ONE_OF, Connection, SharedConnection
 from grace_kp.store._deletion import TABLES, Deleted, Selection, delete_rows, hash_key, mark_index
-from grace_kp.store._query import Query, feedback_on, load_traces, where_of
-from grace_kp.store._schema import PUT_STATE, insert_feedback, insert_records, mark_unclean
+from grace_kp.store._query import Query, feedback_on, load_traces, searchable, where_of
+from grace_kp.store._record import find_missing, read_feedback, scorer_name
+from grace_kp.store._schema import PUT_STATE, mark_unclean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from grace_kp.approvals import Tables
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     """Returns the states whose name begins with a prefix, sorted by name."""
 
 DAY = 86_400
+COLUMNS = ("id", "created_at", "domain", "score", "success", "status", "text", "data")
+"""The columns that a record fills."""
+PUT_RUN = f"""INSERT INTO traces ({", ".join(COLUMNS)}) VALUES ({", ".join("?" * len(COLUMNS))})
+    ON CONFLICT (id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in COLUMNS[1:])}, rewritten = excluded.number"""  # noqa: S608
 PUT_REPORT = (
     "INSERT INTO reports VALUES (?,?,?) ON CONFLICT (process) DO UPDATE SET at = excluded.at, data = excluded.data"
 )
@@ -233,3 +239,40 @@ def _under(connection: Connection, prefix: str) -> dict[str, str]:
 def _read(connection: Connection, name: str) -> str | None:
     row = connection.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
     return None if row is None else str(row[0])
+
+
+def insert_records(connection: Connection, records: Sequence[Record]) -> None:
+    """Store records, replacing those with the same id, in the caller's transaction."""
+    rows = [(r.id, r.created_at, r.domain, r.score, r.success, r.status, searchable(r.text), r.data) for r in records]
+    newest = {r.id: r for r in records}
+    scores = [(r.id, scorer_name(name), score, passed) for r in newest.values() for name, score, passed in r.scores]
+    for table in ("scores", "attributes"):
+        if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None:  # noqa: S608
+            connection.execute(
+                f"DELETE FROM {table} WHERE trace {ONE_OF}",  # noqa: S608
+                (json.dumps(list(newest)),),
+            )
+    connection.executemany(PUT_RUN, rows)
+    connection.executemany("INSERT INTO scores VALUES (?,?,?,?)", scores)
+    connection.executemany(
+        "INSERT INTO attributes VALUES (?,?,?,?)",
+        [(r.id, *row) for r in newest.values() for row in dict.fromkeys(r.attributes)],
+    )
+    for record in newest.values():
+        entries = read_feedback(record)
+        if entries:
+            known = connection.execute("SELECT data FROM feedback WHERE trace = ?", (record.id,))
+            insert_feedback(connection, find_missing(entries, (bytes(data) for (data,) in known)))
+
+
+def insert_feedback(connection: Connection, entries: Iterable[FeedbackEntry]) -> list[str]:
+    """Add feedback to stored traces, in the caller's transaction. Return the ids of traces that are not stored, each once."""
+    missing: dict[str, None] = {}
+    for entry in entries:
+        added = connection.execute(
+            "INSERT INTO feedback (trace, at, source, data) SELECT id, ?, ?, ? FROM traces WHERE id = ?",
+            (entry.at, entry.source, entry.data, entry.trace),
+        )
+        if added.rowcount != 1:
+            missing[entry.trace] = None
+    return list(missing)

@@ -453,31 +453,3 @@ def test_every_unsuccessful_end_has_words(grace, error, words):
     confidence = only(grace).grace["confidence"]
     assert confidence["run_failed"]
     assert confidence["reason"].startswith(words)
-
-
-def test_a_run_that_calls_itself_unsuccessful_has_failed(grace):
-    """`outcome(success=False)` counts as a failure, `success=True` after an error does not."""
-    with grace.run("own"):
-        grace.outcome(success=False)
-    assert only(grace).grace["confidence"]["reason"].startswith("The run did not succeed. ")
-    grace.store.clear()
-
-    @grace.agent
-    def late():
-        grace.outcome(success=True)
-        raise ValueError("late")
-
-    with pytest.raises(ValueError, match="late"):
-        late()
-    assert "run_failed" not in only(grace).grace["confidence"]
-
-
-def test_a_run_that_an_unapproved_action_ended_says_so(grace):
-    @grace.gate(floor="confirm")
-    def delete():
-        return "gone"
-
-    with pytest.raises(gk.ActionCancelled), grace.run("clean up"):
-        delete()
-    confidence = only(grace).grace["confidence"]
-    assert confidence["reason"].startswith("The run stopped because an action was not approved. ")

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.runtime._backlog import LIVE_FACTOR, MIN_WAITING, Backlog, Mark, Pending, WriterLimits
+from grace_kp.runtime._backlog import LIVE_FACTOR, MIN_WAITING, Backlog, Mark, WriterLimits
 from grace_kp.runtime._upkeep import Outage, Upkeep
-from grace_kp.runtime._writer import MAX_INTERRUPTS, Writer
+from grace_kp.runtime._writer import MAX_INTERRUPTS, Pending, Writer
 from grace_kp.store import JournalEntry
 from grace_kp.store._sqlite import SqliteStore
 from tests import warm

@@ -12,7 +12,6 @@ import threading
 import pytest
 
 import grace_kp as gk
-from grace_kp.models import ChosenModel
 from grace_kp.runtime import record_of
 from grace_kp.runtime._completion import Completer, Completion
 from grace_kp.runtime._pipeline import Lost
@@ -435,25 +434,3 @@ def test_beyond_the_bound_novelty_is_left_to_another_process(gate, monkeypatch):
     scored = [trace for trace in grace.store.query() if "value" in trace.grace]
     assert 6 == len(waiting) + len(scored)
     assert set(waiting) <= {True}
-
-
-def test_a_process_takes_only_what_it_can_add(tmp_path, monkeypatch):
-    """Without a judge for certain it takes no runs that await one, and others can have them."""
-    url = killed(tmp_path, "judge")
-    monkeypatch.setattr("grace_kp.models.choose_judge", lambda settings: ChosenModel(None, "none", "there is no key"))
-    undecided = runtime(url, evaluator="auto")
-    agent = answering(undecided)
-    assert frozenset() == undecided._pipeline.parts
-    agent(1)
-    assert undecided.flush(60)
-    trace, _ = completed_of(url, evaluator=lambda _: BOTH)
-    undecided.close()
-    assert 0.9 == trace.grace["evaluation"]["self_evaluation"]["score"]
-
-
-def completed_of(url, **parts):
-    """Return the oldest trace of a store after a runtime with these parts has worked on it."""
-    with runtime(url, **parts) as grace:
-        _ = grace.store
-        assert grace.flush(60)
-        return grace.store.query()[-1], None

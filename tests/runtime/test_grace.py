@@ -36,25 +36,6 @@ def python(code, *args, **options):
     )
 
 
-def test_an_embedder_gives_novelty_and_its_failure_is_marked():
-    """Novelty is measured in completion order; a broken embedder is a fallback that says so."""
-    grace = gk.Grace(store="memory:", reviewer=None, embedder=lambda text: [1.0, 0.0] + [0.0] * 382)
-    with grace.collect() as traces:
-        for _ in range(2):
-            with grace.run("same"):
-                pass
-    assert [t.grace["value"]["novelty"] for t in traces] == [0.5, 0.0]
-
-    def broken(text):
-        raise RuntimeError("model is gone")
-
-    grace = gk.Grace(store="memory:", reviewer=None, embedder=broken)
-    with grace.collect() as traces, grace.run("x"):
-        pass
-    assert traces[0].grace["value"]["novelty"] == 0.5
-    assert "model is gone" in traces[0].grace["value"]["novelty_fallback"]
-
-
 def test_secrets_do_not_reach_any_field_of_a_stored_trace():
     """Arguments, results, errors, thoughts, objective, sources, decisions: redacted before they are stored."""
     secret = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
@@ -90,24 +71,6 @@ def test_secrets_do_not_reach_any_field_of_a_stored_trace():
     assert "REDACTED" in text
     stored = grace.store.get(traces[0].id)
     assert stored == traces[0]
-
-
-def test_identifiers_are_removed_from_aggregated_on():
-    """E-mail addresses stay at `private` and go at `aggregated`."""
-    for level, kept in (("private", True), ("aggregated", False)):
-        grace = gk.Grace(store="memory:", reviewer=None, privacy_level=level)
-        with grace.collect() as traces, grace.run("write to ana@example.com"):
-            pass
-        assert ("ana@example.com" in traces[0].to_json()) is kept
-        assert traces[0].metadata.privacy_level == level
-
-
-def test_a_run_that_is_open_has_no_trace_yet():
-    """`run.trace` says so instead of giving half of one."""
-    grace = make_grace()
-    with grace.run("x") as run, pytest.raises(RuntimeError, match="still open"):
-        _ = run.trace
-    assert run.trace.task.objective == "x"
 
 
 def test_traces_are_on_disk_when_the_interpreter_exits(tmp_path):
@@ -400,3 +363,21 @@ def test_alarms_need_a_monitor():
     with pytest.raises(SettingsError, match="watches no promise"):
         grace.reset_alarms()
     assert None is make_grace(monitor=False).status()["promise"]
+
+
+def test_identifiers_are_removed_from_aggregated_on():
+    """E-mail addresses stay at `private` and go at `aggregated`."""
+    for level, kept in (("private", True), ("aggregated", False)):
+        grace = gk.Grace(store="memory:", reviewer=None, privacy_level=level)
+        with grace.collect() as traces, grace.run("write to ana@example.com"):
+            pass
+        assert ("ana@example.com" in traces[0].to_json()) is kept
+        assert traces[0].metadata.privacy_level == level
+
+
+def test_a_run_that_is_open_has_no_trace_yet():
+    """`run.trace` says so instead of giving half of one."""
+    grace = make_grace()
+    with grace.run("x") as run, pytest.raises(RuntimeError, match="still open"):
+        _ = run.trace
+    assert run.trace.task.objective == "x"

@@ -26,9 +26,8 @@ from tests.store.listed import figures, found, meets, pages, plain, queries, run
 from tests.store.samples import MARK, holding, put
 
 
-def test_an_index_that_cannot_be_removed_is_reported_and_removed_later(tmp_path, url, monkeypatch):
+def test_an_index_that_cannot_be_removed_is_reported_and_removed_later(tmp_path, monkeypatch, store):
     """`remains` names the file. The next deletion tries again, even if it finds no run."""
-    store = open_store(url)
     put(store, run("b", text=MARK))
     catalog = open_catalog(store)
     catalog.refresh()
@@ -46,12 +45,10 @@ def test_an_index_that_cannot_be_removed_is_reported_and_removed_later(tmp_path,
     assert f"{index_of(store.path)} could not be removed" in deleted.remains
     assert store.delete(id="kp:trace:b").clean
     assert [] == holding(tmp_path)
-    store.close()
 
 
-def test_what_another_program_deletes_is_dropped(tmp_path, url):
+def test_what_another_program_deletes_is_dropped(store):
     """A program that knows no index leaves it there, and so does one that dies in between: the numbers of runs tell."""
-    store = open_store(url)
     put(store, *(run(name, text=MARK if name == "b" else "") for name in "abc"))
     catalog = open_catalog(store)
     catalog.refresh()
@@ -68,7 +65,6 @@ def test_what_another_program_deletes_is_dropped(tmp_path, url):
     catalog.close()
     store.delete(id="kp:trace:none", older_than="1970-01-01")
     assert b"MARKER" not in index_of(store.path).read_bytes()
-    store.close()
 
 
 def test_another_store_at_the_path_gets_another_index(tmp_path, url):
@@ -89,15 +85,13 @@ def test_another_store_at_the_path_gets_another_index(tmp_path, url):
 
 
 @pytest.mark.parametrize("contents", [b"", b"no database at all", b"SQLite format 3\0" + b"x" * 5_000])
-def test_a_damaged_file_is_built_again(tmp_path, url, contents):
+def test_a_damaged_file_is_built_again(tmp_path, url, contents, store):
     """It holds nothing that is not in the store."""
-    store = open_store(url)
     put(store, run("a"))
     index_of(store.path).write_bytes(contents)
     catalog = open_catalog(store)
     assert Progress(done=1, total=1) == catalog.refresh()
     catalog.close()
-    store.close()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
@@ -132,10 +126,8 @@ def test_a_store_that_can_only_be_read_is_indexed_in_memory(tmp_path, url, monke
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_opens_its_own_connections(tmp_path, url):
-    store = open_store(url)
+def test_a_forked_child_opens_its_own_connections(tmp_path, url, store, catalog):
     put(store, run("a"))
-    catalog = open_catalog(store)
     catalog.refresh()
     child = os.fork()
     if child == 0:
@@ -144,8 +136,6 @@ def test_a_forked_child_opens_its_own_connections(tmp_path, url):
     store.put([record_of(run("b"))])
     catalog.refresh()
     assert ["a", "b"] == found(catalog)
-    catalog.close()
-    store.close()
 
 
 @pytest.fixture

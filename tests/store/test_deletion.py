@@ -129,9 +129,8 @@ def test_a_recorded_run_leaves_nothing_in_any_file(tmp_path):
         assert {"troubles": {"x": 1}, "last_trouble": None, "dropped": 0} in reports
 
 
-def test_beside_a_reader_the_report_says_what_remains(tmp_path):
+def test_beside_a_reader_the_report_says_what_remains(tmp_path, store):
     """While somebody reads an old state, its bytes stay; when the reader has ended, any further delete removes them."""
-    store = open_store(f"sqlite:///{tmp_path}/t.db")
     store._connection.execute("PRAGMA busy_timeout = 1")
     put(store, document("a", text=MARK), document("b"))
     reader = sqlite3.connect(tmp_path / "t.db", isolation_level=None)
@@ -146,7 +145,6 @@ def test_beside_a_reader_the_report_says_what_remains(tmp_path):
     again = store.delete(id="kp:trace:a")
     assert (0, True) == (again, again.clean)
     assert [] == holding(tmp_path)
-    store.close()
 
 
 class Interrupted:
@@ -181,9 +179,8 @@ def test_a_delete_by_another_process_meanwhile_is_cleaned_up_too(tmp_path):
     second.close()
 
 
-def test_a_log_that_cannot_be_emptied_is_reported(tmp_path):
+def test_a_log_that_cannot_be_emptied_is_reported(tmp_path, store):
     """The runs are deleted, so the failure is part of the report and no exception."""
-    store = open_store(f"sqlite:///{tmp_path}/t.db")
     put(store, document("a", text=MARK))
     with store.use(write=True) as connection:
         delete_rows(connection, Selection(id="kp:trace:a"))
@@ -194,7 +191,6 @@ def test_a_log_that_cannot_be_emptied_is_reported(tmp_path):
     assert "could not be rewritten (disk I/O error)" in overwrite(Interrupted(store._connection, fail), store.path)
     again = store.delete(id="kp:trace:a")
     assert (0, True, []) == (again, again.clean, holding(tmp_path))
-    store.close()
 
 
 def test_an_open_run_is_not_deleted(tmp_path):

@@ -256,14 +256,12 @@ def test_a_file_without_the_table_is_read_as_one_without_feedback(url, tmp_path)
     writer.close()
 
 
-def test_half_a_character_in_a_label_costs_nothing(url):
+def test_half_a_character_in_a_label_costs_nothing(store):
     """A document of another program may hold what UTF-8 cannot."""
-    store = open_store(url)
     data = json.dumps({**document("b"), "grace": {"feedback": [{"correct": True, "source": "\ud800"}]}}).encode()
     store.put([replace(record(0, id="kp:trace:b"), data=data)])
     assert "\ud800" == store.get("kp:trace:b").grace["feedback"][0]["source"]
     assert (1, 1) == (store.count(feedback=True), store.count(feedback_source="?"))
-    store.close()
 
 
 COUNT = """
