@@ -422,7 +422,12 @@ class Assessor:
 
 def confidence_record(score: ConfidenceScore, profile: str) -> dict[str, Any]:
     """A confidence as it stands in a trace: the score, its parts (None where not evaluated), its penalties and its reason."""
-    record: dict[str, Any] = {
+    optional = {
+        "fallbacks": dict(score.fallbacks),
+        "not_scored": list(score.not_scored),
+        "contributions": dict(score.contributions),
+    }
+    return {
         "score": score.score,
         "level": score.level,
         "profile": profile,
@@ -430,14 +435,8 @@ def confidence_record(score: ConfidenceScore, profile: str) -> dict[str, Any]:
         "breakdown": score.evaluated,
         "penalties": list(score.penalties_applied),
         "not_evaluated": list(score.not_evaluated),
+        **{name: value for name, value in optional.items() if value},
     }
-    if score.fallbacks:
-        record["fallbacks"] = dict(score.fallbacks)
-    if score.not_scored:
-        record["not_scored"] = list(score.not_scored)
-    if score.contributions:
-        record["contributions"] = dict(score.contributions)
-    return record
 
 
 _FAILURES = {

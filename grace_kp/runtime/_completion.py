@@ -99,11 +99,6 @@ class Completer(Resident):
         """Whether stored runs are not complete, or not handed out."""
         return bool(self._queue or self._finished or self._handing_thread is not None)
 
-    @property
-    def waiting(self) -> int:
-        """How many runs are not complete."""
-        return len(self._queue)
-
     def add(self, completions: Sequence[Completion]) -> None:
         """Complete these runs."""
         self._queue.extend(completions)

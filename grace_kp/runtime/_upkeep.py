@@ -145,13 +145,6 @@ class Journal:
         self._rows: list[JournalEntry] = []
         self._ended: dict[str, None] = {}
 
-    def add(self, rows: Sequence[JournalEntry]) -> None:
-        """Add what has happened in an open run."""
-        for row in rows:
-            if row.seq == 0:  # a suspended run goes on under its id
-                self._ended.pop(row.run_id, None)
-        self._rows += rows
-
     def collect(self, runs: Iterator[Sequence[JournalEntry]], lock: AbstractContextManager[object]) -> None:
         """Add what has happened in each open run, one run at a time under `lock`."""
         while True:
@@ -159,7 +152,9 @@ class Journal:
                 rows = next(runs, None)
                 if rows is None:
                     return
-                self.add(rows)
+                if rows and rows[0].seq == 0:  # a suspended run goes on under its id
+                    self._ended.pop(rows[0].run_id, None)
+                self._rows += rows
 
     @property
     def waits(self) -> bool:

@@ -10,23 +10,27 @@ same store take turns.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Resident, Worker, watch
 from grace_kp.errors import StoreError
 from grace_kp.store._catalog_facts import AGENT, DOMAIN, SCORER, STATUS, TAGGED, Group, RunFigures, read_figures
-from grace_kp.store._catalog_files import place_of
+from grace_kp.store._catalog_files import IndexInMemory, index_of, open_index, remove_index
 from grace_kp.store._catalog_index import IndexWriter
 from grace_kp.store._catalog_search import CatalogQuery, RunPage, RunRow, Search
-from grace_kp.store._database import DatabaseError, OperationalError, is_busy
+from grace_kp.store._database import DatabaseError, OperationalError, is_busy, transaction
 
 if TYPE_CHECKING:
-    from grace_kp.store._catalog_files import Place
-    from grace_kp.store._database import Connection
+    from collections.abc import Iterator
+
+    from grace_kp.store._catalog_files import Source
+    from grace_kp.store._database import Connection, Connections, SharedConnection
 
 
 __all__ = ["Catalog", "CatalogQuery", "Group", "Progress", "RunFigures", "RunPage", "RunRow", "open_catalog"]
@@ -69,8 +73,24 @@ class Progress:
 class Catalog(Resident):
     """The index of a store. Several threads may use it."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, store: Any) -> None:
+        offered = getattr(store, "changes", None)
+        if not callable(offered):
+            raise StoreError(
+                f"{type(store).__name__} cannot be followed by a catalog; use memory: or sqlite:///path.db"
+            )
+        self._source: Source = offered()
+        self._store: Path | None = None
+        """The file of the store; None for an index in memory."""
+        self._readers: Connections | SharedConnection
+        self._writer: Connections | SharedConnection
+        self._readers = self._writer = IndexInMemory(self._source)
+        path, mode = getattr(store, "path", None), getattr(store, "file_mode", 0o600)
+        self._name = f"of {path or 'a store in memory'}"
+        if isinstance(path, Path):
+            with contextlib.suppress(OSError, OperationalError):  # for example a folder that cannot be written
+                self._readers, self._writer = open_index(index_of(path), mode, self._source)
+                self._store, self._name = path, str(index_of(path))
         self._worker = Worker(self._work, name="catalog")
         self._rate_seen: tuple[float, tuple[int, int]] | None = None
         self._is_busy = True
@@ -106,8 +126,8 @@ class Catalog(Resident):
         Raises:
             ValueError: a time of the query cannot be read.
         """
-        with self._place.reading() as connection:
-            return Search(connection, self._place.source, seconds).page(query, before, after, limit)
+        with self._reading() as connection:
+            return Search(connection, self._source, seconds).page(query, before, after, limit)
 
     def names(self, kind: str, limit: int = 200) -> list[str]:
         """Return the values of `agent`, `domain`, `status`, `tag` or `scorer` that occur, most frequent first.
@@ -117,7 +137,7 @@ class Catalog(Resident):
         """
         if kind not in NAMES:
             raise ValueError(f"kind must be one of {', '.join(NAMES)}, not {kind!r:.60}")
-        with self._place.reading() as connection:
+        with self._reading() as connection:
             found = connection.execute(
                 "SELECT name FROM names WHERE kind = ? AND runs > 0 ORDER BY runs DESC, name LIMIT ?",
                 (NAMES[kind], limit),
@@ -130,19 +150,19 @@ class Catalog(Resident):
         Raises:
             ValueError: a day is not a date.
         """
-        with self._place.reading() as connection:
+        with self._reading() as connection:
             return read_figures(connection, since, until, agent)
 
     def progress(self) -> Progress:
         """Return how much of the store is indexed."""
-        with self._place.reading() as connection:
+        with self._reading() as connection:
             facts = dict(connection.execute("SELECT name, value FROM facts"))
         done = facts["runs"]
         if facts.get("oldest") == 0:
-            unseen = self._place.source.unseen(facts["newest"], MOST_UNSEEN)
+            unseen = self._source.unseen(facts["newest"], MOST_UNSEEN)
             if unseen < MOST_UNSEEN:  # counting all runs takes longer
                 return Progress(done=done, total=done + unseen, unreadable=facts["unreadable"])
-        return Progress(done=done, total=max(self._place.source.extent().runs, done), unreadable=facts["unreadable"])
+        return Progress(done=done, total=max(self._source.extent().runs, done), unreadable=facts["unreadable"])
 
     def refresh(self, seconds: float | None = None) -> Progress:
         """Index what is new, for at most this long, and return the progress.
@@ -159,7 +179,7 @@ class Catalog(Resident):
                 if deadline is not None and time.monotonic() > deadline:
                     break
         except (DatabaseError, OSError) as error:
-            raise StoreError(f"the index {self._place.name} cannot be brought up to date: {error}") from error
+            raise StoreError(f"the index {self._name} cannot be brought up to date: {error}") from error
         return self.progress()
 
     def follow(self) -> None:
@@ -169,23 +189,47 @@ class Catalog(Resident):
     def close(self) -> None:
         """Stop following, and release files."""
         self._worker.stop(STOP_SECONDS)
-        self._place.close()
+        self._readers.close()
+        self._writer.close()
+        self._source.close()
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """Lend a connection on which everything is read from one state of the index."""
+        try:
+            with self._readers.use() as connection:
+                connection.execute("BEGIN")
+                try:
+                    yield connection
+                finally:
+                    connection.execute("ROLLBACK")
+        except (DatabaseError, OSError) as error:
+            raise StoreError(f"the index {self._name} cannot be read: {error}") from error
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with self._writer.use() as connection, transaction(connection):
+            yield connection
+
+    def _rebuild(self) -> None:
+        """Remove the index; it is begun anew when it is used next."""
+        problem = "" if self._store is None else remove_index(self._store)
+        if problem:
+            raise StoreError(problem)
 
     def _work(self) -> float:
         """Index for a short while; return when to go on."""
         start = time.monotonic()
         try:
             self._look()
-            self._check(now=self._place.store is None)
+            self._check(now=self._store is None)
             is_done = self._advance(is_short=self._is_busy)
             while not is_done and time.monotonic() - start < TURN_SECONDS:
                 is_done = self._advance(is_short=self._is_busy)
         except (DatabaseError, OSError, StoreError) as error:
             if str(error) != self._trouble:
                 self._trouble = str(error)
-                _log.warning(
-                    "the index %s cannot be brought up to date, it is tried again: %s", self._place.name, error
-                )
+                _log.warning("the index %s cannot be brought up to date, it is tried again: %s", self._name, error)
             return FAILED_SECONDS
         self._trouble = ""
         if is_done:
@@ -195,7 +239,7 @@ class Catalog(Resident):
 
     def _look(self) -> None:
         """Note whether others write much to the store."""
-        now, changed = time.monotonic(), self._place.source.changed()
+        now, changed = time.monotonic(), self._source.changed()
         seen = self._rate_seen
         if seen is not None and now - seen[0] >= RATE_SECONDS:
             self._is_busy = (sum(changed) - sum(seen[1])) / (now - seen[0]) > BUSY_RATE
@@ -215,7 +259,7 @@ class Catalog(Resident):
                     return False  # for example because it erases deleted runs
                 if isinstance(error, OperationalError):
                     raise
-                self._place.rebuild()  # the file is damaged
+                self._rebuild()  # the file is damaged
                 is_kept = False
             if not is_kept:
                 self._up_to_date = None
@@ -223,8 +267,8 @@ class Catalog(Resident):
             return is_kept
 
     def _compare(self) -> bool:
-        source = self._place.source
-        with self._place.writing() as connection:
+        source = self._source
+        with self._writing() as connection:
             facts = dict(connection.execute("SELECT name, value FROM facts"))
             if facts["store"] == source.identity():
                 if facts.get("newest") is None:
@@ -236,19 +280,19 @@ class Catalog(Resident):
                 gone = [name for (name,) in connection.execute("SELECT id FROM shown") if name not in kept]
                 IndexWriter(connection).erase(gone, extent.newest)
                 return False
-        self._place.rebuild()
+        self._rebuild()
         return False
 
     def _advance(self, *, is_short: bool = False) -> bool:
         """Index the next runs or labels, in one transaction. Return whether nothing is left."""
         with self._lock:
             try:
-                with self._place.writer.use() as connection:
+                with self._writer.use() as connection:
                     (version,) = connection.execute("PRAGMA data_version").fetchone()  # changes when others write
-                state = (self._place.source.changed(), self._place.writer.file, version)
+                state = (self._source.changed(), self._writer.file, version)
                 if state == self._up_to_date:
                     return True
-                with self._place.writing() as connection:
+                with self._writing() as connection:
                     is_done = self._index_next(connection, BATCH if is_short else OLD_BATCH)
             except DatabaseError as error:
                 if is_busy(error):
@@ -258,7 +302,7 @@ class Catalog(Resident):
             return is_done
 
     def _index_next(self, connection: Connection, batch: int) -> bool:
-        source = self._place.source
+        source = self._source
         facts = dict(connection.execute("SELECT name, value FROM facts WHERE name IN ('newest', 'oldest', 'label')"))
         if facts.get("newest") is None:
             facts["newest"] = facts["oldest"] = source.extent().newest
@@ -270,7 +314,7 @@ class Catalog(Resident):
         elif labels := source.feedback(label, LABELS):
             IndexWriter(connection).label([name for _, name in labels])
             label = labels[-1][0]
-        elif oldest and (runs := source.up_to(oldest, batch)):
+        elif oldest and (runs := source.after(oldest, batch, back=True)):
             IndexWriter(connection).add(runs, source.labelled([run.id for run in runs]))
             oldest = runs[-1].number - 1
         else:
@@ -288,4 +332,4 @@ def open_catalog(store: Any) -> Catalog:
     Raises:
         StoreError: the store offers nothing that a catalog can follow.
     """
-    return Catalog(place_of(store))
+    return Catalog(store)

@@ -11,13 +11,11 @@ import contextlib
 import json
 import os
 import time
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grace_kp.background import Resident, watch
-from grace_kp.errors import StoreError
 from grace_kp.store._catalog_facts import StoredRun
 from grace_kp.store._catalog_index import IndexWriter, create_tables, is_current
 from grace_kp.store._database import (
@@ -37,7 +35,7 @@ from grace_kp.store._database import (
 from grace_kp.trace import keep_private
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from grace_kp.background import Lock
 
@@ -114,15 +112,9 @@ class Source:
         """Return how many runs have a number above this one, and no more than `limit`."""
         return len(self._rows("SELECT 1 FROM traces WHERE changed > ? LIMIT ?", above, limit))
 
-    def after(self, number: int, limit: int) -> list[StoredRun]:
-        """Return the next runs with larger numbers."""
-        return self._runs("changed > ? ORDER BY changed", number, limit)
-
-    def up_to(self, number: int, limit: int) -> list[StoredRun]:
-        """Return the next runs with this number or smaller ones."""
-        return self._runs("changed <= ? ORDER BY changed DESC", number, limit)
-
-    def _runs(self, condition: str, number: int, limit: int) -> list[StoredRun]:
+    def after(self, number: int, limit: int, *, back: bool = False) -> list[StoredRun]:
+        """Return the next runs with larger numbers; with `back` those with this number or smaller ones, the largest first."""
+        condition = "changed <= ? ORDER BY changed DESC" if back else "changed > ? ORDER BY changed"
         found: list[StoredRun] = []
         size = 0
         with self._connections.use() as connection:
@@ -191,79 +183,24 @@ class IndexInMemory(SharedConnection, Resident):
         return (self.lock,)
 
 
-@dataclass(slots=True)
-class Place:
-    """The location of an index, and its store."""
-
-    source: Source
-    readers: Connections | SharedConnection
-    writer: Connections | SharedConnection
-    """The connection that writes."""
-    store: Path | None
-    """The file of the store; None for an index in memory."""
-    name: str
-    """For messages."""
-
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """Lend a connection on which everything is read from one state of the index."""
-        try:
-            with self.readers.use() as connection:
-                connection.execute("BEGIN")
-                try:
-                    yield connection
-                finally:
-                    connection.execute("ROLLBACK")
-        except (DatabaseError, OSError) as error:
-            raise StoreError(f"the index {self.name} cannot be read: {error}") from error
-
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """Lend the connection that writes, in a transaction that keeps other processes from writing."""
-        with self.writer.use() as connection, transaction(connection):
-            yield connection
-
-    def rebuild(self) -> None:
-        """Remove the index; it is begun anew when it is used next."""
-        problem = "" if self.store is None else remove_index(self.store)
-        if problem:
-            raise StoreError(problem)
-
-    def close(self) -> None:
-        """Close all connections."""
-        self.readers.close()
-        self.writer.close()
-        self.source.close()
-
-
-def place_of(store: Any) -> Place:
-    """Return where the index of a store is."""
-    offered = getattr(store, "changes", None)
-    if not callable(offered):
-        raise StoreError(f"{type(store).__name__} cannot be followed by a catalog; use memory: or sqlite:///path.db")
-    source: Source = offered()
-    path, mode = getattr(store, "path", None), getattr(store, "file_mode", 0o600)
-    if isinstance(path, Path):
-        index = index_of(path)
-        create = partial(_create_index, index, mode, source)
-        readers = Connections(index, partial(_open_index, index, READER_CACHE_KB), create=create)
-        try:
-            with readers.use():
-                pass
-        except (OSError, OperationalError):  # for example a folder that cannot be written
-            readers.close()
-        else:
-            writer = Connections(index, partial(_open_index, index, WRITER_CACHE_KB), create=create, most=1)
-            return Place(source, readers, writer, path, str(index))
-    only = IndexInMemory(source)
-    return Place(source, only, only, None, f"of {path or 'a store in memory'}")
-
-
 def _open_index(path: Path, cache_kb: int) -> Connection:
     connection = connect(path, busy_seconds=BUSY_SECONDS)
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA cache_size = -{cache_kb}")
     return connection
+
+
+def open_index(path: Path, mode: int, source: Source) -> tuple[Connections, Connections]:
+    """Return connections that read an index and one that writes it. They create the file, where it is missing or not usable."""
+    create = partial(_create_index, path, mode, source)
+    readers = Connections(path, partial(_open_index, path, READER_CACHE_KB), create=create)
+    try:
+        with readers.use():
+            pass
+    except BaseException:
+        readers.close()
+        raise
+    return readers, Connections(path, partial(_open_index, path, WRITER_CACHE_KB), create=create, most=1)
 
 
 def _create_index(path: Path, mode: int, source: Source) -> None:

@@ -54,7 +54,6 @@ class MemoryStore(RunTables, Resident):
         self._max_bytes = int(max_mb * (1 << 20))
         self.evicted = 0
         self._unfinished = Unfinished(Owners())
-        self._approvals: MemoryTables | None = None
         watch(self)
 
     def _open(self) -> Connection:
@@ -83,15 +82,10 @@ class MemoryStore(RunTables, Resident):
 
         return Source(self)
 
-    @property
-    def approvals(self) -> MemoryTables:
-        """The tables of approvals; see `MemoryTables`."""
-        with self.lock:
-            if self._approvals is None:
-                from grace_kp.store._approval_tables import MemoryTables  # only where there are gates that ask it
+    def _open_approvals(self) -> MemoryTables:
+        from grace_kp.store._approval_tables import MemoryTables
 
-                self._approvals = MemoryTables(self.use)
-            return self._approvals
+        return MemoryTables(self.use)
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
         """Store traces, replacing those with the same id; see `Record.completes`."""

@@ -124,11 +124,18 @@ class RunTables(StateTable):
     """The part of a store that keeps runs."""
 
     _unfinished: Unfinished
-    _approvals: Tables | None
+    _approvals: Any = None
 
     @property
     def approvals(self) -> Tables:
-        """The tables of approvals."""
+        """The tables of approvals, opened where there are gates that ask it."""
+        with self.lock:
+            if self._approvals is None:
+                self._approvals = self._open_approvals()
+            tables: Tables = self._approvals
+            return tables
+
+    def _open_approvals(self) -> Tables:
         raise NotImplementedError
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:

@@ -80,7 +80,6 @@ class SqliteStore(RunTables):
         self._unfinished = Unfinished(self._owners)
         self._is_displaced = False
         """Whether the file was left because others do not find it at the path."""
-        self._approvals: SqliteTables | None = None
         self._open()
 
     def _open(self) -> Connection:
@@ -116,17 +115,10 @@ class SqliteStore(RunTables):
         migrate(connection, self.path)
         self._rescue_files.take_in(connection)
 
-    @property
-    def approvals(self) -> SqliteTables:
-        """The tables of approvals; see `SqliteTables`."""
-        with self.lock:
-            if self._approvals is None:
-                from grace_kp.store._approval_tables import SqliteTables  # only where there are gates that ask it
+    def _open_approvals(self) -> SqliteTables:
+        from grace_kp.store._approval_tables import SqliteTables
 
-                self._approvals = SqliteTables(
-                    self.path, leave_parent=self.leave_parent, connect=self._connect_to_approvals
-                )
-            return self._approvals
+        return SqliteTables(self.path, leave_parent=self.leave_parent, connect=self._connect_to_approvals)
 
     def _connect_to_approvals(self, busy_seconds: float) -> Connection:
         return connect_to_existing(self.path, busy_seconds=busy_seconds)

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from grace_kp.errors import StoreError
 from grace_kp.runtime import record_of
 from grace_kp.store import CatalogQuery, FeedbackEntry, Progress, open_catalog, open_store
-from grace_kp.store._catalog_files import place_of
 from tests.store.listed import figures, found, meets, pages, plain, queries, run, runs
 from tests.store.samples import put, set_back
 
@@ -277,8 +276,8 @@ def test_progress_counts_what_is_not_indexed_yet(store, catalog, monkeypatch):
 def test_one_who_cannot_write_waits_for_the_other(store, catalog):
     """Nothing is raised; the rest is indexed afterwards."""
     put(store, run("a"))
-    other = place_of(store)
-    with other.writing():
+    other = open_catalog(store)
+    with other._writing():
         assert Progress(done=0, total=1) == catalog.refresh(0)
     assert Progress(done=1, total=1) == catalog.refresh()
     other.close()

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from grace_kp.runtime import record_of
 from grace_kp.store import FeedbackEntry, Progress, _catalog_files, open_catalog, open_store
-from grace_kp.store._catalog_files import index_of, place_of
+from grace_kp.store._catalog_files import index_of
 from grace_kp.store._catalog_index import words_from
 from grace_kp.store._deletion import Selection, delete_rows, forget_index
 from tests.store.listed import figures, found, meets, pages, plain, queries, run, runs
@@ -138,19 +138,10 @@ def test_a_forked_child_opens_its_own_connections(tmp_path, url, store, catalog)
     assert ["a", "b"] == found(catalog)
 
 
-@pytest.fixture
-def place(tmp_path):
-    store = open_store(f"sqlite:///{tmp_path}/t.db")
-    opened = place_of(store)
-    yield opened
-    opened.close()
-    store.close()
-
-
-def test_a_reader_sees_one_state(place):
-    with place.reading() as connection:
+def test_a_reader_sees_one_state(catalog):
+    with catalog._reading() as connection:
         before = connection.execute("SELECT COUNT(*) FROM facts").fetchone()
-        with place.writing() as writer:
+        with catalog._writing() as writer:
             writer.execute("DELETE FROM facts")
         assert before == connection.execute("SELECT COUNT(*) FROM facts").fetchone()
 

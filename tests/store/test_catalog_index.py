@@ -342,7 +342,7 @@ def test_a_search_upwards_whose_time_is_up_goes_on_upwards(catalog, monkeypatch)
 
 
 @pytest.fixture
-def place():
+def filled():
     store = open_store("memory:")
     put(
         store,
@@ -358,7 +358,7 @@ def place():
     )
     opened = open_catalog(store)
     opened.refresh()
-    yield opened._place
+    yield opened
     opened.close()
 
 
@@ -381,18 +381,18 @@ def plans(connection, ask):
         ({"user": "user-1", "agent": "frequent", "min_score": 0.1}, "SEARCH m USING PRIMARY KEY (value=?)"),
     ],
 )
-def test_a_page_is_read_in_order(place, conditions, walked):
+def test_a_page_is_read_in_order(filled, conditions, walked):
     """From the newest run on, or from the runs with a name; only as many as fill the page, so nothing is sorted."""
-    with place.reading() as connection:
-        search = Search(connection, place.source, 1.0)
+    with filled._reading() as connection:
+        search = Search(connection, filled._source, 1.0)
         found = plans(connection, lambda _: search.page(CatalogQuery(**conditions), None, None, 5))
     assert walked in found
     assert [] == [plan for plan in found if "USE TEMP B-TREE" in plan or (plan.startswith("SCAN r") and conditions)]
 
 
-def test_figures_are_read_from_sums(place):
+def test_figures_are_read_from_sums(filled):
     """A period is a range of their key. No run is read."""
-    with place.reading() as connection:
+    with filled._reading() as connection:
         found = plans(connection, lambda opened: read_figures(opened, "2026-01-01", "2026-01-31", None))
     assert "SEARCH rollups USING PRIMARY KEY (agent=? AND day>? AND day<?)" in found
     assert "SEARCH tallies USING PRIMARY KEY (agent=? AND day>? AND day<?)" in found
