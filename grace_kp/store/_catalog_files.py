@@ -1,8 +1,8 @@
-"""The place of an index: a file beside the store's, or memory for a store in memory or in a folder that cannot be written.
+"""The source of an index, which reads the runs of the store, and its place: a file beside the store's, or memory.
 
-It follows a source, which reads the runs of the store. A process that deletes runs erases them from
-the index as well, so that lists and figures stay complete. Words cannot be erased: they stay in segments of their index until these are merged.
-So that table is dropped. Whoever follows the store indexes the words again, and a search reads the texts until then.
+A process that deletes runs erases them from the index as well, so that lists and figures stay complete. Words cannot be erased: they stay in
+segments of their table until these are merged. So that table is dropped. The catalog of each process that serves the store indexes the words
+again, and a search reads the texts until then.
 """
 
 from __future__ import annotations

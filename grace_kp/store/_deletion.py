@@ -86,7 +86,9 @@ class Deleted(int):
     remains: str
     """Why a file of the store may still hold deleted contents, and what to do; empty if none does."""
     runs: Sequence[str] = ()
+    """The ids of the deleted runs."""
     index_mark = ""
+    """The mark that this deletion has set for the index; empty if that of an earlier one was there."""
 
     def __new__(cls, runs: int, *, actions: int = 0, open: Iterable[str] = (), remains: str = "") -> Self:  # noqa: A002
         report = super().__new__(cls, runs)
