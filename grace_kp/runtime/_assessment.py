@@ -13,7 +13,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.background import Resident, Worker, watch
-from grace_kp.confidence import ConfidenceFactors, Evaluation, factors_from_trace, with_agreement
+from grace_kp.confidence import (
+    ConfidenceFactors,
+    Evaluation,
+    could_change,
+    factors_from_trace,
+    with_agreement,
+    with_judgements,
+)
 from grace_kp.levels import waits
 from grace_kp.record import SUSPENDED
 from grace_kp.trace import describe_error
@@ -75,8 +82,6 @@ class Judgement:
             factors = with_agreement(factors, result.agreement)
         if result.own is None and result.coverage is None:
             return factors
-        from grace_kp.confidence import with_judgements
-
         return with_judgements(factors, result.own, result.coverage, cautious=cautious)
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,7 +117,8 @@ class JudgementResult:
             record["coverage_skipped"] = NOT_NEEDED
         if judged:
             # Judgements of one call share its time; the first of them carries the cost of the call.
-            calls = judged[:1] if _is_combined(judged) else judged
+            is_combined = len({(each.latency_ms, each.attempts) for each in judged}) == 1
+            calls = judged[:1] if is_combined else judged
             counts = [count for judgement in judged for count in (judgement.tokens_in, judgement.tokens_out)]
             tokens = [count for count in counts if count is not None]
             record["calls"] = sum(call.attempts for call in calls)
@@ -131,10 +137,6 @@ class Request:
     """Texts of its search results, if their agreement is to be measured."""
     reason_to_skip: str | None
     """Why no model is asked."""
-
-
-def _is_combined(asked: list[Evaluation]) -> bool:
-    return len(asked) == 2 and asked[0].latency_ms == asked[1].latency_ms and asked[0].attempts == asked[1].attempts
 
 
 class RunJudge(Resident):
@@ -166,7 +168,7 @@ class RunJudge(Resident):
 
     def after_fork(self) -> None:
         """Forget in the child what waited: the parent judges it."""
-        self._tasks: deque[Callable[[], None]] = deque()
+        self._queue: deque[Judgement] = deque()
         self._lock = threading.Lock()
         self._waiting: dict[int, Judgement] = {}
         self._given_up = False
@@ -191,38 +193,37 @@ class RunJudge(Resident):
 
     def start(self, judgement: Judgement) -> None:
         """Start judging a run. One that cannot be judged now ends with a fallback that states the reason."""
-        request, judgement.request = judgement.request, None
-        if request is None or judgement.is_done:
+        if judgement.request is None or judgement.is_done:
             return
         with self._lock:
-            full = len(self._waiting) >= MAX_WAITING
-            if not full and not self._given_up:
+            failure = ENDED if self._given_up else ""
+            if len(self._waiting) >= MAX_WAITING:
+                failure = f"more than {MAX_WAITING} runs wait for a judgement"
+            if not failure:
                 self._waiting[id(judgement)] = judgement
-        if full or self._given_up:
-            failure = ENDED if self._given_up else f"more than {MAX_WAITING} runs wait for a judgement"
-            judgement.end(JudgementResult.failed(failure))
+        if failure:
+            judgement.skip(failure)
             return
-
-        def task() -> None:
-            result = JudgementResult.failed("the judge ended its thread")
-            try:
-                result = self._judge(judgement.factors, request)
-            finally:
-                judgement.end(result)
-                with self._lock:
-                    self._waiting.pop(id(judgement), None)
-                self.on_end()
-
-        self._tasks.append(task)
+        self._queue.append(judgement)
         if not self._worker.wake():
             self.give_up()
 
     def _judge_next(self) -> float | None:
         try:
-            task = self._tasks.popleft()
+            judgement = self._queue.popleft()
         except IndexError:
             return None
-        task()
+        request, judgement.request = judgement.request, None
+        if request is None:
+            return 0.0  # an interrupt came right after it was started, so it was started once more
+        result = JudgementResult.failed("the judge ended its thread")
+        try:
+            result = self._judge(judgement.factors, request)
+        finally:
+            judgement.end(result)
+            with self._lock:
+                self._waiting.pop(id(judgement), None)
+            self.on_end()
         return 0.0
 
     def _judge(self, factors: ConfidenceFactors, request: Request) -> JudgementResult:
@@ -254,8 +255,6 @@ class RunJudge(Resident):
         objective, answer, sources = material
         if mode != "when_needed" or evaluator.combined:
             return evaluator.evaluate_both(objective, answer, sources, run=run_id)
-        from grace_kp.confidence import could_change, with_judgements
-
         own = evaluator.evaluate_detailed(objective, answer, sources, run=run_id)
         judged = with_judgements(factors, own, None, cautious=self._calculator.profile == "strict")
         if not could_change(self._calculator, judged, own_is_known=True, level_of=level_of):
@@ -265,8 +264,6 @@ class RunJudge(Resident):
     def _could_change(
         self, factors: ConfidenceFactors, level_of: Callable[[ConfidenceFactors], InterventionLevel] | None = None
     ) -> bool:
-        from grace_kp.confidence import could_change
-
         return could_change(self._calculator, factors, level_of=level_of)
 
     def _reason_to_skip(self, document: dict[str, Any]) -> str | None:
@@ -286,7 +283,7 @@ class RunJudge(Resident):
             self._given_up = True
             waiting, self._waiting = list(self._waiting.values()), {}
         for judgement in waiting:
-            judgement.end(JudgementResult.failed(ENDED))
+            judgement.skip(ENDED)
         self.on_end()
 
     def before_gate(
@@ -311,8 +308,6 @@ class RunJudge(Resident):
             result.skipped = self.missing
         else:
             result.own, result.coverage = self._ask(mode, factors, level_of, material(), run)
-            from grace_kp.confidence import with_judgements
-
             cautious = self._calculator.profile == "strict"
             factors = with_judgements(factors, result.own, result.coverage, cautious=cautious)
         return factors, {"mode": mode, **result.to_dict()}
@@ -364,10 +359,7 @@ class Assessor:
         has_value: bool = True,
     ) -> None:
         """Set `outcome.confidence` and `metadata.quality_score`, and record under `grace` how they were computed."""
-        if factors is None:
-            from grace_kp.confidence import factors_from_trace
-
-            factors = factors_from_trace(document)
+        factors = factors_from_trace(document) if factors is None else factors
         grace = document.setdefault("grace", {})
         if judgement is not None:
             factors = judgement.put_into(factors, cautious=self.profiles.main.name == "strict")
@@ -399,9 +391,8 @@ class Assessor:
             measured, facts = self.profiles.finished(document, factors)
             record = {**confidence_record(measured.score, measured.profile), **facts}
             if measured.problem:
-                record["reason"] = (
-                    f"{_sentence(measured.problem)} This is the formula {measured.profile}. {record['reason']}"
-                )
+                problem = measured.problem[:1].upper() + measured.problem[1:]
+                record["reason"] = f"{problem}. This is the formula {measured.profile}. {record['reason']}"
             return measured.score, record
         known = self._known.get(factors)
         if known is None:
@@ -431,7 +422,12 @@ class Assessor:
 
 def confidence_record(score: ConfidenceScore, profile: str) -> dict[str, Any]:
     """A confidence as it stands in a trace: the score, its parts (None where not evaluated), its penalties and its reason."""
-    record: dict[str, Any] = {
+    optional = {
+        "fallbacks": dict(score.fallbacks),
+        "not_scored": list(score.not_scored),
+        "contributions": dict(score.contributions),
+    }
+    return {
         "score": score.score,
         "level": score.level,
         "profile": profile,
@@ -439,18 +435,8 @@ def confidence_record(score: ConfidenceScore, profile: str) -> dict[str, Any]:
         "breakdown": score.evaluated,
         "penalties": list(score.penalties_applied),
         "not_evaluated": list(score.not_evaluated),
+        **{name: value for name, value in optional.items() if value},
     }
-    if score.fallbacks:
-        record["fallbacks"] = dict(score.fallbacks)
-    if score.not_scored:
-        record["not_scored"] = list(score.not_scored)
-    if score.contributions:
-        record["contributions"] = dict(score.contributions)
-    return record
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 _FAILURES = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from grace_kp.background import Lock, Resident, watch
 from grace_kp.settings import PROFILES
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from grace_kp.runtime._assessment import RunJudge
     from grace_kp.runtime._profiles import ProfileSet
     from grace_kp.settings import Settings
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,35 @@ class Models:
         }
 
 
-class ModelChoice(Resident):
+class MadeOnce(Resident, Generic[T]):
+    """A value of a runtime that is made when it is first needed."""
+
+    def __init__(self) -> None:
+        self._value: T | None = None
+        self.after_fork()
+        watch(self)
+
+    def import_locks(self) -> Sequence[Lock]:
+        """Return the lock under which modules are imported."""
+        return (self._lock,)
+
+    def after_fork(self) -> None:
+        """Replace the lock in the child."""
+        self._lock = threading.RLock()
+
+    def get(self) -> T:
+        """Return the value."""
+        if self._value is None:
+            with self._lock:  # what is known against a profile must stand in one place
+                if self._value is None:
+                    self._value = self._make()
+        return self._value
+
+    def _make(self) -> T:
+        raise NotImplementedError
+
+
+class ModelChoice(MadeOnce[Models]):
     """The models of a runtime, chosen when they are first needed."""
 
     def __init__(
@@ -59,22 +89,12 @@ class ModelChoice(Resident):
     ) -> None:
         self._settings, self._evaluator, self._embedder = settings, evaluator, embedder
         self._calculator, self._on_judged = calculator, on_judged
-        self._models: Models | None = None
-        self.after_fork()
-        watch(self)
-
-    def import_locks(self) -> Sequence[Lock]:
-        """Return the lock that is held while models are imported."""
-        return (self._lock,)
-
-    def after_fork(self) -> None:
-        """Replace the lock in the child."""
-        self._lock = threading.RLock()
+        super().__init__()
 
     @property
     def are_chosen(self) -> bool:
         """Whether the models were needed before."""
-        return self._models is not None
+        return self._value is not None
 
     @property
     def may_judge(self) -> bool:
@@ -89,26 +109,16 @@ class ModelChoice(Resident):
     @property
     def has_judge(self) -> bool:
         """Whether there is a judge for certain: "auto" finds out when the models are needed."""
-        if self._models is not None:
-            return self._models.judge.asks_models
+        if self._value is not None:
+            return self._value.judge.asks_models
         return self._evaluator not in (None, "auto") and self._settings.judge != "never"
 
     @property
     def has_embedder(self) -> bool:
         """Whether there is an embedder for certain."""
-        return self._models.embedder is not None if self._models else self._embedder not in (None, "auto")
+        return self._value.embedder is not None if self._value else self._embedder not in (None, "auto")
 
-    def get(self) -> Models:
-        """Return the models."""
-        models = self._models
-        if models is None:
-            with self._lock:
-                if self._models is None:
-                    self._models = self._choose()
-                models = self._models
-        return models
-
-    def _choose(self) -> Models:
+    def _make(self) -> Models:
         from grace_kp.runtime._assessment import RunJudge
 
         settings = self._settings
@@ -174,7 +184,7 @@ def profile_name(profile: object) -> str | None:
     return os.fspath(profile) if isinstance(profile, str | os.PathLike) else None
 
 
-class ProfileChoice(Resident):
+class ProfileChoice(MadeOnce["ProfileSet"]):
     """The profiles of a runtime."""
 
     def __init__(self, settings: Settings, profile: object, shadow: object, thresholds: Thresholds | None) -> None:
@@ -184,32 +194,15 @@ class ProfileChoice(Resident):
             check_thresholds(thresholds)
         own = profile if profile_name(profile) is None else None
         self._arguments = (settings, own, shadow, thresholds)
-        self._profiles: ProfileSet | None = None
-        self.after_fork()
-        watch(self)
+        super().__init__()
         if own is not None or shadow is not None or settings.profile_digest or settings.profile not in PROFILES:
             self.get()
 
-    def import_locks(self) -> Sequence[Lock]:
-        """Return the lock that is held while profiles are opened."""
-        return (self._lock,)
+    def _make(self) -> ProfileSet:
+        from grace_kp.runtime._profiles import ProfileSet
 
-    def after_fork(self) -> None:
-        """Replace the lock in the child."""
-        self._lock = threading.RLock()
-
-    def get(self) -> ProfileSet:
-        """Return the profiles."""
-        profiles = self._profiles
-        if profiles is None:
-            with self._lock:  # what is known against a profile must stand in one place
-                if self._profiles is None:
-                    from grace_kp.runtime._profiles import ProfileSet
-
-                    self._profiles = ProfileSet.of_runtime(*self._arguments)
-                profiles = self._profiles
-        return profiles
+        return ProfileSet.of_runtime(*self._arguments)
 
     def describe(self) -> dict[str, Any] | None:
         """Return what is known of the profiles, for `Grace.status()`; None before they were needed."""
-        return None if self._profiles is None else self._profiles.describe()
+        return None if self._value is None else self._value.describe()

@@ -99,11 +99,6 @@ class Completer(Resident):
         """Whether stored runs are not complete, or not handed out."""
         return bool(self._queue or self._finished or self._handing_thread is not None)
 
-    @property
-    def waiting(self) -> int:
-        """How many runs are not complete."""
-        return len(self._queue)
-
     def add(self, completions: Sequence[Completion]) -> None:
         """Complete these runs."""
         self._queue.extend(completions)
@@ -285,9 +280,9 @@ class Completer(Resident):
         scoring, scorers = completion.scoring, self._scorers
         if scoring is None or scorers is None:
             return True
-        if not scorers.is_done(scoring) and self._is_crowded:
+        if not scoring.is_done and self._is_crowded:
             scorers.skip(TOO_MANY)
-        return scorers.is_done(scoring)
+        return scoring.is_done
 
     def _assess(self, completion: Completion, document: dict[str, Any]) -> None:
         if self._is_crowded and VALUE in completion.awaits:

@@ -11,8 +11,10 @@ import json
 import re
 import time
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import InvalidRecord, StoreError, UnknownTrace, brief, check_unit
@@ -195,32 +197,22 @@ class LabelRow:
 
 def store_feedback(store: Store, file: object, name: str, **defaults: Any) -> Iterator[int | InvalidRecord]:
     """Store the labels of a file; yield how many were stored, batch by batch, and an `InvalidRecord` for each row that was not."""
-    batch: list[LabelRow] = []
-    for row in read_feedback(file, name, **defaults):
-        problem = row if isinstance(row, InvalidRecord) else _refused(store, row, name)
-        if problem is not None:
-            yield problem
-        elif isinstance(row, LabelRow):
-            batch.append(row)
-        if len(batch) >= BATCH:
-            yield from _stored(store, batch, name)
-            batch = []
-    yield from _stored(store, batch, name)
-
-
-def _refused(store: Store, row: LabelRow, name: str) -> InvalidRecord | None:
-    problem = audit_problem(store, row.entry)
-    return InvalidRecord(problem, file=name, line=row.line) if problem else None
-
-
-def _stored(store: Store, batch: list[LabelRow], name: str) -> Iterator[int | InvalidRecord]:
-    if not batch:
-        return
-    missing = set(add_feedback(store, [row.entry for row in batch]))
-    for row in batch:
-        if row.entry.trace in missing:
+    rows = read_feedback(file, name, **defaults)
+    while batch := list(islice(rows, BATCH)):
+        labels: list[LabelRow] = []
+        for row in batch:
+            if isinstance(row, InvalidRecord):
+                yield row
+            elif problem := audit_problem(store, row.entry):
+                yield InvalidRecord(problem, file=name, line=row.line)
+            else:
+                labels.append(row)
+        missing = set(add_feedback(store, [row.entry for row in labels]) if labels else ())
+        absent = [row for row in labels if row.entry.trace in missing]
+        for row in absent:
             yield InvalidRecord(f"no trace {row.entry.trace} in the store", file=name, line=row.line)
-    yield sum(row.entry.trace not in missing for row in batch)
+        if labels:
+            yield len(labels) - len(absent)
 
 
 def read_feedback(file: object, name: str, **defaults: Any) -> Iterator[LabelRow | InvalidRecord]:
@@ -323,9 +315,9 @@ def _row(row: Mapping[str, Any], line: int, name: str, defaults: Mapping[str, An
     absent = next((column for column in COLUMNS[:2] if column not in known), None)
     if absent is not None:
         return InvalidRecord("is missing", file=name, line=line, path=absent)
-    probability = known.get("probability")
-    if isinstance(probability, str):
-        known["probability"] = _number(probability)
+    with suppress(ValueError):  # else the check names it
+        if isinstance(known.get("probability"), str):
+            known["probability"] = float(known["probability"])
     known["correct"] = stated_correct(known["correct"])
     is_program = stated_correct(known.pop("program", False))
     try:
@@ -335,10 +327,3 @@ def _row(row: Mapping[str, Any], line: int, name: str, defaults: Mapping[str, An
         return LabelRow(mark_program(entry) if is_program else entry, line)
     except ValueError as error:
         return InvalidRecord(str(error), file=name, line=line)
-
-
-def _number(text: str) -> object:
-    try:
-        return float(text)
-    except ValueError:
-        return text  # the check names it

@@ -118,7 +118,7 @@ class Front(ABC):
 
         def record(target: object) -> Any:
             if release:
-                target = _around(target, lambda plain: self._gates_now(plain, name=name))
+                target = _around(target, lambda plain: gate_release(plain, gates=self._gates, name=name))
             return decorate(
                 target,
                 recorder=self._recorder,
@@ -130,10 +130,6 @@ class Front(ABC):
             )
 
         return record if function is None else record(function)
-
-    def _gates_now(self, function: object, *, name: str | None) -> Any:
-
-        return gate_release(function, gates=self._gates, name=name)
 
     @overload
     def tool(self, function: F, /) -> F: ...

@@ -32,18 +32,18 @@ from grace_kp.record import (
     shielded,
     survey_of,
 )
-from grace_kp.runtime._approvals import LazyInbox
 from grace_kp.runtime._assessment import NOT_NEEDED
 from grace_kp.runtime._profiles import Known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from grace_kp.approvals import Inbox, Webhook
+    from grace_kp.approvals import Inbox
     from grace_kp.confidence import ConfidenceFactors, RunEvidence
     from grace_kp.gating import GatedCall, HeldRefusal, Identifier, InterventionRequest, Ledger, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder, Run
+    from grace_kp.runtime._approvals import LazyInbox
     from grace_kp.runtime._assessment import RunJudge
     from grace_kp.runtime._profiles import ProfileSet
     from grace_kp.runtime._promise import PromiseWatch
@@ -53,64 +53,39 @@ NOT_JUDGED = "this gate asks for a judgement and got none"
 """A gap: an agent that makes its judge fail must not be better off than one that is judged badly."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateDefaults:
-    """What holds for all gates of a runtime."""
-
-    profiles: ProfileSet
-    policies: Sequence[Mapping[str, Policy | str | dict[str, str]]]
-    """The policies of each place that states some."""
-    timeout: float
-    """Seconds that a reviewer has."""
-    reviewer: Reviewer | str | None
-    """`auto` is the console, where there is a terminal to ask at."""
-    on_notify: Callable[[InterventionRequest], object] | None
-    promise: PromiseWatch | None = None
-    """The promise that is watched; its alarms stand in the store."""
-    domain: str = "default"
-    """The domain of the runtime, which keys in an inbox begin with."""
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The groups of each person who decides, by name."""
-    receivers: Callable[[], Sequence[Webhook]] = tuple
-    """Returns the receivers of notifications about requests in an inbox."""
-    unmeasured: str | None = None
-    """The level of calls about which nothing was measured, as far as the runtime states one."""
-    defined: Callable[[], Iterable[str]] = tuple
-    """Returns the names of the gated actions that are defined so far."""
-
-
+@dataclass(kw_only=True, eq=False)
 class Gates:
     """The gates of one runtime."""
 
-    def __init__(
-        self,
-        defaults: GateDefaults,
-        *,
-        judge: Callable[[], RunJudge],
-        store: Callable[[], object],
-        recorder: Recorder,
-        document: Callable[[Run], dict[str, Any]],
-    ) -> None:
-        self.recorder = recorder
-        self.document = document
-        """Returns an open run as a document."""
-        self.judge = judge
-        self._store = store
-        self.in_memory = InMemory()
-        self.profiles = defaults.profiles
+    profiles: ProfileSet
+    places: Sequence[Mapping[str, Policy | str | dict[str, str]]]
+    """The policies of each place that states some."""
+    timeout: float
+    """Seconds that a reviewer has."""
+    chosen_reviewer: Reviewer | str | None
+    """`auto` is the console, where there is a terminal to ask at."""
+    on_notify: Callable[[InterventionRequest], object] | None
+    promise: PromiseWatch | None
+    """The promise that is watched; its alarms stand in the store."""
+    unmeasured: str | None
+    """The level of calls about which nothing was measured, as far as the runtime states one."""
+    list_actions: Callable[[], Iterable[str]]
+    """Returns the names of the gated actions that are defined so far."""
+    lazy_inbox: LazyInbox
+    judge: Callable[[], RunJudge]
+    store: Callable[[], object]
+    recorder: Recorder
+    document: Callable[[Run], dict[str, Any]]
+    """Returns an open run as a document."""
+    in_memory: InMemory = field(default_factory=InMemory)
+    tools: set[str] = field(default_factory=set)
+    """Names of the tools that middlewares were offered so far."""
+    others: weakref.WeakSet[PolicySet] = field(default_factory=weakref.WeakSet)
+    """The policies of middlewares."""
+
+    def __post_init__(self) -> None:
+        self.policies = PolicySet(*self.places)
         self.thresholds = self.profiles.main.thresholds
-        self.promise = defaults.promise
-        self.policies = PolicySet(*defaults.policies)
-        self._defined = defaults.defined
-        self.tools: set[str] = set()
-        """Names of the tools that middlewares were offered so far."""
-        self.others: weakref.WeakSet[PolicySet] = weakref.WeakSet()
-        """The policies of middlewares."""
-        self.on_notify = defaults.on_notify
-        self.timeout = defaults.timeout
-        self.unmeasured = defaults.unmeasured
-        self._reviewer = defaults.reviewer
-        self._inbox = LazyInbox(store, domain=defaults.domain, groups=defaults.groups, receivers=defaults.receivers)
 
     def entry_for(self, action: str) -> Policy | None:
         """Return what the runtime's policies state for an action, also under a name that it looks like; None where they state nothing."""
@@ -154,24 +129,24 @@ class Gates:
         }
 
     def _known(self) -> set[str]:
-        return {*self._defined(), *self.tools}
+        return {*self.list_actions(), *self.tools}
 
     @property
     def inbox(self) -> Inbox:
         """Where requests wait that outlive the process."""
-        return self._inbox.get()
+        return self.lazy_inbox.get()
 
     @property
     def ledger(self) -> Ledger:
         """The ledger of actions: the store, or memory where a store of the user's keeps none."""
-        store = self._store()
+        store = self.store()
         return cast("Ledger", store) if callable(getattr(store, "put_action", None)) else self.in_memory
 
     @property
     def reviewer(self) -> Reviewer | None:
         """Who is asked."""
-        if self._reviewer != "auto":
-            return cast("Reviewer | None", self._reviewer)
+        if self.chosen_reviewer != "auto":
+            return cast("Reviewer | None", self.chosen_reviewer)
         return ConsoleReviewer() if _at_terminal() else None
 
 

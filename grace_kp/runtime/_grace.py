@@ -156,7 +156,7 @@ class Grace(Front, Resident):
         self._defined = Definitions()
         self._wiring: Writer | None = None
         listener = Listener(
-            opened=self._run_opened,
+            opened=lambda run: self._writer.start_journal(),  # noqa: ARG005
             ended=self._run_ended,
             drain=self._drain,
             recall=lambda run: self._pipeline.recall(run),
@@ -192,26 +192,27 @@ class Grace(Front, Resident):
 
     def _gates(self) -> Gates:
         if self._made_gates is None:
-            from grace_kp.runtime._gates import GateDefaults, Gates
+            from grace_kp.runtime._approvals import LazyInbox
+            from grace_kp.runtime._gates import Gates
 
-            profiles = self._profiles.get()
+            settings, profiles = self.settings, self._profiles.get()
             with self._lock:  # two ledgers would let one action run twice
                 if self._made_gates is None:
-                    defaults = GateDefaults(
+                    self._made_gates = Gates(
                         profiles=profiles,
-                        policies=self._policies,
-                        timeout=self.settings.gate_timeout,
-                        reviewer=self._reviewer,
+                        places=self._policies,
+                        timeout=settings.gate_timeout,
+                        chosen_reviewer=self._reviewer,
                         on_notify=self._on_notify,
                         promise=self._promise,
-                        domain=self.settings.domain,
-                        groups=self.settings.reviewers,
-                        receivers=self._receivers,
-                        unmeasured=self.settings.unmeasured,
-                        defined=lambda: self._defined.names(),
-                    )
-                    self._made_gates = Gates(
-                        defaults,
+                        unmeasured=settings.unmeasured,
+                        list_actions=lambda: self._defined.names(),
+                        lazy_inbox=LazyInbox(
+                            lambda: self._writer.store(),
+                            domain=settings.domain,
+                            groups=settings.reviewers,
+                            receivers=self._receivers,
+                        ),
                         judge=lambda: self._models.get().judge,
                         store=lambda: self._writer.store(),
                         recorder=self.recorder,
@@ -230,17 +231,12 @@ class Grace(Front, Resident):
 
     @property
     def _writer(self) -> Writer:
-        return self._wiring or self._wired()
-
-    def _wired(self) -> Writer:
-        wiring = self._wiring
-        if wiring is None:
+        if self._wiring is None:
             with self._lock:
                 if self._wiring is None:
                     wired = self._wire()
                     self._wiring = self._wiring or wired  # a signal handler may have been first
-                wiring = self._wiring
-        return wiring
+        return self._wiring
 
     def _wire(self) -> Writer:
         from grace_kp.record import Conversations
@@ -280,11 +276,8 @@ class Grace(Front, Resident):
         if self._wiring is not None:
             self._wiring.pipeline.completer.resume()
 
-    def _run_opened(self, _run: Run) -> None:
-        self._writer.start_journal()
-
     def _run_ended(self, run: Run) -> None:
-        writer = self._wiring or self._wired()
+        writer = self._writer
         if self._scorers is not None:
             self._scorers.expect(run.id)
         run.stored = writer.submit(run, can_await=run.spec.can_await)
@@ -299,11 +292,7 @@ class Grace(Front, Resident):
         finish_late()
         writer = self._writer
         writer.write_now()
-        writer.pipeline.completer.complete(time.monotonic() + self._patience)
-
-    @property
-    def _patience(self) -> float:
-        return self.settings.judge_timeout * 2 + 5
+        writer.pipeline.completer.complete(time.monotonic() + self.settings.judge_timeout * 2 + 5)
 
     @property
     def store(self) -> Store:
@@ -480,11 +469,9 @@ class Grace(Front, Resident):
     def status(self) -> dict[str, Any]:
         """What was written, what waits, what was dropped and why, and what makes gates milder; for `grace-kp doctor` and for monitoring."""
         writer = self._wiring
-        stats = writer.stats() if writer is not None else None
-        fields = type(stats).__slots__ if stats is not None else ()
         return {
             "open_runs": len(self.recorder.open_runs),
-            "writer": {name: getattr(stats, name) for name in fields},
+            "writer": {} if writer is None else writer.stats(),
             "profile": self._profiles.describe(),
             "promise": None if self._promise is None else self._promise.describe(),
             "milder": self._profiles.get().milder(

@@ -171,10 +171,6 @@ class Pipeline(Resident):
         present = {JUDGEMENT: may_judge, VALUE: models.may_embed, SCORES: self.scorers is not None}
         return frozenset(part for part, is_present in present.items() if is_present)
 
-    def lost_run(self, rows: Sequence[JournalEntry]) -> Lost:
-        """Return the run whose process died and left this journal."""
-        return Lost(rows)
-
     def report(self, dropped: int, lost: int) -> tuple[str, bytes] | None:
         """Return the name of this process and what it could not record; None where that is not news."""
         counts = (sum(TROUBLES.counts.values()), dropped, lost)
@@ -186,7 +182,9 @@ class Pipeline(Resident):
         report = {"troubles": dict(TROUBLES.counts), "last_trouble": TROUBLES.last, "dropped": dropped, "lost": lost}
         return f"{os.getpid()}-{self._born}", to_json(redact_value(report, identifiers=False))
 
-    def _prepare(self, run: Run) -> Prepared:
+    def _prepare(self, run: Run | Lost) -> Prepared:
+        if isinstance(run, Lost):
+            return Prepared(self.documents.lost([entry.data for entry in run.rows]))
         with self._lock:
             if self._is_sampled_out(run):
                 return Prepared(None)
@@ -201,11 +199,6 @@ class Pipeline(Resident):
             run.suspended = document  # for a run of this process that continues it
             run.prepared = prepared
         return prepared
-
-    def _prepared(self, item: Run | Lost) -> Prepared:
-        if isinstance(item, Run):
-            return self._prepare(item)
-        return Prepared(self.documents.lost([entry.data for entry in item.rows]))
 
     def prepare(self) -> None:
         """Load what settling needs, while the first run is still open."""
@@ -226,7 +219,9 @@ class Pipeline(Resident):
                     earlier.prepared = None
                 self._settled = weakref.ref(item)  # nobody may need the run any more
             # Kept until the next run, because a run whose settling is interrupted is settled once more.
-            prepared = item.prepared = item.prepared or self._prepared(item)
+            if item.prepared is None:
+                item.prepared = self._prepare(item)
+            prepared = item.prepared
             document = prepared.document
             if document is None:
                 self.sampled_out += 1

@@ -288,11 +288,6 @@ class Trust:
         return {"on_mismatch": "tighten" if self.tightens else "report", "mismatches": list(self.mismatches)}
 
 
-def mismatch_fields(mismatches: Sequence[str]) -> Mapping[str, Any]:
-    """Return the differences as a field of a record; an empty mapping if there are none."""
-    return {"mismatches": list(mismatches)} if mismatches else {}
-
-
 _DEFAULT = Thresholds()
 _LEVELS = ("silent", "notify", "confirm")
 _MILDER = ("unmeasured", "auto_proceed_on_timeout", "thresholds")
@@ -338,8 +333,7 @@ class ProfileSet:
         """Return the confidence of a run that has ended, or waits for a person, and what is stated beside it in `grace.confidence`."""
         moment: Any = "action" if waits(document["grace"].get("status")) else "end"
         measured = self.main.measure(document, factors, moment)
-        mismatches = self._mismatches(document)
-        return measured, {**self._facts(measured), **mismatch_fields(mismatches)}
+        return measured, self._facts(measured, self._mismatches(document))
 
     def shadow_of(self, document: dict[str, Any], factors: ConfidenceFactors) -> dict[str, Any] | None:
         """Return what the shadow says of a run that has ended; None without a shadow."""
@@ -393,7 +387,7 @@ class ProfileSet:
         facts: dict[str, Any] = {}
         if not self.main.is_formula:
             mismatches = self._mismatches(found, action)
-            facts = {"profile": measured.profile, **self._facts(measured), **mismatch_fields(mismatches)}
+            facts = {"profile": measured.profile, **self._facts(measured, mismatches)}
         own_gaps = () if has_own_thresholds else self.main.gaps
         if measured.problem:
             own_gaps += (f"{measured.problem}; the score is that of the formula {measured.profile}",)
@@ -475,11 +469,12 @@ class ProfileSet:
             self.trust.add_mismatches(mismatches)
         return mismatches
 
-    def _facts(self, measured: Measured) -> dict[str, Any]:
+    def _facts(self, measured: Measured, mismatches: Sequence[str]) -> dict[str, Any]:
         """Return what is stated about where a score comes from; empty for a formula that was chosen."""
+        facts: dict[str, Any] = {"fitted_at": self.main.fitted_at, "profile_digest": self.main.digest}
         if measured.problem:
-            return {"fallback": True}
-        facts = {"fitted_at": self.main.fitted_at, "profile_digest": self.main.digest}
+            facts = {"fallback": True}
+        facts["mismatches"] = list(mismatches) or None
         return {name: value for name, value in facts.items() if value is not None}
 
 

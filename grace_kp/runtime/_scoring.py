@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import inspect
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from grace_kp.background import Resident, Worker, finish, may_wait, watch
+from grace_kp.background import DeadlineExceeded, Resident, Worker, call_within, finish, may_wait, watch
 from grace_kp.errors import SettingsError, brief, is_unit
 from grace_kp.trace import describe_error
 
@@ -96,18 +95,6 @@ class Scoring:
         self.is_done = False
 
 
-class _ScorerCall:
-    """A scorer at work on a run."""
-
-    __slots__ = ("has_ended", "scorer", "started")
-
-    def __init__(self, scorer: int) -> None:
-        self.scorer = scorer
-        self.started = time.monotonic()
-        self.has_ended = False
-        """Set as soon as the scorer has returned, whatever else its thread still does."""
-
-
 class TraceScorers(Resident):
     """All scorers of a runtime, in order."""
 
@@ -120,7 +107,7 @@ class TraceScorers(Resident):
         self._scorers = list(scorers)
         self._seconds = seconds
         self._on_scored = on_scored
-        self._given_up = ""
+        self._given_up = False
         self.after_fork()
         # A scorer that flushes would wait for itself.
         self._worker = Worker(self._score_next, name="scorer", may_wait=False)
@@ -130,8 +117,8 @@ class TraceScorers(Resident):
         """Forget in the child what waited: the parent scores it."""
         self._lock = threading.Lock()
         self._queue: deque[Scoring] = deque()
-        self._call: _ScorerCall | None = None
-        self._abandoned: dict[int, _ScorerCall] = {}
+        self._ended: dict[int, threading.Event] = {}
+        """Whether the last call of each scorer has ended."""
         self._own: set[str] = set()
 
     def expect(self, run_id: str) -> None:
@@ -153,24 +140,9 @@ class TraceScorers(Resident):
         scoring = Scoring(trace, clean)
         with self._lock:
             self._queue.append(scoring)
-            if self._given_up:
-                self._skip_all(self._given_up)
-            else:
-                self._go_on()
+            if self._given_up or not self._worker.wake():
+                self._skip_all(ENDED)
         return scoring
-
-    def is_done(self, scoring: Scoring) -> bool:
-        """Return whether a run is scored, after abandoning a scorer that has taken too long."""
-        if scoring.is_done:
-            return True
-        with self._lock:
-            call = self._call
-            if call is not None and not call.has_ended and time.monotonic() - call.started > self._seconds:
-                self._abandon(call)
-                scorer = self._scorers[call.scorer]
-                self._advance([_failure(scorer, f"TimeoutError: it took longer than {self._seconds:g} s")])
-                self._go_on()
-        return scoring.is_done
 
     def skip(self, reason: str) -> None:
         """Leave the runs that wait now without scores."""
@@ -180,21 +152,10 @@ class TraceScorers(Resident):
     def give_up(self) -> None:
         """Leave all runs without scores, those that end later too."""
         with self._lock:
-            self._given_up = ENDED
+            self._given_up = True
             self._skip_all(ENDED)
-
-    def _go_on(self) -> None:
-        if self._queue and not self._worker.wake():
-            self._skip_all(ENDED)
-
-    def _abandon(self, call: _ScorerCall) -> None:
-        self._abandoned[call.scorer] = call
-        self._call = None
-        self._worker.abandon()
 
     def _skip_all(self, reason: str) -> None:
-        if self._call is not None:
-            self._abandon(self._call)
         while self._queue:
             scorer = self._scorers[self._queue[0].next_scorer]
             self._advance([{"name": scorer.name, "score": None, "skipped": reason}])
@@ -215,24 +176,30 @@ class TraceScorers(Resident):
             if not self._queue:
                 return None
             scoring = self._queue[0]
-            call = self._call = _ScorerCall(scoring.next_scorer)
-            earlier = self._abandoned.get(call.scorer)
-        scorer = self._scorers[call.scorer]
-        if earlier is not None and not earlier.has_ended:
-            entries = [_failure(scorer, "TimeoutError: its call for an earlier run has not ended yet")]
-        else:
-            try:
-                entries = scorer.score(scoring.trace, scoring.clean)
-            except BaseException as error:  # noqa: BLE001 — a user's scorer may raise anything
-                entries = [_failure(scorer, ": ".join(describe_error(error, 300)))]
-        call.has_ended = True
+            number = scoring.next_scorer
+        entries = self._ask(number, scoring)
         with self._lock:
-            if self._call is not call:
-                return None  # abandoned meanwhile
-            self._call = None
-            self._advance(entries)
+            if not scoring.is_done:  # else it was skipped meanwhile
+                self._advance(entries)
         return 0.0
 
+    def _ask(self, number: int, scoring: Scoring) -> list[dict[str, Any]]:
+        scorer, earlier, ended = self._scorers[number], self._ended.get(number), threading.Event()
 
-def _failure(scorer: TraceScorer, error: str) -> dict[str, Any]:
-    return {"name": scorer.name, "score": None, "error": error}
+        def call() -> list[dict[str, Any]]:
+            try:
+                return scorer.score(scoring.trace, scoring.clean)
+            finally:
+                ended.set()
+
+        if earlier is not None and not earlier.is_set():
+            error = "TimeoutError: its call for an earlier run has not ended yet"
+            return [{"name": scorer.name, "score": None, "error": error}]
+        self._ended[number] = ended
+        try:
+            return call_within(self._seconds, call, name="scorer", or_inline=True)
+        except DeadlineExceeded:
+            error = f"TimeoutError: it took longer than {self._seconds:g} s"
+        except BaseException as raised:  # noqa: BLE001 — a user's scorer may raise anything
+            error = ": ".join(describe_error(raised, 300))
+        return [{"name": scorer.name, "score": None, "error": error}]

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
+from grace_kp.runtime._pipeline import Lost
 from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Upkeep:
         self._parts = self._pipeline.parts
         if self._offers("recover"):
             # Not settled here: the store's lock is held, and a hook that asks for the store would wait for it.
-            runs = [self._pipeline.lost_run(rows) for rows in self._store.recover()]
+            runs = [Lost(rows) for rows in self._store.recover()]
             if runs:
                 self._backlog().queue.extend(runs)
                 self._wake()
@@ -144,13 +145,6 @@ class Journal:
         self._rows: list[JournalEntry] = []
         self._ended: dict[str, None] = {}
 
-    def add(self, rows: Sequence[JournalEntry]) -> None:
-        """Add what has happened in an open run."""
-        for row in rows:
-            if row.seq == 0:  # a suspended run goes on under its id
-                self._ended.pop(row.run_id, None)
-        self._rows += rows
-
     def collect(self, runs: Iterator[Sequence[JournalEntry]], lock: AbstractContextManager[object]) -> None:
         """Add what has happened in each open run, one run at a time under `lock`."""
         while True:
@@ -158,7 +152,9 @@ class Journal:
                 rows = next(runs, None)
                 if rows is None:
                     return
-                self.add(rows)
+                if rows and rows[0].seq == 0:  # a suspended run goes on under its id
+                    self._ended.pop(rows[0].run_id, None)
+                self._rows += rows
 
     @property
     def waits(self) -> bool:

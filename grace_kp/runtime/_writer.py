@@ -8,9 +8,13 @@ takes. `_pipeline` turns a run into a record, `_backlog` bounds what waits, `_up
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
+from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Latch, Lock, PoliteLock, Resident, Worker, is_mine, let_forks_go_first, may_wait, watch
 from grace_kp.errors import GraceError
@@ -19,9 +23,7 @@ from grace_kp.runtime._backlog import (
     PATIENCE_SECONDS,
     Backlog,
     Mark,
-    Pending,
     WriterLimits,
-    WriterStats,
     runs_event_loop,
 )
 from grace_kp.runtime._upkeep import Journal, Outage, Upkeep
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from grace_kp.record import Run
+    from grace_kp.runtime._completion import Completion
     from grace_kp.runtime._pipeline import Lost, Pipeline
     from grace_kp.store import Record, Store
 
@@ -467,8 +470,93 @@ class Writer(Resident):
         """How many runs were submitted and are not written."""
         return self._backlog.count() + self._pending.count()
 
-    def stats(self) -> WriterStats:
-        """Counts since the beginning."""
+    def stats(self) -> dict[str, Any]:
+        """Return counts since the beginning: runs that memory had no room for (`dropped`), that could not be finished (`lost`), and that wait
+        beside the store (`rescued`) or in memory (`pending`).
+        """
         backlog, outage = self._backlog, self._outage
-        counts = self._settled, self._written, backlog.dropped, backlog.lost, backlog.rescued
-        return WriterStats(*counts, self.waiting, self._pending.bytes, outage.errors, outage.last_error)
+        return {
+            "settled": self._settled,
+            "written": self._written,
+            "dropped": backlog.dropped,
+            "lost": backlog.lost,
+            "rescued": backlog.rescued,
+            "pending": self.waiting,
+            "pending_bytes": self._pending.bytes,
+            "errors": outage.errors,
+            "last_error": outage.last_error,
+        }
+
+
+class Pending:
+    """Records in the order in which they are written, and marks between them. Runs are added while others are written."""
+
+    def __init__(self) -> None:
+        self._entries: deque[tuple[Record, Completion | None] | Mark] = deque()
+        self.lock = threading.RLock()
+        self._in_batch = 0
+        """Entries that are being written."""
+        self.bytes = 0
+        self.newest: object = None
+        """The run of the record that was added last."""
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
+    def add(self, record: Record, follows: Completion | None, run: object = None) -> None:
+        """Add the record of a run, with what follows once it is stored."""
+        with self.lock:
+            self.bytes += len(record.data)
+            self.newest = run  # right before the next line, so that no interrupt comes between the two
+            self._entries.append((record, follows))
+
+    def add_mark(self, mark: Mark) -> None:
+        """Add a mark, which is passed when everything before it is stored."""
+        with self.lock:
+            self._entries.append(mark)
+
+    def replace(self, record: Record) -> bool:
+        """Replace the version of a record that still waits and is not being written; return whether there is one."""
+        with self.lock:
+            for number, entry in enumerate(self._entries):
+                if number >= self._in_batch and not isinstance(entry, Mark) and entry[0].id == record.id:
+                    self.bytes += len(record.data) - len(entry[0].data)
+                    self._entries[number] = (replace(record, completes=entry[0].completes), entry[1])
+                    return True
+        return False
+
+    def batch(self, most: int | None = MAX_BATCH) -> tuple[list[Record], int]:
+        """Return the records that are written next, or all for None, and how many entries these are with the marks between them."""
+        with self.lock:
+            entries = list(islice(self._entries, most))
+            self._in_batch = len(entries)
+        records = [entry[0] for entry in entries if not isinstance(entry, Mark)]
+        return records, len(entries)
+
+    def written(self, entries: int) -> tuple[list[Completion], list[Mark]]:
+        """Remove the batch that was written; return what follows, and the marks between them."""
+        with self.lock:
+            done = [self._entries.popleft() for _ in range(entries)]
+            self._in_batch = 0
+            self.bytes -= sum(len(entry[0].data) for entry in done if not isinstance(entry, Mark))
+        follows = [entry[1] for entry in done if not isinstance(entry, Mark) and entry[1] is not None]
+        return follows, [entry for entry in done if isinstance(entry, Mark)]
+
+    def failed(self) -> None:
+        """Take note that the batch was not written."""
+        self._in_batch = 0
+
+    def detach(self) -> list[Completion]:
+        """Return what follows for all records, although they are not stored; nothing follows for them later."""
+        follows = []
+        with self.lock:
+            for number, entry in enumerate(self._entries):
+                if not isinstance(entry, Mark) and entry[1] is not None:
+                    follows.append(entry[1])
+                    self._entries[number] = (entry[0], None)
+        return follows
+
+    def count(self) -> int:
+        """Return how many records wait."""
+        with self.lock:
+            return sum(not isinstance(entry, Mark) for entry in self._entries)

@@ -24,7 +24,7 @@ from grace_kp.store._record import (
     to_bytes,
 )
 from grace_kp.store._rescue import RescueFiles
-from grace_kp.store._state import mark_of
+from grace_kp.store._runs import mark_of
 from grace_kp.store._store import Store, file_of, open_store
 
 if TYPE_CHECKING:

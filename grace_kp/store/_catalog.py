@@ -10,24 +10,27 @@ same store take turns.
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import sqlite3
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Resident, Worker, watch
 from grace_kp.errors import StoreError
 from grace_kp.store._catalog_facts import AGENT, DOMAIN, SCORER, STATUS, TAGGED, Group, RunFigures, read_figures
-from grace_kp.store._catalog_files import place_of
+from grace_kp.store._catalog_files import IndexInMemory, index_of, open_index, remove_index
 from grace_kp.store._catalog_index import IndexWriter
 from grace_kp.store._catalog_search import CatalogQuery, RunPage, RunRow, Search
-from grace_kp.store._database import is_busy
+from grace_kp.store._database import DatabaseError, OperationalError, is_busy, transaction
 
 if TYPE_CHECKING:
-    from grace_kp.store._catalog_files import Place
-    from grace_kp.store._catalog_source import StoredRun
+    from collections.abc import Iterator
+
+    from grace_kp.store._catalog_files import Source
+    from grace_kp.store._database import Connection, Connections, SharedConnection
 
 
 __all__ = ["Catalog", "CatalogQuery", "Group", "Progress", "RunFigures", "RunPage", "RunRow", "open_catalog"]
@@ -54,8 +57,6 @@ LABELS = 1_000
 CHECK_SECONDS = 30.0
 """Seconds between two comparisons of the number of runs with that of the store."""
 MOST_UNSEEN = 1_000
-COUNT_SECONDS = 1.0
-"""Greatest age, in seconds, of the number of runs that is shown."""
 _log = logging.getLogger("grace_kp.store")
 
 
@@ -69,16 +70,40 @@ class Progress:
     """Indexed runs whose document is not the JSON of a trace. They are found by their columns only."""
 
 
-class Catalog:
+class Catalog(Resident):
     """The index of a store. Several threads may use it."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._follower = Follower(place)
+    def __init__(self, store: Any) -> None:
+        offered = getattr(store, "changes", None)
+        if not callable(offered):
+            raise StoreError(
+                f"{type(store).__name__} cannot be followed by a catalog; use memory: or sqlite:///path.db"
+            )
+        self._source: Source = offered()
+        self._store: Path | None = None
+        """The file of the store; None for an index in memory."""
+        self._readers: Connections | SharedConnection
+        self._writer: Connections | SharedConnection
+        self._readers = self._writer = IndexInMemory(self._source)
+        path, mode = getattr(store, "path", None), getattr(store, "file_mode", 0o600)
+        self._name = f"of {path or 'a store in memory'}"
+        if isinstance(path, Path):
+            with contextlib.suppress(OSError, OperationalError):  # for example a folder that cannot be written
+                self._readers, self._writer = open_index(index_of(path), mode, self._source)
+                self._store, self._name = path, str(index_of(path))
         self._worker = Worker(self._work, name="catalog")
-        self._seen: tuple[float, tuple[int, int]] | None = None
+        self._rate_seen: tuple[float, tuple[int, int]] | None = None
         self._is_busy = True
+        """Whether others write much to the store; assumed until it is known."""
         self._trouble = ""
+        self._checked_at: float | None = None
+        self.after_fork()
+        watch(self)
+
+    def after_fork(self) -> None:
+        """Begin anew in a forked child: the parent's thread may hold the lock."""
+        self._lock = threading.RLock()
+        self._up_to_date: object = None
 
     def find(
         self,
@@ -101,8 +126,8 @@ class Catalog:
         Raises:
             ValueError: a time of the query cannot be read.
         """
-        with self._place.reading() as connection:
-            return Search(connection, self._place.source, seconds).page(query, before, after, limit)
+        with self._reading() as connection:
+            return Search(connection, self._source, seconds).page(query, before, after, limit)
 
     def names(self, kind: str, limit: int = 200) -> list[str]:
         """Return the values of `agent`, `domain`, `status`, `tag` or `scorer` that occur, most frequent first.
@@ -112,7 +137,7 @@ class Catalog:
         """
         if kind not in NAMES:
             raise ValueError(f"kind must be one of {', '.join(NAMES)}, not {kind!r:.60}")
-        with self._place.reading() as connection:
+        with self._reading() as connection:
             found = connection.execute(
                 "SELECT name FROM names WHERE kind = ? AND runs > 0 ORDER BY runs DESC, name LIMIT ?",
                 (NAMES[kind], limit),
@@ -125,12 +150,19 @@ class Catalog:
         Raises:
             ValueError: a day is not a date.
         """
-        with self._place.reading() as connection:
+        with self._reading() as connection:
             return read_figures(connection, since, until, agent)
 
     def progress(self) -> Progress:
         """Return how much of the store is indexed."""
-        return self._follower.progress()
+        with self._reading() as connection:
+            facts = dict(connection.execute("SELECT name, value FROM facts"))
+        done = facts["runs"]
+        if facts.get("oldest") == 0:
+            unseen = self._source.unseen(facts["newest"], MOST_UNSEEN)
+            if unseen < MOST_UNSEEN:  # counting all runs takes longer
+                return Progress(done=done, total=done + unseen, unreadable=facts["unreadable"])
+        return Progress(done=done, total=max(self._source.extent().runs, done), unreadable=facts["unreadable"])
 
     def refresh(self, seconds: float | None = None) -> Progress:
         """Index what is new, for at most this long, and return the progress.
@@ -142,13 +174,13 @@ class Catalog:
             deadline = None if seconds is None else time.monotonic() + seconds
             is_current = False
             while not is_current:
-                is_done = self._follower.advance()
-                is_current = is_done and self._follower.check(now=True)
+                is_done = self._advance()
+                is_current = is_done and self._check(now=True)
                 if deadline is not None and time.monotonic() > deadline:
                     break
-        except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"the index {self._place.name} cannot be brought up to date: {error}") from error
-        return self._follower.progress(counted_now=True)
+        except (DatabaseError, OSError) as error:
+            raise StoreError(f"the index {self._name} cannot be brought up to date: {error}") from error
+        return self.progress()
 
     def follow(self) -> None:
         """Keep the index up to date in the background until `close`."""
@@ -157,24 +189,47 @@ class Catalog:
     def close(self) -> None:
         """Stop following, and release files."""
         self._worker.stop(STOP_SECONDS)
-        self._follower.close()
-        self._place.close()
+        self._readers.close()
+        self._writer.close()
+        self._source.close()
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """Lend a connection on which everything is read from one state of the index."""
+        try:
+            with self._readers.use() as connection:
+                connection.execute("BEGIN")
+                try:
+                    yield connection
+                finally:
+                    connection.execute("ROLLBACK")
+        except (DatabaseError, OSError) as error:
+            raise StoreError(f"the index {self._name} cannot be read: {error}") from error
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with self._writer.use() as connection, transaction(connection):
+            yield connection
+
+    def _rebuild(self) -> None:
+        """Remove the index; it is begun anew when it is used next."""
+        problem = "" if self._store is None else remove_index(self._store)
+        if problem:
+            raise StoreError(problem)
 
     def _work(self) -> float:
         """Index for a short while; return when to go on."""
         start = time.monotonic()
         try:
             self._look()
-            self._follower.check(now=self._place.store is None)
-            is_done = self._follower.advance(is_short=self._is_busy)
+            self._check(now=self._store is None)
+            is_done = self._advance(is_short=self._is_busy)
             while not is_done and time.monotonic() - start < TURN_SECONDS:
-                is_done = self._follower.advance(is_short=self._is_busy)
-        except (sqlite3.Error, OSError, StoreError) as error:
+                is_done = self._advance(is_short=self._is_busy)
+        except (DatabaseError, OSError, StoreError) as error:
             if str(error) != self._trouble:
                 self._trouble = str(error)
-                _log.warning(
-                    "the index %s cannot be brought up to date, it is tried again: %s", self._place.name, error
-                )
+                _log.warning("the index %s cannot be brought up to date, it is tried again: %s", self._name, error)
             return FAILED_SECONDS
         self._trouble = ""
         if is_done:
@@ -183,14 +238,92 @@ class Catalog:
         return (time.monotonic() - start) * (1 / share - 1)
 
     def _look(self) -> None:
-        """Note whether others write much to the store; until that is known, assume it."""
-        now, changed = time.monotonic(), self._place.source.changed()
-        if self._seen is None:
-            self._seen = now, changed
-        elif now - self._seen[0] >= RATE_SECONDS:
-            stored = sum(changed) - sum(self._seen[1])
-            self._is_busy = stored / (now - self._seen[0]) > BUSY_RATE
-            self._seen = now, changed
+        """Note whether others write much to the store."""
+        now, changed = time.monotonic(), self._source.changed()
+        seen = self._rate_seen
+        if seen is not None and now - seen[0] >= RATE_SECONDS:
+            self._is_busy = (sum(changed) - sum(seen[1])) / (now - seen[0]) > BUSY_RATE
+        if seen is None or now - seen[0] >= RATE_SECONDS:
+            self._rate_seen = now, changed
+
+    def _check(self, *, now: bool = False) -> bool:
+        """Drop what the store no longer holds, and an index of another store. It looks from time to time, or `now`."""
+        with self._lock:
+            at = time.monotonic()
+            if not now and self._checked_at is not None and at - self._checked_at < CHECK_SECONDS:
+                return True
+            try:
+                is_kept = self._compare()
+            except DatabaseError as error:
+                if is_busy(error):
+                    return False  # for example because it erases deleted runs
+                if isinstance(error, OperationalError):
+                    raise
+                self._rebuild()  # the file is damaged
+                is_kept = False
+            if not is_kept:
+                self._up_to_date = None
+            self._checked_at = at
+            return is_kept
+
+    def _compare(self) -> bool:
+        source = self._source
+        with self._writing() as connection:
+            facts = dict(connection.execute("SELECT name, value FROM facts"))
+            if facts["store"] == source.identity():
+                if facts.get("newest") is None:
+                    return True
+                extent = source.extent(facts["oldest"])
+                if extent.newest > facts["newest"] or extent == (facts["newest"], facts["runs"]):
+                    return True
+                kept = source.ids()
+                gone = [name for (name,) in connection.execute("SELECT id FROM shown") if name not in kept]
+                IndexWriter(connection).erase(gone, extent.newest)
+                return False
+        self._rebuild()
+        return False
+
+    def _advance(self, *, is_short: bool = False) -> bool:
+        """Index the next runs or labels, in one transaction. Return whether nothing is left."""
+        with self._lock:
+            try:
+                with self._writer.use() as connection:
+                    (version,) = connection.execute("PRAGMA data_version").fetchone()  # changes when others write
+                state = (self._source.changed(), self._writer.file, version)
+                if state == self._up_to_date:
+                    return True
+                with self._writing() as connection:
+                    is_done = self._index_next(connection, BATCH if is_short else OLD_BATCH)
+            except DatabaseError as error:
+                if is_busy(error):
+                    return False  # another process indexes
+                raise
+            self._up_to_date = state if is_done else None
+            return is_done
+
+    def _index_next(self, connection: Connection, batch: int) -> bool:
+        source = self._source
+        facts = dict(connection.execute("SELECT name, value FROM facts WHERE name IN ('newest', 'oldest', 'label')"))
+        if facts.get("newest") is None:
+            facts["newest"] = facts["oldest"] = source.extent().newest
+        newest, oldest, label = (int(facts[name]) for name in ("newest", "oldest", "label"))
+        is_done = False
+        if runs := source.after(newest, batch):
+            IndexWriter(connection).add(runs, source.labelled([run.id for run in runs]))
+            newest = runs[-1].number
+        elif labels := source.feedback(label, LABELS):
+            IndexWriter(connection).label([name for _, name in labels])
+            label = labels[-1][0]
+        elif oldest and (runs := source.after(oldest, batch, back=True)):
+            IndexWriter(connection).add(runs, source.labelled([run.id for run in runs]))
+            oldest = runs[-1].number - 1
+        else:
+            oldest = 0
+            is_done = not IndexWriter(connection).add_words(source.texts, batch)
+        values = {"newest": newest, "oldest": oldest, "label": label}
+        if values != facts:
+            connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", values.items())
+        return is_done
 
 
 def open_catalog(store: Any) -> Catalog:
@@ -199,141 +332,4 @@ def open_catalog(store: Any) -> Catalog:
     Raises:
         StoreError: the store offers nothing that a catalog can follow.
     """
-    return Catalog(place_of(store))
-
-
-class Follower(Resident):
-    """Brings an index up to date. Several threads may use it."""
-
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._version: int | None = None
-        self._up_to_date: object = None
-        self._checked_at: float | None = None
-        self._counted: tuple[float, int] | None = None
-        self.after_fork()
-        watch(self)
-
-    def after_fork(self) -> None:
-        """Begin anew in a forked child: the parent's thread may hold the lock."""
-        self._lock = threading.RLock()
-        self._writer: IndexWriter | None = None
-        self._connection: sqlite3.Connection | None = None
-
-    def progress(self, *, counted_now: bool = False) -> Progress:
-        """Return how much of the store is indexed."""
-        with self._place.reading() as connection:
-            facts = dict(connection.execute("SELECT name, value FROM facts"))
-        done = facts["runs"]
-        if not counted_now and facts.get("oldest") == 0:
-            unseen = self._place.source.unseen(facts["newest"], MOST_UNSEEN)
-            if unseen < MOST_UNSEEN:  # counting all runs takes longer
-                return Progress(done=done, total=done + unseen, unreadable=facts["unreadable"])
-        now = time.monotonic()
-        if counted_now or self._counted is None or now - self._counted[0] > COUNT_SECONDS:
-            self._counted = now, self._place.source.extent().runs
-        return Progress(done=done, total=max(self._counted[1], done), unreadable=facts["unreadable"])
-
-    def check(self, *, now: bool = False) -> bool:
-        """Drop what the store no longer holds, and an index of another store. It looks from time to time, or `now`."""
-        with self._lock:
-            at = time.monotonic()
-            if not now and self._checked_at is not None and at - self._checked_at < CHECK_SECONDS:
-                return True
-            try:
-                is_kept = self._compare()
-            except sqlite3.DatabaseError as error:
-                if is_busy(error):
-                    return False  # for example because it erases deleted runs
-                if isinstance(error, sqlite3.OperationalError):
-                    raise
-                self._place.rebuild()  # the file is damaged
-                is_kept = False
-            if not is_kept:
-                self._up_to_date = None
-            self._checked_at = at
-            return is_kept
-
-    def _compare(self) -> bool:
-        source = self._place.source
-        with self._place.writing() as connection:
-            facts = dict(connection.execute("SELECT name, value FROM facts"))
-            is_other = facts["store"] != source.identity()
-            if not is_other and facts.get("newest") is None:
-                return True
-            extent = source.extent(0 if is_other else facts["oldest"])
-            if not is_other and (extent.newest > facts["newest"] or extent == (facts["newest"], facts["runs"])):
-                return True
-            if self._place.store is None:  # an index in memory cannot be removed
-                kept = set() if is_other else set(source.ids())
-                ids = [name for (name,) in connection.execute("SELECT id FROM shown")]
-                self._writer_on(connection).remove([name for name in ids if name not in kept])
-                # The newest run may be gone, and the numbers of labels are used again.
-                connection.execute("UPDATE facts SET value = MIN(value, ?) WHERE name = 'newest'", (extent.newest,))
-                connection.execute("UPDATE facts SET value = 0 WHERE name = 'label'")
-                if is_other:  # such as that of a forked child
-                    connection.execute("DELETE FROM facts WHERE name IN ('newest', 'oldest')")
-                    connection.execute("UPDATE facts SET value = ? WHERE name = 'store'", (source.identity(),))
-                return False
-        self._place.rebuild()
-        return False
-
-    def advance(self, *, is_short: bool = False) -> bool:
-        """Index the next runs or labels, in one transaction. Return whether nothing is left."""
-        with self._lock:
-            try:
-                with self._place.writer.use() as connection:
-                    (version,) = connection.execute("PRAGMA data_version").fetchone()  # changes when others write
-                state = (self._place.source.changed(), self._place.writer.file, version)
-                if state == self._up_to_date:
-                    return True
-                with self._place.writing() as connection:
-                    is_done = self._index_next(connection, BATCH if is_short else OLD_BATCH)
-            except sqlite3.Error as error:
-                self._writer = None
-                if is_busy(error):
-                    return False  # another process indexes
-                raise
-            self._up_to_date = state if is_done else None
-            return is_done
-
-    def _index_next(self, connection: sqlite3.Connection, batch: int) -> bool:
-        source = self._place.source
-        facts = dict(connection.execute("SELECT name, value FROM facts WHERE name IN ('newest', 'oldest', 'label')"))
-        if facts.get("newest") is None:
-            facts["newest"] = facts["oldest"] = source.extent().newest
-        newest, oldest, label = (int(facts[name]) for name in ("newest", "oldest", "label"))
-        is_done = False
-        if runs := source.after(newest, batch):
-            self._add(connection, runs)
-            newest = runs[-1].number
-        elif labels := source.feedback(label, LABELS):
-            self._writer_on(connection).label([name for _, name in labels])
-            label = labels[-1][0]
-        elif oldest and (runs := source.up_to(oldest, batch)):
-            self._add(connection, runs)
-            oldest = runs[-1].number - 1
-        else:
-            oldest = 0
-            is_done = not self._writer_on(connection).add_words(source.texts, batch)
-        values = {"newest": newest, "oldest": oldest, "label": label}
-        if values != facts:
-            connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", values.items())
-        return is_done
-
-    def _add(self, connection: sqlite3.Connection, runs: list[StoredRun]) -> None:
-        self._writer_on(connection).add(runs, self._place.source.labelled([run.id for run in runs]))
-
-    def _writer_on(self, connection: sqlite3.Connection) -> IndexWriter:
-        (version,) = connection.execute("PRAGMA data_version").fetchone()
-        if self._writer is None or self._connection is not connection:
-            self._writer, self._connection = IndexWriter(connection), connection
-        elif version != self._version:
-            self._writer.forget_names()
-        self._version = version
-        return self._writer
-
-    def close(self) -> None:
-        """Forget the connection."""
-        with self._lock:
-            self._writer = self._connection = None
+    return Catalog(store)

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grace_kp.errors import is_unit
 from grace_kp.levels import waits
@@ -18,10 +18,9 @@ from grace_kp.store._record import scorer_name
 from grace_kp.trace import PARENT, SESSION, TAG, USER, attributes_in, label, storable
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from grace_kp.store._catalog_source import StoredRun
+    from grace_kp.store._database import Connection
 
 
 LEVELS = ("silent", "notify", "confirm", "escalate")
@@ -61,6 +60,20 @@ BY_STATUS, BY_LEVEL, BY_MODEL = range(3)
 _COLUMNS = (*SUMS, *HISTOGRAMS)
 
 
+class StoredRun(NamedTuple):
+    """A run as a store holds it. The text is case-folded."""
+
+    number: int
+    id: str
+    created_at: str
+    domain: str
+    score: float
+    success: bool
+    status: str
+    text: str
+    data: bytes
+
+
 @dataclass(slots=True)
 class RunFacts:
     """What the index keeps of one run."""
@@ -79,30 +92,18 @@ class RunFacts:
     is_readable: bool = True
 
 
-@dataclass(slots=True)
-class _Spent:
-    """What judges cost a run."""
-
-    calls: int = 0
-    tokens: int = 0
-    models: dict[str, list[int]] = field(default_factory=dict)
-
-    def add(self, evaluation: Any) -> None:
-        """Add a judgement of the run, or one before a gate. It holds `calls` and `tokens`; its parts name the model."""
-        if not isinstance(evaluation, dict):
-            return
-        parts = [evaluation.get(name) for name in ("self_evaluation", "coverage")]
-        judged = [part for part in parts if isinstance(part, dict)]
-        calls, tokens = whole(evaluation.get("calls")), whole(evaluation.get("tokens"))
+def _sum_judgements(evaluations: Iterable[Any]) -> dict[str, list[int]]:
+    """Return calls, tokens and fallbacks by model. An evaluation holds `calls` and `tokens`; its parts name the model."""
+    models: dict[str, list[int]] = {}
+    for evaluation in map(_object, evaluations):
+        judged = [part for name in ("self_evaluation", "coverage") if (part := _object(evaluation.get(name)))]
         fallback = any(part.get("fallback") is True for part in judged)
-        if not (calls or tokens or fallback):
-            return
-        named = (label(part["model"]) for part in judged if isinstance(part.get("model"), str))
-        sums = self.models.setdefault(next(named, UNNAMED_MODEL), [0, 0, 0])
-        for place, value in enumerate((calls, tokens, int(fallback))):
-            sums[place] += value
-        self.calls += calls
-        self.tokens += tokens
+        spent = (whole(evaluation.get("calls")), whole(evaluation.get("tokens")), int(fallback))
+        if any(spent):
+            named = (label(part["model"]) for part in judged if isinstance(part.get("model"), str))
+            sums = models.setdefault(next(named, UNNAMED_MODEL), [0, 0, 0])
+            sums[:] = [known + value for known, value in zip(sums, spent, strict=True)]
+    return models
 
 
 def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> RunFacts:
@@ -132,17 +133,15 @@ def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> RunFacts:
         *((_KIND_OF[kind], value) for kind in _KIND_OF for value in found[kind]),
         *_scorers(grace.get("scores")),
     }
-    spent = _Spent()
-    spent.add(grace.get("evaluation"))
-    for entry in decisions:
-        spent.add(_object(entry).get("evaluation"))
+    models = _sum_judgements([grace.get("evaluation"), *(_object(entry).get("evaluation") for entry in decisions)])
+    calls, tokens = (sum(sums[place] for sums in models.values()) for place in (0, 1))
     confidence, score = _confidence(outcome, grace), number_of(run.score) or 0.0
     parent = next(iter(found[PARENT]), None)
     shown = [
-        run.created_at, agent, run.domain, run.status, run.success, score, confidence, level,
+        run.created_at, agent, run.domain, run.status, bool(run.success), score, confidence, level,
         _text(task.get("objective"))[:MAX_OBJECTIVE], number_of(grace.get("duration_ms")), len(steps), len(decisions),
         _tokens(_object(grace.get("usage"))), next(iter(found[USER]), None), next(iter(found[SESSION]), None), found[TAG], parent,
-        bool(_list(grace.get("awaits"))), spent.calls, spent.tokens, levels, spent.models,
+        bool(_list(grace.get("awaits"))), calls, tokens, levels, models,
     ]  # fmt: skip
     return RunFacts(
         at=milliseconds(run.created_at),
@@ -311,7 +310,7 @@ class Contributions:
                 for place in range(3):
                     total[place] += counts[place]
 
-    def write(self, connection: sqlite3.Connection) -> None:
+    def write(self, connection: Connection) -> None:
         """Bring the collected sums into the tables, in the caller's transaction."""
         connection.executemany(
             _upsert("rollups", ("agent", "day"), _COLUMNS), [(*k, *v) for k, v in self._sums.items()]
@@ -331,13 +330,8 @@ def _upsert(table: str, keys: Sequence[str], columns: Sequence[str]) -> str:
     return f"INSERT INTO {table} VALUES ({places}) ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {added}"  # noqa: S608
 
 
-def read_figures(connection: sqlite3.Connection, since: str, until: str, agent: str | None) -> RunFigures:
-    """Return the figures of the runs that began on these days.
-
-    Args:
-        since: the first day, such as `2026-11-01`.
-        until: the last day.
-    """
+def read_figures(connection: Connection, since: str, until: str, agent: str | None) -> RunFigures:
+    """Return the figures of the runs that began on these days, from `since` to `until`, such as `2026-11-01`."""
     first, last = _day(since, "since"), _day(until, "until")
     if agent is None:
         owner = EVERYBODY
@@ -381,7 +375,7 @@ def _shown_days(first: int, last: int, found: Collection[int]) -> range:
     return range(first, last + 1)
 
 
-def _agents(connection: sqlite3.Connection, first: int, last: int, only: int | None) -> tuple[Group, ...]:
+def _agents(connection: Connection, first: int, last: int, only: int | None) -> tuple[Group, ...]:
     chosen = f"agent > {EVERYBODY}" if only is None else f"agent = {only}"
     rows = connection.execute(
         f"SELECT name, {', '.join(f'total_{name}' for name in SUMS)} FROM (SELECT agent,"  # noqa: S608

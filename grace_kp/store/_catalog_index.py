@@ -5,8 +5,8 @@ An index of another version is removed and built again.
 
 from __future__ import annotations
 
+import contextlib
 import json
-import sqlite3
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +16,18 @@ from grace_kp.store._catalog_facts import (
     HISTOGRAMS,
     LABELLED,
     LEVEL,
-    OF_SESSION,
-    OF_USER,
     STATUS,
     SUMS,
     Contributions,
     facts_of,
     milliseconds,
 )
+from grace_kp.store._database import ONE_OF, Connection, DatabaseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from grace_kp.store._catalog_source import StoredRun
+    from grace_kp.store._catalog_facts import StoredRun
 
 
 VERSION = 2
@@ -37,7 +36,6 @@ SHIFT = 10
 LAST_POSITION = (1 << 63) - 1
 """Behind all positions."""
 SLOTS = 1 << SHIFT
-MOST_REMEMBERED = 20_000
 REMOVED_AT_A_TIME = 1_000
 END_OF_TEXT = "\n\n"
 """Ends every indexed text, so that each of its last characters begins a trigram too."""
@@ -69,7 +67,7 @@ WORDS = (
 )
 
 
-def create_tables(connection: sqlite3.Connection, *, identity: str, with_words: bool) -> None:
+def create_tables(connection: Connection, *, identity: str, with_words: bool) -> None:
     """Create the tables in an empty database, in the caller's transaction."""
     for statement in TABLES:
         connection.execute(statement)
@@ -79,34 +77,39 @@ def create_tables(connection: sqlite3.Connection, *, identity: str, with_words: 
     connection.executemany("INSERT INTO facts VALUES (?, ?)", values.items())
 
 
-def create_words(connection: sqlite3.Connection) -> None:
+def create_words(connection: Connection) -> None:
     """Create the empty index of words."""
     for statement in WORDS:
         connection.execute(statement)
 
 
-def has_trigrams(connection: sqlite3.Connection) -> bool:
+def has_trigrams(connection: Connection) -> bool:
     """Return whether this SQLite has FTS5 with the tokenizer for trigrams."""
     try:
         connection.execute("CREATE VIRTUAL TABLE temp.probe USING fts5 (text, tokenize='trigram')")
         connection.execute("DROP TABLE temp.probe")
-    except sqlite3.Error:
+    except DatabaseError:
         return False
     return True
 
 
-def has_words(connection: sqlite3.Connection) -> bool:
+def has_words(connection: Connection) -> bool:
     """Return whether texts are indexed."""
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchone() is not None
 
 
-def words_from(connection: sqlite3.Connection) -> int | None:
+def can_search_words(connection: Connection) -> bool:
+    """Return whether the words of all runs are indexed."""
+    return has_words(connection) and words_from(connection) is None
+
+
+def words_from(connection: Connection) -> int | None:
     """Return the position from which on the words of all runs are indexed, while those before it are not; None if all words are."""
     row = connection.execute("SELECT value FROM facts WHERE name = 'words_from'").fetchone()
     return None if row is None else int(row[0])
 
 
-def is_current(connection: sqlite3.Connection, identity: str) -> bool | None:
+def is_current(connection: Connection, identity: str) -> bool | None:
     """Return whether the database is an index of this version of this store; None for an empty database."""
     if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None:
         return None
@@ -116,27 +119,18 @@ def is_current(connection: sqlite3.Connection, identity: str) -> bool | None:
     return found == {"version": VERSION, "store": identity}
 
 
-def json_reader() -> Callable[[bytes], Any]:
-    """Return the fastest reader of JSON that is installed."""
-    try:
-        from orjson import loads
-    except ImportError:
-        return json.loads
-    return loads
-
-
 class IndexWriter:
-    """Adds runs to an index and removes them, over one connection and inside the caller's transactions."""
+    """Adds runs to an index and removes them, inside the caller's transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._parse = json_reader()
+        self._parse: Callable[[bytes], Any] = json.loads
+        with contextlib.suppress(ImportError):
+            from orjson import loads
+
+            self._parse = loads
         self._names: dict[tuple[int, str], int] = {}
         self._has_words = has_words(connection)
-
-    def forget_names(self) -> None:
-        """Forget the remembered names: a transaction was rolled back, or another process has written."""
-        self._names.clear()
 
     def add(self, runs: Iterable[StoredRun], labelled: Collection[str]) -> None:
         """Add runs, in place of those with the same id."""
@@ -198,13 +192,28 @@ class IndexWriter:
         self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?,?)", sorted(pairs))
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove runs, and names that no other run has. The indexed words stay; see `HeldIndex.erase`."""
+        """Remove runs, and names that no other run has. The indexed words stay; see `erase`."""
         contributions, counts = Contributions(), Counter[int]()
         for start in range(0, len(ids), REMOVED_AT_A_TIME):
             self._remove(ids[start : start + REMOVED_AT_A_TIME], contributions, counts)
         self._finish(contributions, counts)
         self._connection.execute("DELETE FROM names WHERE runs <= 0")
-        self.forget_names()
+        self._names.clear()
+
+    def erase(self, ids: Sequence[str], newest: int) -> None:
+        """Remove runs that the store, whose newest number is this, does not hold any more. No table holds a part of them afterwards.
+
+        Words cannot be removed one by one, so they are all indexed again.
+        """
+        self.remove(ids)
+        self._connection.execute("UPDATE facts SET value = MIN(value, ?) WHERE name = 'newest'", (newest,))
+        # The numbers of deleted labels are used again.
+        self._connection.execute("UPDATE facts SET value = 0 WHERE name = 'label'")
+        if self._has_words:
+            self._connection.execute("DROP TABLE words_terms")
+            self._connection.execute("DROP TABLE words")
+            create_words(self._connection)
+            self._connection.execute("INSERT OR REPLACE INTO facts VALUES ('words_from', ?)", (LAST_POSITION,))
 
     def label(self, ids: Iterable[str]) -> None:
         """Note that runs have feedback."""
@@ -227,8 +236,7 @@ class IndexWriter:
     ) -> dict[str, tuple[int, int]]:
         """Remove runs and return time and position of those that were there, by id."""
         found = self._connection.execute(
-            "SELECT shown.id, position, agent, facts, marks FROM shown JOIN runs USING (position)"
-            " WHERE id IN (SELECT value FROM json_each(?))",
+            f"SELECT shown.id, position, agent, facts, marks FROM shown JOIN runs USING (position) WHERE id {ONE_OF}",  # noqa: S608
             (json.dumps(ids),),
         ).fetchall()
         gone, removed, unreadable = [], {}, 0
@@ -284,8 +292,7 @@ class IndexWriter:
                 value = int(cursor.lastrowid or 0)
             else:
                 value = int(row[0])
-            if mark[0] not in {OF_USER, OF_SESSION} and len(self._names) < MOST_REMEMBERED:
-                self._names[mark] = value
+            self._names[mark] = value
         return value
 
     def _finish(

@@ -6,11 +6,9 @@ growing windows, until the time is up. The index of words narrows a search for a
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sqlite3
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.store._catalog_facts import (
@@ -30,7 +28,8 @@ from grace_kp.store._catalog_facts import (
     instant,
     milliseconds,
 )
-from grace_kp.store._catalog_index import SHIFT, has_words, words_from
+from grace_kp.store._catalog_index import SHIFT, can_search_words
+from grace_kp.store._database import ONE_OF, stopping_at
 from grace_kp.store._query import moment, searchable
 from grace_kp.store._record import scorer_name
 from grace_kp.trace import label
@@ -38,7 +37,8 @@ from grace_kp.trace import label
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from grace_kp.store._catalog_source import Source
+    from grace_kp.store._catalog_files import Source
+    from grace_kp.store._database import Connection
 
 
 _COLUMNS = {AGENT: "agent", DOMAIN: "domain", STATUS: "status", LEVEL: "level"}
@@ -48,8 +48,6 @@ met as well."""
 FIRST_WINDOW = 2_000
 LARGEST_WINDOW = 250_000
 GROWTH = 8
-STEPS = 2_000
-"""Steps of SQLite's machine between two looks at the clock."""
 FEW = 2_000
 """Up to this number of runs, their texts are read instead of the index of words."""
 FIRST_CHECKED, MOST_CHECKED = 64, 512
@@ -157,7 +155,7 @@ class Plan:
     """Case-folded."""
 
 
-def plan_of(query: CatalogQuery, connection: sqlite3.Connection) -> Plan | None:
+def plan_of(query: CatalogQuery, connection: Connection) -> Plan | None:
     """Return how to answer a query from an index; None if no run can match."""
     facts = dict(connection.execute("SELECT name, value FROM facts WHERE name IN ('runs', 'latest')"))
     plan = Plan(driver=None, driver_runs=facts["runs"], text=searchable(query.text) if query.text else None)
@@ -239,30 +237,13 @@ def row_of(position: int, name: str, facts: str, labelled: int) -> RunRow:
     return RunRow(position=position, id=name, labelled=bool(labelled), **fields)
 
 
-@dataclass(slots=True)
-class Found:
-    """The result of a walk."""
-
-    positions: list[int] = field(default_factory=list)
-    stopped_at: int | None = None
-    """Last position that was examined when the time was up; None if the walk was complete."""
-
-
 class Search:
-    """One question to an index.
+    """One question to an index. The source holds the texts; `seconds` bounds the search."""
 
-    Args:
-        connection: the index, for this thread.
-        source: holds the texts.
-        seconds: how long to search at most.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, source: Source, seconds: float) -> None:
+    def __init__(self, connection: Connection, source: Source, seconds: float) -> None:
         self._connection, self._source = connection, source
         now = time.monotonic()
         self._halfway, self._deadline = now + seconds / 2, now + seconds
-        self._first_word: int | None = None
-        """The position before which words are not indexed."""
         self._reached: int | None = None
         """The last position in a window whose text was looked into, if the window was left there."""
 
@@ -271,38 +252,33 @@ class Search:
         plan = plan_of(query, self._connection)
         if plan is None or limit < 1:
             return RunPage(rows=(), newer=None, older=None)
-        self._first_word = words_from(self._connection)
         words = self._words(plan)
-        if words == "" and self._first_word is None:
+        if words == "":
             return RunPage(rows=(), newer=None, older=None)
         down = after is None or before is not None
         if down and after is not None:
-            plan.lowest = _most(plan.lowest, after + 1)
+            plan.lowest = max(after + 1, plan.lowest if plan.lowest is not None else after + 1)
         start = before if down else after
-        found = self._walk(plan, words, start, limit + 1, down=down)
-        positions, has_more = found.positions[:limit], len(found.positions) > limit
+        positions, stopped_at = self._walk(plan, words, start, limit + 1, down=down)
+        has_more = len(positions) > limit
+        del positions[limit:]
         if not down:
             positions.reverse()
-        rows = self._rows(positions)
-        onward = None
-        if has_more:
-            onward = positions[-1] if down else positions[0]
-        elif found.stopped_at is not None:
-            onward = found.stopped_at
+        onward = positions[-1 if down else 0] if has_more else stopped_at
         back = self._back(plan, words, positions, start, down=down)
         return RunPage(
-            rows=rows,
+            rows=self._rows(positions),
             newer=back if down else onward,
             older=onward if down else back,
-            searched_to=None if has_more or found.stopped_at is None else instant(found.stopped_at >> SHIFT),
+            searched_to=None if has_more or stopped_at is None else instant(stopped_at >> SHIFT),
         )
 
     def _words(self, plan: Plan) -> str | None:
         """Return the expression for the index of words; None to look into every text, "" if no run has the words."""
-        if plan.text is None or plan.driver_runs <= FEW or not has_words(self._connection):
+        if plan.text is None or plan.driver_runs <= FEW or not can_search_words(self._connection):
             return None
         found: list[str | None] = []
-        with self._until(min(self._deadline, time.monotonic() + ENUMERATING_SECONDS)):
+        with stopping_at(self._connection, min(self._deadline, time.monotonic() + ENUMERATING_SECONDS)):
             found.append(expression_of(self._connection, plan.text))
         return next(iter(found), None)  # a text that is frequent takes too long to look up
 
@@ -313,57 +289,32 @@ class Search:
         if start is None:
             return None
         edge = (positions[0] if down else positions[-1]) if positions else (start - 1 if down else start + 1)
-        found = self._walk(plan, words, edge, 1, down=not down)
-        return edge if found.positions or found.stopped_at is not None else None
+        found, stopped_at = self._walk(plan, words, edge, 1, down=not down)
+        return edge if found or stopped_at is not None else None
 
-    def _walk(self, plan: Plan, words: str | None, start: int | None, wanted: int, *, down: bool) -> Found:
-        """Return the next positions that match, beyond `start`. Where words are not indexed, look into every text."""
-        self._reached = None
-        if words is None or self._first_word is None:
-            return self._walk_part(plan, words, start, wanted, down=down)
-        parts: list[tuple[Plan, str | None]] = [
-            (replace(plan, lowest=_most(plan.lowest, self._first_word)), words),
-            (replace(plan, beyond=_least(plan.beyond, self._first_word)), None),
-        ]
-        found = Found()
-        for part, expression in parts if down else reversed(parts):
-            if expression == "":
-                continue
-            self._reached = None
-            more = self._walk_part(part, expression, start, wanted - len(found.positions), down=down)
-            found.positions += more.positions
-            found.stopped_at = more.stopped_at
-            if len(found.positions) == wanted or found.stopped_at is not None:
-                break
-        return found
-
-    def _walk_part(self, plan: Plan, words: str | None, start: int | None, wanted: int, *, down: bool) -> Found:
-        found = Found()
+    def _walk(
+        self, plan: Plan, words: str | None, start: int | None, wanted: int, *, down: bool
+    ) -> tuple[list[int], int | None]:
+        """Return the next positions that match, beyond `start`, and the last that was examined when the time was up; None if all were."""
+        found: list[int] = []
         if words is not None:
             # Words are mostly so rare or so frequent that all is found at once.
-            is_done = False
-            with self._until(self._halfway):
-                is_done = self._collect(plan, words, (start, None), found, wanted, down=down)
-            if is_done:
-                return found
-            if self._reached is not None:
-                start = self._reached
+            if self._collect(plan, words, (start, None), found, wanted, self._halfway, down=down):
+                return found, None
+            start = start if self._reached is None else self._reached
             if self._is_late and self._reached is not None:
-                found.stopped_at = start
-                return found
+                return found, start
         window, left = FIRST_WINDOW, plan.driver_runs
         while True:
             edge = None if window >= left else self._edge(plan, start, window, down=down)
-            is_done, self._reached = False, None
             # The first window is small and always finished, so that a search that is continued gets on.
-            with self._until(self._deadline if left < plan.driver_runs else None):
-                is_done = self._collect(plan, words, (start, edge), found, wanted, down=down)
-            if is_done and (edge is None or len(found.positions) == wanted):
-                return found
+            deadline = self._deadline if left < plan.driver_runs else None
+            is_done = self._collect(plan, words, (start, edge), found, wanted, deadline, down=down)
+            if is_done and (edge is None or len(found) == wanted):
+                return found, None
             start = edge if is_done else start if self._reached is None else self._reached
             if not is_done or self._is_late:
-                found.stopped_at = start
-                return found
+                return found, start
             window, left = min(window * GROWTH, LARGEST_WINDOW), left - window
 
     def _collect(
@@ -371,36 +322,25 @@ class Search:
         plan: Plan,
         words: str | None,
         window: tuple[int | None, int | None],
-        found: Found,
+        found: list[int],
         wanted: int,
+        deadline: float | None,
         *,
         down: bool,
     ) -> bool:
         """Add the positions in a window that match; return whether it was finished or enough were found."""
-        for position in self._matches(plan, words, window, wanted - len(found.positions), down=down):
-            found.positions.append(position)
-            if len(found.positions) == wanted:
-                return True
-        return self._reached is None
+        is_done = False
+        with stopping_at(self._connection, deadline):
+            for position in self._matches(plan, words, window, wanted - len(found), down=down):
+                found.append(position)
+                if len(found) == wanted:
+                    break
+            is_done = self._reached is None or len(found) == wanted
+        return is_done  # noqa: RET504 — the block may be left early, without an error
 
     @property
     def _is_late(self) -> bool:
         return time.monotonic() > self._deadline
-
-    @contextlib.contextmanager
-    def _until(self, deadline: float | None) -> Iterator[None]:
-        """Leave the block without an error when the time is up."""
-        if deadline is None:
-            yield
-            return
-        self._connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
-                raise
-        finally:
-            self._connection.set_progress_handler(None, 0)
 
     def _edge(self, plan: Plan, start: int | None, window: int, *, down: bool) -> int | None:
         """Return the position at which a window of so many rows ends, itself included; None if it reaches the end."""
@@ -419,6 +359,7 @@ class Search:
         self, plan: Plan, words: str | None, window: tuple[int | None, int | None], wanted: int, *, down: bool
     ) -> Iterator[int]:
         """Yield the positions in a window that match, in order."""
+        self._reached = None
         name = "w.rowid" if words is not None else "r.position" if plan.driver is None else "m.position"
         conditions, values = _range(plan, name, *window, down=down)
         conditions, values = [*conditions, *plan.conditions], [*values, *plan.values]
@@ -457,8 +398,8 @@ class Search:
 
     def _rows(self, positions: list[int]) -> tuple[Any, ...]:
         found = self._connection.execute(
-            "SELECT position, id, facts, feedback FROM shown JOIN runs USING (position) "
-            "WHERE position IN (SELECT value FROM json_each(?)) ORDER BY position DESC",
+            f"SELECT position, id, facts, feedback FROM shown JOIN runs USING (position) WHERE position {ONE_OF}"  # noqa: S608
+            " ORDER BY position DESC",
             (json.dumps(positions),),
         )
         return tuple(row_of(*row) for row in found)
@@ -466,24 +407,16 @@ class Search:
 
 def _range(plan: Plan, column: str, start: int | None, edge: int | None, *, down: bool) -> tuple[list[str], list[Any]]:
     """Return the conditions on the position: within the times of the query, beyond `start`, and up to `edge`."""
-    lowest, beyond = plan.lowest, plan.beyond
-    if start is not None:
-        lowest, beyond = (lowest, _least(beyond, start)) if down else (_most(lowest, start + 1), beyond)
-    if edge is not None:
-        lowest, beyond = (_most(lowest, edge), beyond) if down else (lowest, _least(beyond, edge + 1))
-    conditions = [(f"{column} >= ?", lowest), (f"{column} < ?", beyond)]
-    return [c for c, value in conditions if value is not None], [value for _, value in conditions if value is not None]
+    lowest = (plan.lowest, edge if down else None if start is None else start + 1)
+    beyond = (plan.beyond, start if down else None if edge is None else edge + 1)
+    bounds = [
+        (f"{column} >= ?", max((value for value in lowest if value is not None), default=None)),
+        (f"{column} < ?", min((value for value in beyond if value is not None), default=None)),
+    ]
+    return [sql for sql, value in bounds if value is not None], [value for _, value in bounds if value is not None]
 
 
-def _least(bound: int | None, other: int) -> int:
-    return other if bound is None else min(bound, other)
-
-
-def _most(bound: int | None, other: int) -> int:
-    return other if bound is None else max(bound, other)
-
-
-def expression_of(connection: sqlite3.Connection, text: str) -> str | None:
+def expression_of(connection: Connection, text: str) -> str | None:
     """Return an expression that matches every run that contains a text, and others."""
     if len(text) >= TRIGRAM_LENGTH:
         return " AND ".join(map(_quote, _trigrams(text)))

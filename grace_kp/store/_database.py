@@ -1,6 +1,6 @@
 """What is SQLite's own: connections, transactions, the files behind a connection, and the few statements that another database lacks.
 
-No other module of the room opens a connection or names an error of SQLite, except those of the catalog, whose index is a SQLite file.
+No other module of the room imports `sqlite3`.
 
 SQLite finds the write-ahead log (`-wal`) and its index (`-shm`) of a database by their names. So a log that is left behind would be read as
 that of the next database at the path, and processes with different databases would share the index.
@@ -16,19 +16,26 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.background import is_mine
+from grace_kp.background import Resident, is_mine, watch
 from grace_kp.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+    from grace_kp.background import Lock
 
 Connection = sqlite3.Connection
 DatabaseError = sqlite3.Error
 IntegrityError = sqlite3.IntegrityError
+OperationalError = sqlite3.OperationalError
 ONE_OF = "IN (SELECT value FROM json_each(?))"
 """Compares a column with a JSON list of any length."""
 NO_CHECKPOINT_ON_CLOSE = 1006
 """SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE of SQLite."""
+STEPS = 2_000
+"""Steps of SQLite's machine between two looks at the clock."""
+MOST_CONNECTIONS = 8
+"""Connections to one file. More threads wait: the machine has fewer cores, and each connection has a cache of its own."""
 Identity = tuple[int, int] | None
 
 
@@ -106,11 +113,29 @@ def transaction(connection: Connection) -> Iterator[None]:
         raise
 
 
+@contextlib.contextmanager
+def stopping_at(connection: Connection, deadline: float | None) -> Iterator[None]:
+    """Leave the block without an error when a statement in it still runs at the deadline."""
+    if deadline is None:
+        yield
+        return
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
+    try:
+        yield
+    except OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+    finally:
+        connection.set_progress_handler(None, 0)
+
+
 class SharedConnection:
     """One connection for the threads of a process, one at a time."""
 
     path: Path | str
     """For messages."""
+    file: Identity = None
+    """Device and inode of the file; None for a database in memory."""
     _connection: Connection | None = None
 
     def __init__(self) -> None:
@@ -154,7 +179,8 @@ class SharedConnection:
             raise StoreError(f"store {self.path}: {problem}: {error}") from error
 
     @contextlib.contextmanager
-    def _use(self, *, write: bool = False) -> Iterator[Connection]:
+    def use(self, *, write: bool = False) -> Iterator[Connection]:
+        """Lend the connection to the current thread, with `write` in a transaction."""
         with self.lock:
             if not self._is_mine:
                 self.after_fork()
@@ -165,13 +191,16 @@ class SharedConnection:
             with transaction(connection):
                 yield connection
 
+    def close(self) -> None:
+        """Close the connection. The next use opens it again."""
+        with self.lock:
+            connection, self._connection = self._connection, None
+            if connection is not None and self._is_mine:
+                connection.close()
+
 
 class OpenFiles:
-    """The files that a connection has opened, by device and inode. Created right before the connection.
-
-    Args:
-        path: the path of the database, which may be a symbolic link.
-    """
+    """The files that a connection has opened, by device and inode. Created right before the connection; the path may be a symbolic link."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -204,7 +233,13 @@ class OpenFiles:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("PRAGMA busy_timeout = 0")
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # so that a renamed database has everything
-            self._remove_left_over()  # before the files are closed, because a closed inode may be used again
+            with contextlib.suppress(OSError), lock_folder(self._real.parent):
+                for (
+                    path,
+                    opened,
+                ) in self._beside.items():  # before they are closed, because a closed inode may be used again
+                    if _identity(path) == opened:
+                        path.unlink()
         elif any(_identity(path) not in {None, opened} for path, opened in self._beside.items()):
             # Another process has begun a new log for this database. The old one must not overwrite what that process wrote.
             configure: Any = getattr(connection, "setconfig", None)  # from Python 3.12 on
@@ -212,12 +247,96 @@ class OpenFiles:
                 configure(NO_CHECKPOINT_ON_CLOSE, True)
         connection.close()
 
-    def _remove_left_over(self) -> None:
-        """Remove the log and the index of a database that stands there no more."""
-        with contextlib.suppress(OSError), lock_folder(self._real.parent):
-            for path, opened in self._beside.items():
-                if _identity(path) == opened:
-                    path.unlink()
+
+class Connections(Resident):
+    """A few connections to one file for many threads. They are opened again after another file has replaced it.
+
+    `create` creates a missing file, while other processes are kept from creating or removing it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        connect: Callable[[], Connection],
+        *,
+        create: Callable[[], object] | None = None,
+        most: int = MOST_CONNECTIONS,
+    ) -> None:
+        self._path, self._connect, self._create, self._most = path, connect, create, most
+        self._abandoned: list[Connection] = []
+        self._begin()
+        watch(self)
+
+    def _begin(self) -> None:
+        self._free: list[tuple[Connection, OpenFiles]] = []
+        self._lock = threading.RLock()
+        self._room = threading.BoundedSemaphore(self._most)
+        self._is_closed = False
+
+    def fork_locks(self) -> Sequence[Lock]:
+        """Return what is held during a fork."""
+        return (self._lock,)
+
+    def after_fork(self) -> None:
+        """Leave the parent's connections to it."""
+        for connection, _ in self._free:
+            if not leave_to_parent(connection, self._lock):
+                self._abandoned.append(connection)
+        self._begin()
+
+    @property
+    def file(self) -> Identity:
+        """Device and inode of the file that the path names now; None if there is none."""
+        return _identity(self._path)
+
+    @contextlib.contextmanager
+    def use(self) -> Iterator[Connection]:
+        """Lend a connection to the current thread."""
+        with self._room:
+            connection, files = self._take()
+            try:
+                yield connection
+            finally:
+                with self._lock:
+                    self._free.append((connection, files))
+                if self._is_closed:
+                    self.close()
+
+    def _take(self) -> tuple[Connection, OpenFiles]:
+        while True:
+            with self._lock:
+                if not self._free:
+                    break
+                connection, files = self._free.pop()
+            if not files.are_displaced:
+                return connection, files
+            files.leave(connection)
+        if self._create is None:
+            return open_watched(self._path, self._connect)
+        with lock_folder(self._path.parent):
+            self._create()
+            return open_watched(self._path, self._connect)
+
+    def close(self) -> None:
+        """Close the connections; those in use are closed when they come back."""
+        with self._lock:
+            self._is_closed = True
+            free, self._free = self._free, []
+        for connection, files in free:
+            files.leave(connection)
+
+
+def open_watched(path: Path, open_file: Callable[[], Connection]) -> tuple[Connection, OpenFiles]:
+    """Return a connection to a file, with the files that it uses."""
+    files = OpenFiles(path)
+    connection = open_file()
+    try:
+        connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # opens the log
+    except BaseException:
+        connection.close()
+        raise
+    files.look_beside()
+    return connection, files
 
 
 def leave_to_parent(connection: Connection, lock: object) -> bool:

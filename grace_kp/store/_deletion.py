@@ -20,10 +20,9 @@ from grace_kp.store._schema import PUT_STATE, mark_unclean
 from grace_kp.trace import PARENT, attributes_in
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from grace_kp.store._catalog_files import HeldIndex
     from grace_kp.store._database import Connection
 
 
@@ -35,23 +34,23 @@ def mark_index(connection: Connection) -> str:
     return "" if earlier else mark
 
 
-def forget_index(connection: Connection, path: Path, index: HeldIndex | None = None) -> str:
-    """Erase deleted runs from the index of the file, or remove it where that fails; whoever serves it builds it again."""
+def forget_index(connection: Connection, path: Path, erase: Callable[[], bool] | None = None, own: str = "") -> str:
+    """Erase deleted runs from the index of the file, or remove it; whoever serves it builds it again.
+
+    Erasing is enough where no mark but that of the deletion itself, `own`, was in the file.
+    """
     mark = connection.execute("SELECT value FROM state WHERE name = 'unclean_index'").fetchone()
-    if index is not None:
-        is_erased = bool(index.mark) and index.erase()
-        index.release()
-        if is_erased:
-            # Another process may have deleted meanwhile. Its mark is another and stays.
-            connection.execute("DELETE FROM state WHERE name = 'unclean_index' AND value = ?", (index.mark,))
-            return ""
     if mark is None:
         return ""
-    from grace_kp.store._catalog_files import remove_index  # only where runs were deleted
+    from grace_kp.store._catalog_files import index_of, remove_index  # only where runs were deleted
 
-    problem = remove_index(path)
+    is_erased = bool(own) and erase is not None and index_of(path).exists() and erase()
+    problem = "" if is_erased else remove_index(path)
     if not problem:
-        connection.execute("DELETE FROM state WHERE name = 'unclean_index' AND value = ?", mark)
+        # Another process may have deleted meanwhile. Its mark is another and stays.
+        connection.execute(
+            "DELETE FROM state WHERE name = 'unclean_index' AND value = ?", (own if is_erased else mark[0],)
+        )
     return problem
 
 
@@ -67,6 +66,10 @@ class Deleted(int):
     """Runs that match and are still open, or have an open approval. They are not deleted; delete them when both have ended."""
     remains: str
     """Why a file of the store may still hold deleted contents, and what to do; empty if none does."""
+    runs: Sequence[str] = ()
+    """The ids of the deleted runs."""
+    index_mark = ""
+    """The mark that this deletion has set for the index; empty if that of an earlier one was there."""
 
     def __new__(cls, runs: int, *, actions: int = 0, open: Iterable[str] = (), remains: str = "") -> Self:  # noqa: A002
         report = super().__new__(cls, runs)
@@ -138,14 +141,6 @@ def _began_before(age: datetime | timedelta | str | None) -> datetime | str | No
         return "0001-01-01" if age > timedelta(0) else "9999-12-31"
 
 
-def list_nested(document: dict[str, Any]) -> Iterator[str]:
-    """Yield the ids of the nested runs that a trace names."""
-    children = (document.get("grace") or {}).get("children")
-    for child in children if isinstance(children, list) else ():
-        if isinstance(child, str):
-            yield child
-
-
 def list_decisions(document: dict[str, Any]) -> Iterator[str]:
     """Yield the ids of the gate decisions in a trace; none for an imported one, whose actions are in no ledger here."""
     grace = document.get("grace") or {}
@@ -153,13 +148,6 @@ def list_decisions(document: dict[str, Any]) -> Iterator[str]:
     for entry in decisions if isinstance(decisions, list) else ():
         if isinstance(entry, dict) and isinstance(entry.get("id"), str):
             yield entry["id"]
-
-
-def belongs_to(ledger_key: str, decisions: set[str]) -> bool:
-    """Return whether one of these decisions was about an action of the ledger: its id is part of the key, or a digest of it."""
-    return hashlib.sha256(ledger_key.encode()).hexdigest()[:16] in decisions or not decisions.isdisjoint(
-        ledger_key.split("|")
-    )
 
 
 def hash_key(ledger_key: str) -> str:
@@ -192,9 +180,7 @@ TABLES = (
 """The tables that hold a run, each with the column of its id."""
 
 
-def delete_rows(
-    connection: Connection, selection: Selection, dead: Container[str] = (), index: HeldIndex | None = None
-) -> Deleted:
+def delete_rows(connection: Connection, selection: Selection, dead: Container[str] = ()) -> Deleted:
     """Delete the selected runs and the runs nested in them, inside the caller's transaction."""
     still_open, lost = _journaled(connection, selection, dead)
     if selection.id is not None and selection.id in still_open:
@@ -204,7 +190,7 @@ def delete_rows(
         raise StoreError(
             f"the approval {awaited[selection.id]} of the run {selection.id} is still open; decide or withdraw it, then delete the run"
         )
-    where, values = where_of(connection, selection.query)
+    where, values = where_of(selection.query)
     if selection.id is not None:
         where, values = f"{where} {'AND' if where else 'WHERE'} id = ?", [*values, selection.id]
     found = [run for (run,) in connection.execute(f"SELECT id FROM traces {where}", values)]  # noqa: S608
@@ -215,15 +201,15 @@ def delete_rows(
     actions = _empty_actions(connection, decisions) if decisions else 0
     named = [] if selection.id is None else [selection.id]  # its trace may have been deleted before
     emptied = _empty_approvals(connection, {*runs, *named})
-    deleted = len(stored.union(lost) & set(runs))
-    if deleted:
-        _empty_reports(connection)
-        mark = mark_index(connection)
-        if index is not None:
-            index.expect(connection, runs, mark)
+    report = Deleted(len(stored.union(lost) & set(runs)), actions=actions + emptied, open=sorted(matching_and_open))
+    if report:
+        for process, data in connection.execute("SELECT process, data FROM reports").fetchall():
+            emptied_report = json.dumps({**json.loads(data), "last_trouble": None}).encode()
+            connection.execute("UPDATE reports SET data = ? WHERE process = ?", (emptied_report, process))
+        report.runs, report.index_mark = runs, mark_index(connection)
     if runs or emptied:
         mark_unclean(connection)
-    return Deleted(deleted, actions=actions + emptied, open=sorted(matching_and_open))
+    return report
 
 
 def delete_runs(connection: Connection, runs: Iterable[str]) -> None:
@@ -271,7 +257,9 @@ def _with_nested(
             stored.add(run)
             document = json.loads(row[0])
             decisions.update(list_decisions(document))
-            waiting.extend(list_nested(document))
+            children = (document.get("grace") or {}).get("children")
+            if isinstance(children, list):
+                waiting.extend(child for child in children if isinstance(child, str))
         waiting.extend(
             nested
             for (nested,) in connection.execute(
@@ -283,8 +271,12 @@ def _with_nested(
 
 def _empty_actions(connection: Connection, decisions: set[str]) -> int:
     """Remove the contents from the ledger's entries of these decisions. The entries stay: an action that ran must not run again."""
-    rows = connection.execute("SELECT key, data FROM actions").fetchall()
-    emptied = [(hash_key(key), without_contents(bytes(data)), key) for key, data in rows if belongs_to(key, decisions)]
+    emptied = [
+        (hash_key(key), without_contents(bytes(data)), key)
+        for key, data in connection.execute("SELECT key, data FROM actions").fetchall()
+        # The id of the decision is part of the key, or a digest of it.
+        if not decisions.isdisjoint({hashlib.sha256(key.encode()).hexdigest()[:16], *key.split("|")})
+    ]
     connection.executemany("UPDATE OR REPLACE actions SET key = ?, data = ? WHERE key = ?", emptied)
     return len(emptied)
 
@@ -300,9 +292,3 @@ def _empty_approvals(connection: Connection, runs: Iterable[str]) -> int:
     from grace_kp.store._approvals import ApprovalWrites
 
     return forget_approvals(ApprovalWrites(connection), names, at=time.time())
-
-
-def _empty_reports(connection: Connection) -> None:
-    for process, data in connection.execute("SELECT process, data FROM reports").fetchall():
-        report = {**json.loads(data), "last_trouble": None}
-        connection.execute("UPDATE reports SET data = ? WHERE process = ?", (json.dumps(report).encode(), process))

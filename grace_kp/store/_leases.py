@@ -91,11 +91,7 @@ class Owners:
     """The lease of one store, and the leases of other owners as this store has seen them.
 
     The table holds wall time, which may be set or jump while a machine sleeps. So an owner that was seen before is judged by the time
-    that has passed on this process's own clock without a renewal. Only at first sight is its wall time compared.
-
-    Args:
-        clock: seconds that only increase, and stand still while the machine sleeps.
-        wall_clock: seconds since the epoch.
+    that has passed on this process's own clock, which stands still while the machine sleeps. Only at first sight is its wall time compared.
     """
 
     table = "owners"
@@ -161,11 +157,15 @@ class Owners:
         runs = is_running(pid, start) if here and where == here else None
         if runs is False or (runs and pid == os.getpid()):
             return not runs
+        is_late = runs is None and self._wall_clock() - seen > LEASE_SECONDS
+        return self._has_expired(owner, seen, BUSY_SECONDS if runs else LEASE_SECONDS, is_late=is_late)
+
+    def _has_expired(self, owner: str, seen: float, seconds: float, *, is_late: bool) -> bool:
+        """Return whether a lease was not renewed for so long. Only at first sight does it count that its wall time `is_late`."""
         before, now = self._seen.get(owner), self._clock()
         if before is None or before[0] != seen:
-            expired = before is None and runs is None and self._wall_clock() - seen > LEASE_SECONDS
-            before = self._seen[owner] = (seen, now - LEASE_SECONDS - 1 if expired else now)
-        return now - before[1] > (BUSY_SECONDS if runs else LEASE_SECONDS)
+            before = self._seen[owner] = (seen, now - LEASE_SECONDS - 1 if before is None and is_late else now)
+        return now - before[1] > seconds
 
 
 def is_running(pid: int, start: str) -> bool | None:
@@ -215,15 +215,8 @@ class Leases(Owners):
         runs = is_running(pid, start) if here and where == here else None
         if runs is False or (runs and pid == os.getpid()):
             return runs
-        return True if self._is_fresh(process, seen) else None
-
-    def _is_fresh(self, process: str, seen: float) -> bool:
-        """Return whether a lease was renewed lately. Only at first sight is its wall time compared, which may be set or differ elsewhere."""
-        before, now = self._seen.get(process), self._clock()
-        if before is None or before[0] != seen:
-            is_late = before is None and abs(self._wall_clock() - seen) > LEASE_SECONDS
-            before = self._seen[process] = (seen, now - LEASE_SECONDS - 1 if is_late else now)
-        return now - before[1] <= LEASE_SECONDS
+        is_late = abs(self._wall_clock() - seen) > LEASE_SECONDS  # the clock there may be set otherwise
+        return None if self._has_expired(process, seen, LEASE_SECONDS, is_late=is_late) else True
 
 
 class Unfinished:

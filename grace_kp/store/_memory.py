@@ -16,12 +16,11 @@ from grace_kp.store._runs import RunTables
 from grace_kp.store._schema import migrate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator, Sequence
 
     from grace_kp.background import Lock
     from grace_kp.store._approvals import MemoryTables
-    from grace_kp.store._catalog_source import Source
+    from grace_kp.store._catalog_files import Source
     from grace_kp.store._record import FeedbackEntry, JournalEntry, Record
 
 MAX_TRACES = 10_000
@@ -55,7 +54,6 @@ class MemoryStore(RunTables, Resident):
         self._max_bytes = int(max_mb * (1 << 20))
         self.evicted = 0
         self._unfinished = Unfinished(Owners())
-        self._approvals: MemoryTables | None = None
         watch(self)
 
     def _open(self) -> Connection:
@@ -80,19 +78,14 @@ class MemoryStore(RunTables, Resident):
 
     def changes(self) -> Source:
         """Return what a catalog follows."""
-        from grace_kp.store._catalog_source import Source  # only in a process with a catalog
+        from grace_kp.store._catalog_files import Source  # only in a process with a catalog
 
-        return Source(_OwnConnection(self._use))
+        return Source(self)
 
-    @property
-    def approvals(self) -> MemoryTables:
-        """The tables of approvals; see `MemoryTables`."""
-        with self.lock:
-            if self._approvals is None:
-                from grace_kp.store._approvals import MemoryTables  # only where there are gates that ask it
+    def _open_approvals(self) -> MemoryTables:
+        from grace_kp.store._approvals import MemoryTables
 
-                self._approvals = MemoryTables(self._use)
-            return self._approvals
+        return MemoryTables(self.use)
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
         """Store traces, replacing those with the same id; see `Record.completes`."""
@@ -108,7 +101,7 @@ class MemoryStore(RunTables, Resident):
         return missing
 
     def _evict(self) -> None:
-        with self._use() as connection:
+        with self.use() as connection:
             while excess := self._excess(connection):
                 oldest = connection.execute("SELECT id FROM traces ORDER BY changed LIMIT ?", (excess,)).fetchall()
                 with transaction(connection):
@@ -133,21 +126,9 @@ class MemoryStore(RunTables, Resident):
 
     def describe(self) -> dict[str, Any]:
         """Return kind, number of traces, bytes, and number of dropped traces."""
-        with self._use() as connection:
+        with self.use() as connection:
             runs, size = connection.execute("SELECT runs, bytes FROM size").fetchone()
         return {"kind": "memory", "traces": runs, "bytes": size, "evicted": self.evicted}
-
-
-class _OwnConnection:
-    """Lends the connection of a store in memory to its catalog."""
-
-    file = None
-
-    def __init__(self, use: Callable[[], AbstractContextManager[Connection]]) -> None:
-        self.use = use
-
-    def close(self) -> None:
-        """Leave the connection to the store."""
 
 
 def open_url(url: str, *, create: bool = True, file_mode: int | None = None) -> MemoryStore:  # noqa: ARG001 — a file's

@@ -9,14 +9,36 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import WAITS
-from grace_kp.store._database import ONE_OF, Connection
+from grace_kp.store._database import ONE_OF
 from grace_kp.store._record import scorer_name, with_feedback
 from grace_kp.trace import METADATA, SESSION, TAG, USER, comparable, label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from grace_kp.store._database import Connection
     from grace_kp.trace import ReasoningTrace
+
+
+def _is_number(value: Any, kind: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _are_strings(values: Any) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+_BOUNDS = ("min_score", "max_score", "min_scorer", "max_scorer")
+_STRINGS = ("domain", "status", "text", "scorer", "user", "session", "feedback_source")
+_TYPES: tuple[tuple[tuple[str, ...], str, Callable[[Any], bool]], ...] = (
+    (_BOUNDS, "a number", lambda value: _is_number(value, int | float) and value == value),
+    (("limit", "offset"), "a whole number from 0", lambda value: _is_number(value, int) and value >= 0),
+    (_STRINGS, "a string", lambda value: isinstance(value, str)),
+    (("success", "scorer_passed", "feedback"), "true or false", lambda value: isinstance(value, bool)),
+    (("tags",), "a list of strings", lambda value: isinstance(value, list | tuple) and _are_strings(value)),
+    (("metadata",), "a dict with strings as keys", lambda value: isinstance(value, dict) and _are_strings(value)),
+)
+"""The conditions of a query, their type, and how to check it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,38 +77,20 @@ class Query:
     offset: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("min_score", "max_score", "min_scorer", "max_scorer"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value != value):
-                raise ValueError(f"{name} must be a number, not {value!r}")
-            if value is not None:
-                object.__setattr__(self, name, float(max(-1e300, min(1e300, value))))
-        for name in ("limit", "offset"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-                raise ValueError(f"{name} must be a whole number from 0, not {value!r}")
-        for name in ("domain", "status", "text", "scorer", "user", "session", "feedback_source"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, str):
-                raise ValueError(f"{name} must be a text, not {value!r}")
-        if self.scorer is not None:
-            object.__setattr__(self, "scorer", scorer_name(self.scorer))
-        for name in ("success", "scorer_passed", "feedback"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, bool):
-                raise ValueError(f"{name} must be true or false, not {value!r}")
-        for name in ("since", "until"):
-            object.__setattr__(self, name, moment(getattr(self, name), name))
         if isinstance(self.tags, str):
             object.__setattr__(self, "tags", (self.tags,))
-        if self.tags is not None and not (
-            isinstance(self.tags, list | tuple) and all(isinstance(tag, str) for tag in self.tags)
-        ):
-            raise ValueError(f"tags must be a list of texts, not {self.tags!r}")
-        if self.metadata is not None and not (
-            isinstance(self.metadata, dict) and all(isinstance(key, str) for key in self.metadata)
-        ):
-            raise ValueError(f"metadata must be a dict with texts as keys, not {self.metadata!r}")
+        for names, expected, is_valid in _TYPES:
+            for name in names:
+                value = getattr(self, name)
+                if value is not None and not is_valid(value):
+                    raise ValueError(f"{name} must be {expected}, not {value!r}")
+        for name in _BOUNDS:
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, float(max(-1e300, min(1e300, value))))
+        if self.scorer is not None:
+            object.__setattr__(self, "scorer", scorer_name(self.scorer))
+        for name in ("since", "until"):
+            object.__setattr__(self, name, moment(getattr(self, name), name))
 
     @property
     def attributes(self) -> list[tuple[str, str, str]]:
@@ -119,7 +123,7 @@ def moment(value: datetime | str | None, name: str) -> str | None:
         except (ValueError, OverflowError):
             raise ValueError(f"{name} must be a time like 2026-01-02T03:04:05Z or 2h, not {value!r}") from None
     if not isinstance(value, datetime):
-        raise ValueError(f"{name} must be a datetime or a text, not {value!r}")
+        raise ValueError(f"{name} must be a datetime or a string, not {value!r}")
     value = _in_utc(value)
     return value.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"  # %Y would not pad the year 926
 
@@ -132,17 +136,9 @@ PAGE = 500
 """Traces whose feedback is looked up together."""
 
 
-def has_feedback_table(connection: Connection) -> bool:
-    """Return whether the file has the table; only a reader meets a file that was written before there was one."""
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'feedback'")
-    return found.fetchone() is not None
-
-
 def feedback_on(connection: Connection, ids: Sequence[str]) -> dict[str, list[bytes]]:
     """Return the feedback on these traces, oldest first."""
     found: dict[str, list[bytes]] = {}
-    if not ids or not has_feedback_table(connection):
-        return found
     for start in range(0, len(ids), PAGE):
         rows = connection.execute(
             f"SELECT trace, data FROM feedback WHERE trace {ONE_OF} ORDER BY at, number",  # noqa: S608
@@ -161,7 +157,7 @@ def load_traces(rows: Iterable[tuple[str, bytes]], feedback: dict[str, list[byte
         yield with_feedback(ReasoningTrace.model_validate_json(data), feedback.get(name, ()))
 
 
-def where_of(connection: Connection, query: Query) -> tuple[str, list[Any]]:
+def where_of(query: Query) -> tuple[str, list[Any]]:
     """Return the conditions of a query as SQL, with its values."""
     parts, values = _compared(
         ("domain", "=", query.domain),
@@ -190,12 +186,10 @@ def where_of(connection: Connection, query: Query) -> tuple[str, list[Any]]:
         parts.append("id IN (SELECT trace FROM attributes WHERE kind = ? AND name = ? AND value = ?)")
         values += condition
     if query.feedback is not None or query.feedback_source is not None:
-        found = "SELECT NULL WHERE 0"
-        if has_feedback_table(connection):
-            found = "SELECT trace FROM feedback"
-            if query.feedback_source is not None:
-                found += " WHERE source = ?"
-                values.append(query.feedback_source)
+        found = "SELECT trace FROM feedback"
+        if query.feedback_source is not None:
+            found += " WHERE source = ?"
+            values.append(query.feedback_source)
         parts.append(f"id {'NOT IN' if query.feedback is False else 'IN'} ({found})")
     return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
 

@@ -1,18 +1,16 @@
 """Rescue files: runs that a process could not store before it ended, as lines of JSON in private files beside the database.
 
-A file holds a header, a line for each record, and a digest. Whoever opens the store for writing next takes the files in and removes them.
+A file holds a header and a line for each record. Whoever opens the store for writing next takes the files in and removes them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import glob
-import hashlib
 import json
 import logging
 import os
 import secrets
-import sqlite3
 import stat
 import time
 from base64 import b64decode
@@ -22,21 +20,25 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
 from grace_kp.levels import RunStatus
-from grace_kp.store._database import transaction
+from grace_kp.store._database import DatabaseError, OperationalError, transaction
 from grace_kp.store._leases import NOBODY
 from grace_kp.store._record import Record
-from grace_kp.store._schema import insert_records
+from grace_kp.store._runs import insert_records
 from grace_kp.trace import refuse_planted_link
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from typing import IO
+
+    from grace_kp.store._database import Connection
 
     Report = tuple[str, bytes]
     """The name of a process, and what it could not record."""
 
 
-FORMAT, VERSION = "grace_kp rescue", 1
+FORMAT, VERSION = "grace_kp rescue", 2
+READABLE = (1, 2)
+"""Files of version 1 end with a digest, which is not read any more."""
 _log = logging.getLogger("grace_kp.store")
 
 
@@ -45,13 +47,7 @@ class Damaged(Exception):
 
 
 class CannotOpen(StoreError):
-    """A store cannot be opened, but its folder may take what a process must not lose.
-
-    Args:
-        path: the file.
-        error: the reason.
-        rescue: keeps records beside the file, as the method of an open store does.
-    """
+    """A store cannot be opened. `rescue` keeps records beside its file, as the method of an open store does."""
 
     def __init__(self, path: Path, error: Exception, rescue: Callable[..., Path]) -> None:
         super().__init__(str(error) if isinstance(error, StoreError) else f"store {path}: cannot be opened: {error}")
@@ -70,12 +66,7 @@ class Waiting:
 
 
 class RescueFiles:
-    """The rescue files of one database.
-
-    Args:
-        database: the path of the database, which may be a symbolic link.
-        mode: permissions of a new file.
-    """
+    """The rescue files of one database, whose path may be a symbolic link."""
 
     def __init__(self, database: Path, mode: int = 0o600) -> None:
         self._database, self._mode = database, mode
@@ -89,34 +80,38 @@ class RescueFiles:
         owner: str | None = None,
         report: Report | None = None,
     ) -> Path:
-        """Write a rescue file, completely or not at all, and return its path.
-
-        Args:
-            records: the records, in the order in which they would have been stored.
-            ended: runs whose journals are deleted.
-            owner: the owner of these journals.
-            report: what the process could not record.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Write a rescue file, completely or not at all, and return its path; `owner` is that of the journals of the runs in `ended`."""
         refuse_planted_link(self._database)
         real = Path(os.path.realpath(self._database))
         path = real.with_name(f"{real.name}.rescue-{secrets.token_hex(8)}")
-        facts = {
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "records": len(records),
+            "runs": len({record.id for record in records}),
             "at": time.time(),
             "owner": owner,
             "ended": list(ended),
             "report": None if report is None else [report[0], report[1].decode(errors="replace")],
         }
-        write(path, facts, records, self._mode)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                if hasattr(os, "fchmod"):
+                    os.fchmod(file.fileno(), self._mode)
+                file.writelines(_to_line(line) for line in (header, *map(_fields_of, records)))
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            raise
         return path
 
-    def take_in(self, connection: sqlite3.Connection) -> str:
+    def take_in(self, connection: Connection) -> str:
         """Store what waits beside the database, each file in one transaction, and remove the files.
 
-        Returns:
-            Which files stay, with the reasons; empty if none does. Each is reported once in the log.
+        Return which files stay, with the reasons. Each is reported once in the log.
         """
         remaining: list[str] = []
         for path in self._paths():
@@ -124,12 +119,12 @@ class RescueFiles:
                 with transaction(connection):
                     _take_in(connection, path)
                 path.unlink(missing_ok=True)
-            except (Damaged, OSError, ValueError, TypeError, sqlite3.Error) as error:
+            except (Damaged, OSError, ValueError, TypeError, LookupError, AttributeError, DatabaseError) as error:
                 remaining.append(f"the runs in {path} cannot be stored and removed from there: {error}")
                 if path not in self._reported:
                     self._reported.add(path)
                     _log.warning(remaining[-1])
-                if isinstance(error, sqlite3.OperationalError):
+                if isinstance(error, OperationalError):
                     break  # the others would wait for the same lock
         return "; ".join(remaining)
 
@@ -139,9 +134,8 @@ class RescueFiles:
         unusable: list[str] = []
         for path in self._paths():
             try:
-                with open_file(path) as file:
-                    runs += checked(file)["runs"]
-                files += 1
+                header, _ = read(path)
+                files, runs = files + 1, runs + header["runs"]
             except FileNotFoundError:
                 continue  # taken in meanwhile
             except (Damaged, OSError) as error:
@@ -158,33 +152,28 @@ class RescueFiles:
         return [path for _, path in sorted(found)]
 
 
-def _take_in(connection: sqlite3.Connection, path: Path) -> None:
+def _take_in(connection: Connection, path: Path) -> None:
     """Store the records of a file, in the caller's transaction.
 
     A process may die before it removes the file. A later one reads it again, and finds all versions stored. A deletion begins by doing so:
     otherwise the deleted run would come back.
     """
     try:
-        file = open_file(path)
+        header, records = read(path)
     except FileNotFoundError:
         return  # taken in meanwhile
-    with file:
-        header = read_header(file)
-        for record in read_records(file, header):
-            _store(connection, record)
-        try:
-            owner, ended, report = header["owner"], header["ended"], header["report"]
-            connection.executemany(
-                "DELETE FROM journal WHERE run_id = ? AND owner = ?", [(run, owner) for run in ended]
-            )
-            if report is not None:
-                row = (report[0], header["at"], report[1].encode())
-                connection.execute("INSERT OR REPLACE INTO reports VALUES (?,?,?)", row)
-        except (KeyError, TypeError, AttributeError, IndexError) as error:
-            raise Damaged(f"its header is incomplete: {error!r}") from None
+    for record in records:
+        _store(connection, record)
+    owner, report = header["owner"], header["report"]
+    connection.executemany(
+        "DELETE FROM journal WHERE run_id = ? AND owner = ?", [(run, owner) for run in header["ended"]]
+    )
+    if report is not None:
+        row = (report[0], header["at"], report[1].encode())
+        connection.execute("INSERT OR REPLACE INTO reports VALUES (?,?,?)", row)
 
 
-def _store(connection: sqlite3.Connection, record: Record) -> None:
+def _store(connection: Connection, record: Record) -> None:
     """Store a record of a rescue file, unless the store holds a better version of its run."""
     row = connection.execute(
         "SELECT status, length(data), (SELECT awaits FROM completions WHERE run_id = id) FROM traces WHERE id = ?",
@@ -199,11 +188,7 @@ def _store(connection: sqlite3.Connection, record: Record) -> None:
 
 
 def _is_better(record: Record, status: str, size: int, awaits: str | None) -> bool:
-    """Return whether a record replaces the stored version of its run.
-
-    Args:
-        size: its size in bytes.
-    """
+    """Return whether a record replaces the stored version of its run, which has `size` bytes."""
     if record.completes:
         return awaits is not None
     if status == RunStatus.INTERRUPTED:
@@ -211,29 +196,6 @@ def _is_better(record: Record, status: str, size: int, awaits: str | None) -> bo
     if status == RunStatus.SUSPENDED:  # a later version continues an earlier document
         return record.status not in {RunStatus.SUSPENDED, RunStatus.INTERRUPTED} or len(record.data) > size
     return awaits is not None and not record.awaits
-
-
-def write(path: Path, facts: dict[str, Any], records: Sequence[Record], mode: int) -> None:
-    """Write a file completely, or not at all."""
-    runs = len({record.id for record in records})
-    header = {"format": FORMAT, "version": VERSION, "records": len(records), "runs": runs, **facts}
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            if hasattr(os, "fchmod"):
-                os.fchmod(file.fileno(), mode)
-            digest = hashlib.sha256()
-            for line in (header, *map(_fields_of, records)):
-                data = _to_line(line)
-                digest.update(data)
-                file.write(data)
-            file.write(_to_line({"sha256": digest.hexdigest()}))
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        with contextlib.suppress(OSError):
-            path.unlink()
-        raise
 
 
 def _fields_of(record: Record) -> dict[str, Any]:
@@ -269,39 +231,20 @@ def _from_line(line: bytes) -> dict[str, Any]:
     return values
 
 
-def checked(file: IO[bytes]) -> dict[str, Any]:
-    """Read a whole file and return its header."""
-    header = read_header(file)
-    for _ in read_records(file, header):
-        pass
-    return header
-
-
-def read_header(file: IO[bytes]) -> dict[str, Any]:
-    """Return the header at the beginning of a file."""
-    line = file.readline()
-    header = _from_line(line)
-    if header.get("format") != FORMAT:
-        raise Damaged("its content is not that of a rescue file")
-    if header.get("version") != VERSION:
-        raise Damaged(f"its version is {header.get('version')!r:.40}, and this grace_kp knows {VERSION}")
-    if not all(isinstance(header.get(name), int) for name in ("records", "runs")):
-        raise Damaged("its header is incomplete")
-    return {**header, "digest": hashlib.sha256(line)}
-
-
-def read_records(file: IO[bytes], header: dict[str, Any]) -> Iterator[Record]:
-    """Yield the records after the header."""
-    digest = header["digest"]
-    try:
-        for _ in range(header["records"]):
-            line = file.readline()
-            digest.update(line)
-            yield _record_of(_from_line(line))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Damaged(f"a record in it cannot be read: {error!r:.100}") from None
-    if _from_line(file.readline()).get("sha256") != digest.hexdigest() or file.read(1):
-        raise Damaged("its content was changed after it had been written")
+def read(path: Path) -> tuple[dict[str, Any], list[Record]]:
+    """Return the header and the records of a file."""
+    with open_file(path) as file:
+        header = _from_line(file.readline())
+        if header.get("format") != FORMAT:
+            raise Damaged("its content is not that of a rescue file")
+        if header.get("version") not in READABLE:
+            raise Damaged(f"its version is {header.get('version')!r:.40}, and this grace_kp knows {VERSION}")
+        if not header.keys() >= {"records", "runs", "at", "owner", "ended", "report"}:
+            raise Damaged("its header is incomplete")
+        try:
+            return header, [_record_of(_from_line(file.readline())) for _ in range(header["records"])]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise Damaged(f"a record in it cannot be read: {error!r:.100}") from None
 
 
 def open_file(path: Path) -> IO[bytes]:

@@ -1,25 +1,20 @@
-"""The schema of the SQLite store, as the steps that lead to it, with the rows of a record and conditions on its tables.
+"""The schema of the SQLite store, as the steps that lead to it.
 
 A step that was released is never changed; a new one is added.
 """
 
 from __future__ import annotations
 
-import json
 import secrets
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import StoreError
-from grace_kp.store._database import ONE_OF, DatabaseError, rewrite, transaction
-from grace_kp.store._query import searchable
-from grace_kp.store._record import find_missing, read_feedback, scorer_name
+from grace_kp.store._database import DatabaseError, rewrite, transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from grace_kp.store._database import Connection
-    from grace_kp.store._record import FeedbackEntry, Record
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -97,17 +92,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX traces_by_change ON traces (changed)",
     ),
 )
-COLUMNS = ("id", "created_at", "domain", "score", "success", "status", "text", "data")
-"""The columns that a record fills."""
-PUT_RUN = f"""INSERT INTO traces ({", ".join(COLUMNS)}) VALUES ({", ".join("?" * len(COLUMNS))})
-    ON CONFLICT (id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in COLUMNS[1:])}, rewritten = excluded.number"""  # noqa: S608
 PUT_STATE = "INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 PAGE_BYTES = 8_192
 """Page size of new files. A trace takes several pages of the default 4,096 bytes, and each page is written twice."""
 APPROVALS = 7
 """The version of the schema that added the tables of approvals."""
 READABLE = 4
-"""The first version of the schema that can be read: it lacks only tables whose absence readers take for no rows."""
+"""The first version of the schema that can be read: it lacks only what `complete_for_reading` adds."""
 
 
 def migrate(connection: Connection, path: Path | str) -> None:
@@ -137,41 +128,16 @@ def schema_version(connection: Connection) -> int:
     return int(version)
 
 
-def insert_records(connection: Connection, records: Sequence[Record]) -> None:
-    """Store records, replacing those with the same id, in the caller's transaction."""
-    rows = [(r.id, r.created_at, r.domain, r.score, r.success, r.status, searchable(r.text), r.data) for r in records]
-    newest = {r.id: r for r in records}
-    scores = [(r.id, scorer_name(name), score, passed) for r in newest.values() for name, score, passed in r.scores]
-    for table in ("scores", "attributes"):
-        if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None:  # noqa: S608
-            connection.execute(
-                f"DELETE FROM {table} WHERE trace {ONE_OF}",  # noqa: S608
-                (json.dumps(list(newest)),),
-            )
-    connection.executemany(PUT_RUN, rows)
-    connection.executemany("INSERT INTO scores VALUES (?,?,?,?)", scores)
-    connection.executemany(
-        "INSERT INTO attributes VALUES (?,?,?,?)",
-        [(r.id, *row) for r in newest.values() for row in dict.fromkeys(r.attributes)],
-    )
-    for record in newest.values():
-        entries = read_feedback(record)
-        if entries:
-            known = connection.execute("SELECT data FROM feedback WHERE trace = ?", (record.id,))
-            insert_feedback(connection, find_missing(entries, (bytes(data) for (data,) in known)))
-
-
-def insert_feedback(connection: Connection, entries: Iterable[FeedbackEntry]) -> list[str]:
-    """Add feedback to stored traces, in the caller's transaction. Return the ids of traces that are not stored, each once."""
-    missing: dict[str, None] = {}
-    for entry in entries:
-        added = connection.execute(
-            "INSERT INTO feedback (trace, at, source, data) SELECT id, ?, ?, ? FROM traces WHERE id = ?",
-            (entry.at, entry.source, entry.data, entry.trace),
-        )
-        if added.rowcount != 1:
-            missing[entry.trace] = None
-    return list(missing)
+def complete_for_reading(connection: Connection) -> None:
+    """Give a connection to a file of an earlier version, which it cannot migrate, what the file lacks as temporary tables without rows."""
+    version = schema_version(connection)
+    for statements in MIGRATIONS[version:APPROVALS]:
+        for statement in statements:
+            if not statement.startswith("INSERT"):
+                elsewhere = statement.replace("CREATE TABLE ", "CREATE TEMP TABLE ")
+                connection.execute(elsewhere.replace("CREATE INDEX ", "CREATE INDEX temp."))
+    if version <= APPROVALS:
+        connection.execute("CREATE TEMP VIEW traces AS SELECT *, number AS changed FROM main.traces")
 
 
 def mark_unclean(connection: Connection) -> None:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.errors import StoreError
 from grace_kp.store._database import (
+    Connections,
     DatabaseError,
     OpenFiles,
+    SharedConnection,
     connect,
     connect_to_existing,
     connect_to_read,
@@ -26,11 +29,11 @@ from grace_kp.store._record import is_imported
 from grace_kp.store._rescue import CannotOpen, RescueFiles
 from grace_kp.store._runs import DAY, RunTables
 from grace_kp.store._schema import (
-    APPROVALS,
     MIGRATIONS,
     PAGE_BYTES,
     PUT_STATE,
     READABLE,
+    complete_for_reading,
     migrate,
     overwrite,
     schema_version,
@@ -40,11 +43,9 @@ from grace_kp.trace import PARENT, default_mode, keep_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from datetime import datetime, timedelta
 
     from grace_kp.store._approvals import SqliteTables
-    from grace_kp.store._catalog_files import HeldIndex
-    from grace_kp.store._catalog_source import Source
+    from grace_kp.store._catalog_files import Source
     from grace_kp.store._database import Connection
     from grace_kp.store._record import JournalEntry, Record
 
@@ -80,7 +81,6 @@ class SqliteStore(RunTables):
         self._unfinished = Unfinished(self._owners)
         self._is_displaced = False
         """Whether the file was left because others do not find it at the path."""
-        self._approvals: SqliteTables | None = None
         self._open()
 
     def _open(self) -> Connection:
@@ -116,29 +116,23 @@ class SqliteStore(RunTables):
         migrate(connection, self.path)
         self._rescue_files.take_in(connection)
 
-    @property
-    def approvals(self) -> SqliteTables:
-        """The tables of approvals; see `SqliteTables`."""
-        with self.lock:
-            if self._approvals is None:
-                from grace_kp.store._approvals import SqliteTables  # only where there are gates that ask it
+    def _open_approvals(self) -> SqliteTables:
+        from grace_kp.store._approvals import SqliteTables
 
-                self._approvals = SqliteTables(
-                    self.path, leave_parent=self.leave_parent, connect=self._connect_to_approvals
-                )
-            return self._approvals
+        return SqliteTables(self.path, leave_parent=self.leave_parent, connect=self._connect_to_approvals)
 
     def _connect_to_approvals(self, busy_seconds: float) -> Connection:
         return connect_to_existing(self.path, busy_seconds=busy_seconds)
 
     @contextlib.contextmanager
-    def _use(self, *, write: bool = False) -> Iterator[Connection]:
+    def use(self, *, write: bool = False) -> Iterator[Connection]:
+        """Lend the connection; refuse a file that others do not find at the path."""
         with self.lock:
             self._leave_displaced()
             if self._is_displaced and not self._files.is_back:
                 raise self._displaced()
             self._is_displaced = False
-            with super()._use(write=write) as connection:
+            with super().use(write=write) as connection:
                 yield connection
             if write and self._leave_displaced():
                 raise self._displaced()
@@ -168,38 +162,33 @@ class SqliteStore(RunTables):
 
     def changes(self) -> Source:
         """Return what a catalog follows. It reads over connections of its own, and holds up no writer."""
-        from grace_kp.store._catalog_files import Connections  # only in a process with a catalog
-        from grace_kp.store._catalog_source import Source
+        from grace_kp.store._catalog_files import Source  # only in a process with a catalog
 
         return Source(Connections(self.path, self._connect_to_follow))
 
-    @contextlib.contextmanager
-    def _holding_index(self) -> Iterator[HeldIndex | None]:
-        """Keep other processes from writing to the index of the store, during a deletion; None if there is none or they do not let go of it."""
-        from grace_kp.store._catalog_files import index_of  # only where runs are deleted
+    def _erase_from_index(self, runs: Sequence[str]) -> bool:
+        from grace_kp.store._catalog_files import erase_runs  # only where runs are deleted
 
-        held = None
-        if index_of(self.path).exists():
-            from grace_kp.store._catalog_files import hold_index
-
-            source = self.changes()
-            held = hold_index(self.path, source)
-            source.close()
-        try:
-            yield held
-        finally:
-            if held is not None:
-                held.release()
+        with contextlib.closing(self.changes()) as source:
+            return erase_runs(self.path, source, runs)
 
     def _connect_to_follow(self) -> Connection:
-        connection = connect_to_read(self.path, busy_seconds=PATIENCE_SECONDS)
-        connection.execute("PRAGMA query_only = ON")
+        return self._prepare_to_read(connect_to_read(self.path, busy_seconds=PATIENCE_SECONDS))
+
+    @staticmethod
+    def _prepare_to_read(connection: Connection) -> Connection:
+        try:
+            complete_for_reading(connection)
+            connection.execute("PRAGMA query_only = ON")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def sync_writes(self) -> None:
         """Have every write wait for the disk from now on, so that what is stored survives a power cut."""
         self._synchronous = "FULL"
-        with self._use() as connection:
+        with self.use() as connection:
             connection.execute("PRAGMA synchronous = FULL")
 
     def rescue(
@@ -209,23 +198,21 @@ class SqliteStore(RunTables):
 
         Whoever opens the store for writing next stores the records, deletes the journals of the runs in `ended` and adds the `report`.
         """
-        self.path.parent.mkdir(
-            parents=True, exist_ok=True, mode=0o700
-        )  # it may have been removed while the store was open
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)  # it may have been removed meanwhile
         return self._rescue_files.write(records, ended, owner=self._owners.id, report=report)
 
     def _take_in_rescued(self) -> str:
-        with self._use() as connection:
+        with self.use() as connection:
             return self._rescue_files.take_in(connection)
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
         """Store rows of the journal of runs that are still open."""
-        with self._use(write=True) as connection:
+        with self.use(write=True) as connection:
             self._unfinished.journal(connection, entries)
 
     def is_expected(self, id: str) -> bool:  # noqa: A002
         """Return whether a run with this id is open, in any process, or runs that were recorded here are nested in it."""
-        with self._use() as connection:
+        with self.use() as connection:
             is_open = connection.execute("SELECT 1 FROM journal WHERE run_id = ? LIMIT 1", (id,)).fetchone() is not None
             nested = f"SELECT trace FROM attributes WHERE kind = '{PARENT}' AND name = '' AND value = ?"  # noqa: S608
             names = connection.execute(nested, (id,)).fetchall()
@@ -237,7 +224,7 @@ class SqliteStore(RunTables):
         While there are any, call it at least every few seconds. It uses the file only every ten seconds, and after a jump of the clock.
         """
         if self._owners.is_due:
-            with self._use(write=True) as connection:
+            with self.use(write=True) as connection:
                 self._owners.hold(connection)
 
     def recover(self) -> list[list[JournalEntry]]:
@@ -260,10 +247,10 @@ class SqliteStore(RunTables):
         return self._take_over(take)
 
     def _take_over(self, take: Callable[[Connection, set[str]], list[T]]) -> list[T]:
-        with self._use() as connection:
+        with self.use() as connection:
             if not self._owners.dead(connection):
                 return []
-        with self._use(write=True) as connection:
+        with self.use(write=True) as connection:
             return take(connection, self._owners.dead(connection))
 
     def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
@@ -272,38 +259,25 @@ class SqliteStore(RunTables):
         When this returns True, the entry is on the disk.
         """
         with self.lock:
-            with self._use() as connection:
+            with self.use() as connection:
                 connection.execute("PRAGMA synchronous = FULL")
             try:
                 return super().put_action(key, data, only_if=only_if)
             finally:
-                with self._use() as connection:
+                with self.use() as connection:
                     connection.execute(f"PRAGMA synchronous = {self._synchronous}")
 
-    def delete(
-        self,
-        *,
-        id: str | None = None,  # noqa: A002
-        session: str | None = None,
-        user: str | None = None,
-        older_than: datetime | timedelta | str | None = None,
-    ) -> Deleted:
-        """Delete the runs that meet every condition, with the runs nested in them; see `Store.delete`.
-
-        Runs in rescue files are stored before. The rows are deleted from every table. The ledger keeps that actions ran, without contents.
-        Then the file is rewritten without free space and the write-ahead log is emptied, so that the bytes are gone. If that is not
-        possible, `remains` says why.
-        """
-        selection = Selection(id=id, session=session, user=user, older_than=older_than)
+    def _delete(self, selection: Selection) -> Deleted:
+        """Delete runs, also those in rescue files, so that their bytes are gone; `remains` of the report says why they are not."""
         with self.lock:
             waiting = self._take_in_rescued()
-            with self._holding_index() as index:
-                with self._use(write=True) as connection:
-                    deleted = delete_rows(connection, selection, self._owners.dead(connection), index)
-                with self._use() as connection:
-                    left = (forget_index(connection, self.path, index), overwrite(connection, self.path), waiting)
-                remains = "; ".join(filter(None, left))
-        return Deleted(deleted, actions=deleted.actions, open=deleted.open, remains=remains)
+            with self.use(write=True) as connection:
+                deleted = delete_rows(connection, selection, self._owners.dead(connection))
+            with self.use() as connection:
+                erase = partial(self._erase_from_index, deleted.runs)
+                problem = forget_index(connection, self.path, erase, deleted.index_mark)
+                deleted.remains = "; ".join(filter(None, (problem, overwrite(connection, self.path), waiting)))
+        return deleted
 
     def retain(self, days: float) -> int:
         """Delete runs that began more than `days` days ago, and contents of approvals that ended before, at most once a day.
@@ -311,7 +285,7 @@ class SqliteStore(RunTables):
         Return how many runs were deleted.
         """
         now = time.time()
-        with self._use(write=True) as connection:
+        with self.use(write=True) as connection:
             row = connection.execute("SELECT value FROM state WHERE name = 'retained_at'").fetchone()
             if row is not None and now - DAY < float(row[0]) <= now:
                 return 0
@@ -323,7 +297,7 @@ class SqliteStore(RunTables):
         with self.lock:
             self._take_in_rescued()
             count = super().clear()
-            with self._use() as connection:
+            with self.use() as connection:
                 forget_index(connection, self.path)
                 overwrite(connection, self.path)
         return count
@@ -343,7 +317,7 @@ class SqliteStore(RunTables):
 
     def describe(self) -> dict[str, Any]:
         """Return kind, path, size in bytes, number of traces, schema version and journal mode."""
-        with self._use() as connection:
+        with self.use() as connection:
             (traces,) = connection.execute("SELECT COUNT(*) FROM traces").fetchone()
             (version,) = connection.execute("SELECT MAX(version) FROM schema_migrations").fetchone()
             (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
@@ -364,6 +338,9 @@ class SqliteReader(SqliteStore):
         StoreError: the file cannot be opened, is no SQLite file, or was written by a newer version.
     """
 
+    _is_earlier: bool = False
+    """Whether the file is of an earlier version, so that parts of it are stand-ins."""
+
     def _make_folder(self) -> None:
         if self.path.exists():
             keep_private(self.path, self.file_mode)
@@ -371,29 +348,29 @@ class SqliteReader(SqliteStore):
     def _connect(self) -> Connection:
         return connect_to_read(self.path, busy_seconds=BUSY_MS / 1_000)
 
+    @contextlib.contextmanager
+    def use(self, *, write: bool = False) -> Iterator[Connection]:
+        """Lend the connection; open a file of an earlier version again when a writer has brought it up to date."""
+        with self.lock:
+            if self._is_earlier and self._connection is not None:
+                self._is_earlier = schema_version(self._connection) < len(MIGRATIONS)
+                if not self._is_earlier:
+                    SharedConnection.close(self)
+            with super().use(write=write) as connection:
+                yield connection
+
     def _prepare(self, connection: Connection) -> None:
+        self._is_earlier = schema_version(connection) < len(MIGRATIONS)
         if not READABLE <= schema_version(connection) <= len(MIGRATIONS):
             migrate(connection, self.path)
-        connection.execute("PRAGMA query_only = ON")
+        self._prepare_to_read(connection)
 
     def _connect_to_approvals(self, busy_seconds: float) -> Connection:
-        """Return a connection to read with. A file of an earlier version has no tables of approvals, which reads as empty ones."""
-        connection = connect_to_read(self.path, busy_seconds=busy_seconds)
-        try:
-            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'approvals'").fetchone() is None:
-                for statement in MIGRATIONS[APPROVALS - 1]:
-                    if not statement.startswith("INSERT"):
-                        elsewhere = statement.replace("CREATE TABLE ", "CREATE TEMP TABLE ")
-                        connection.execute(elsewhere.replace("CREATE INDEX ", "CREATE INDEX temp."))
-            connection.execute("PRAGMA query_only = ON")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        return self._prepare_to_read(connect_to_read(self.path, busy_seconds=busy_seconds))
 
     def ids(self, prefix: str) -> list[str]:
         """The ids that begin with this, in their order."""
-        with self._use() as connection:
+        with self.use() as connection:
             rows = connection.execute(
                 "SELECT id FROM traces WHERE id >= ? AND substr(id, 1, ?) = ? ORDER BY id",
                 (prefix, len(prefix), prefix),

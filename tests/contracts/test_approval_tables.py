@@ -112,7 +112,6 @@ def test_nothing_of_a_failed_transaction_remains(tables):
 
 
 def test_a_transaction_does_not_begin_inside_another(tables):
-    """The outer one goes on."""
     with tables.transaction() as writes:
         with pytest.raises(StoreError, match="is open in this thread"), tables.transaction():
             pass
@@ -164,7 +163,6 @@ def test_contents_are_deleted_and_their_entries_stay(tables):
 
 
 def test_documents_are_kept_by_kind_and_name(tables):
-    """Put, replaced and deleted."""
     with tables.transaction() as writes:
         for kind, name, data in (
             ("a", "2", b"x"),
@@ -176,34 +174,6 @@ def test_documents_are_kept_by_kind_and_name(tables):
             writes.put_document(kind, name, data)
     assert ({"1": b"y", "2": b"w"}, {}) == (tables.documents("a"), tables.documents("b"))
     assert (b"w", None) == (tables.document("a", "2"), tables.document("b", "1"))
-
-
-def test_rows_that_are_due_come_first(tables):
-    """By deadline, without one last; then the stricter level, then the older, then the one that was inserted first."""
-    put(
-        tables,
-        row(1),
-        row(2, deadline=9.0, level=1),
-        row(3, deadline=9.0, level=3, created=2.0),
-        row(4, deadline=9.0, level=3, created=1.0),
-        row(5, deadline=1.0, state="approved"),
-        row(6, level=3),
-        row(7, deadline=9.0, level=3, created=1.0),
-        row(8, deadline=0.0, state="done"),
-    )
-    assert ["ap-4", "ap-7", "ap-3", "ap-2", "ap-6", "ap-1"] == ids(tables.rows(RowQuery(states=["pending"])))
-    assert ["ap-5", "ap-4"] == ids(tables.rows(RowQuery(states=["pending", "approved"], limit=2)))
-    assert ["ap-3", "ap-2"] == ids(tables.rows(RowQuery(states=["approved", "pending"], limit=2, offset=3)))
-    assert ["ap-8", "ap-5"] == ids(tables.rows(RowQuery(due_before=1.0)))
-
-
-def test_the_newest_rows_come_first(tables):
-    """By last change; of two at the same time, the one that was inserted last."""
-    put(tables, row(1, changed=5.0), row(2, changed=9.0), row(3, changed=5.0), row(4, changed=1.0, action="other"))
-    assert ["ap-2", "ap-3", "ap-1", "ap-4"] == ids(tables.rows(RowQuery(order="newest")))
-    assert ["ap-3", "ap-1"] == ids(tables.rows(RowQuery(order="newest", action="refund", limit=2, offset=1)))
-    put(tables, row(1, changed=6.0, revision=2))
-    assert ["ap-2", "ap-1", "ap-3"] == ids(tables.rows(RowQuery(order="newest", since=5.0)))
 
 
 ACTIONS = ["refund", "refund.all", "Refund", "a[1]", "é", ""]
@@ -251,7 +221,6 @@ def expected(rows, query):
 @pytest.mark.parametrize("kind", STORES)
 @given(rows_of_any_kind, st.lists(queries, min_size=1, max_size=8))
 def test_any_query_finds_what_it_describes(tmp_path_factory, kind, rows, queries):
-    """In its order, and counts it."""
     rows = [replace(row, id=f"ap-{number}") for number, row in enumerate(rows)]
     store = open_store(STORES[kind](tmp_path_factory.mktemp("tables")))
     put(store.approvals, *rows)
@@ -283,7 +252,6 @@ def with_approval(store, state, run="kp:trace:1"):
 
 @pytest.mark.parametrize("state", [state for state in ApprovalState if state not in OPEN])
 def test_deleting_a_run_deletes_the_contents_of_its_approvals(store, state):
-    """What was decided stays, with the chain."""
     with_approval(store, state)
     report = store.delete(id="kp:trace:1")
     assert (1, 1, True) == (report, report.actions, report.clean)
@@ -294,7 +262,6 @@ def test_deleting_a_run_deletes_the_contents_of_its_approvals(store, state):
 
 
 def test_contents_go_although_the_run_went_before(store):
-    """It is named by its id."""
     with_approval(store, "done", run="kp:trace:9")
     report = store.delete(id="kp:trace:9")
     assert (0, 1, None) == (report, report.actions, store.approvals.link(1).contents)
@@ -332,18 +299,9 @@ def test_a_deletion_is_an_entry_of_the_chain(store, deletes):
 
 
 def test_clearing_traces_leaves_approvals(store):
-    """They are no traces."""
     with_approval(store, "done")
     assert 2 == store.clear()
     assert b"CONTENTS" == store.approvals.link(1).contents
-
-
-def test_changes_are_noticed(tables):
-    """Of any transaction, by a number that stays the same without one."""
-    before = tables.changes()
-    assert before == tables.changes()
-    put(tables, row(1))
-    assert before != tables.changes()
 
 
 def test_one_of_many_threads_wins(tables):
@@ -372,12 +330,3 @@ def test_this_process_is_alive(tables):
     assert (True, None) == (tables.is_alive(process), tables.is_alive("nobody"))
     with tables.transaction():
         assert process == tables.hold()
-
-
-def test_the_store_has_an_id(tables, tmp_path):
-    """Another store has another."""
-    other = open_store(f"sqlite:///{tmp_path / 'other.db'}")
-    assert tables.identity
-    assert tables.identity == tables.identity
-    assert tables.identity != other.approvals.identity
-    other.close()

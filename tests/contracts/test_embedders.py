@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -71,6 +70,7 @@ def test_one_row_per_text_in_order(make):
     rows = embedder.embed(TEXTS)
     assert ((len(TEXTS), libraries.DIMENSIONS), np.float32) == (rows.shape, rows.dtype)
     assert libraries.DIMENSIONS == embedder.dimensions
+    assert (0, libraries.DIMENSIONS) == embedder.embed([]).shape
     assert isinstance(embedder, gk.Embedder)
     fresh, _ = make()
     for row, text in zip(rows, TEXTS, strict=True):
@@ -87,13 +87,6 @@ def test_many_texts_keep_their_order(make):
         assert rows[number] == pytest.approx(embedder.embed([texts[number]])[0], abs=1e-5)
 
 
-def test_no_texts_are_no_rows(make):
-    """An array of the right width."""
-    embedder, _ = make()
-    embedder.embed(["first"])
-    assert (0, libraries.DIMENSIONS) == embedder.embed([]).shape
-
-
 @pytest.mark.parametrize("wrong", ["one text", [3], [None], [b"bytes"]])
 def test_anything_but_a_list_of_texts_is_refused(make, wrong):
     """One text instead of a list would be embedded letter by letter."""
@@ -104,7 +97,6 @@ def test_anything_but_a_list_of_texts_is_refused(make, wrong):
 
 
 def test_a_known_text_does_not_go_through_the_model_again(make):
-    """Nor does a text that occurs twice."""
     embedder, model = make()
     first = embedder.embed(["a", "b", "a"])
     assert first[0].tolist() == first[2].tolist()
@@ -113,7 +105,6 @@ def test_a_known_text_does_not_go_through_the_model_again(make):
 
 
 def test_rows_may_be_changed_by_the_caller(make):
-    """The memory keeps vectors of its own."""
     embedder, _ = make()
     rows = embedder.embed(["a"])
     expected = rows.tolist()
@@ -145,15 +136,6 @@ def test_a_failing_model_is_an_error_and_never_a_failing_run(make):
     assert gk.SourceAgreementCalculator(embedder).calculate_detailed(["a", "b"]).fallback
     model.error = None
     assert (1, libraries.DIMENSIONS) == embedder.embed(["a"]).shape
-
-
-def test_threads_share_an_embedder(make):
-    """Each gets the rows of its own texts."""
-    embedder, _ = make()
-    with ThreadPoolExecutor(8) as pool:
-        rows = list(pool.map(lambda number: embedder.embed([TEXTS[number % 5]])[0], range(40)))
-    for number, row in enumerate(rows):
-        assert row == pytest.approx(rows[number % 5], abs=1e-6)
 
 
 def test_no_representation_shows_a_key_or_a_text(make):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -40,19 +39,6 @@ def from_coroutine_function(service, stack):
     return judge
 
 
-def from_object(service, stack):
-    class Judge:
-        async def __call__(self, prompt):
-            return service.reply(prompt)
-
-    return Judge()
-
-
-def from_function_of_awaitables(service, stack):
-    coroutine = from_coroutine_function(service, stack)
-    return lambda prompt: coroutine(prompt)
-
-
 def from_methods(service, stack):
     class Judge:
         model = "m-1"
@@ -85,8 +71,6 @@ def from_gemini(service, stack):
 MAKERS = {
     "function": from_function,
     "coroutine function": from_coroutine_function,
-    "object": from_object,
-    "function of awaitables": from_function_of_awaitables,
     "methods": from_methods,
     "gemini": from_gemini,
 }
@@ -140,11 +124,3 @@ def test_runs_are_judged_by_it(judge):
     evaluation = run.trace.grace["evaluation"]
     assert (0.8, 0.6) == (evaluation["self_evaluation"]["score"], evaluation["coverage"]["score"])
     grace.close()
-
-
-def test_threads_share_it(judge, service):
-    """Each gets the judgement of its own texts."""
-    evaluator = gk.LLMSelfEvaluator(judge)
-    with ThreadPoolExecutor(8) as pool:
-        assert [0.8] * 24 == list(pool.map(lambda number: evaluator.evaluate("q", f"answer {number}"), range(24)))
-    assert 24 == len(service.prompts)

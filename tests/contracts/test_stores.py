@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -88,20 +87,6 @@ def test_a_deleted_run_does_not_come_back_when_it_is_completed(store):
     assert 0 == store.count()
 
 
-def test_a_store_says_what_it_is(store):
-    """`describe` names the kind and counts the traces."""
-    store.put([record(n) for n in range(3)])
-    described = store.describe()
-    assert ({"memory", "sqlite"} >= {described["kind"]}, 3) == (True, described["traces"])
-
-
-def test_a_closed_store_opens_again(store):
-    """Closing gives back what the store holds; using it again does no harm."""
-    store.close()
-    store.put([record(1)])
-    assert [1] == ids(store.query())
-
-
 def test_iterating_survives_changes(store):
     """Traces that are deleted while others are read are left out or read, and nothing breaks."""
     store.put([record(n) for n in range(4)])
@@ -134,18 +119,6 @@ def test_attributes_are_all_needed(store):
     assert [1] == ids(store.query(tags=["a", "b"]))
     assert [1] == ids(store.query(user="ana", metadata={"n": 3}))
     assert [] == ids(store.query(session="s"))
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [{"min_score": "high"}, {"limit": -1}, {"since": "yesterday"}, {"success": "yes"}, {"text": 5}, {"offset": 1.5}],
-)
-def test_bad_conditions_are_named(store, bad):
-    """The error says which condition cannot be used."""
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        store.query(**bad)
-    with pytest.raises(TypeError):
-        store.query(colour="red")
 
 
 RECORDS = st.lists(
@@ -224,47 +197,6 @@ def test_nested_runs_go_with_their_run(store):
     assert (4, True, ()) == (report, report.clean, report.open)
     assert ["other"] == left(store)
     assert {"deleted": 4, "actions": 0, "open": [], "clean": True, "remains": ""} == report.to_dict()
-
-
-@pytest.mark.parametrize("bad", [{"id": ""}, {"user": 5}, {"session": ""}, {"older_than": "old"}, {"older_than": 30}])
-def test_conditions_that_cannot_be_used_are_named(store, bad):
-    """Nothing is deleted by a mistake."""
-    put(store, document("a"))
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        store.delete(**bad)
-    with pytest.raises(ValueError, match="needs a condition"):
-        store.delete()
-    assert ["a"] == left(store)
-
-
-CONDITIONS = st.fixed_dictionaries(
-    {}, optional={"user": st.sampled_from("ab"), "session": st.sampled_from("st"), "older_than": st.sampled_from(["2026-01-02", "2026-01-04"])}
-).filter(bool)  # fmt: skip
-DOCUMENTS = st.lists(
-    st.builds(
-        lambda n, day, grace: document(n, created_at=f"2026-01-0{day}T00:00:00Z", **grace),
-        st.integers(0, 20), st.integers(1, 5),
-        st.fixed_dictionaries({}, optional={
-            "user": st.sampled_from("ab"), "session": st.sampled_from("st"), "tags": st.lists(st.sampled_from("xyz")),
-            "children": st.lists(st.integers(0, 20).map("kp:trace:{}".format), max_size=2),
-            "parent": st.integers(0, 20).map(lambda n: {"trace_id": f"kp:trace:{n}"}),
-        }),
-    ), max_size=12,
-)  # fmt: skip
-
-
-@given(DOCUMENTS, CONDITIONS)
-def test_both_stores_delete_alike(documents, conditions):
-    """Memory and SQLite keep the same runs, also where runs are nested in circles."""
-    with tempfile.TemporaryDirectory() as folder:
-        memory, lite = open_store("memory:"), open_store(f"sqlite:///{folder}/t.db")
-        for item in documents:
-            put(memory, item)
-            put(lite, item)
-        before = memory.count()
-        assert memory.delete(**conditions) == lite.delete(**conditions) == before - memory.count()
-        assert left(memory) == left(lite)
-        lite.close()
 
 
 def test_an_entry_of_the_ledger_changes_only_from_what_it_was(store):
@@ -399,30 +331,6 @@ def test_runs_are_found_by_their_feedback(store):
         store.query(feedback="audit")
 
 
-FEEDBACK = st.lists(
-    st.tuples(st.sampled_from("abc"), st.integers(0, 4), st.sampled_from([True, False, 0.5]), st.sampled_from(["user", "test"])), max_size=8
-)  # fmt: skip
-
-
-@given(FEEDBACK, st.lists(st.sampled_from("abc"), max_size=3))
-def test_both_stores_keep_feedback_alike(entries, rewritten):
-    """Memory and SQLite hold the same labels in the same order, however often a trace is stored anew from what was read."""
-    with tempfile.TemporaryDirectory() as folder:
-        stores = open_store("memory:"), open_store(f"sqlite:///{folder}/t.db")
-        for each in stores:
-            put(each, document("a"), document("b"))
-            for name, at, correct, source in entries:
-                each.put_feedback([label(name, correct, float(at), source)])
-            for name in rewritten:
-                found = each.get(f"kp:trace:{name}")
-                put(each, document(name) if found is None else found.to_dict())
-        memory, lite = ({trace.id: trace.to_dict() for trace in each.iterate()} for each in stores)
-        assert memory == lite
-        expected = sorted((at, n, correct) for n, (name, at, correct, _) in enumerate(entries) if name == "a")
-        assert [correct for _, _, correct in expected] == labels(stores[1], "a")
-        stores[1].close()
-
-
 def test_state_changes_from_what_it_is(store):
     """It is read and replaced at once, by name; an exception leaves it; deleting runs leaves it."""
     assert None is store.state("monitor")
@@ -468,21 +376,6 @@ def test_several_states_change_together(store):
     with pytest.raises(ZeroDivisionError):
         store.change_states(lambda read: {"a": str(1 // 0)})
     assert {"a": "1!", "ax": "4", "c": "3"} == store.states("")
-
-
-def test_threads_change_state_in_turn(store):
-    """No change is lost."""
-    threads = [
-        threading.Thread(
-            target=lambda: [store.update_state("n", lambda known: str(int(known or 0) + 1)) for _ in range(25)]
-        )
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert "100" == store.state("n")
 
 
 def test_a_run_that_waits_has_neither_succeeded_nor_failed(store):

@@ -18,7 +18,6 @@ LATER = gk.InboxReviewer(wait="hand_over")
 
 
 def test_it_is_a_run_that_names_the_approval():
-    """And the run that asked."""
     grace = runtime()
 
     @grace.gate(floor="confirm", reviewer=LATER)
@@ -37,7 +36,6 @@ def test_it_is_a_run_that_names_the_approval():
 
 
 async def test_a_coroutine_function():
-    """From plain code and from a coroutine."""
     grace = runtime()
 
     @grace.gate(floor="confirm", reviewer=LATER)
@@ -50,7 +48,6 @@ async def test_a_coroutine_function():
 
 
 def test_an_ignored_parameter_is_passed():
-    """Others are those that were approved."""
     grace = runtime()
 
     @grace.gate(floor="confirm", ignore=("token",), reviewer=LATER)
@@ -78,7 +75,6 @@ def test_the_default_runtime_knows_the_actions_of_the_module_verbs():
 
 
 def test_what_only_its_process_can_carry_out():
-    """A method."""
     grace = runtime()
 
     class Shop:
@@ -100,7 +96,6 @@ def test_what_only_its_process_can_carry_out():
     ],
 )
 def test_what_is_not_approved_does_not_run(decide, error):
-    """The error says what stands in the way."""
     grace = runtime()
     ran = []
 
@@ -133,7 +128,6 @@ def test_an_action_is_found_by_its_version():
 
 
 def test_an_older_version_is_not_replaced_by_a_newer():
-    """The approval is for the old version."""
     grace = runtime()
     old = defined(grace, version="1")
     grace.approvals.approve(name := old(1).approval.id, by="ana")
@@ -146,7 +140,6 @@ def test_an_older_version_is_not_replaced_by_a_newer():
 
 
 def test_two_functions_of_one_name():
-    """That which asked is carried out."""
     grace = runtime()
 
     @grace.gate(floor="confirm", name="pay", reviewer=LATER)
@@ -185,12 +178,6 @@ def test_a_function_that_was_defined_for_another_account_does_not_run():
     assert "C" == grace.approvals.execute(name)
 
 
-def test_there_is_one():
-    """Gates and verbs share it."""
-    grace = runtime()
-    assert grace._gates().inbox is grace._gates().inbox
-
-
 def test_groups_come_from_the_settings():
     """Who is in no group of the request may not decide it."""
     grace = runtime(reviewers={"ana": ["finance"], "bo": ["legal"]})
@@ -218,7 +205,7 @@ def keyring(monkeypatch):
 def test_no_fork_waits_for_the_keyring(monkeypatch, keyring):
     """A keyring may fork: to start a program, or because gevent forks for every program."""
     grace = runtime()
-    inbox = grace._gates()._inbox
+    inbox = grace._gates().lazy_inbox
     taken = []
 
     def read(service, user):

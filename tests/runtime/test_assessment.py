@@ -77,17 +77,8 @@ def test_a_run_is_judged_with_its_question_answer_and_sources():
     assert not {"llm_self_eval", "query_coverage"} & set(confidence["not_evaluated"])
 
 
-def test_two_calls_where_they_are_not_combined():
-    """Both are counted."""
-    judge = judge_of(JudgeReply('{"score": 0.7}', tokens_in=100, tokens_out=10))
-    told = asked(runtime(judge, judge_combined=False)).grace["evaluation"]
-    assert 2 == len(judge.prompts)
-    assert (2, 220) == (told["calls"], told["tokens"])
-
-
 @pytest.mark.parametrize("reply", ["no idea", "", None, "0.1 or 0.9"])
 def test_a_judgement_that_fails_is_marked(reply):
-    """0.5, not evaluated, and why."""
     trace = asked(runtime(judge_of(reply)))
     told = trace.grace["evaluation"]
     assert (0.5, True) == (told["self_evaluation"]["score"], told["self_evaluation"]["fallback"])
@@ -96,7 +87,6 @@ def test_a_judgement_that_fails_is_marked(reply):
 
 
 def test_without_a_judge_everything_works_and_says_so():
-    """No key, no network, no extra."""
     for evaluator in (None, "auto"):
         grace = gk.Grace(store="memory:", evaluator=evaluator, embedder="auto", reviewer=None)
         trace = asked(grace)
@@ -152,38 +142,12 @@ def test_when_needed_asks_only_where_it_could_matter():
 
 
 def test_when_needed_leaves_out_the_second_call_where_it_cannot_matter():
-    """With one call for each judgement."""
     judge = judge_of('{"score": 0.2}')
     trace = asked(runtime(judge, judge="when_needed", judge_combined=False, thresholds=gk.Thresholds(0.95, 0.3, 0.1)))
     assert 1 == len(judge.prompts)
     told = trace.grace["evaluation"]
     assert (1, True, False) == (told["calls"], "not needed" in told["coverage_skipped"], "coverage" in told)
     assert "query_coverage" in trace.grace["confidence"]["not_evaluated"]
-
-
-def test_the_agent_does_not_wait_for_the_judge():
-    """Runs are judged side by side, and stored in the order in which they ended."""
-    gate, judged = threading.Event(), []
-
-    def stuck(prompt):
-        gate.wait()
-        judged.append(prompt)
-        return BOTH
-
-    grace = runtime(stuck, judge_workers=4, judge_timeout=600)
-
-    @grace.agent
-    def agent(number):
-        return f"answer {number}"
-
-    for number in range(5):
-        agent(number)
-    assert [] == judged
-    gate.set()
-    assert grace.flush(60)
-    results = [trace.outcome.result_summary for trace in reversed(grace.store.query())]
-    assert [f"answer {number}" for number in range(5)] == results
-    assert all(trace.grace["evaluation"]["calls"] == 1 for trace in grace.store.query())
 
 
 def test_an_agent_that_outruns_its_judge_is_not_slowed():
@@ -227,17 +191,6 @@ def test_a_judge_that_hangs_costs_its_timeout_and_no_more():
     gate.set()
 
 
-def test_closing_waits_no_longer_than_asked():
-    """What is not judged then says so, and is stored."""
-    gate = threading.Event()
-    grace = runtime(lambda prompt: gate.wait(60), judge_timeout=30)
-    with grace.run("objective") as run:
-        run.outcome(result="answer")
-    grace._writer.close(timeout=0.3)
-    gate.set()
-    assert "the process ended first" == run.trace.grace["evaluation"]["self_evaluation"]["error"]
-
-
 SCRIPT = """
 import sys, time
 import grace_kp as gk
@@ -271,7 +224,6 @@ def test_a_script_that_ends_gets_its_judgement(tmp_path, seconds, patience, judg
 
 
 def test_a_forked_child_judges_its_own_runs(tmp_path):
-    """The threads of the parent are not there."""
     url = f"sqlite:///{tmp_path / 't.db'}"
     code = SCRIPT + textwrap.dedent("""
     import os, signal
@@ -370,45 +322,7 @@ def test_a_gate_that_asks_for_a_judgement_gets_it():
     assert "confirm" == entry["level"]
 
 
-def test_a_gate_does_not_ask_by_default():
-    """A judgement takes seconds."""
-    judge = judge_of()
-    _, entry = sent(runtime(judge, judge="never"), judge="never")
-    assert [] == judge.prompts
-    assert "evaluation" not in entry
-
-
-def test_a_gate_asks_only_when_needed():
-    """Where the floor asks for a person in any case, no judgement is paid for."""
-    judge = judge_of()
-    done, entry = sent(runtime(judge, judge="never"), judge="when_needed", floor="escalate")
-    assert (["cancelled"], []) == (done, judge.prompts)
-    assert "not needed" in entry["evaluation"]["skipped"]
-    done, entry = sent(runtime(judge, judge="never"), judge="when_needed")
-    assert 1 == len(judge.prompts)
-
-
-def test_a_gate_whose_judge_fails_decides_on_a_half():
-    """And says so; the action is not run unasked where that asks for a person."""
-
-    def broken(prompt):
-        raise OSError("no route")
-
-    _, entry = sent(runtime(broken, judge="never"), judge="always")
-    assert entry["evaluation"]["self_evaluation"]["fallback"]
-    assert "no route" in entry["evaluation"]["self_evaluation"]["error"]
-    _, entry = sent(runtime(None), judge="always")
-    assert entry["evaluation"]["skipped"].startswith("no judge")
-
-
-def test_a_mode_that_is_none_is_refused():
-    """When it is decorated."""
-    with pytest.raises(ValueError, match="judge must be one of"):
-        runtime().gate(judge="sometimes")
-
-
 async def test_an_async_gate_does_not_block_the_loop_while_it_is_judged():
-    """Other tasks go on."""
     beats, enough = [], threading.Event()
     grace = runtime(lambda prompt: (enough.wait(60), BOTH)[1], judge="never")
 
@@ -431,41 +345,11 @@ async def test_an_async_gate_does_not_block_the_loop_while_it_is_judged():
 
 
 def test_the_runtime_tells_which_models_it_uses_and_what_they_cost():
-    """For `doctor` and monitoring."""
     grace = runtime(judge_of())
     asked(grace)
     told = grace.status()["models"]
     assert ("judge", "evaluator was given") == (told["evaluator"]["name"], told["evaluator"]["why"])
     assert ("none", 1) == (told["embedder"]["name"], told["judging"]["calls"])
-
-
-def test_what_waits_for_an_embedder_is_embedded_in_batches():
-    """While one is at work, the next are gathered; each text goes through the model once."""
-    sizes, gate = [], threading.Event()
-
-    class Slow:
-        dimensions = 2
-
-        def __init__(self):
-            self.inner = gk.CallableEmbedder(lambda text: [len(text), 1.0])
-
-        def embed(self, texts):
-            gate.wait(60)
-            sizes.append(len(texts))
-            return self.inner.embed(texts)
-
-    grace = runtime(embedder=Slow())
-
-    @grace.agent
-    def agent(number):
-        return f"answer {number}"
-
-    for number in range(40):
-        agent(number)
-    gate.set()
-    assert grace.flush(60)
-    assert max(sizes) > 5
-    assert 40 == grace.store.count()
 
 
 def test_a_scripted_judge_replies_in_turn():
@@ -512,16 +396,6 @@ def only(grace):
     return trace
 
 
-def test_parts_that_were_not_evaluated_are_none(grace):
-    """A run that called one tool has a figure for that and for nothing else."""
-    tool = grace.tool(lambda: "x", name="look")
-    with grace.run("look"):
-        tool()
-    confidence = only(grace).grace["confidence"]
-    assert dict.fromkeys(PARTS) | {"tool_success": 1.0} == confidence["breakdown"]
-    assert PARTS - {"tool_success"} == set(confidence["not_evaluated"])
-
-
 @pytest.mark.parametrize("profile", ["grace", "strict"])
 def test_a_known_confidence_is_recorded_as_a_new_one(profile):
     """The records of runs with the same factors are equal, and a sentence added to one does not appear in the next."""
@@ -554,17 +428,6 @@ def test_a_run_without_calls_mentions_no_tools(grace):
     assert "run_failed" not in confidence
 
 
-def test_agreement_that_was_not_measured_is_none(grace):
-    """Several sources without an embedder have no agreement."""
-    search = grace.retriever(lambda: [{"score": 0.9, "source": "a"}, {"score": 0.8, "source": "b"}], name="search")
-    with grace.run("search"):
-        search()
-    confidence = only(grace).grace["confidence"]
-    assert (0.9, None) == tuple(confidence["breakdown"][name] for name in ("search_quality", "source_agreement"))
-    assert "source agreement (fallback 0.5)" in confidence["reason"]
-    assert {"source_agreement": 0.5} == confidence["fallbacks"] == only(grace).confidence.fallbacks
-
-
 def test_a_failed_run_says_that_it_failed(grace):
     """The number is the formula's; the record beside it says that the run failed, and with which error."""
     with pytest.raises(KeyError), grace.run("break"):
@@ -590,33 +453,3 @@ def test_every_unsuccessful_end_has_words(grace, error, words):
     confidence = only(grace).grace["confidence"]
     assert confidence["run_failed"]
     assert confidence["reason"].startswith(words)
-
-
-def test_a_run_that_calls_itself_unsuccessful_has_failed(grace):
-    """`outcome(success=False)` counts as a failure, `success=True` after an error does not."""
-    with grace.run("own"):
-        grace.outcome(success=False)
-    assert only(grace).grace["confidence"]["reason"].startswith("The run did not succeed. ")
-    grace.store.clear()
-
-    @grace.agent
-    def late():
-        grace.outcome(success=True)
-        raise ValueError("late")
-
-    with pytest.raises(ValueError, match="late"):
-        late()
-    assert "run_failed" not in only(grace).grace["confidence"]
-
-
-def test_a_run_that_an_unapproved_action_ended_says_so(grace):
-    """A refusal is no error of the run's own."""
-
-    @grace.gate(floor="confirm")
-    def delete():
-        return "gone"
-
-    with pytest.raises(gk.ActionCancelled), grace.run("clean up"):
-        delete()
-    confidence = only(grace).grace["confidence"]
-    assert confidence["reason"].startswith("The run stopped because an action was not approved. ")

@@ -1,26 +1,27 @@
-"""What waits for the writer: how many runs may wait, settling one after the other through interrupts, and records that are about to be written."""
+"""What waits for the writer, settling through interrupts, the writer's care for its store, and runs that wait beside the database."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import sqlite3
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.runtime._backlog import (
-    LIVE_FACTOR,
-    MAX_BATCH,
-    MIN_WAITING,
-    Backlog,
-    Mark,
-    Pending,
-    WriterLimits,
-    runs_event_loop,
-)
-from grace_kp.runtime._writer import MAX_INTERRUPTS, Writer
-from tests.store.samples import record
+from grace_kp.runtime._backlog import LIVE_FACTOR, MIN_WAITING, Backlog, Mark, WriterLimits
+from grace_kp.runtime._upkeep import Outage, Upkeep
+from grace_kp.runtime._writer import MAX_INTERRUPTS, Pending, Writer
+from grace_kp.store import JournalEntry
+from grace_kp.store._sqlite import SqliteStore
+from tests import warm
+from tests.runtime.scripted import Pipeline
+from tests.store.samples import ids, record
 
 
 @given(
@@ -36,23 +37,7 @@ def test_the_runs_that_may_wait_fit_into_memory_by_the_size_of_the_last(max_byte
         assert backlog.most == MIN_WAITING or backlog.most * LIVE_FACTOR * size <= max(0, max_bytes - pending)
 
 
-def test_room_is_waited_for_until_there_is_some():
-    """The writer is woken meanwhile."""
-    backlog = Backlog(1)
-    backlog.queue.extend(range(MIN_WAITING))
-    assert backlog.wait_for_room(backlog.queue.clear)
-
-
-async def test_no_room_is_waited_for_in_an_event_loop():
-    """It would stop every task."""
-    assert runs_event_loop()
-    backlog = Backlog(1)
-    backlog.queue.extend(range(MIN_WAITING))
-    assert not backlog.wait_for_room(backlog.queue.clear)
-
-
 async def test_a_mark_can_be_awaited_before_and_after_it_is_passed():
-    """It is passed in another thread."""
     mark = Mark()
     waiting = asyncio.ensure_future(mark_passed(mark))
     await asyncio.sleep(0)
@@ -68,7 +53,6 @@ async def mark_passed(mark):
 
 
 def test_a_mark_whose_loop_is_closed_is_passed_quietly():
-    """Nobody waits for it any more."""
     mark = Mark()
 
     async def leaves():
@@ -79,19 +63,6 @@ def test_a_mark_whose_loop_is_closed_is_passed_quietly():
     asyncio.run(leaves())
     mark.let_go()
     assert mark.is_passed
-
-
-def test_the_lag_is_that_of_the_oldest_mark_that_is_not_passed():
-    """Marks that are passed are forgotten."""
-    backlog, first, second = Backlog(1), Mark(), Mark()
-    first.at, second.at = 1.0, 4.0
-    assert [0.0, 3.0] == [backlog.add_mark(first), backlog.add_mark(second)]
-    first.let_go()
-    third = Mark()
-    third.at = 5.0
-    assert 1.0 == backlog.add_mark(third)
-    for mark in (second, third):
-        mark.let_go()
 
 
 def test_losses_are_reported_as_they_happen_and_in_total(capfd):
@@ -108,19 +79,6 @@ def test_losses_are_reported_as_they_happen_and_in_total(capfd):
         "grace_kp: 1 run is not in the store: the file is gone",
         "grace_kp: runs of this process that are not in the store: 2 dropped, 1 lost, 3 never written; the disk is full",
     ]
-
-
-def test_nothing_is_reported_where_nothing_is_lost(capfd):
-    """A process without losses ends silently."""
-    Backlog(1).report_total(0, "an error of the past")
-    assert "" == capfd.readouterr().err
-
-
-def test_marks_are_not_counted_as_runs():
-    """They stand in the same queue."""
-    backlog = Backlog(1)
-    backlog.queue.extend([1, Mark(), 2])
-    assert 2 == backlog.count()
 
 
 class Small:
@@ -153,62 +111,13 @@ def test_whoever_has_waited_in_vain_does_not_wait_again_until_something_is_writt
     assert [] == wakes
 
 
-def test_batches_are_taken_in_order_and_removed_when_they_are_written():
-    """Their bytes are counted, and marks are returned with what follows."""
-    pending, mark = Pending(), Mark()
-    pending.add(record(1), "after 1")
-    pending.add_mark(mark)
-    pending.add(record(2), None)
-    assert 2 * len(record(1).data) == pending.bytes
-    records, entries = pending.batch()
-    assert [record(1), record(2)] == records
-    assert not mark.is_passed
-    assert (["after 1"], [mark]) == pending.written(entries)
-    assert (0, False) == (pending.bytes, bool(pending))
-
-
-def test_a_batch_is_bounded():
-    """A fork never waits for more than one batch."""
-    pending = Pending()
-    for number in range(MAX_BATCH + 1):
-        pending.add(record(number), None)
-    assert MAX_BATCH == len(pending.batch()[0])
-    pending.written(pending.batch()[1])
-    assert 1 == pending.count()
-
-
-def test_a_later_version_takes_the_place_of_the_one_that_waits():
-    """It is written as what the first version was: a run that the store does not have yet."""
-    pending = Pending()
-    pending.add(record(1, awaits=("scores",)), "after 1")
-    assert not pending.replace(record(2, completes=True))
-    assert pending.replace(record(1, score=0.9, completes=True))
-    assert [record(1, score=0.9)] == pending.batch()[0]
-
-
 def test_a_version_that_is_being_written_is_not_replaced():
-    """The later version is written after it."""
     pending = Pending()
     pending.add(record(1), None)
     pending.batch()
     assert not pending.replace(record(1, score=0.9))
     pending.failed()
     assert pending.replace(record(1, score=0.9))
-
-
-def test_what_follows_can_go_ahead_of_the_store():
-    """It happens once, and the records stay."""
-    pending = Pending()
-    pending.add(record(1), "after 1")
-    assert (["after 1"], []) == (pending.detach(), pending.detach())
-    assert ([], []) == pending.written(pending.batch()[1])
-
-
-def test_the_newest_run_is_known():
-    """A run that is interrupted right after its record was added is not settled again."""
-    pending, run = Pending(), object()
-    pending.add(record(1), None, run)
-    assert pending.newest is run
 
 
 MB = 1 << 20
@@ -237,14 +146,6 @@ def settled(pending):
     return [int(item.id.rpartition(":")[2]) for item in pending.batch()[0]]
 
 
-def test_runs_are_settled_in_order_up_to_a_mark(settler, backlog, pending):
-    """What comes behind the mark stays."""
-    mark = Mark()
-    backlog.queue.extend([1, 2, mark, 3])
-    settler.settle(until=mark)
-    assert ([1, 2], 3, [3]) == (settled(pending), pending.batch()[1], list(backlog.queue))
-
-
 def test_an_interrupted_run_is_settled_again(settler, backlog, pending, pipeline):
     """Ctrl-C in a thread that flushes costs no run."""
     settle, interrupts = pipeline.settle, [KeyboardInterrupt, SystemExit]
@@ -260,7 +161,7 @@ def test_an_interrupted_run_is_settled_again(settler, backlog, pending, pipeline
         with pytest.raises(interrupt):
             settler.settle()
     settler.settle()
-    assert ([1, 2], 0, 2) == (settled(pending), backlog.lost, settler.stats().settled)
+    assert ([1, 2], 0, 2) == (settled(pending), backlog.lost, settler.stats()["settled"])
 
 
 def test_a_run_that_was_interrupted_when_it_was_settled_is_stored_once(settler, backlog, pending, monkeypatch):
@@ -278,7 +179,6 @@ def test_a_run_that_was_interrupted_when_it_was_settled_is_stored_once(settler, 
 
 
 def test_a_run_whose_settling_never_gets_through_holds_up_no_other(settler, backlog, pending, pipeline, capfd):
-    """It is counted as lost and reported."""
     settle = pipeline.settle
 
     def panics(item):
@@ -307,8 +207,291 @@ def test_nothing_is_settled_inside_a_settling_or_beyond_the_bound(settler, backl
     assert ([1], [2], True) == (settled(pending), list(backlog.queue), settler._is_full)
 
 
-def test_settling_stops_at_a_deadline(settler, backlog):
-    """A flush with a timeout returns in time, whatever the backlog."""
-    backlog.queue.extend(range(1_000, 1_002 + MAX_BATCH))
-    settler.settle(deadline=0.0)
-    assert 2 == len(backlog.queue)
+class Store:
+    """A store that notes what is asked of it."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattr__(self, name):
+        if name not in {"recover", "incomplete", "renew_lease", "retain", "report"}:
+            raise AttributeError(name)
+        return lambda *values: self.calls.append((name, *values)) or []
+
+
+@pytest.fixture
+def lost():
+    return []
+
+
+def upkeep_of(store, pipeline, lost, **options):
+    return Upkeep(
+        store,
+        pipeline,
+        options.get("retention_days", 0),
+        lambda: None,
+        lambda: SimpleNamespace(lose=lambda *loss: lost.append(loss)),
+    )
+
+
+def test_everything_is_done_when_it_is_due(lost):
+    """The lease only while something is open, the rest at first and then from time to time."""
+    store, pipeline = Store(), Pipeline()
+    upkeep = upkeep_of(store, pipeline, lost, retention_days=3)
+    upkeep.do_what_is_due()
+    assert [("recover",), ("retain", 3)] == store.calls
+    pipeline.is_busy, pipeline.parts = True, frozenset({"scores"})
+    upkeep.do_what_is_due()
+    assert [("renew_lease",), ("recover",), ("incomplete", {"scores"})] == store.calls[
+        2:
+    ]  # models were chosen meanwhile
+    upkeep.do_what_is_due()
+    assert ("renew_lease",) == store.calls[-1]
+
+
+def test_a_plain_store_is_left_alone(lost):
+    """Three methods are all that a store must have."""
+    upkeep = upkeep_of(object(), Pipeline(), lost, retention_days=3)
+    upkeep.recover()
+    upkeep.do_what_is_due()
+    backlog = Backlog(1)
+    backlog.lose(1, "the file is gone")
+    upkeep.report(backlog)
+
+
+def test_a_report_that_could_not_be_stored_is_stored_later(lost):
+    store, pipeline, backlog = Store(), Pipeline(), Backlog(1)
+    upkeep = upkeep_of(store, pipeline, lost)
+    backlog.lose(1, "the file is gone")
+    store.report = lambda *report: (_ for _ in ()).throw(OSError("busy"))
+    with pytest.raises(OSError, match="busy"):
+        upkeep.report(backlog)
+    del store.report
+    pipeline.report = lambda dropped, lost: None
+    upkeep.report(backlog)
+    upkeep.report(backlog)
+    assert [("report", "process", b"{}")] == store.calls
+
+
+def test_the_store_is_left_alone_for_a_moment(monkeypatch):
+    monkeypatch.setattr("grace_kp.runtime._upkeep.RETRY_SECONDS", (60.0, 60.0))
+    outage = Outage()
+    assert not outage.is_pausing
+    outage.begin(OSError("gone"))
+    assert outage.is_pausing
+    outage.end()
+    assert not outage.is_pausing
+
+
+def test_a_lock_of_another_process_is_told_apart(tmp_path):
+    """It ends by itself, so it is worth waiting for."""
+    outage = Outage()
+    outage.begin(OSError("gone"))
+    assert not outage.is_busy
+    holder = sqlite3.connect(tmp_path / "t.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    other = sqlite3.connect(tmp_path / "t.db", timeout=0)
+    try:
+        other.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        outage.begin(error)
+    assert outage.is_busy
+    holder.close()
+    other.close()
+
+
+NO_PATIENCE = WriterLimits(exit_seconds=0.0, busy_exit_seconds=0.0)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A database with the run 0."""
+    file = tmp_path / "t.db"
+    store = SqliteStore(file)
+    store.put([record(0)])
+    store.close()
+    return file
+
+
+@pytest.fixture
+def locked(path):
+    """The database, which another process keeps locked until the test calls `locked.rollback()`."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection.execute("BEGIN IMMEDIATE")
+    yield connection
+    connection.close()
+
+
+def files(path):
+    return sorted(file.name for file in path.parent.iterdir() if ".rescue-" in file.name)
+
+
+def stored(path):
+    store = SqliteStore(path)
+    found = sorted(ids(store.query()))
+    store.close()
+    return found
+
+
+def ended(path, pipeline, *runs, **options):
+    """A writer that cannot write and whose process has ended."""
+    writer = Writer(lambda: SqliteStore(path, busy_ms=1, **options), pipeline, NO_PATIENCE)
+    for run in runs:
+        writer.submit(run)
+    writer.at_exit()
+    return writer
+
+
+def test_runs_that_a_locked_database_does_not_take_are_stored_at_the_next_opening(path, locked, pipeline, capfd):
+    """They are settled before, stderr names the file, and no run counts as lost, but a flush was not possible."""
+    writer = ended(path, pipeline, 1, 2, 3)
+    (name,) = files(path)
+    assert (
+        f"grace_kp: 3 runs wait in {path.parent / name} and will be stored when the store is next opened; "
+        f"the store cannot write: store {path}: cannot be opened: database is locked\n"
+    ) in capfd.readouterr().err
+    stats = writer.stats()
+    assert (3, 0, 3, 0, 0) == tuple(stats[name] for name in ("settled", "written", "rescued", "lost", "pending"))
+    assert not writer.flush(0.0)
+    locked.rollback()
+    assert [0, 1, 2, 3] == stored(path)
+    assert [] == files(path)
+
+
+def test_an_open_store_that_becomes_locked_is_the_same(path, pipeline):
+    """The journals of the runs are deleted, too."""
+    writer = Writer(lambda: SqliteStore(path, busy_ms=1), pipeline, NO_PATIENCE)
+    writer.store().journal([JournalEntry("kp:trace:1", 0, b"{}"), JournalEntry("kp:trace:9", 0, b"{}")])
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    writer._ended.append("kp:trace:1")
+    writer.submit(1)
+    writer.at_exit()
+    other.execute("ROLLBACK")
+    assert [0, 1] == stored(path)
+    assert [("kp:trace:9",)] == other.execute("SELECT run_id FROM journal").fetchall()
+    other.close()
+
+
+def test_a_process_that_leaves_twice_keeps_its_runs_once(path, locked, pipeline, capfd):
+    """What ends after the exit is kept at once, in a file of its own."""
+    writer = ended(path, pipeline, 1)
+    writer.at_exit()
+    assert 1 == len(files(path))
+    capfd.readouterr()
+    writer.submit(2)
+    assert "grace_kp: 1 run waits in" in capfd.readouterr().err
+    assert 2 == len(files(path))
+    locked.rollback()
+    assert [0, 1, 2] == stored(path)
+
+
+def test_what_cannot_be_kept_either_is_reported_as_never_written(path, locked, pipeline, monkeypatch, capfd):
+    """With the reason, and no part of a file is left."""
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    writer = ended(path, pipeline, 1, 2)
+    last = capfd.readouterr().err.splitlines()[-1]
+    assert "grace_kp: runs of this process that are not in the store: 2 never written; " in last
+    assert "no file beside it can be written: [Errno 28] No space left on device" in last
+    assert (2, []) == (writer.stats()["pending"], files(path))
+
+
+def test_a_store_of_a_users_own_may_keep_runs(pipeline, capfd):
+    """If it has a method for that; otherwise they are reported as never written."""
+
+    class Full:
+        def put(self, records, *, ended=()):
+            raise OSError("full")
+
+    def leave(store):
+        writer = Writer(lambda: store, pipeline, NO_PATIENCE)
+        writer.submit(1)
+        writer.at_exit()
+        return capfd.readouterr().err
+
+    store, kept = Full(), []
+    assert "1 never written; the store cannot write: OSError: full" in leave(store)
+    store.rescue = lambda records, ended, report: kept.extend(records) or "the safe"
+    assert "grace_kp: 1 run waits in the safe" in leave(store)
+    assert [record(1)] == kept
+
+
+def test_a_store_that_cannot_be_closed_does_not_hide_what_was_lost(pipeline, capfd):
+    class Broken:
+        def put(self, records, *, ended=()):
+            raise OSError("full")
+
+        def close(self):
+            raise OSError("gone")
+
+    writer = Writer(Broken, pipeline, NO_PATIENCE)
+    writer.submit(1)
+    with pytest.raises(OSError, match="gone"):
+        writer.at_exit()
+    assert "1 never written; the store cannot write: OSError: full" in capfd.readouterr().err
+
+
+def test_a_report_of_losses_is_kept_without_runs(path, pipeline, capfd):
+    """Stderr states them at the exit, and nothing else waits."""
+    writer = Writer(lambda: SqliteStore(path, busy_ms=1), pipeline, NO_PATIENCE)
+    writer.store()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    writer._backlog.lose(2, "a test says so")
+    writer.at_exit()
+    other.close()
+    assert 1 == len(files(path))
+    assert " wait" not in capfd.readouterr().err
+    store = SqliteStore(path)
+    assert [b"{}"] == store.reports()
+    store.close()
+
+
+PROGRAM = """
+import sys
+from dataclasses import replace
+import grace_kp as gk
+from grace_kp.store._sqlite import SqliteStore
+
+grace = gk.Grace(store=SqliteStore(sys.argv[1], busy_ms=1), evaluator=None, embedder=None, reviewer=None, max_pending_mb=1)
+writer = grace._writer
+writer._limits = replace(writer._limits, exit_seconds=0.0, busy_exit_seconds=0.0)
+@grace.agent
+def agent(x): return x
+"""
+
+
+def test_a_process_that_ends_while_the_database_is_locked_loses_nothing(path):
+    """Nor do its children, and what was lost otherwise is known, too."""
+    program = (
+        PROGRAM
+        + """
+import os, sqlite3
+agent("first")
+assert grace.flush()
+other = sqlite3.connect(sys.argv[1], isolation_level=None)
+other.execute("BEGIN IMMEDIATE")
+for number in range(20):
+    agent(number)
+writer._backlog.lose(2, "a test says so")
+assert not grace.flush(0.1)
+if os.fork() == 0:
+    agent("of the child")
+else:
+    assert os.wait()[1] == 0
+"""
+    )
+    done = warm.run([sys.executable, "-c", program, path], capture_output=True, text=True)
+    assert 0 == done.returncode, done.stderr
+    assert "grace_kp: 20 runs wait in" in done.stderr
+    assert "grace_kp: 1 run waits in" in done.stderr
+    assert 2 == len(files(path))
+    store = SqliteStore(path)
+    assert 1 + 1 + 20 + 1 == store.count()
+    assert 2 == sum(json.loads(data)["lost"] for data in store.reports())
+    assert 0 == store.count(status="interrupted")
+    store.close()

@@ -1,7 +1,9 @@
-"""What comes after a run is stored: judgement, novelty, scores and hooks, in this process or in the next."""
+"""From an ended run to a complete one: the stages, hooks, journals and columns, then judgement, novelty and scores, in this process or the next."""
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import signal
 import sys
@@ -10,9 +12,129 @@ import threading
 import pytest
 
 import grace_kp as gk
-from grace_kp.models import ChosenModel
+from grace_kp.runtime import record_of
 from grace_kp.runtime._completion import Completer, Completion
+from grace_kp.runtime._pipeline import Lost
+from grace_kp.testing import make_grace
 from tests import warm
+from tests.store.samples import document
+
+
+def test_hooks_hear_in_the_order_of_completion_and_may_fail(caplog, monkeypatch):
+    """A failing hook costs a line in the log; async hooks are awaited; the trace is stored all the same."""
+    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING", raising=False)
+    grace = gk.Grace(store="memory:", reviewer=None)
+    heard = []
+
+    @grace.on_complete
+    def broken(trace):
+        raise RuntimeError("no")
+
+    @grace.on_complete
+    async def note(trace):
+        heard.append(trace.task.objective)
+
+    for n in range(5):
+        with grace.run(f"run {n}"):
+            pass
+    assert grace.flush()
+    assert heard == [f"run {n}" for n in range(5)]
+    assert len(grace.store.query()) == 5
+    assert [r.levelno for r in caplog.records if "broken" in r.getMessage()] == [logging.WARNING]
+
+
+def test_sampling_keeps_whole_runs_and_all_failed_and_gated_ones():
+    """Rate 0 keeps what failed and what was gated, nothing else, and counts the rest."""
+    grace = gk.Grace(store="memory:", reviewer=lambda request: gk.InterventionResponse("proceed"), sample_rate=0)
+
+    @grace.gate(floor="confirm")
+    def act(): ...
+
+    @grace.agent
+    def child(text): ...
+
+    @grace.agent
+    def plain(text):
+        child("inner")
+
+    @grace.agent
+    def gated(text):
+        act()
+
+    @grace.agent
+    def failing(text):
+        raise ValueError
+
+    plain("plain")
+    gated("gated")
+    with pytest.raises(ValueError, match="^$"):  # noqa: RUF043
+        failing("failing")
+    assert {t.task.objective for t in grace.store.query()} == {"gated", "failing"}
+    assert grace.status()["sampled_out"] == 2
+
+
+def test_a_journal_holds_only_what_is_new():
+    """A second call returns no rows while nothing happens; together the rows rebuild the run."""
+    grace = make_grace()
+    with grace._writer._settling, grace.run("an objective") as run:
+        grace.thought("first")
+        (rows,) = grace._pipeline.journal()
+        assert [[]] == list(grace._pipeline.journal())
+        grace.thought("second")
+        rows += next(grace._pipeline.journal())
+        assert [*range(len(rows))] == [row.seq for row in rows]
+        assert {run.id} == {row.run_id for row in rows}
+    record, _ = grace._pipeline.settle(Lost(rows))
+    lost = gk.ReasoningTrace.model_validate_json(record.data)
+    assert ("an objective", "interrupted") == (lost.task.objective, lost.status)
+    assert ["first", "second"] == [step.content for step in lost.steps]
+
+
+def test_what_could_not_be_recorded_is_reported_once_per_change(monkeypatch):
+    """No report without losses; the same counts are no news; a secret in a message is removed."""
+    monkeypatch.setattr("grace_kp.runtime._pipeline.TROUBLES", type(gk.runtime._pipeline.TROUBLES)())
+    pipeline = make_grace()._pipeline
+    assert pipeline.report(0, 0) is None
+    name, data = pipeline.report(2, 0)
+    assert {"troubles": {}, "last_trouble": None, "dropped": 2, "lost": 0} == json.loads(data)
+    assert pipeline.report(2, 0) is None
+    assert name == pipeline.report(2, 1)[0]
+
+
+def test_the_document_is_kept_whole():
+    source = document("a", text="an answer")
+    record = record_of(source)
+    assert source == json.loads(record.data)
+    assert ("kp:trace:a", "2026-01-01T00:00:00.000Z", "default", 0.5, True, "completed") == (
+        record.id, record.created_at, record.domain, record.score, record.success, record.status
+    )  # fmt: skip
+    assert "an answer" in record.text
+
+
+@pytest.mark.parametrize(
+    ("created_at", "column"),
+    [("2026-01-02T03:04:05+02:00", "2026-01-02T01:04:05.000Z"), ("0000-01-01T00:00:00Z", "0000-01-01T00:00:00Z")],
+)
+def test_times_are_compared_in_one_form(created_at, column):
+    """UTC with milliseconds, where the calendar knows the time."""
+    assert column == record_of(document("a", created_at=created_at)).created_at
+
+
+@pytest.mark.parametrize(
+    ("scores", "rows"),
+    [
+        ([{"name": "a", "score": 0.5, "passed": True}], (("a", 0.5, True),)),
+        ([{"name": "a", "score": 1}], (("a", 1.0, None),)),
+        ([{"name": "a", "score": 2, "passed": "yes"}], (("a", None, None),)),
+        ([{"name": 3}, "x", {"score": 1}], ()),
+        ("x", ()),
+        (None, ()),
+    ],
+)
+def test_scores_from_elsewhere_may_hold_anything(scores, rows):
+    """Only a name that is a text and a score from 0 to 1 become columns."""
+    assert rows == record_of(document("a", scores=scores)).scores
+
 
 BOTH = '{"score": 0.9, "reason": "right", "coverage": 0.8, "coverage_reason": "nearly all"}'
 LATER = ("judgement", "scores", "value")
@@ -103,7 +225,6 @@ def test_the_own_confidence_of_a_run_survives_its_judgement():
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_hooks_run_outside_of_locks_that_a_fork_waits_for(gate):
-    """A slow hook holds up no fork."""
     grace, began, statuses = runtime(), threading.Event(), []
 
     @grace.on_complete
@@ -189,29 +310,6 @@ def test_a_process_leaves_to_others_what_it_cannot_add(tmp_path):
     )  # fmt: skip
 
 
-def test_a_run_that_is_deleted_while_it_is_judged_does_not_come_back(gate):
-    """The judgement comes too late."""
-    grace = runtime(evaluator=lambda _: gate.wait(60) and BOTH, judge_timeout=60)
-    answering(grace)(1)
-    assert grace._writer._write_through(None)
-    store = grace._writer.store()
-    assert 1 == store.delete(id=store.query()[0].id)
-    gate.set()
-    assert grace.flush(60)
-    assert 0 == store.count()
-
-
-def test_a_completer_is_not_busy_once_everything_is_handed_out():
-    """Completions without anything to add are handed out in their order."""
-    seen = []
-    completer = Completer(None, None, lambda: None, str, lambda completion: None, seen.append)
-    completer._worker.stop(0)
-    completions = [Completion(b"1"), Completion(b"2")]
-    completer.add(completions)
-    assert completer.complete(None)
-    assert (completions, False) == (seen, completer.is_busy)
-
-
 def test_a_run_that_cannot_be_completed_stays_as_it_is_stored(monkeypatch):
     """It holds up no other run, and the trouble is counted."""
     monkeypatch.delenv("GRACE_KP_STRICT_RECORDING", raising=False)
@@ -233,16 +331,6 @@ def test_a_run_that_cannot_be_completed_stays_as_it_is_stored(monkeypatch):
     assert "completing a run: RuntimeError" in grace.status()["troubles"]
 
 
-def test_a_completion_that_is_being_finished_is_waited_for():
-    """A flush meanwhile does not take the runtime for done."""
-    seen = []
-    completer = Completer(None, None, lambda: None, str, lambda item: seen.append(completer.is_busy), lambda item: None)
-    completer._worker.stop(0)
-    completer.add([Completion(b"1", document={"grace": {}})])
-    assert completer.complete(None)
-    assert ([True], False) == (seen, completer.is_busy)
-
-
 def test_a_trace_that_cannot_be_handed_out_holds_up_no_other(monkeypatch):
     """The trouble is counted, and flush does not raise."""
     monkeypatch.delenv("GRACE_KP_STRICT_RECORDING", raising=False)
@@ -260,8 +348,6 @@ def test_a_trace_that_cannot_be_handed_out_holds_up_no_other(monkeypatch):
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
 def test_whatever_a_judge_raises_is_a_fallback(interrupt):
-    """The thread goes on with the next run."""
-
     def judge(prompt):
         raise interrupt
 
@@ -296,7 +382,6 @@ def test_what_ends_a_run_inside_a_completion_does_not_complete_others():
 
 
 def test_an_interrupt_in_a_hook_leaves_no_lock_behind():
-    """The next flush hands out the rest."""
     seen, interrupts = [], [KeyboardInterrupt]
 
     def hook(item):
@@ -349,35 +434,3 @@ def test_beyond_the_bound_novelty_is_left_to_another_process(gate, monkeypatch):
     scored = [trace for trace in grace.store.query() if "value" in trace.grace]
     assert 6 == len(waiting) + len(scored)
     assert set(waiting) <= {True}
-
-
-def test_a_run_that_cannot_be_completed_still_has_its_trace(monkeypatch):
-    """`run.trace` is what the store holds."""
-    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING", raising=False)
-    grace = runtime(scorers=[lambda trace: 1.0])
-    monkeypatch.setattr(grace._pipeline.completer, "_assess", lambda *_: 1 / 0)
-    with grace.run("objective") as run:
-        pass
-    assert ("completed", ["scores"]) == (run.trace.status, run.trace.grace["awaits"])
-
-
-def test_a_process_takes_only_what_it_can_add(tmp_path, monkeypatch):
-    """Without a judge for certain it takes no runs that await one, and others can have them."""
-    url = killed(tmp_path, "judge")
-    monkeypatch.setattr("grace_kp.models.choose_judge", lambda settings: ChosenModel(None, "none", "there is no key"))
-    undecided = runtime(url, evaluator="auto")
-    agent = answering(undecided)
-    assert frozenset() == undecided._pipeline.parts
-    agent(1)
-    assert undecided.flush(60)
-    trace, _ = completed_of(url, evaluator=lambda _: BOTH)
-    undecided.close()
-    assert 0.9 == trace.grace["evaluation"]["self_evaluation"]["score"]
-
-
-def completed_of(url, **parts):
-    """Return the oldest trace of a store after a runtime with these parts has worked on it."""
-    with runtime(url, **parts) as grace:
-        _ = grace.store
-        assert grace.flush(60)
-        return grace.store.query()[-1], None

@@ -3,32 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
 
 import pytest
 
 import grace_kp as gk
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def python(code, *args, **options):
-    """A fresh interpreter that runs `code`."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("environment", {})}
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code), *map(str, args)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        **options,
-    )
+from tests.runtime.test_grace import python
 
 
 def test_configure_replaces_the_default_and_names_stay_bound():
@@ -137,7 +117,6 @@ for name, on in (("default", gk), ("own", grace)):
 
 
 def test_a_runtime_with_a_store_object_does_not_pickle():
-    """The error says what does."""
     with pytest.raises(TypeError, match="name its store by a URL"):
         pickle.dumps(gk.Grace(store=gk.Grace(store="memory:").store))
 
@@ -156,19 +135,6 @@ def test_a_subclass_pickles_with_its_own_arguments():
     assert pickle.loads(pickle.dumps(named)) is named
     opened, (kind, _, *arguments) = named.__reduce__()
     assert "shop" == opened(kind, "as in another process", *arguments).name
-
-
-def test_a_decorated_function_pickles():
-    """By name, as the undecorated one does."""
-    ran = python("""
-        import pickle, sys, types
-        import grace_kp as gk
-        grace = gk.Grace(store="memory:")
-        @grace.tool
-        def work(x): return x
-        assert pickle.loads(pickle.dumps(work)) is work
-    """)
-    assert (0, "") == (ran.returncode, ran.stderr)
 
 
 SUBINTERPRETER = """

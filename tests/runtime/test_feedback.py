@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import gzip
 import io
 import json
-import subprocess
-import sys
-import threading
 
 import numpy as np
 import pytest
@@ -19,9 +15,8 @@ from hypothesis import strategies as st
 import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.errors import InvalidRecord
-from grace_kp.runtime import add_feedback, feedback_entry, store_feedback
+from grace_kp.runtime import store_feedback
 from grace_kp.store import open_store
-from grace_kp.testing import make_grace
 from tests.store.samples import document, put
 
 KEY = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
@@ -59,14 +54,6 @@ def test_a_run_is_labelled_as_soon_as_it_has_ended(grace):
     assert at.endswith("Z")
 
 
-@pytest.mark.parametrize("correct", [np.bool_(True), np.float64(1), np.int64(1), 1, 1.0, True])
-def test_one_is_true(grace, correct):
-    """Numbers of numpy, too."""
-    name = finished(grace)
-    grace.feedback(name, correct)
-    assert labels(grace, name)[0]["correct"] is True
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -91,7 +78,6 @@ def test_one_is_true(grace, correct):
     ],
 )
 def test_what_cannot_be_used_is_named(grace, arguments, message):
-    """And nothing is stored."""
     name = finished(grace)
     with pytest.raises(ValueError, match=message):
         grace.feedback(**{"trace_id": name, "correct": True, **arguments})
@@ -157,71 +143,6 @@ def test_secrets_and_lengths(grace, tmp_path):
     assert [] == [path for path in tmp_path.iterdir() if KEY.encode() in path.read_bytes()]
 
 
-def test_a_label_that_comes_while_a_judge_works_stays(tmp_path):
-    """The judgement is stored after it and replaces the document, not the label."""
-    asked, go_on = threading.Event(), threading.Event()
-
-    def judge(prompt):
-        asked.set()
-        assert go_on.wait(60)
-        return "0.8"
-
-    with gk.Grace(store=f"sqlite:///{tmp_path / 't.db'}", evaluator=judge, embedder=None, reviewer=None) as grace:
-
-        @grace.agent
-        def answer(question):
-            return f"The answer to {question} is long enough to be judged."
-
-        answer("what?")
-        assert asked.wait(60)
-        (name,) = [trace.id for trace in open_store(f"sqlite:///{tmp_path / 't.db'}", create=False).query()]
-        grace.feedback(name, True, by="early")
-        go_on.set()
-        assert grace.flush()
-        grace.feedback(name, False, by="late")
-        trace = grace.store.get(name)
-    assert ["early", "late"] == [entry["by"] for entry in trace.grace["feedback"]]
-    assert trace.evaluation.calls
-
-
-def test_a_hook_may_state_feedback(grace):
-    """It runs on a thread of the runtime, which must not wait for itself."""
-    problems = []
-
-    @grace.on_complete
-    def look(trace):
-        try:
-            grace.feedback(trace.id, trace.metadata.success, "test")
-        except Exception as error:
-            problems.append(error)
-
-    name = finished(grace)
-    assert grace.flush()
-    assert ([], [True]) == (problems, [entry["correct"] for entry in labels(grace, name)])
-
-
-def test_from_an_event_loop(grace):
-    """In a thread, as its docstring advises, or directly."""
-
-    async def main():
-        name = finished(grace)
-        await asyncio.gather(*(asyncio.to_thread(grace.feedback, name, True, by=f"{n}") for n in range(20)))
-        grace.feedback(name, False)
-        return name
-
-    assert 21 == len(labels(grace, asyncio.run(main())))
-
-
-def test_from_another_process(grace, tmp_path):
-    """The default runtime of a process that only knows the id."""
-    name = finished(grace)
-    grace.flush()
-    code = f"import grace_kp as gk; gk.configure(store='sqlite:///{tmp_path / 't.db'}'); gk.feedback({name!r}, False, 'test')"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
-    assert (0, "") == (ran.returncode, ran.stderr)
-    assert ["test"] == [entry["source"] for entry in labels(grace, name)]
-
-
 def test_an_audit_needs_the_rate_of_its_gate(grace):
     """Either the trace states it, or the caller does."""
     store = grace.store
@@ -235,8 +156,6 @@ def test_an_audit_needs_the_rate_of_its_gate(grace):
 
 
 def test_a_store_that_keeps_no_feedback_is_named():
-    """The message says what it needs."""
-
     class Own:
         def __init__(self):
             held = open_store("memory:")
@@ -247,24 +166,6 @@ def test_a_store_that_keeps_no_feedback_is_named():
         name = finished(grace)
         with pytest.raises(gk.StoreError, match=r"Own keeps no feedback: it needs a method put_feedback\(entries\)"):
             grace.feedback(name, True)
-
-
-def test_the_time_of_a_test_clock_is_used():
-    """Two labels at the same time keep their order."""
-    grace = make_grace()
-    name = finished(grace)
-    for correct in (True, False, True):
-        grace.feedback(name, correct)
-    assert [True, False, True] == [entry["correct"] for entry in labels(grace, name)]
-    grace.close()
-
-
-def test_many_labels_at_once(grace):
-    """`add_feedback` takes a batch and returns what is unknown."""
-    name = finished(grace)
-    entries = [feedback_entry(name, number % 2, "test") for number in range(100)]
-    assert ["kp:trace:x"] == add_feedback(grace.store, [*entries, feedback_entry("x", True)])
-    assert 100 == len(labels(grace, name))
 
 
 def test_audits_of_a_gate_are_found_labelled_and_weighted(tmp_path):
@@ -349,7 +250,6 @@ def test_rows_of_programs(store):
 
 
 def test_json_lines_plain_and_packed(store):
-    """Truth values, numbers and words."""
     rows = [{"trace_id": "a", "correct": value} for value in (True, 0, 0.5, "passed")]
     data = "".join(json.dumps(row) + "\n\n" for row in rows).encode()
     assert (4, []) == stored(store, data)
@@ -358,7 +258,6 @@ def test_json_lines_plain_and_packed(store):
 
 
 def test_each_row_that_is_not_stored_is_reported(store):
-    """With its line; the others are stored."""
     rows = [
         '{"trace_id": "a", "correct": true}', "{broken", '{"trace_id": "a"}', '{"correct": 1}', '{"trace_id": "nobody", "correct": 1}',
         '{"trace_id": "a", "correct": 7}', "[1]", '{"trace_id": "a", "correct": 1, "source": "a b"}',
@@ -405,7 +304,6 @@ def test_a_bomb_is_not_unpacked(store, monkeypatch):
 
 @given(st.binary(max_size=60) | st.text(alphabet='{}[]":,atrue\n1', max_size=60).map(str.encode))
 def test_any_bytes_give_labels_or_problems(data):
-    """Never an exception."""
     stored(open_store("memory:"), data)
     stored(open_store("memory:"), b"trace_id,correct\n" + data)
     stored(open_store("memory:"), b"{}\n" + data)

@@ -63,23 +63,6 @@ def test_the_ledger_is_the_store_where_it_keeps_actions(tmp_path):
     assert gates.in_memory is gates.ledger
 
 
-def test_a_gate_s_own_reviewer_and_timeout_come_before_the_runtime_s():
-    own, runtime_s = ScriptedReviewer("proceed"), ScriptedReviewer("proceed")
-    grace = make_grace(reviewer=runtime_s, gate_timeout=7.0)
-    grace.gate(floor="confirm", reviewer=own, timeout=3.0)(lambda: 1)()
-    grace.gate(floor="confirm")(lambda: 1)()
-    assert ([3.0], [7.0]) == ([r.timeout for r in own.requests], [r.timeout for r in runtime_s.requests])
-
-
-def test_a_request_names_its_run():
-    reviewer = ScriptedReviewer("proceed")
-    grace = make_grace(reviewer=reviewer)
-    with grace.run("Pay the bills") as run:
-        grace.gate(floor="confirm")(lambda: 1)()
-    (request,) = reviewer.requests
-    assert (run.id, "Pay the bills") == (request.run_id, request.objective)
-
-
 @pytest.mark.parametrize(("judge", "asked"), [("always", 1), ("never", 0)])
 def test_a_gate_is_judged_where_it_asks_for_that(judge, asked):
     """The level follows from the judgement, which stands in the entry."""
@@ -202,23 +185,6 @@ def test_thresholds_of_the_environment_hold_for_policies_in_code(monkeypatch):
     assert (0.95, MILD.notify, "silent") == (stated.thresholds.silent, stated.thresholds.notify, stated.unmeasured)
 
 
-def test_settings_and_arguments_combine(tmp_path, monkeypatch):
-    """Policies of a file hold beside those of the program, name by name."""
-    (tmp_path / "grace_kp.toml").write_text('[policies]\nwire = "deny"\n"*" = "confirm"\n', encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    grace = make_grace(policies={"wire": "silent", "read": "silent", "s*": "escalate"})
-    assert ["deny", "confirm", "escalate"] == [
-        grace._gates().entry_for(name).floor for name in ("wire", "read", "send")
-    ]
-
-
-def test_policies_without_a_common_group_are_an_error_where_the_gate_is_written():
-    """Nobody could decide about the action."""
-    grace = make_grace(policies={"wire": gk.Policy(group="finance")})
-    with pytest.raises(ValueError, match="none in common"):
-        grace.gate(name="wire", policy=gk.Policy(group="legal"))(lambda: 1)
-
-
 def test_two_inboxes_of_one_action_become_one():
     """The runtime's and the gate's own: the stricter settings hold."""
     grace = make_grace(policies={"wire": gk.Policy(floor="confirm", reviewer=gk.InboxReviewer("1h", group=["a", "b"]))})
@@ -303,22 +269,6 @@ def test_when_needed_asks_no_judge_where_a_floor_decides():
     model = ScriptedJudge(1.0)
     assert "escalate" == level_of(make_grace(evaluator=model), judge="when_needed", floor="escalate")["level"]
     assert not model.prompts
-
-
-def test_the_reason_names_the_pessimistic_reading_where_it_decides():
-    def search(grace):
-        find = grace.retriever(lambda score: [{"text": "t", "source": "s", "score": score}])
-        find(0.1)
-        find(0.95)
-
-    entry = level_of(make_grace(), search)
-    assert ("confirm", 0.97, 0.46, ["search scores"]) == (
-        entry["level"],
-        entry["score"],
-        entry["pessimistic"],
-        entry["measured"],
-    )
-    assert "In the pessimistic reading" in entry["reason"]
 
 
 def under_trio(scene):

@@ -11,7 +11,6 @@ import pytest
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
-from grace_kp.settings import Settings
 from grace_kp.testing import ScriptedJudge, ScriptedReviewer, capture
 from grace_kp.testing import make_grace as make_runtime
 from tests.calibrate.examples import drawn_runs
@@ -99,18 +98,6 @@ def test_a_file_that_cannot_be_used_is_an_error(content, problem, argument, tmp_
     assert problem in str(raised.value)
 
 
-def test_the_file_is_read_once(saved):
-    """A profile that is swapped, damaged or deleted under a running program changes nothing until the next start."""
-    grace = make_grace(profile=saved)
-    before = run(grace).confidence
-    saved.write_text("damaged")
-    after = run(grace).confidence
-    assert before.contributions.keys() == after.contributions.keys()
-    assert (False, False) == (before.fallback, after.fallback)
-    with pytest.raises(gk.SettingsError, match="is not JSON"):
-        make_grace(profile=saved)
-
-
 @pytest.mark.parametrize(
     ("settings", "carried", "expected"),
     [
@@ -129,8 +116,6 @@ def test_stated_thresholds_come_before_those_of_the_profile(settings, carried, e
 
 
 def test_the_status_names_the_origin_of_each_threshold():
-    """In the order in which they count."""
-
     def origins(**settings):
         grace = make_grace(**settings)
         assert grace.thresholds
@@ -152,15 +137,6 @@ def test_thresholds_that_contradict_the_profile_are_an_error():
         make_grace(profile=Learned(thresholds=STRICT), threshold_silent=0.75)
 
 
-def test_two_runtimes_have_two_profiles():
-    """Neither the confidence nor what is known against a profile passes from one to the other."""
-    first = make_grace(profile=Learned(0.9, mismatches=["the model is now b"]))
-    second = make_grace(profile=Learned(0.2), thresholds=gk.Thresholds(0.1, 0.1, 0.1))
-    traces = run(first), run(second)
-    assert [0.9, 0.2] == [trace.outcome.confidence for trace in traces]
-    assert [1, 0] == [len(grace.status()["profile"]["mismatches"]) for grace in (first, second)]
-
-
 # The finished run
 
 
@@ -177,15 +153,6 @@ def test_the_record_of_a_learned_confidence():
         "fitted_at": "2026-11-22",
     } == trace.grace["confidence"]  # fmt: skip
     assert 0.65 == trace.outcome.confidence
-
-
-def test_a_run_s_own_confidence_wins():
-    grace = make_grace(profile=Learned(0.65))
-    with capture() as captured, grace.run("x"):
-        grace.outcome(confidence=0.25)
-    assert (0.25, 0.65, 0.25) == (
-        captured.only.outcome.confidence, captured.only.confidence.score, captured.only.confidence.own,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("failure", [ValueError("x"), SystemExit(1), 7])
@@ -251,28 +218,6 @@ def test_a_gate_asks_where_the_profile_fails(failure):
     assert "the profile learned failed (" in reviewer.requests[0].reason
 
 
-def test_thresholds_for_runs_that_have_ended_are_none_for_actions():
-    """They promise nothing about an action, so the gate asks; thresholds that the user states are used as they are."""
-    ended = Learned(0.95, thresholds=gk.Thresholds(0.5, 0.4, 0.3))
-    ended.promise = {"moment": "end"}
-    (decision,) = run(make_grace(profile=ended, reviewer=ScriptedReviewer("proceed"))).decisions
-    assert "confirm" == decision.level
-    assert "the thresholds of the profile are for runs that have ended" in decision.evidence_gaps[0]
-    (decision,) = run(make_grace(profile=ended, thresholds=gk.Thresholds(0.9, 0.7, 0.4))).decisions
-    assert ("silent", ()) == (decision.level, decision.evidence_gaps)
-    ended.promise = {"moment": "action"}
-    (decision,) = run(make_grace(profile=ended)).decisions
-    assert ("silent", ()) == (decision.level, decision.evidence_gaps)
-
-
-def test_thresholds_for_runs_that_have_ended_tighten_a_shadow_too():
-    """It is recorded as the gate would decide."""
-    shadow = Learned(0.95, thresholds=gk.Thresholds(0.5, 0.4, 0.3))
-    shadow.promise = {"moment": "end"}
-    (decision,) = run(make_grace(profile=Learned(0.95), shadow=shadow)).decisions
-    assert ("silent", "confirm") == (decision.level, decision.data["shadow"]["level"])
-
-
 def test_a_gate_outside_of_any_run_asks():
     """Nothing is recorded before it, so there is nothing to learn from."""
     reviewer, profile = ScriptedReviewer("proceed"), Learned(1.0)
@@ -318,7 +263,6 @@ def test_gates_tighten_on_a_mismatch_unless_it_is_only_reported(mode):
 
 
 def test_a_refuted_promise_makes_the_gate_ask():
-    """Whoever watches a promise adds a doubt."""
     grace = make_grace(profile=Learned(0.95), reviewer=ScriptedReviewer("proceed"))
     grace._profiles.get().trust.checks.append(lambda action, level: [f"the promise for {action} was refuted"])
     (decision,) = run(grace, name="pay").decisions
@@ -438,10 +382,6 @@ def test_an_action_that_is_asked_about_is_not_drawn(gate):
     assert () == trace.tags
 
 
-def test_no_rate_no_draw():
-    assert run(make_grace()).decisions[0].audit is None
-
-
 def test_audits_are_drawn_at_their_rate_and_apart_from_the_program_s_numbers():
     """A seed of the program neither decides what is checked nor is disturbed by it."""
     random.seed(1)
@@ -451,10 +391,6 @@ def test_audits_are_drawn_at_their_rate_and_apart_from_the_program_s_numbers():
     assert expected == [random.random() for _ in range(3)]
     drawn = sum(decision.audit["selected"] for decision in trace.decisions)
     assert 130 < drawn < 270  # farther than seven standard deviations would be a fault
-
-
-def test_settings_name_the_mode():
-    assert ("tighten", 0.0) == (Settings().on_mismatch, Settings().audit_rate)
 
 
 # A profile of another agent

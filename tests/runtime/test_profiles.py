@@ -1,17 +1,22 @@
-"""A profile as a runtime applies it: results that are checked, fallbacks, and reasons not to rely on it."""
+"""A profile as a runtime applies it: how it is chosen, results that are checked, fallbacks, and reasons not to rely on it."""
 
 from __future__ import annotations
 
 import copy
 import json
 import math
+import os
 
 import pytest
 
 import grace_kp as gk
 from grace_kp.confidence import PROFILES, ConfidenceFactors, ConfidenceScore
 from grace_kp.errors import GraceError, SettingsError
-from grace_kp.runtime._profiles import ProfileInUse, Trust, copy_json, mismatch_fields, open_profile, thresholds_of
+from grace_kp.gating import Policy
+from grace_kp.runtime._choices import ProfileChoice
+from grace_kp.runtime._profiles import ProfileInUse, Trust, copy_json, open_profile
+from grace_kp.settings import Settings
+from grace_kp.testing import ScriptedReviewer
 from tests.runtime.learned import Learned
 
 DOCUMENT = {"steps": [{"step_id": 0, "type": "thought"}], "grace": {"calls": []}}
@@ -21,23 +26,6 @@ NEVER = gk.Thresholds(math.inf, math.inf, math.inf)
 
 def measure(profile, document=DOCUMENT, moment="end"):
     return ProfileInUse(profile, gk.Thresholds()).measure(document, FACTORS, moment)
-
-
-def test_a_learned_confidence_has_the_parts_of_the_factors():
-    """The five sub-scores are those of the evidence, the reason and the contributions those of the profile."""
-    measured = measure(Learned(0.65))
-    assert (0.65, "learned", "") == (measured.score.score, measured.profile, measured.problem)
-    assert "Learned from 9 runs." == measured.score.reason
-    assert {"errors": -0.5} == measured.score.contributions
-    assert PROFILES["grace"].calculate(FACTORS).evaluated == measured.score.evaluated
-    assert [] == measured.score.penalties_applied
-
-
-@pytest.mark.parametrize("moment", ["end", "action"])
-def test_the_profile_learns_the_moment(moment):
-    profile = Learned()
-    measure(profile, moment=moment)
-    assert [moment] == [asked for asked, _ in profile.asked]
 
 
 class Liar(ConfidenceScore):
@@ -82,14 +70,6 @@ def test_only_messages_of_our_own_are_repeated():
     assert "the profile learned failed (GraceError: no head)" == measure(Learned(GraceError("no head"))).problem
 
 
-def test_without_a_recorded_run_nothing_is_learned():
-    """The factors alone are no run, so the profile is not asked."""
-    profile = Learned()
-    measured = measure(profile, document=None)
-    assert ([], "grace") == (profile.asked, measured.profile)
-    assert measured.problem.startswith("nothing is recorded of the run before this action")
-
-
 def test_a_profile_gets_a_copy():
     """What it does to a document changes no trace."""
     before = copy.deepcopy(DOCUMENT)
@@ -127,19 +107,7 @@ def test_a_profile_of_factors_alone_is_asked_for_them():
     assert "the profile plain failed (ZeroDivisionError)" == measure(Plain(), document=None).problem
 
 
-def test_a_formula_is_what_the_calculator_computes():
-    for name, formula in PROFILES.items():
-        measured = measure(name)
-        assert (formula.calculate(FACTORS), name, "") == (measured.score, measured.profile, measured.problem)
-
-
 class TestMismatches:
-    def test_are_the_sentences_of_the_profile(self):
-        use = ProfileInUse(Learned(mismatches=["the model is now b", 3]), gk.Thresholds())
-        assert ("the model is now b", "3") == use.mismatches(DOCUMENT)
-        assert ("nothing is recorded of the run",) == use.mismatches(None)
-        assert () == ProfileInUse("strict", gk.Thresholds()).mismatches(DOCUMENT)
-
     @pytest.mark.parametrize("failure", [ValueError("x"), SystemExit(1), 7])
     def test_that_cannot_be_found_are_one(self, failure):
         """A profile that cannot say whether it fits may not fit."""
@@ -169,11 +137,6 @@ class TestMismatches:
         assert (10, 500) == (len(found), len(found[0]))
 
 
-@pytest.mark.parametrize(("fitted_on", "moment"), [({"fitted_at": "2026-11-22"}, "2026-11-22"), ({}, None), (3, None)])
-def test_when_it_was_fitted(fitted_on, moment):
-    assert moment == ProfileInUse(Learned(fitted_on=fitted_on), gk.Thresholds()).fitted_at
-
-
 class TestOpening:
     @pytest.mark.parametrize(
         ("profile", "problem"),
@@ -187,29 +150,6 @@ class TestOpening:
         with pytest.raises(SettingsError, match="shadow: ") as raised:
             open_profile(profile, "shadow")
         assert problem in str(raised.value)
-
-    def test_takes_names_and_objects_as_they_are(self):
-        profile = Learned(thresholds=NEVER)
-        assert ("strict", profile) == (open_profile("strict", "profile"), open_profile(profile, "profile"))
-        assert (NEVER, None) == (thresholds_of(profile), thresholds_of("strict"))
-
-
-def refuted(action, level):
-    return (f"the promise of level silent was refuted for {action}",) if action == "pay" else ()
-
-
-@pytest.mark.parametrize("tightens", [False, True])
-def test_a_mismatch_is_a_gap_only_where_that_is_set(tightens):
-    gaps = Trust(tightens=tightens).gaps("pay", ["the model is now b"])
-    assert (("the profile was not fitted on runs like this: the model is now b",) if tightens else ()) == gaps
-
-
-def test_a_doubt_is_a_gap_whatever_is_set():
-    """It is asked about the action, each time."""
-    trust = Trust()
-    trust.checks.append(refuted)
-    assert ("the promise of level silent was refuted for pay",) == trust.gaps("pay", [])
-    assert () == trust.gaps("look", [])
 
 
 @pytest.mark.parametrize("failure", [ValueError("x"), SystemExit(1)])
@@ -252,5 +192,112 @@ def test_each_mismatch_is_logged_once(caplog):
     assert ("tighten", 50) == (described["on_mismatch"], len(described["mismatches"]))
 
 
-def test_no_mismatch_leaves_no_field():
-    assert ({}, {"mismatches": ["x"]}) == (mismatch_fields(()), mismatch_fields(("x",)))
+def gated_level(grace):
+    """The level of an action after a search with a score of 0.5, when the confidence is 0.7."""
+
+    @grace.gate
+    def act():
+        return "done"
+
+    @grace.retriever
+    def search():
+        return [{"text": "t", "source": "s", "score": 0.5}]
+
+    with grace.run("act") as run:
+        search()
+        act()
+    return run.trace.grace["decisions"][0]["level"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "level"),
+    [
+        ({}, "notify"),
+        ({"SILENT": "0.7"}, "silent"),
+        ({"SILENT": "never", "NOTIFY": "0.8"}, "confirm"),
+        ({"SILENT": "never", "NOTIFY": "never", "CONFIRM": "never"}, "escalate"),
+    ],
+)
+def test_gates_follow_the_thresholds_of_the_environment(environ, level, monkeypatch):
+    for name, value in environ.items():
+        monkeypatch.setenv(f"GRACE_KP_THRESHOLD_{name}", value)
+    reviewer = ScriptedReviewer("proceed")
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer)
+    assert level == gated_level(grace)
+    assert (level in {"confirm", "escalate"}) == (reviewer.asked == 1)
+
+
+def novelties(grace, *objectives):
+    with grace.collect() as traces:
+        for objective in objectives:
+            with grace.run(objective):
+                pass
+    return [trace.grace["value"]["novelty"] for trace in traces]
+
+
+def embedded(text):
+    return [1.0, 0.0] if "red" in text else [0.0, 1.0]
+
+
+def test_the_size_of_the_novelty_cache_is_a_setting(monkeypatch):
+    """With room for one trace, only the last one is compared with."""
+    monkeypatch.setenv("GRACE_KP_NOVELTY_CACHE_SIZE", "1")
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=embedded)
+    assert [0.5, 1.0, 1.0] == novelties(grace, "red", "blue", "red")
+    monkeypatch.delenv("GRACE_KP_NOVELTY_CACHE_SIZE")
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=embedded)
+    assert [0.5, 1.0, 0.0] == novelties(grace, "red", "blue", "red")
+
+
+def test_the_time_to_live_of_the_novelty_cache_is_a_setting():
+    """What is older does not count; 0 keeps every trace."""
+    short = gk.Grace(store="memory:", evaluator=None, embedder=embedded, novelty_cache_ttl=1e-9)
+    assert [0.5, 0.5] == novelties(short, "red", "red")
+    endless = gk.Grace(store="memory:", evaluator=None, embedder=embedded, novelty_cache_ttl=0)
+    assert [0.5, 0.0] == novelties(endless, "red", "red")
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "hint"),
+    [
+        (0.5, r"not float; pass Thresholds\(silent=0.9"),
+        ({"silent": 0.8}, r"not dict; pass Thresholds.from_dict"),
+        (gk.DynamicThresholds(), r"not DynamicThresholds; pass its .current"),
+        (gk.Thresholds, "not type; pass"),
+    ],
+)
+def test_thresholds_of_another_type_are_refused(thresholds, hint):
+    """Where they are passed in, with what to write instead."""
+    for make in (gk.Grace, gk.ConfidenceCalculator, Policy):
+        with pytest.raises(TypeError, match=f"thresholds must be a Thresholds, {hint}"):
+            make(thresholds=thresholds)
+
+
+@pytest.mark.parametrize(
+    ("profile", "shadow", "thresholds", "error"),
+    [
+        (3, None, None, gk.SettingsError), (None, "best", None, gk.SettingsError),
+        (None, None, (0.9, 0.7, 0.4), TypeError), (None, ("strict", (0.9, 0.7, 0.4)), None, TypeError),
+        (None, ("strict",), None, gk.SettingsError),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_an_error_at_once(profile, shadow, thresholds, error):
+    with pytest.raises(error):
+        ProfileChoice(Settings(), profile, shadow, thresholds)
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # from Python 3.12
+def test_a_child_process_uses_the_same_profiles():
+    """What the parent has opened is there, and no lock is held by a thread that the child does not have."""
+    choice = ProfileChoice(Settings(), Learned(), None, None)
+    reading, writing = os.pipe()
+    choice._lock.acquire()
+    child = os.fork()
+    if not child:
+        os.write(writing, choice.get().main.name.encode())
+        os._exit(0)
+    choice._lock.release()
+    os.waitpid(child, 0)
+    assert b"learned" == os.read(reading, 100)
+    os.close(reading)
+    os.close(writing)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given
@@ -22,14 +20,12 @@ from grace_kp.runtime._promise import (
     COUNTED,
     REFRESH_SECONDS,
     PromiseWatch,
-    count_labels,
     levels_of,
     monitor_of,
     watched_by,
 )
 from grace_kp.store import mark_of, open_store
 from grace_kp.testing import ScriptedReviewer, make_grace
-from tests import warm
 from tests.runtime.learned import Learned
 from tests.store.samples import document, put
 
@@ -130,15 +126,6 @@ def test_labels_from_elsewhere_count(tmp_path):
 def test_the_mildest_level_of_each_action_counts(decisions, expected):
     """Of those decisions that this profile made; anything else in a document is skipped."""
     assert (expected, 1.0) == levels_of({"decisions": decisions}, {"correct": True}, WATCHED)
-
-
-def test_a_promise_about_ended_runs_counts_their_confidence():
-    """The level of the confidence of the run counts, whatever its actions were."""
-    grace = {"confidence": {"score": 0.7, "level": "medium", "profile": "learned", **FITTED}, "decisions": [decision()]}
-    ended = {**WATCHED, "moment": "end", "thresholds": {"silent": "never", "notify": 0.6, "confirm": 0.2}}
-    assert ({"*": "notify"}, 1.0) == levels_of(grace, {}, ended)
-    grace["confidence"]["fallback"] = True
-    assert ({}, 1.0) == levels_of(grace, {}, ended)
 
 
 def test_labels_of_runs_count_for_a_promise_about_ended_runs(tmp_path):
@@ -392,7 +379,6 @@ def test_gates_see_alarms_of_other_processes_in_time(tmp_path):
 
 @pytest.mark.parametrize(("on_alarm", "level"), [("report", "silent"), ("confirm", "confirm")])
 def test_alarms_that_cannot_be_read_make_gates_ask_where_that_is_set(tmp_path, on_alarm, level):
-    """The state of the store is damaged."""
     with watching(tmp_path, on_alarm=on_alarm) as grace:
         grace.status()
         with sqlite3.connect(tmp_path / "t.db") as connection:
@@ -419,47 +405,12 @@ def test_a_file_that_is_replaced_loses_no_alarm():
     assert 1 == len(stores[0].states("monitor:"))
 
 
-def test_a_store_without_state_counts_in_memory(tmp_path):
-    """The status says so."""
-
-    class Plain:
-        def __init__(self):
-            self.inner = open_store("memory:")
-            for name in (
-                "put",
-                "get",
-                "query",
-                "put_feedback",
-                "journal",
-                "recover",
-                "iterate",
-                "count",
-                "clear",
-                "close",
-            ):
-                setattr(self, name, getattr(self.inner, name))
-
-    with make_grace(store=Plain(), profile=profile(), monitor=True) as grace:
-        trace = act(grace)
-        grace.feedback(trace.id, False)
-        grace.feedback(trace.id, False)
-        assert ((1, 1), "memory") == (counted(grace), grace.status()["promise"]["state"])
-
-
 def test_a_weight_beyond_the_largest_is_not_counted(tmp_path):
     """The bets were bounded by the largest weight in advance; the trouble is counted."""
     with watching(tmp_path) as grace:
         grace.feedback(act(grace).id, True, "audit", probability=0.01)
         assert (0, 0) == counted(grace)
         assert any("max_weight" in trouble for trouble in grace.status()["troubles"])
-
-
-def test_counting_reads_nothing_where_nothing_is_watched():
-    """Feedback without monitors needs no trace."""
-    store = open_store("memory:")
-    store.get = None
-    count_labels(store, [])
-    count_labels(object(), [])
 
 
 def test_true_takes_the_promise_of_the_profile():
@@ -487,57 +438,3 @@ def test_a_promise_that_cannot_be_watched_is_refused(promise):
     """A file of a profile that was edited by hand may state anything."""
     with pytest.raises(SettingsError, match="monitor=True cannot watch what the profile promises"):
         monitor_of(True, profile(promise=promise))
-
-
-LABELLER = """
-import sys
-import grace_kp as gk
-grace = gk.Grace(store=sys.argv[1], evaluator=None, embedder=None)
-for trace in grace.store.iterate():
-    if sys.argv[2] == "bot":
-        grace.feedback(trace.id, True, "test", by="bot", program=True)
-    else:
-        grace.feedback(trace.id, False, by="ana")
-grace.close()
-"""
-
-
-def test_processes_that_label_at_the_same_time_count_as_one_after_the_other(tmp_path):
-    """A program and a person label the same runs in two processes: what the person states counts, once for each run."""
-    with watching(tmp_path, monitor=cal.Monitor({"silent": 0.9})) as grace:
-        for _ in range(12):
-            act(grace)
-        grace.status()
-        url = f"sqlite:///{tmp_path}/t.db"
-        processes = [subprocess.Popen([sys.executable, "-c", LABELLER, url, name]) for name in ("bot", "ana")]
-        assert [0, 0] == [process.wait() for process in processes]
-        assert (12, 12) == counted(grace)
-
-
-PROGRAM = """
-import sys
-import grace_kp as gk
-grace = gk.Grace(
-    store=sys.argv[1], monitor=gk.calibrate.Monitor({"silent": 0.05}), on_alarm="confirm", reviewer=lambda _: "proceed",
-    unmeasured="silent", evaluator=None, embedder=None,
-)
-pay = grace.gate(name="pay")(lambda: 1)
-for _ in range(int(sys.argv[2])):
-    with grace.run("work") as run:
-        grace.thought("now")
-        pay()
-    grace.flush()
-    grace.feedback(run.id, False, "test")
-print(grace.store.get(run.id).decisions[-1].level, len(grace.status()["promise"]["alarms"]))
-grace.close()
-"""
-
-
-def test_counts_survive_a_restart(tmp_path):
-    """Three processes after each other: errors add up to an alarm, and the last process asks from its first action on."""
-    url = f"sqlite:///{tmp_path}/t.db"
-    printed = [
-        warm.run([sys.executable, "-c", PROGRAM, url, count], capture_output=True, text=True, check=True).stdout.split()
-        for count in ("2", "1", "1")
-    ]
-    assert [["silent", "0"], ["silent", "1"], ["confirm", "1"]] == printed

@@ -34,7 +34,7 @@ class Watched:
     def finish(self, trace):
         scoring = self.scorers.begin(trace, str)
         assert self.scored.acquire(timeout=PATIENCE)
-        assert self.scorers.is_done(scoring)
+        assert scoring.is_done
         return scoring.entries
 
 
@@ -69,7 +69,6 @@ def test_a_scorer_that_hangs_is_abandoned():
     watched = Watched(Scorer("slow", hang), Scorer("quick"), seconds=0.0)
     scoring = watched.scorers.begin(1, str)
     assert inside.wait(PATIENCE)
-    watched.scorers.is_done(scoring)
     assert watched.scored.acquire(timeout=PATIENCE)
     assert {"name": "slow", "score": None, "error": "TimeoutError: it took longer than 0 s"} == scoring.entries[0]
     later = watched.finish(2)
@@ -104,7 +103,6 @@ def test_giving_up_skips_what_waits_and_what_comes_later():
 
 
 def test_long_names_are_cut():
-    """A name is a column of the store."""
     assert ["x" * 200] == [entry["name"] for entry in Watched(Scorer("x" * 1_000)).finish(1)]
 
 
@@ -146,15 +144,6 @@ class TestCallables:
             return 0.25
 
         assert [{"name": "late", "score": 0.25}] == entries(late)
-
-    def test_an_object_is_found_by_its_type(self):
-        """A callable without a name of a function has that of its class."""
-
-        class Length:
-            def __call__(self, _trace):
-                return 0.5
-
-        assert "Length" == entries(Length())[0]["name"]
 
 
 class TestKinds:

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import grace_kp as gk
-from grace_kp.runtime._backlog import Mark, WriterLimits, WriterStats
+from grace_kp.runtime._backlog import Mark, WriterLimits
 from grace_kp.runtime._writer import Writer
 from grace_kp.store import JournalEntry, open_store
 from tests.store.samples import ids, record
@@ -31,14 +31,13 @@ class Failing:
 
 
 def test_a_run_that_cannot_be_finished_is_reported_and_the_next_is_stored(writer, pipeline, store, caplog):
-    """Neither the agent nor other runs suffer."""
     with caplog.at_level(logging.WARNING, "grace_kp.store"):
         writer.submit("broken")
         writer.submit(1)
         assert not writer.flush()
     message = "a run could not be finished: ValueError: no"
     assert [message, f"1 run is not in the store: {message}"] == caplog.messages
-    assert ([1], 1) == (ids(store.query()), writer.stats().lost)
+    assert ([1], 1) == (ids(store.query()), writer.stats()["lost"])
 
 
 def test_a_store_that_cannot_write_loses_nothing(pipeline, store, caplog):
@@ -49,11 +48,11 @@ def test_a_store_that_cannot_write_loses_nothing(pipeline, store, caplog):
         writer.submit(1)
         writer.write_now()  # waits where the worker is just writing
         assert not writer.flush(0.0)
-        assert "the store cannot write: the disk is full" == writer.stats().last_error
+        assert "the store cannot write: the disk is full" == writer.stats()["last_error"]
         failing.broken = False
         assert writer.flush()
     assert ["the store cannot write: the disk is full", "the store writes again"] == caplog.messages
-    assert (1, 1) == (store.count(), writer.stats().written)
+    assert (1, 1) == (store.count(), writer.stats()["written"])
     writer.close()
 
 
@@ -74,7 +73,7 @@ def test_what_memory_cannot_hold_is_counted_and_reported_at_once(pipeline, store
     assert 1 == capfd.readouterr().err.count("grace_kp: a run was dropped, and more may follow")
     failing.broken = False
     assert not writer.flush()
-    assert (2, 0, 16) == (writer.stats().dropped, writer.stats().pending, store.count())
+    assert (2, 0, 16) == (writer.stats()["dropped"], writer.stats()["pending"], store.count())
     assert (2, 0) == pipeline.reports[-1]
     assert not writer.flush()
     writer.at_exit()
@@ -92,29 +91,9 @@ def test_a_thread_waits_for_room_where_it_may(pipeline, store):
 
 
 async def test_an_event_loop_never_waits_for_room(pipeline, store):
-    """Its run is dropped and counted."""
     writer, failing = filled(pipeline, store, 100, overflow="wait")
-    assert 1 == writer.stats().dropped
+    assert 1 == writer.stats()["dropped"]
     failing.broken = False
-    writer.close()
-
-
-def test_every_run_is_stored_when_the_call_returns(pipeline, store):
-    """With the durability "every_run" the thread that ends a run waits for it."""
-    writer = Writer(lambda: store, pipeline, WriterLimits(durability="every_run"))
-    for number in range(5):
-        writer.submit(number)
-        assert number + 1 == store.count()
-    writer.close()
-
-
-async def test_a_coroutine_awaits_until_its_run_is_stored(pipeline, store):
-    """The event loop is not blocked meanwhile."""
-    writer = Writer(lambda: store, pipeline, WriterLimits(durability="every_run"))
-    for number in range(5):
-        stored = writer.submit(number, can_await=True)
-        await stored
-        assert number + 1 == store.count()
     writer.close()
 
 
@@ -153,16 +132,6 @@ def test_records_are_stored_before_a_caller_goes_on(writer, store):
     """A question to a person is stored before the person is asked."""
     assert writer.put_now(lambda: [record(5)])
     assert [5] == ids(store.query())
-
-
-def test_storing_at_once_does_not_wait_for_others_for_ever(writer):
-    """Where another thread is settling, the caller goes on without."""
-    with writer._settling:
-        answers = []
-        thread = threading.Thread(target=lambda: answers.append(writer.put_now(lambda: [record(5)], timeout=0.01)))
-        thread.start()
-        thread.join(60)
-    assert [False] == answers
 
 
 def test_flushing_inside_a_settling_does_not_hang(pipeline, store):
@@ -269,7 +238,6 @@ def test_a_mark_is_passed_when_what_follows_is_under_way(writer, pipeline):
 
 
 def test_the_thread_survives_whatever_the_store_raises(pipeline, store):
-    """It goes on, and later runs wake it."""
     errors = [SystemExit(), MemoryError()]
     put = store.put
 
@@ -337,7 +305,6 @@ def test_an_interrupted_exit_reports_what_is_not_stored(pipeline, store, capfd, 
 
 
 def test_a_store_that_hangs_does_not_hold_up_closing(pipeline, store, monkeypatch):
-    """It stays as it is."""
     monkeypatch.setattr("grace_kp.runtime._writer.STOP_SECONDS", 0.01)
     writer, closed = Writer(lambda: store, pipeline), []
     writer.store()
@@ -347,34 +314,6 @@ def test_a_store_that_hangs_does_not_hold_up_closing(pipeline, store, monkeypatc
         thread.start()
         thread.join(60)
         assert (False, []) == (thread.is_alive(), closed)
-
-
-def test_a_store_with_nothing_but_put_is_enough(pipeline, store):
-    """Journals and closing are for those that offer them."""
-
-    class Plain:
-        put = staticmethod(store.put)
-
-    writer = Writer(Plain, pipeline)
-    pipeline.has_open_runs, pipeline.journal = True, lambda: iter([[JournalEntry("kp:trace:1", 0, b"{}")]])
-    writer._write_journal()
-    writer.submit(1)
-    assert writer.flush()
-    writer.close()
-    assert ([1], 0) == (ids(store.query()), writer.stats().errors)
-
-
-def test_runs_of_dead_processes_wake_the_thread(pipeline, store):
-    """Whoever opens the store may only want to read."""
-    settled = threading.Event()
-    settle = pipeline.settle
-    pipeline.settle = lambda item: (settle(item), settled.set())[0]
-    store.recover = lambda: [["row"]]
-    writer = Writer(lambda: store, pipeline)
-    writer.store()
-    assert settled.wait(60)
-    writer.close()
-    assert [91] == ids(store.query())
 
 
 def test_the_journal_does_not_grow_while_the_store_fails(pipeline, store):
@@ -398,7 +337,7 @@ def test_marks_do_not_count_as_runs(pipeline, store):
     with writer._settling:  # the background thread waits
         for number in range(16):
             writer.submit(number, can_await=True)
-        assert 0 == writer.stats().dropped
+        assert 0 == writer.stats()["dropped"]
     assert writer.flush()
     assert 16 == store.count()
     writer.close()
@@ -433,17 +372,6 @@ def test_runs_are_stored_in_the_order_in_which_they_ended(writer, pipeline, stor
     assert ["after 1", "after 2", "after 3"] == pipeline.followed
 
 
-def test_nothing_happens_to_a_run_before_it_is_stored(pipeline, store):
-    """When the pipeline goes on with a run, the store has it."""
-    writer = Writer(lambda: store, pipeline)
-    seen = []
-    pipeline.add = lambda stored: seen.append((list(stored), ids(store.query())))
-    writer.submit(1)
-    assert writer.flush()
-    assert [(["after 1"], [1])] == seen
-    writer.close()
-
-
 def test_a_store_that_cannot_write_holds_up_nobody_who_waits_for_the_run(pipeline, store):
     """The pipeline goes on once; the record is stored later."""
     writer, broken, put = Writer(lambda: store, pipeline), [True], store.put
@@ -470,7 +398,7 @@ def test_the_complete_version_of_a_run_replaces_the_one_that_waits(pipeline, sto
     writer.submit(1)
     assert not writer.flush(0.0)
     writer.put_later(record(1, score=0.9))
-    assert 1 == writer.stats().pending
+    assert 1 == writer.stats()["pending"]
     store.put = put
     assert writer.flush()
     assert [0.9] == [trace.metadata.quality_score for trace in store.query()]
@@ -478,19 +406,11 @@ def test_the_complete_version_of_a_run_replaces_the_one_that_waits(pipeline, sto
 
 
 def test_flush_is_false_while_runs_are_not_complete(writer, pipeline, store):
-    """They are stored nevertheless."""
     pipeline.completes = False
     writer.submit(1)
     assert (False, [1]) == (writer.flush(), ids(store.query()))
     pipeline.completes = True
     assert writer.flush()
-
-
-def test_a_run_that_is_sampled_out_is_settled_and_not_stored(writer, store):
-    """It counts as settled, and is no loss."""
-    writer.submit("sampled out")
-    assert writer.flush()
-    assert (1, 0, 0) == (writer.stats().settled, writer.stats().written, store.count())
 
 
 def test_closing_gives_up_waiting_and_later_runs_are_stored_at_once(pipeline, store):
@@ -515,17 +435,6 @@ def test_runs_of_dead_processes_are_settled_first(pipeline):
     writer.close()
 
 
-def test_stored_runs_of_dead_processes_are_completed(pipeline):
-    """The pipeline gets those that await what it can add; without such parts the store is not asked."""
-    store, asked = open_store("memory:"), []
-    store.incomplete = lambda parts: asked.append(parts) or [b"{}"]
-    Writer(lambda: store, pipeline).store()
-    assert ([], []) == (asked, pipeline.adopted)
-    pipeline.parts = frozenset({"judgement"})
-    Writer(lambda: store, pipeline).store()
-    assert ([{"judgement"}], [b"{}"]) == (asked, pipeline.adopted)
-
-
 def test_the_status_shows_every_count():
     """A runtime that has recorded nothing has no writer and no counts."""
     with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as grace:
@@ -534,15 +443,7 @@ def test_the_status_shows_every_count():
             pass
         assert grace.flush()
         counts = grace.status()["writer"]
-    assert set(WriterStats.__slots__) == set(counts)
     assert (1, 1, 0, 0, 0) == tuple(counts[name] for name in ("settled", "written", "dropped", "lost", "pending"))
-
-
-@pytest.mark.parametrize(("name", "value"), [("durability", "always"), ("overflow", "block")])
-def test_other_promises_are_refused(name, value):
-    """The message names the values that exist."""
-    with pytest.raises(gk.SettingsError, match=name):
-        gk.Grace(**{name: value})
 
 
 def test_rows_of_the_journal_survive_a_failed_write(tmp_path):

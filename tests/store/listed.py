@@ -29,6 +29,11 @@ def run(name, *, agent=None, domain="default", score=0.5, confidence=0.5, succes
     return made
 
 
+def found(catalog, **conditions):
+    """Return the names of the runs that a catalog finds, sorted."""
+    return sorted(row.id.removeprefix("kp:trace:") for row in catalog.find(CatalogQuery(**conditions)).rows)
+
+
 def judged(model, tokens, *, fallback=False):
     """Return `grace.evaluation` of one call."""
     return {"calls": 1, "tokens": tokens, "self_evaluation": {"score": 0.5, "model": model, "fallback": fallback}}

@@ -20,7 +20,7 @@ def plan(tmp_path):
     store = open_store(f"sqlite:///{tmp_path / 't.db'}")
 
     def explain(query, actions=None):
-        with store._use() as connection:
+        with store.use() as connection:
             rows = connection.execute(
                 *[f"EXPLAIN QUERY PLAN {(found := listing(query, actions))[0]}", found[1]]
             ).fetchall()
@@ -64,7 +64,7 @@ def test_few_rows_are_found_by_their_index(plan, condition, index):
 def test_names_of_actions_are_read_from_an_index(tmp_path):
     """One step per name."""
     store = open_store(f"sqlite:///{tmp_path / 't.db'}")
-    with store._use() as connection:
+    with store.use() as connection:
         details = [detail for *_, detail in connection.execute(f"EXPLAIN QUERY PLAN {ACTIONS}")]
     assert 2 == sum("SEARCH approvals USING COVERING INDEX approvals_by_action" in detail for detail in details)
     store.close()
@@ -79,7 +79,7 @@ def test_parts_of_a_query_do_not_overlap():
 def test_what_is_open_follows_from_the_state(tmp_path):
     """Nobody hides an open request from the listings by a column of its own, and the table knows the states that are open."""
     store = open_store(f"sqlite:///{tmp_path / 't.db'}")
-    with store._use(write=True) as connection:
+    with store.use(write=True) as connection:
         for state in ApprovalState:
             connection.execute(
                 "INSERT INTO approvals (id, state, action, domain, digest, level, deadline, created, changed, revision, data) "

@@ -301,11 +301,11 @@ def test_an_earlier_state_in_the_same_file_is_refused(tables, file):
     with other.approvals.transaction() as writes:
         writes.append(entry(2))
     put(tables, row(2))  # it has seen entry 2
-    with other._use(write=True) as connection:
+    with other.use(write=True) as connection:
         connection.execute("DELETE FROM approval_chain WHERE seq = 2")
     with pytest.raises(StoreError, match="lacks entry 2 of its audit trail"):
         put(tables, row(3))
-    with other._use() as connection:
+    with other.use() as connection:
         assert (2,) == connection.execute("SELECT COUNT(*) FROM approvals").fetchone()
     other.close()
 
@@ -313,7 +313,7 @@ def test_an_earlier_state_in_the_same_file_is_refused(tables, file):
 def test_another_store_in_the_same_file_is_refused(tables, file):
     """It has another id."""
     other = open_store(f"sqlite:///{file}")
-    with other._use(write=True) as connection:
+    with other.use(write=True) as connection:
         connection.execute("UPDATE approval_identity SET id = 'x'")
     with pytest.raises(StoreError, match="holds another store"):
         put(tables, row(3))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import logging
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -15,8 +17,8 @@ from hypothesis import strategies as st
 from grace_kp.errors import StoreError
 from grace_kp.runtime import record_of
 from grace_kp.store import CatalogQuery, FeedbackEntry, Progress, open_catalog, open_store
-from tests.store.listed import figures, meets, pages, plain, queries, run, runs
-from tests.store.samples import put
+from tests.store.listed import figures, found, meets, pages, plain, queries, run, runs
+from tests.store.samples import put, set_back
 
 ORDINARY = settings(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -115,20 +117,6 @@ def test_figures_are_sums_over_the_runs(opened, small_windows, steps):
     assert figures(bots, "2026-01-01", "2026-12-31") == plain(catalog.figures("2026-01-01", "2026-12-31", agent="bot"))
 
 
-def test_the_newest_run_may_be_deleted(opened):
-    """Refreshing then ends, also where nothing newer follows."""
-    store, catalog = opened()
-    put(store, run("a"), run("b"))
-    catalog.refresh()
-    store.delete(id="kp:trace:b")
-    progress = []
-    refreshing = threading.Thread(target=lambda: progress.append(catalog.refresh()), daemon=True)
-    refreshing.start()
-    refreshing.join(60)
-    assert [Progress(done=1, total=1)] == progress
-    assert ["kp:trace:a"] == [row.id for row in catalog.find(CatalogQuery()).rows]
-
-
 def test_a_row_shows_the_run(opened):
     """Each field comes from the place where a trace has it."""
     store, catalog = opened()
@@ -213,27 +201,6 @@ def test_it_follows_in_the_background(opened):
     assert ["kp:trace:a"] == [row.id for row in catalog.find(CatalogQuery()).rows]
 
 
-def test_many_threads_read_at_once(opened):
-    """All get their answers, while the index grows."""
-    store, catalog = opened()
-    put(store, *(run(number, agent=f"bot-{number % 3}") for number in range(60)))
-    catalog.refresh()
-    answers = []
-
-    def read(number):
-        rows = catalog.find(CatalogQuery(agent=f"bot-{number % 3}")).rows
-        answers.append((len(rows), {row.agent for row in rows}) == (20, {f"bot-{number % 3}"}))
-
-    threads = [threading.Thread(target=read, args=(number,)) for number in range(200)]
-    for thread in threads:
-        thread.start()
-    put(store, *(run(f"more-{number}", agent="other") for number in range(60)))
-    catalog.refresh()
-    for thread in threads:
-        thread.join()
-    assert [True] * 200 == answers
-
-
 def test_a_file_that_is_gone_is_reported_and_not_created(tmp_path):
     """What was indexed can still be listed, and the file is followed again when it is back."""
     store = open_store(f"sqlite:///{tmp_path}/t.db")
@@ -254,7 +221,6 @@ def test_a_file_that_is_gone_is_reported_and_not_created(tmp_path):
 
 
 def test_a_store_without_changes_is_refused():
-    """The message names what can be followed."""
     with pytest.raises(
         StoreError, match=r"^object cannot be followed by a catalog; use memory: or sqlite:///path\.db$"
     ):
@@ -262,7 +228,6 @@ def test_a_store_without_changes_is_refused():
 
 
 def test_processes_that_index_one_store_take_turns(tmp_path):
-    """Nothing is counted twice."""
     url = f"sqlite:///{tmp_path}/t.db"
     store = open_store(url)
     for start in range(0, 1_500, 500):
@@ -280,3 +245,106 @@ def test_processes_that_index_one_store_take_turns(tmp_path):
     assert 1_500 == catalog.figures("2026-01-01", "2026-01-01").total.runs
     catalog.close()
     store.close()
+
+
+def at(number):
+    return f"2026-01-01T00:00:{number:02d}.000Z"
+
+
+def test_the_newest_runs_of_a_store_are_indexed_first(store, catalog, monkeypatch):
+    """So that the first page is right at once, and runs that come meanwhile stand before those that are older."""
+    monkeypatch.setattr("grace_kp.store._catalog.OLD_BATCH", 2)
+    put(store, *(run(number, created_at=at(number)) for number in range(6)))
+    assert Progress(done=2, total=6) == catalog.refresh(0)
+    assert ["4", "5"] == found(catalog)
+    put(store, run(7, created_at=at(7)))
+    assert Progress(done=3, total=7) == catalog.refresh(0)
+    assert ["4", "5", "7"] == found(catalog)
+    catalog.refresh()
+    assert ["0", "1", "2", "3", "4", "5", "7"] == found(catalog)
+
+
+def test_progress_counts_what_is_not_indexed_yet(store, catalog, monkeypatch):
+    put(store, run("a"))
+    catalog.refresh()
+    put(store, run("b"), run("c"))
+    assert Progress(done=1, total=3) == catalog.progress()
+    monkeypatch.setattr("grace_kp.store._catalog.MOST_UNSEEN", 1)
+    assert Progress(done=1, total=3) == catalog.progress()
+
+
+def test_one_who_cannot_write_waits_for_the_other(store, catalog):
+    """Nothing is raised; the rest is indexed afterwards."""
+    put(store, run("a"))
+    other = open_catalog(store)
+    with other._writing():
+        assert Progress(done=0, total=1) == catalog.refresh(0)
+    assert Progress(done=1, total=1) == catalog.refresh()
+    other.close()
+
+
+def test_a_failure_is_logged_once_and_tried_again(store, catalog, monkeypatch, caplog):
+    """In the background nobody else would tell."""
+    monkeypatch.setattr("grace_kp.store._catalog.FAILED_SECONDS", 0.01)
+    failures = []
+
+    def fail(self):
+        failures.append(1)
+        if len(failures) < 4:
+            raise OSError("the disk is gone")
+        return (1, 0)
+
+    put(store, run("a"))
+    with caplog.at_level(logging.WARNING, "grace_kp.store"):
+        monkeypatch.setattr("grace_kp.store._catalog_files.Source.changed", fail)
+        catalog.follow()
+        for _ in range(600):
+            if found(catalog):
+                break
+            threading.Event().wait(0.1)
+    assert ["a"] == found(catalog)
+    assert 1 == sum("the disk is gone" in message for message in caplog.messages)
+
+
+def changes_of(store, above=0):
+    """The names of runs with a larger number, in the order of their numbers."""
+    return [found.id.removeprefix("kp:trace:") for found in store.changes().after(above, 100)]
+
+
+@pytest.mark.parametrize("url", ["memory:", "sqlite"])
+def test_the_number_of_a_deleted_run_is_not_used_again(url, tmp_path):
+    """Whoever has read up to it would miss the next."""
+    store = open_store(url if url == "memory:" else f"sqlite:///{tmp_path}/t.db")
+    put(store, run("a"), run("b"), run("a"))
+    newest = store.changes().changed()[0]
+    store.delete(id="kp:trace:a")
+    put(store, run("c"))
+    assert ["c"] == changes_of(store, newest)
+    store.clear()
+    put(store, run("d"))
+    assert ["d"] == changes_of(store, newest + 1)
+    store.close()
+
+
+def test_runs_of_a_file_of_an_earlier_version_keep_their_numbers(store):
+    """So its index stays valid. A process of that version that still writes is followed, too."""
+    put(store, *(run(number) for number in range(6)))
+    before = [(found.number, found.id) for found in store.changes().after(0, 100)]
+    path = store.path
+    store.close()
+    with sqlite3.connect(path) as connection:
+        set_back(connection, 7)
+    connection.close()
+    reader = open_store(f"sqlite:///{path}", create=False)
+    assert before == [(found.number, found.id) for found in reader.changes().after(0, 100)]
+    newest = before[-1][0]
+    assert (newest, 6, 2) == (*reader.changes().extent(), reader.changes().unseen(newest - 2, 100))
+    put(store, run("new"), run("1"))
+    columns = "id, created_at, domain, score, success, status, text, data"
+    with sqlite3.connect(path) as connection:  # as an earlier version does
+        connection.execute(
+            f"INSERT OR REPLACE INTO traces ({columns}) SELECT {columns} FROM traces WHERE id = 'kp:trace:2'"
+        )
+    connection.close()
+    assert ["new", "1", "2"] == changes_of(reader, newest)
+    reader.close()

@@ -1,94 +1,33 @@
-"""The file of an index: private, without deleted contents, built again for whoever has it open, and read from one state."""
+"""The file of an index: private, built again for whoever has it open, and erased when runs are deleted."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import os
 import sqlite3
 import stat
 import subprocess
 import sys
-import threading
+import tempfile
+import textwrap
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from grace_kp.errors import StoreError
 from grace_kp.runtime import record_of
-from grace_kp.store import CatalogQuery, Progress, open_catalog, open_store
-from grace_kp.store._catalog_files import Connections, index_of, place_of, remove_index
-from tests.store.listed import run
+from grace_kp.store import FeedbackEntry, Progress, _catalog_files, open_catalog, open_store
+from grace_kp.store._catalog_files import index_of
+from grace_kp.store._catalog_index import words_from
+from grace_kp.store._deletion import Selection, delete_rows, forget_index
+from tests.store.listed import figures, found, meets, pages, plain, queries, run, runs
 from tests.store.samples import MARK, holding, put
 
 
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path}/t.db"
-
-
-def found(catalog, **conditions):
-    """The names of the runs that a catalog finds."""
-    return sorted(row.id.removeprefix("kp:trace:") for row in catalog.find(CatalogQuery(**conditions)).rows)
-
-
-@pytest.mark.parametrize("conditions", [{"id": "kp:trace:b"}, {"user": "bea"}, {"session": MARK}])
-@pytest.mark.parametrize("is_open", [True, False])
-def test_deleted_contents_are_in_no_file(tmp_path, url, conditions, is_open):
-    """Neither in the index nor in its log, whether a catalog has them open or not; the rest is found again."""
-    store = open_store(url)
-    put(
-        store,
-        run("a", text="kept", user="ana"),
-        run("b", agent=MARK, text=f"{MARK} text", tags=[MARK], user="bea", session=MARK),
-    )
-    catalog = open_catalog(store)
-    catalog.refresh()
-    assert ["b"] == found(catalog, text=MARK)
-    if not is_open:
-        catalog.close()
-    assert store.delete(**conditions).clean
-    assert [] == holding(tmp_path)
-    if not is_open:
-        catalog = open_catalog(store)
-    assert [] == found(catalog, text=MARK)
-    assert Progress(done=1, total=1) == catalog.refresh()
-    assert (["a"], [], ["a"]) == (found(catalog), found(catalog, user="bea"), found(catalog, text="KEPT"))
-    assert 1 == catalog.figures("2026-01-01", "2026-01-01").total.runs
-    assert [] == holding(tmp_path)
-    catalog.close()
-    store.close()
-    assert [] == holding(tmp_path)
-
-
-def test_clearing_and_retention_leave_nothing_in_the_index(tmp_path, url):
-    """They delete as `delete` does."""
-    store = open_store(url)
-    catalog = open_catalog(store)
-    for forget in (store.clear, lambda: store.retain(1)):
-        put(store, run("b", text=MARK))
-        catalog.refresh()
-        assert 1 == forget()
-        assert [] == holding(tmp_path)
-        assert Progress(done=0, total=0) == catalog.refresh()
-    catalog.close()
-    store.close()
-
-
-def test_a_deletion_of_nothing_keeps_the_index(tmp_path, url):
-    """Building it again takes time."""
-    store = open_store(url)
-    put(store, run("a"))
-    catalog = open_catalog(store)
-    catalog.refresh()
-    before = index_of(store.path).stat().st_ino
-    assert 0 == store.delete(id="kp:trace:none")
-    assert (before, ["a"]) == (index_of(store.path).stat().st_ino, found(catalog))
-    catalog.close()
-    store.close()
-
-
-def test_an_index_that_cannot_be_removed_is_reported_and_removed_later(tmp_path, url, monkeypatch):
+def test_an_index_that_cannot_be_removed_is_reported_and_removed_later(tmp_path, monkeypatch, store):
     """`remains` names the file. The next deletion tries again, even if it finds no run."""
-    store = open_store(url)
     put(store, run("b", text=MARK))
     catalog = open_catalog(store)
     catalog.refresh()
@@ -106,12 +45,10 @@ def test_an_index_that_cannot_be_removed_is_reported_and_removed_later(tmp_path,
     assert f"{index_of(store.path)} could not be removed" in deleted.remains
     assert store.delete(id="kp:trace:b").clean
     assert [] == holding(tmp_path)
-    store.close()
 
 
-def test_what_another_program_deletes_is_dropped(tmp_path, url):
+def test_what_another_program_deletes_is_dropped(store):
     """A program that knows no index leaves it there, and so does one that dies in between: the numbers of runs tell."""
-    store = open_store(url)
     put(store, *(run(name, text=MARK if name == "b" else "") for name in "abc"))
     catalog = open_catalog(store)
     catalog.refresh()
@@ -128,31 +65,9 @@ def test_what_another_program_deletes_is_dropped(tmp_path, url):
     catalog.close()
     store.delete(id="kp:trace:none", older_than="1970-01-01")
     assert b"MARKER" not in index_of(store.path).read_bytes()
-    store.close()
-
-
-def test_another_process_sees_what_was_deleted(tmp_path, url):
-    """It deletes in a process of its own while a catalog has the index open."""
-    store = open_store(url)
-    put(store, run("a"), run("b", text=MARK))
-    catalog = open_catalog(store)
-    catalog.refresh()
-    program = f"from grace_kp.store import open_store; print(open_store({url!r}).delete(id='kp:trace:b').clean)"
-    assert (
-        "True\n"
-        == subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
-        ).stdout
-    )
-    catalog.refresh()
-    assert ["a"] == found(catalog)
-    assert [] == holding(tmp_path)
-    catalog.close()
-    store.close()
 
 
 def test_another_store_at_the_path_gets_another_index(tmp_path, url):
-    """Even if it has as many runs."""
     store = open_store(url)
     put(store, run("a"))
     catalog = open_catalog(store)
@@ -170,21 +85,18 @@ def test_another_store_at_the_path_gets_another_index(tmp_path, url):
 
 
 @pytest.mark.parametrize("contents", [b"", b"no database at all", b"SQLite format 3\0" + b"x" * 5_000])
-def test_a_damaged_file_is_built_again(tmp_path, url, contents):
+def test_a_damaged_file_is_built_again(tmp_path, url, contents, store):
     """It holds nothing that is not in the store."""
-    store = open_store(url)
     put(store, run("a"))
     index_of(store.path).write_bytes(contents)
     catalog = open_catalog(store)
     assert Progress(done=1, total=1) == catalog.refresh()
     catalog.close()
-    store.close()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
 @pytest.mark.parametrize("mode", [0o600, 0o640])
 def test_it_is_as_private_as_the_store(tmp_path, url, mode):
-    """Its log too."""
     store = open_store(url, file_mode=mode)
     catalog = open_catalog(store)
     put(store, run("a"))
@@ -196,15 +108,7 @@ def test_it_is_as_private_as_the_store(tmp_path, url, mode):
     store.close()
 
 
-def test_a_link_leads_to_the_index_of_the_store(tmp_path, url):
-    """Whoever deletes by one name removes what was built by the other."""
-    open_store(url).close()
-    (tmp_path / "link.db").symlink_to(tmp_path / "t.db")
-    assert index_of(tmp_path / "t.db") == index_of(tmp_path / "link.db")
-
-
 def test_a_store_that_can_only_be_read_is_indexed_in_memory(tmp_path, url, monkeypatch):
-    """Nothing can be created beside it."""
     store = open_store(url)
     put(store, run("a", text="京都"))
 
@@ -221,49 +125,9 @@ def test_a_store_that_can_only_be_read_is_indexed_in_memory(tmp_path, url, monke
         item.close()
 
 
-def test_removing_no_index_is_no_problem(tmp_path):
-    """Most stores have none."""
-    assert "" == remove_index(tmp_path / "t.db")
-
-
-def test_connections_are_bounded_and_follow_the_file(tmp_path):
-    """More threads wait; a file that replaces the file is opened by the next who asks."""
-    path = tmp_path / "x.db"
-    opened = []
-
-    def connect():
-        opened.append(sqlite3.connect(path, check_same_thread=False))
-        return opened[-1]
-
-    sqlite3.connect(path).close()
-    path.touch()
-    connections = Connections(path, connect, most=2)
-
-    def read():
-        with connections.use() as connection:
-            connection.execute("SELECT 1").fetchone()
-
-    threads = [threading.Thread(target=read) for _ in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(opened) <= 2
-    path.rename(tmp_path / "old.db")
-    path.touch()
-    with connections.use() as connection:
-        assert connection is opened[-1]
-        connection.execute("CREATE TABLE new (x)")
-    assert b"CREATE TABLE new" in path.read_bytes()
-    connections.close()
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_opens_its_own_connections(tmp_path, url):
-    """The parent's stay the parent's."""
-    store = open_store(url)
+def test_a_forked_child_opens_its_own_connections(tmp_path, url, store, catalog):
     put(store, run("a"))
-    catalog = open_catalog(store)
     catalog.refresh()
     child = os.fork()
     if child == 0:
@@ -272,49 +136,305 @@ def test_a_forked_child_opens_its_own_connections(tmp_path, url):
     store.put([record_of(run("b"))])
     catalog.refresh()
     assert ["a", "b"] == found(catalog)
-    catalog.close()
-    store.close()
 
 
-@pytest.fixture
-def place(tmp_path):
-    store = open_store(f"sqlite:///{tmp_path}/t.db")
-    opened = place_of(store)
-    yield opened
-    opened.close()
-    store.close()
-
-
-def test_what_an_exception_leaves_is_undone(place):
-    """The next transaction sees nothing of it."""
-    with pytest.raises(sqlite3.OperationalError), place.writing() as connection:
-        connection.executemany("DELETE FROM facts WHERE name <> ? AND name <> missing(?)", [("a", "b")])
-    with place.reading() as connection:
-        assert connection.execute("SELECT COUNT(*) FROM facts").fetchone()[0] > 0
-
-
-def test_a_reader_sees_one_state(place):
-    """Though a writer goes on."""
-    with place.reading() as connection:
+def test_a_reader_sees_one_state(catalog):
+    with catalog._reading() as connection:
         before = connection.execute("SELECT COUNT(*) FROM facts").fetchone()
-        with place.writing() as writer:
+        with catalog._writing() as writer:
             writer.execute("DELETE FROM facts")
         assert before == connection.execute("SELECT COUNT(*) FROM facts").fetchone()
 
 
-def test_errors_of_sqlite_become_errors_of_the_store(place):
-    """The message names the index."""
+ROOT = Path(__file__).resolve().parents[2]
+ORDINARY = settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+PERIOD = ("2026-01-01", "2026-02-28")
+"""Two months, in which most of the runs here began."""
+
+
+def at(number):
+    return f"2026-01-01T00:00:{number:02d}.000Z"
+
+
+@pytest.fixture
+def small_windows(monkeypatch):
+    """Make a few runs take every path that a million takes."""
+    monkeypatch.setattr("grace_kp.store._catalog_search.FEW", 0)
+    monkeypatch.setattr("grace_kp.store._catalog_search.FIRST_WINDOW", 2)
+    monkeypatch.setattr("grace_kp.store._catalog.OLD_BATCH", 2)
+
+
+def inode(store):
+    """The file of the index; None if there is none."""
+    path = index_of(store.path)
+    return path.stat().st_ino if path.exists() else None
+
+
+def in_index(store, ask):
+    """What a function reads in the index."""
+    connection = sqlite3.connect(index_of(store.path))
+    try:
+        return ask(connection)
+    finally:
+        connection.close()
+
+
+def names(connection):
+    """All names in the index."""
+    return {name for (name,) in connection.execute("SELECT name FROM names")}
+
+
+def marked(name="b", **fields):
+    """A run with the mark in every field that an index keeps."""
+    evaluation = {
+        "calls": 1,
+        "tokens": 2,
+        "self_evaluation": {"score": 0.5, "model": f"{MARK} model", "fallback": False},
+    }
+    return run(
+        name, agent=f"{MARK} agent", domain=f"{MARK}-domain", text=f"{MARK} text {'更新' * 50}", tags=[f"{MARK} tag"], user=f"{MARK} user",
+        session=f"{MARK} session", scores=[{"name": f"{MARK} scorer", "score": 0.5, "passed": True}], evaluation=evaluation, **fields,
+    )  # fmt: skip
+
+
+def test_nothing_of_a_deleted_run_is_left_and_the_rest_is_complete_at_once(tmp_path, store, catalog):
+    """Text, names, sums; in the same file. Names that others use stay. Words are indexed again, without a new run."""
+    kept = run("a", text="kept", user="ana", tags=["x"])
+    put(store, kept, marked(), *(run(number, text=f"{number} 京都") for number in range(20)))
+    put(store, marked(status="failed"))
+    catalog.refresh()
+    before = inode(store)
+    assert before is not None
+    deleted = store.delete(id="kp:trace:b")
+    assert (1, True, "") == (deleted, deleted.clean, deleted.remains)
+    assert [] == holding(tmp_path)
+    assert (before, Progress(done=21, total=21)) == (inode(store), catalog.progress())
+    assert (21, ["a"], ["a"]) == (len(found(catalog)), found(catalog, user="ana"), found(catalog, text="KEPT"))
+    assert ["x"] == catalog.names("tag")
+    assert 21 == catalog.figures(*PERIOD).total.runs
+    assert not any(MARK in name for name in in_index(store, names))
+    assert in_index(store, words_from) is not None
+    catalog.refresh()
+    assert (before, None) == (inode(store), in_index(store, words_from))
+    assert (["a"], 20, []) == (
+        found(catalog, text="KEPT"),
+        len(found(catalog, text="京都")),
+        found(catalog, text=MARK),
+    )
+    assert [] == holding(tmp_path)
+
+
+def is_listed(store):
+    """Whether the index holds every run of the store, in its newest version, and no other."""
+    with store.use() as connection:
+        stored = connection.execute("SELECT changed FROM traces ORDER BY 1").fetchall()
+    return stored == in_index(store, lambda index: index.execute("SELECT number FROM runs ORDER BY 1").fetchall())
+
+
+@pytest.mark.usefixtures("small_windows")
+@ORDINARY
+@given(
+    made=st.lists(runs(), min_size=1, max_size=12, unique_by=lambda made: made["id"]),
+    later=st.lists(runs(), max_size=4, unique_by=lambda made: made["id"]),
+    indexed=st.integers(0, 7), gone=st.lists(st.integers(0, 11), min_size=1, max_size=3), asked=st.lists(queries, min_size=1, max_size=6),
+)  # fmt: skip
+def test_after_random_deletions_the_index_is_that_of_the_runs_that_are_left(made, later, indexed, gone, asked):
+    """Wherever the index was: partly built, its words partly indexed again, with runs that are replaced meanwhile."""
+    for item in [*made, *later]:
+        item["grace"].pop("parent", None)
+    held = {item["id"]: item for item in made}
     with (
-        pytest.raises(StoreError, match=r"^the index .*t\.db\.index cannot be read: no such table: missing$"),
-        place.reading() as connection,
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.closing(open_store(f"sqlite:///{folder}/t.db")) as store,
+        contextlib.closing(open_catalog(store)) as catalog,
     ):
-        connection.execute("SELECT * FROM missing")
+        put(store, *made)
+        for _ in range(indexed):
+            catalog.refresh(0)
+        before, was_listed = inode(store), is_listed(store)
+        for number in gone:
+            assert store.delete(id=f"kp:trace:{number}").clean
+            held.pop(f"kp:trace:{number}", None)
+            assert (before, was_listed) == (inode(store), was_listed and is_listed(store))
+            if was_listed:
+                assert figures(held.values(), *PERIOD) == plain(catalog.figures(*PERIOD))
+        put(store, *later)
+        held.update({item["id"]: item for item in later})
+        complete = 0
+        for _ in range(40):
+            catalog.refresh(0)
+            if is_listed(store):
+                assert figures(held.values(), *PERIOD) == plain(catalog.figures(*PERIOD))
+                for query in asked:
+                    wanted = {name for name, item in held.items() if meets(item, set(), query)}
+                    assert wanted == {row.id for row in pages(catalog, query)}
+                complete += in_index(store, words_from) is None
+            if complete == 2:  # and once more when nothing was left to do
+                break
+        assert (before, 2) == (inode(store), complete)
+        in_use = "SELECT name FROM names WHERE runs > 0"
+        used = in_index(store, lambda index: {name for (name,) in index.execute(in_use)})
+        assert used == in_index(store, marks)
 
 
-def test_only_one_writes(place, tmp_path):
-    """Another is refused, not mixed in."""
-    with place.writing():
-        other = sqlite3.connect(f"{tmp_path}/t.db.index", timeout=0, isolation_level=None)
-        with pytest.raises(sqlite3.OperationalError, match="locked"):
-            other.execute("BEGIN IMMEDIATE")
+def marks(connection):
+    """The names that runs in the index have."""
+    return {name for (name,) in connection.execute("SELECT DISTINCT name FROM marks JOIN names USING (value)")}
+
+
+def test_the_newest_run_can_be_deleted_and_its_numbers_are_used_again(store, catalog):
+    """A label that gets the number of a deleted one is followed, and the index stays."""
+    put(store, run("a"), run("b"))
+    store.put_feedback(
+        [FeedbackEntry("kp:trace:b", 1.0, "user", b"{}"), FeedbackEntry("kp:trace:b", 2.0, "user", b"{}")]
+    )
+    catalog.refresh()
+    before = inode(store)
+    store.delete(id="kp:trace:b")
+    store.put_feedback([FeedbackEntry("kp:trace:a", 3.0, "user", b"{}")])
+    put(store, run("c"))
+    assert Progress(done=2, total=2) == catalog.refresh()
+    assert (["a"], ["c"], before) == (found(catalog, feedback=True), found(catalog, feedback=False), inode(store))
+
+
+def test_a_follower_that_compares_in_between_keeps_the_index(store, catalog, monkeypatch):
+    """It erases the runs itself, and builds nothing again."""
+    put(store, run("a"), run("b"), run("c"))
+    catalog.refresh()
+    before = inode(store)
+
+    def compare_and_forget(*args):
+        catalog.refresh(0)
+        return forget_index(*args)
+
+    monkeypatch.setattr("grace_kp.store._sqlite.forget_index", compare_and_forget)
+    assert store.delete(id="kp:trace:b").clean
+    assert (before, ["a", "c"]) == (inode(store), found(catalog))
+
+
+WATCH = """
+    import sys
+    from pathlib import Path
+    from grace_kp.store import CatalogQuery, open_catalog, open_store
+    store = open_store(sys.argv[1])
+    catalog = open_catalog(store)
+    catalog.refresh()
+    catalog.follow()
+    print("ready", flush=True)
+    seen = set()
+    while not Path(sys.argv[2]).exists():
+        seen.add((catalog.figures("2026-01-01", "2026-12-31").total.runs, len(catalog.find(CatalogQuery(), limit=500).rows)))
+    seen.add((catalog.figures("2026-01-01", "2026-12-31").total.runs, len(catalog.find(CatalogQuery(), limit=500).rows)))
+    print(sorted(seen), len(catalog.find(CatalogQuery(text="deleted"), limit=500).rows))
+    catalog.close()
+    store.close()
+"""
+
+
+def test_another_process_that_follows_never_shows_too_few(tmp_path, store, url):
+    """Every list and figure is that of before or of after a deletion."""
+    put(
+        store,
+        *(
+            run(number, text="deleted" if number < 30 else "kept", user=f"u{number % 3}" if number < 30 else "v")
+            for number in range(200)
+        ),
+    )
+    command = [sys.executable, "-c", textwrap.dedent(WATCH), url, str(tmp_path / "done")]
+    child = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True)
+    with child:
+        assert child.stdout.readline() == "ready\n"
+        before = inode(store)
+        for user in ("u0", "u1", "u2"):
+            assert store.delete(user=user).clean
+        assert before == inode(store)
+        (tmp_path / "done").touch()
+        seen, texts = child.stdout.readline().rsplit(" ", 1)
+    totals = {total for pair in ast.literal_eval(seen) for total in pair}
+    assert ({200, 190, 180, 170} | totals, 170, "0\n") == ({200, 190, 180, 170}, min(totals), texts)
+
+
+DIE = """
+    import os, sys
+    from grace_kp.store import _catalog_files, open_store
+    def open_and_die(*args):
+        connection, files = open_watched(*args)
+        connection.set_trace_callback(lambda sql: os._exit(9) if sql.startswith(sys.argv[2]) else None)
+        return connection, files
+    open_watched, _catalog_files.open_watched = _catalog_files.open_watched, open_and_die
+    open_store(sys.argv[1]).delete(id="kp:trace:b")
+"""
+
+
+@pytest.mark.parametrize(
+    "statement", ["DELETE FROM runs", "DROP TABLE words", "COMMIT", "VACUUM", "PRAGMA wal_checkpoint"]
+)
+@pytest.mark.parametrize("is_followed", [True, False])
+def test_a_crash_between_the_store_and_its_index_leaves_no_contents(
+    tmp_path, store, catalog, url, statement, is_followed
+):
+    """The next deletion removes the index, even if it finds no run. What it deletes itself is not all that the index holds."""
+    put(store, run("a", text="kept"), marked(), run("c", text=MARK[:5]))
+    catalog.refresh()
+    command = [sys.executable, "-c", textwrap.dedent(DIE), url, statement]
+    child = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60, check=False)
+    assert 9 == child.returncode
+    if is_followed:
+        catalog.refresh()
+        assert ["a", "c"] == found(catalog)
+    else:
+        catalog.close()
+    deleted = store.delete(id="kp:trace:c")
+    assert (1, True) == (deleted, deleted.clean)
+    assert [] == holding(tmp_path)
+    with contextlib.closing(open_catalog(store)) as again:
+        again.refresh()
+        assert (["a"], ["a"]) == (found(again), found(again, text="kept"))
+    assert [] == holding(tmp_path)
+
+
+def test_an_index_that_others_write_to_is_removed(tmp_path, store, catalog, monkeypatch):
+    """As is one of which an old state is read all the time. It is built again."""
+    monkeypatch.setattr("grace_kp.store._catalog_files.LOCK_SECONDS", 0.01)
+    for statement in ("BEGIN IMMEDIATE", "BEGIN"):
+        put(store, run("a"), marked())
+        catalog.refresh()
+        before = inode(store)
+        other = sqlite3.connect(index_of(store.path), isolation_level=None)
+        other.execute(statement)
+        other.execute("SELECT COUNT(*) FROM runs").fetchone()
+        deleted = store.delete(id="kp:trace:b")
+        assert (1, True, None, []) == (deleted, deleted.clean, inode(store), holding(tmp_path))
         other.close()
+        assert Progress(done=1, total=1) == catalog.refresh()
+        assert (["a"], True) == (found(catalog), inode(store) is not None)
+        assert before is not None
+
+
+def test_an_index_that_is_replaced_meanwhile_is_removed(tmp_path, store, catalog, monkeypatch):
+    """It may have been filled before the deletion."""
+    put(store, marked())
+    catalog.refresh()
+    empty_log = _catalog_files._empty_log
+
+    def empty_and_replace(connection):
+        path = index_of(store.path)
+        path.rename(tmp_path / "moved")
+        path.write_bytes(MARK.encode())
+        return empty_log(connection)
+
+    monkeypatch.setattr(_catalog_files, "_empty_log", empty_and_replace)
+    assert store.delete(id="kp:trace:b").clean
+    assert inode(store) is None
+
+
+def test_what_a_deletion_in_another_process_leaves_is_a_task_for_its_mark(tmp_path, store, catalog):
+    """Where that process could not lock the index yet, the index is removed rather than taken for clean."""
+    put(store, run("a"), marked(), run("c"))
+    catalog.refresh()
+    with store.use(write=True) as connection:
+        delete_rows(connection, Selection(id="kp:trace:b"))
+    assert store.delete(id="kp:trace:c").clean
+    assert (None, []) == (inode(store), holding(tmp_path))

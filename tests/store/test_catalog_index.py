@@ -1,98 +1,248 @@
-"""The tables of an index: they belong to one store and version, and names, marks and positions are those of the runs that they hold."""
+"""The index of a catalog: what it keeps of a run, the figures that it sums, and the plans and pages of a search."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
+import re
 import sqlite3
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grace_kp.runtime import record_of
-from grace_kp.store import RunRow
-from grace_kp.store._catalog_facts import SHOWN, TAGGED
+from grace_kp.store import CatalogQuery, Record, open_catalog, open_store
+from grace_kp.store._catalog_facts import (
+    EARLIEST,
+    facts_of,
+    instant,
+    milliseconds,
+    number_of,
+    read_figures,
+    whole,
+)
+from grace_kp.store._catalog_files import StoredRun
 from grace_kp.store._catalog_index import (
+    END_OF_TEXT,
     LAST_POSITION,
     IndexWriter,
     create_tables,
     has_trigrams,
     has_words,
     is_current,
-    json_reader,
     words_from,
 )
-from grace_kp.store._catalog_search import row_of
-from grace_kp.store._catalog_source import StoredRun
-from tests.store.listed import run
+from grace_kp.store._catalog_search import MOST_TERMS, MOST_TRIGRAMS, Search, expression_of
+from grace_kp.store._query import searchable
+from tests.store.listed import judged, run
+from tests.store.samples import put
+
+JSON = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5), st.sampled_from(("silent", "\ud800", 10**400))
+    ),
+    lambda parts: st.one_of(st.lists(parts, max_size=3), st.dictionaries(st.text(max_size=5), parts, max_size=3)),
+    max_leaves=5,
+)  # fmt: skip
+FIELDS = (
+    "name",
+    "status",
+    "tags",
+    "user",
+    "session",
+    "metadata",
+    "parent",
+    "decisions",
+    "scores",
+    "usage",
+    "evaluation",
+    "awaits",
+    "duration_ms",
+    "confidence",
+)
 
 
-def stored(number, name, **fields):
+def stored(data, created_at="2026-01-01T00:00:00.000Z"):
+    """Return a stored run with this document."""
+    return StoredRun(1, "kp:trace:a", created_at, "default", 0.5, True, "completed", "text", data)
+
+
+def facts(made):
+    """Return the facts of a document."""
+    return facts_of(stored(json.dumps(made).encode()), json.loads)
+
+
+@given(
+    grace=st.dictionaries(st.sampled_from(FIELDS), JSON),
+    parts=st.dictionaries(st.sampled_from(("metadata", "task", "outcome", "steps", "grace")), JSON),
+)
+def test_a_document_of_any_shape_is_indexed(grace, parts):
+    """Values of the wrong type count as absent."""
+    data = json.dumps({"metadata": {}, "task": {}, "outcome": {}, "grace": grace, **parts}).encode()
+    found = facts_of(stored(data), json.loads)
+    json.dumps(found.shown, ensure_ascii=False).encode()
+    assert found.is_readable
+
+
+@pytest.mark.parametrize("url", ["memory:", "sqlite:///{}/t.db"])
+@pytest.mark.parametrize("data", [b"", b"[1]", b"{", b"\xff", b'{"grace": ' + b"[" * 100_000])
+def test_a_document_that_is_none_is_counted_and_found_by_its_columns(tmp_path, url, data):
+    """The rest of the store is indexed all the same."""
+    store = open_store(url.format(tmp_path))
+    store.put([Record("kp:trace:a", "once", "code", 0.5, True, "odd", "TEXT", data), *[]])
+    catalog = open_catalog(store)
+    assert 1 == catalog.refresh().unreadable
+    (row,) = catalog.find(CatalogQuery(domain="code", status="odd", text="text", level="none")).rows
+    assert ("once", "", None) == (row.created_at, row.agent, row.confidence)
+    store.put([Record("kp:trace:a", "once", "code", 0.5, True, "odd", "TEXT", b"{}")])
+    assert 0 == catalog.refresh().unreadable
+    catalog.close()
+    store.close()
+
+
+def test_half_a_surrogate_pair_is_stored_as_a_question_mark():
+    found = facts(run("a", agent="\ud800", user="\udfff", tags=["\ud800"]))
+    assert ("?", "?", ["?"]) == (found.agent, found.shown[13], found.shown[15])
+
+
+def test_the_agent_is_the_name_or_else_the_id():
+    made = run("a", agent="bot")
+    made["metadata"]["agent_id"] = "kp:agent:other"
+    assert "bot" == facts(made).agent
+    del made["grace"]["name"]
+    assert "kp:agent:other" == facts(made).agent
+    del made["metadata"]["agent_id"]
+    assert "" == facts(made).agent
+
+
+def test_judgements_before_gates_count_as_well():
+    """Calls, tokens and fallbacks by model; a fallback without a model is counted under a name of its own."""
+    decisions = [
+        {"level": "confirm", "evaluation": judged("large", 7)},
+        {"evaluation": {"self_evaluation": {"fallback": True}}},
+    ]
+    calls, tokens, levels, models = facts(
+        run("a", evaluation=judged("small", 5, fallback=True), decisions=decisions)
+    ).shown[18:]
+    assert (2, 12, {"confirm": 1}) == (calls, tokens, levels)
+    assert {"small": [1, 5, 1], "large": [1, 7, 0], "unknown": [0, 0, 1]} == models
+
+
+def test_a_run_that_was_not_assessed_has_no_confidence():
+    """The figure in its outcome is a placeholder."""
+    made = run("a", confidence=0.5)
+    assert 0.5 == facts(made).confidence
+    del made["grace"]["confidence"]
+    assert facts(made).confidence is None
+    del made["grace"]["status"]
+    assert 0.5 == facts(made).confidence
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("1970-01-01T00:00:01.002Z", 1_002), ("1969-12-31T23:59:59.999Z", -1), ("1970-01-01T01:00:00+01:00", 0), ("1970-01-01", 0),
+        ("0000-01-01T00:00:00Z", EARLIEST), ("soon", EARLIEST),
+    ],
+)  # fmt: skip
+def test_times_are_milliseconds(text, at):
+    """A text that is no time stands before all others."""
+    assert at == milliseconds(text)
+
+
+@given(at=st.integers(milliseconds("0001-01-01"), milliseconds("9999-12-31")))
+def test_milliseconds_become_the_same_time_again(at):
+    assert at == milliseconds(instant(at))
+
+
+@pytest.mark.parametrize(
+    ("value", "number", "count"),
+    [
+        (3, 3.0, 3),
+        (-1, -1.0, 0),
+        (True, None, 0),
+        ("3", None, 0),
+        (float("inf"), None, 0),
+        (float("nan"), None, 0),
+        (10**400, None, 0),
+    ],
+)
+def test_numbers_that_sums_cannot_hold_count_as_absent(value, number, count):
+    assert (number, count) == (number_of(value), whole(value))
+
+
+@pytest.fixture
+def store():
+    return open_store("memory:")
+
+
+def figures(store, *period, **conditions):
+    catalog = open_catalog(store)
+    catalog.refresh()
+    return catalog.figures(*period, **conditions)
+
+
+def test_days_without_runs_are_included(store):
+    put(store, run("a", created_at="2026-02-28T23:59:59.999Z"), run("b", created_at="2026-03-02T00:00:00.000Z"))
+    found = figures(store, "2026-02-28", "2026-03-02")
+    assert [("2026-02-28", 1), ("2026-03-01", 0), ("2026-03-02", 1)] == [(day.name, day.runs) for day in found.days]
+
+
+def test_agents_beyond_fifty_are_summed(store):
+    put(
+        store,
+        *(run(f"{number}-{turn}", agent=f"a{number}") for number in range(60) for turn in range(1 + (number < 50))),
+    )
+    found = figures(store, "2026-01-01", "2026-01-01")
+    assert (51, "…", 10, 110) == (len(found.agents), found.agents[-1].name, found.agents[-1].runs, found.total.runs)
+    assert {2} == {group.runs for group in found.agents[:-1]}
+
+
+def test_a_very_long_period_is_cut_to_its_runs(store):
+    put(store, run("a", created_at="2026-01-01T00:00:00.000Z"), run("b", created_at="2026-01-03T00:00:00.000Z"))
+    found = figures(store, "0001-01-01", "9999-12-31")
+    assert (2, ["2026-01-01", "2026-01-02", "2026-01-03"]) == (found.total.runs, [day.name for day in found.days])
+
+
+@pytest.mark.parametrize(
+    ("period", "message"),
+    [
+        (("today", "2026-01-01"), "since must be a day like 2026-11-25, not 'today'"),
+        (("2026-01-01", "2026-13-01"), "until must be a day like 2026-11-25, not '2026-13-01'"),
+    ],
+)
+def test_a_day_that_is_none_is_refused(store, period, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        figures(store, *period)
+
+
+def test_runs_that_wait_are_counted_apart(store):
+    """They are not among the failed runs, whatever success they state."""
+    statuses = (("waiting", True), ("suspended", False), ("failed", False), ("completed", True))
+    put(store, *(run(str(n), status=status, success=ok) for n, (status, ok) in enumerate(statuses)))
+    total = figures(store, "2026-01-01", "2026-01-01").total
+    assert (4, 1, 2) == (total.runs, total.failed, total.waiting)
+
+
+def numbered(number, name, **fields):
     """Return a run as a source yields it."""
     r = record_of(run(name, **fields))
     return StoredRun(number, r.id, r.created_at, r.domain, r.score, r.success, r.status, r.text, r.data)
 
 
 @pytest.fixture
-def connection():
-    opened = sqlite3.connect(":memory:", isolation_level=None)
-    create_tables(opened, identity="test", with_words=True)
-    yield opened
-    opened.close()
-
-
-def tables(connection):
-    """The rows of all tables but the words; names only if they are in use."""
-    return {
-        "runs": connection.execute("SELECT position, number, score, feedback FROM runs").fetchall(),
-        "marks": connection.execute(
-            "SELECT kind, name, position FROM marks JOIN names USING (value) ORDER BY 1, 2, 3"
-        ).fetchall(),
-        "names": connection.execute("SELECT kind, name, runs FROM names WHERE runs > 0 ORDER BY 1, 2").fetchall(),
-        "sums": connection.execute("SELECT * FROM rollups WHERE agent = 0").fetchall(),
-        "tallies": connection.execute("SELECT * FROM tallies WHERE agent = 0").fetchall(),
-        "facts": connection.execute("SELECT name, value FROM facts WHERE name IN ('runs', 'unreadable')").fetchall(),
-    }
-
-
-def test_replacing_leaves_what_adding_would_have_made(connection):
-    """Whatever was there before."""
-    IndexWriter(connection).add([stored(5, "a", tags=["new"], domain="code")], {"kp:trace:a"})
-    expected = tables(connection)
-    connection.executescript(
-        "DELETE FROM runs; DELETE FROM shown; DELETE FROM marks; DELETE FROM rollups; DELETE FROM tallies"
-    )
-    connection.executescript("UPDATE names SET runs = 0; UPDATE facts SET value = 0 WHERE name = 'runs'")
-    writer = IndexWriter(connection)
-    writer.add([stored(1, "a", tags=["old"], user="ana", success=False, status="suspended")], set())
-    writer.label(["kp:trace:a", "kp:trace:none"])
-    writer.add([stored(5, "a", tags=["new"], domain="code")], {"kp:trace:a"})
-    assert expected == tables(connection)
-
-
-def test_removing_leaves_nothing(connection):
-    """Names that no run has any more are gone as well."""
-    writer = IndexWriter(connection)
-    writer.add(
-        [stored(1, "a", tags=["x"], user="ana", evaluation={"calls": 1, "tokens": 3}), stored(2, "b")], {"kp:trace:a"}
-    )
-    writer.remove(["kp:trace:a", "kp:trace:b", "kp:trace:none"])
-    empty = {name: [] for name in ("runs", "marks", "names", "sums", "tallies")}
-    assert {**empty, "facts": [("runs", 0), ("unreadable", 0)]} == tables(connection)
-    assert [] == connection.execute("SELECT name FROM names").fetchall()
-    writer.add([stored(3, "c", tags=["x"])], set())
-    assert [(TAGGED, "x", 1)] == connection.execute(
-        "SELECT kind, name, runs FROM names WHERE kind = ?", (TAGGED,)
-    ).fetchall()
+def connection(empty):
+    create_tables(empty, identity="test", with_words=True)
+    return empty
 
 
 def test_a_run_keeps_its_position_unless_its_time_changes(connection):
-    """Cursors of pages stay valid."""
     writer = IndexWriter(connection)
-    writer.add([stored(1, "a"), stored(2, "b")], set())
+    writer.add([numbered(1, "a"), numbered(2, "b")], set())
     before = connection.execute("SELECT id, position FROM shown ORDER BY id").fetchall()
-    writer.add([stored(3, "a", domain="code")], set())
+    writer.add([numbered(3, "a", domain="code")], set())
     assert before == connection.execute("SELECT id, position FROM shown ORDER BY id").fetchall()
-    writer.add([stored(4, "a", created_at="2026-01-01T00:00:00.001Z")], set())
+    writer.add([numbered(4, "a", created_at="2026-01-01T00:00:00.001Z")], set())
     assert ["kp:trace:b", "kp:trace:a"] == [
         name for (name,) in connection.execute("SELECT id FROM shown ORDER BY position")
     ]
@@ -103,7 +253,7 @@ def test_missing_words_are_indexed_from_the_newest_run_back(connection):
     if not has_words(connection):
         pytest.skip("this SQLite has no trigrams")
     writer = IndexWriter(connection)
-    made = [stored(n, str(n), text="same", created_at=f"2026-01-01T00:00:0{n}.000Z") for n in (1, 2, 3)]
+    made = [numbered(n, str(n), text="same", created_at=f"2026-01-01T00:00:0{n}.000Z") for n in (1, 2, 3)]
     writer.add(made, set())
     texts = {run.number: run.text for run in made}
     assert not writer.add_words(lambda numbers: [], 10)
@@ -122,18 +272,12 @@ def test_missing_words_are_indexed_from_the_newest_run_back(connection):
     for late in (0, 4):
         assert writer.add_words(read, 2)
         seen.append(with_words())
-        writer.add([stored(10 + late, str(late), text="same", created_at=f"2026-01-01T00:00:0{late}.000Z")], set())
+        writer.add([numbered(10 + late, str(late), text="same", created_at=f"2026-01-01T00:00:0{late}.000Z")], set())
         texts[10 + late] = "same"
     while writer.add_words(read, 2):
         pass
     assert [[], ["3"], ["2", "3"], ["0", "1", "2", "3", "4"]] == [*seen, with_words()]
     assert words_from(connection) is None
-
-
-def test_json_is_read_without_a_fast_reader(monkeypatch):
-    """The extra is optional."""
-    monkeypatch.setitem(__import__("sys").modules, "orjson", None)
-    assert {"a": 1} == json_reader()(b'{"a": 1}')
 
 
 @pytest.fixture
@@ -144,7 +288,6 @@ def empty():
 
 
 def test_an_index_belongs_to_one_store_and_version(empty):
-    """An empty database belongs to none yet."""
     assert is_current(empty, "a") is None
     create_tables(empty, identity="a", with_words=False)
     assert (True, False) == (is_current(empty, "a"), is_current(empty, "b"))
@@ -152,33 +295,144 @@ def test_an_index_belongs_to_one_store_and_version(empty):
     assert is_current(empty, "a") is False
 
 
-def test_another_database_is_no_index(empty):
-    """It is not read as one."""
-    empty.execute("CREATE TABLE mine (x)")
-    assert is_current(empty, "a") is False
+def names(page):
+    return [int(row.id.rpartition(":")[2]) for row in page.rows]
 
 
-def test_words_are_indexed_where_sqlite_can(empty):
-    """Elsewhere texts are read one by one."""
-    create_tables(empty, identity="a", with_words=True)
-    assert has_trigrams(empty) is has_words(empty)
+def at(number):
+    return f"2026-01-01T00:00:{number:02d}.000Z"
 
 
-def test_words_can_lack_before_a_position(empty):
-    """A new index lacks none."""
-    create_tables(empty, identity="a", with_words=False)
-    assert words_from(empty) is None
-    empty.execute("INSERT INTO facts VALUES ('words_from', 7)")
-    assert 7 == words_from(empty)
+@pytest.fixture
+def catalog(tmp_path):
+    store = open_store(f"sqlite:///{tmp_path}/t.db")
+    put(store, *(run(number, created_at=at(number), text="even" if number % 2 == 0 else "odd") for number in range(10)))
+    opened = open_catalog(store)
+    opened.refresh()
+    yield opened
+    opened.close()
+    store.close()
 
 
-def test_every_field_of_a_row_is_kept():
-    """Position, id and whether there is a label stand beside them."""
-    assert ["position", "id", *SHOWN, "labelled"] == [field.name for field in dataclasses.fields(RunRow)]
+def test_a_page_beyond_the_end_leads_back(catalog):
+    """For example the link of a page whose last run was deleted."""
+    (oldest,) = catalog.find(CatalogQuery(until=at(0))).rows
+    page = catalog.find(CatalogQuery(), before=oldest.position)
+    assert ((), None) == (page.rows, page.older)
+    assert 0 in names(catalog.find(CatalogQuery(), after=page.newer))
 
 
-def test_what_only_figures_need_is_left_out():
-    """It stands at the end."""
-    values = {name: name for name in SHOWN} | {"tags": ["x"]}
-    row = row_of(5, "kp:trace:a", json.dumps([*values.values(), 1, 2, {}, {}]), 1)
-    assert RunRow(position=5, id="kp:trace:a", labelled=True, **{**values, "tags": ("x",)}) == row
+def test_a_page_between_two_positions_is_the_newer_part(catalog):
+    rows = catalog.find(CatalogQuery()).rows
+    page = catalog.find(CatalogQuery(), before=rows[2].position, after=rows[6].position)
+    assert [6, 5, 4] == names(page)
+
+
+def test_a_search_upwards_whose_time_is_up_goes_on_upwards(catalog, monkeypatch):
+    monkeypatch.setattr("grace_kp.store._catalog_search.FIRST_WINDOW", 2)
+    rows = catalog.find(CatalogQuery()).rows
+    after, found = rows[-1].position, []
+    for _ in range(10):
+        page = catalog.find(CatalogQuery(text="objective 9"), after=after, seconds=0)
+        found += names(page)
+        if page.newer is None:
+            break
+        after = page.newer
+    assert [9] == found
+
+
+@pytest.fixture
+def filled():
+    store = open_store("memory:")
+    put(
+        store,
+        *(
+            run(
+                number,
+                agent="rare" if number == 0 else "frequent",
+                user=f"user-{number % 4}",
+                tags=["x"] if number < 10 else [],
+            )
+            for number in range(40)
+        ),
+    )
+    opened = open_catalog(store)
+    opened.refresh()
+    yield opened
+    opened.close()
+
+
+def plans(connection, ask):
+    """The plans of what SQLite reads for a question."""
+    statements = []
+    connection.set_trace_callback(statements.append)
+    ask(connection)
+    connection.set_trace_callback(None)
+    explained = [connection.execute(f"EXPLAIN QUERY PLAN {sql}") for sql in statements if sql.startswith("SELECT")]
+    return [detail for rows in explained for *_, detail in rows]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "walked"),
+    [
+        ({}, "SCAN r"),
+        ({"since": "2026-01-01"}, "SEARCH r USING INTEGER PRIMARY KEY (rowid>?)"),
+        ({"tags": ["x"]}, "SEARCH m USING PRIMARY KEY (value=?)"),
+        ({"user": "user-1", "agent": "frequent", "min_score": 0.1}, "SEARCH m USING PRIMARY KEY (value=?)"),
+    ],
+)
+def test_a_page_is_read_in_order(filled, conditions, walked):
+    """From the newest run on, or from the runs with a name; only as many as fill the page, so nothing is sorted."""
+    with filled._reading() as connection:
+        search = Search(connection, filled._source, 1.0)
+        found = plans(connection, lambda _: search.page(CatalogQuery(**conditions), None, None, 5))
+    assert walked in found
+    assert [] == [plan for plan in found if "USE TEMP B-TREE" in plan or (plan.startswith("SCAN r") and conditions)]
+
+
+def test_figures_are_read_from_sums(filled):
+    """A period is a range of their key. No run is read."""
+    with filled._reading() as connection:
+        found = plans(connection, lambda opened: read_figures(opened, "2026-01-01", "2026-01-31", None))
+    assert "SEARCH rollups USING PRIMARY KEY (agent=? AND day>? AND day<?)" in found
+    assert "SEARCH tallies USING PRIMARY KEY (agent=? AND day>? AND day<?)" in found
+    assert [] == [plan for plan in found if "runs" in plan.split() or plan.startswith("SCAN r")]
+
+
+@pytest.fixture(scope="module")
+def words():
+    opened = sqlite3.connect(":memory:", isolation_level=None)
+    if not has_trigrams(opened):
+        pytest.skip("this SQLite has no trigrams")
+    create_tables(opened, identity="test", with_words=True)
+    yield opened
+    opened.close()
+
+
+@given(before=st.text(max_size=6), text=st.text(min_size=1, max_size=40), after=st.text(max_size=6))
+def test_every_text_that_contains_it_matches(words, before, text, after):
+    """Of any length and in any script, quotation marks and operators included, at the end too."""
+    words.execute("INSERT INTO words (words) VALUES ('delete-all')")
+    words.execute("INSERT INTO words (rowid, text) VALUES (1, ?)", (searchable(before + text + after) + END_OF_TEXT,))
+    wanted = searchable(text)
+    if wanted not in searchable(before + text + after):
+        return
+    expression = expression_of(words, wanted)
+    assert [(1,)] == words.execute("SELECT rowid FROM words WHERE words MATCH ?", (expression,)).fetchall()
+
+
+def test_a_short_text_that_no_run_contains_has_no_terms(words):
+    words.execute("INSERT INTO words (words) VALUES ('delete-all')")
+    assert "" == expression_of(words, "京")
+
+
+def test_a_short_text_with_many_continuations_has_no_expression(words):
+    words.execute("INSERT INTO words (words) VALUES ('delete-all')")
+    texts = [(number, f"a{chr(0x4E00 + number)}{END_OF_TEXT}") for number in range(MOST_TERMS + 1)]
+    words.executemany("INSERT INTO words (rowid, text) VALUES (?,?)", texts)
+    assert expression_of(words, "a") is None
+
+
+def test_a_long_text_is_looked_up_by_some_of_its_trigrams(words):
+    """A pasted page is no reason for a thousand lookups."""
+    assert expression_of(words, "".join(chr(0x4E00 + n) for n in range(2_000))).count(" AND ") < MOST_TRIGRAMS

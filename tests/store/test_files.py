@@ -100,7 +100,7 @@ def test_a_file_that_others_do_not_find_is_refused(store, path, displace):
     assert ([9] if displace is replaced else [1] if path.exists() else []) == (found(path) if path.exists() else [])
 
 
-@pytest.mark.parametrize("displace", WAYS)
+@pytest.mark.parametrize("displace", [deleted, folder_removed, renamed, replaced])
 def test_no_run_is_lost_in_a_file_that_was_displaced(path, displace):
     """They wait in memory, and after the exit beside the path, until the store is next opened."""
     code = f"""
@@ -139,7 +139,7 @@ def test_a_file_that_is_put_back_is_used_again(store, path):
 
 def test_a_write_to_a_file_that_goes_meanwhile_is_an_error(store, path):
     """Whoever wrote tries again, so that it is not only in a file that nobody finds."""
-    with pytest.raises(gk.StoreError, match="deleted, moved or replaced"), store._use(write=True):
+    with pytest.raises(gk.StoreError, match="deleted, moved or replaced"), store.use(write=True):
         path.unlink()
 
 
@@ -183,7 +183,7 @@ def test_a_log_or_index_that_was_removed_is_noticed_and_nothing_is_lost(store, p
     assert 1 == store.count()
     store.put([record(2)])
     assert [1, 2] == found(path)
-    with pytest.raises(gk.StoreError, match="log beside it was deleted"), store._use(write=True):
+    with pytest.raises(gk.StoreError, match="log beside it was deleted"), store.use(write=True):
         Path(f"{path}{end}").unlink()  # what was written then may be in a log that nobody reads
     store.put([record(3)])
     assert [1, 2, 3] == found(path)
@@ -245,12 +245,3 @@ def test_a_file_that_is_no_store_is_left_as_it_is(store, path, contents):
         path.rmdir()
     store.put([record(3)])
     assert [3] == found(path)
-
-
-def test_an_action_that_ran_is_not_claimed_again_elsewhere(store, path):
-    """The ledger is not read from, or written to, another file than the one that it was in."""
-    assert store.put_action("pay", b"ran", only_if=None)
-    replaced(path)
-    for use in (lambda: store.action("pay"), lambda: store.put_action("pay", b"again", only_if=None)):
-        with pytest.raises(gk.StoreError, match="deleted, moved or replaced"):
-            use()

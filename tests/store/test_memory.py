@@ -7,13 +7,12 @@ import threading
 
 import pytest
 
-import grace_kp as gk
 from grace_kp.errors import StoreError
-from grace_kp.store import CatalogQuery, FeedbackEntry, JournalEntry, Progress, open_catalog, open_store, to_bytes
+from grace_kp.store import FeedbackEntry, JournalEntry, Progress, open_catalog, open_store
 from grace_kp.store._approvals import MemoryTables
 from tests.contracts.test_approval_tables import put as put_rows
 from tests.contracts.test_approval_tables import row
-from tests.store.listed import run
+from tests.store.listed import found, run
 from tests.store.samples import document, ids, left, put, record
 
 
@@ -50,28 +49,6 @@ def test_nothing_but_what_is_stored_counts_towards_the_bound():
     assert (1, size // 2) == (store.describe()["traces"], store.describe()["bytes"])
     store.clear()
     assert (0, 0) == (store.describe()["traces"], store.describe()["bytes"])
-
-
-def test_labels_count_towards_the_bound():
-    """They go with the trace that is dropped."""
-    store = open_store("memory:?max_mb=0.01")
-    store.put([record(1), record(2)])
-    note = to_bytes({"correct": True, "note": "x" * 5_000})
-    store.put_feedback([FeedbackEntry("kp:trace:1", 1.0, "user", note)])
-    assert (2, 0) == (store.count(), store.describe()["evicted"])
-    store.put_feedback([FeedbackEntry("kp:trace:2", 2.0, "user", note)])
-    assert (1, None) == (store.describe()["evicted"], store.get("kp:trace:1"))
-    assert store.describe()["bytes"] > 5_000
-
-
-def test_retention_in_memory():
-    """The same in a store that keeps nothing on disk."""
-    store = open_store("memory:")
-    put(store, document("old", created_at="2020-01-01T00:00:00Z"))
-    with gk.Grace(store=store, evaluator=None, embedder=None, reviewer=None, retention_days=1.5) as grace:
-        with grace.run("new"):
-            pass
-        assert ["new"] == [trace.task.objective for trace in grace.store.query()]
 
 
 def test_a_journal_is_not_kept():
@@ -162,9 +139,8 @@ def test_forks_while_other_threads_use_the_store():
 
 
 def test_a_full_store_refuses_new_requests_for_approval():
-    """Those that it holds can be decided."""
     store = open_store("memory:")
-    tables = MemoryTables(store._use, max_rows=2)
+    tables = MemoryTables(store.use, max_rows=2)
     put_rows(tables, row(1), row(2))
     with pytest.raises(StoreError, match=r"holds 2 requests for approval.*sqlite:///path.db"):
         put_rows(tables, row(3))
@@ -172,12 +148,7 @@ def test_a_full_store_refuses_new_requests_for_approval():
     assert [True] == put_rows(tables, row(1, revision=2, state="approved"))
 
 
-def found(catalog, **conditions):
-    return sorted(row.id.removeprefix("kp:trace:") for row in catalog.find(CatalogQuery(**conditions)).rows)
-
-
 def test_a_catalog_drops_runs_that_were_evicted():
-    """With their feedback and figures."""
     store = open_store("memory:?max_traces=3")
     catalog = open_catalog(store)
     put(store, *(run(number) for number in range(3)))
@@ -190,17 +161,7 @@ def test_a_catalog_drops_runs_that_were_evicted():
     assert 3 == catalog.figures("2026-01-01", "2026-01-01").total.runs
 
 
-def test_a_catalog_searches_texts_whatever_their_case():
-    """As in a file."""
-    store = open_store("memory:")
-    catalog = open_catalog(store)
-    put(store, run("a", text="Straße 京都"), run("b", text="other"))
-    catalog.refresh()
-    assert (["a"], ["a"], []) == (found(catalog, text="STRASSE"), found(catalog, text="京"), found(catalog, text="東"))
-
-
 def test_a_catalog_in_a_forked_child_has_the_runs_of_the_child():
-    """It drops those of the parent."""
     store = open_store("memory:")
     catalog = open_catalog(store)
     put(store, run("parent"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import logging
 import os
@@ -21,7 +20,7 @@ from hypothesis import strategies as st
 import grace_kp as gk
 from grace_kp.runtime import record_of
 from grace_kp.store import JournalEntry, Record, RescueFiles, open_store
-from grace_kp.store._rescue import Damaged, checked, open_file, read_header, read_records, write
+from grace_kp.store._rescue import Damaged, read
 from grace_kp.store._sqlite import SqliteStore
 from tests.store.samples import MARK, document, holding, ids, record
 
@@ -43,61 +42,48 @@ RECORDS = st.builds(
 )
 
 
-def read(path):
-    with open_file(path) as file:
-        return list(read_records(file, read_header(file)))
-
-
 @given(st.lists(RECORDS, max_size=5))
 def test_every_column_comes_back_as_it_was(records):
-    """Bytes that are no text, too, in the same order."""
+    """Bytes that are not UTF-8, too, in the same order."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "file"
-        write(path, {"owner": None}, records, 0o600)
-        assert records == read(path)
+        assert records == read(RescueFiles(Path(folder) / "t.db").write(records))[1]
 
 
 @pytest.fixture
 def written(tmp_path):
     """A file with two records."""
-    file = tmp_path / "file"
-    write(file, {"ended": ["kp:trace:1"]}, [record(1), record(2)], 0o640)
-    return file
+    return RescueFiles(tmp_path / "t.db", 0o640).write([record(1), record(2)], ["kp:trace:1"])
 
 
 def test_the_header_states_what_the_file_holds(written):
-    """With the fields of whoever wrote it, and nothing else lies beside it."""
-    with open_file(written) as file:
-        header = checked(file)
+    """Nothing else lies beside it, and it is as private as the database."""
+    header, _ = read(written)
     assert (2, 2, ["kp:trace:1"]) == (header["records"], header["runs"], header["ended"])
     assert ([written], 0o640) == (list(written.parent.iterdir()), stat.S_IMODE(written.stat().st_mode))
 
 
-def test_bytes_that_an_earlier_version_wrote_in_base64_are_read(tmp_path):
-    """They were not UTF-8."""
+def test_a_file_of_an_earlier_version_is_read(tmp_path):
+    """It ends with a digest, and has bytes that are not UTF-8 in base64."""
     kept = record(1)
-    fields = {**dataclasses.asdict(kept), "data": {"base64": "//4="}}
-    lines = [{"format": "grace_kp rescue", "version": 1, "records": 1, "runs": 1}, fields]
-    data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-    digest = json.dumps({"sha256": hashlib.sha256(data).hexdigest()}).encode() + b"\n"
-    (tmp_path / "earlier").write_bytes(data + digest)
-    assert [replace(kept, data=b"\xff\xfe")] == read(tmp_path / "earlier")
+    header = {"format": "grace_kp rescue", "version": 1, "records": 1, "runs": 1, "at": 1.0, "owner": None}
+    lines = [
+        {**header, "ended": [], "report": None},
+        {**dataclasses.asdict(kept), "data": {"base64": "//4="}},
+        {"sha256": "0" * 64},
+    ]
+    (tmp_path / "earlier").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert [replace(kept, data=b"\xff\xfe")] == read(tmp_path / "earlier")[1]
 
 
-def test_a_file_that_was_cut_off_or_changed_is_damaged(written):
-    """At whatever place."""
+def test_a_file_that_was_cut_off_is_damaged(written):
     data = written.read_bytes()
     for cut in range(0, len(data), 7):
         written.write_bytes(data[:cut])
         with pytest.raises(Damaged):
             read(written)
-    for place in range(0, len(data), 7):
-        written.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-        with pytest.raises(Damaged):
-            read(written)
-    written.write_bytes(data + b"x")
-    with pytest.raises(Damaged, match="changed"):
-        read(written)
+
+
+HEADER = b'{"format": "grace_kp rescue", "version": 2, "records": 1, "runs": 1, "at": 1, "owner": null, "ended": [], "report": null}'
 
 
 @pytest.mark.parametrize(
@@ -107,13 +93,12 @@ def test_a_file_that_was_cut_off_or_changed_is_damaged(written):
         (b"not JSON\n", "not that of a rescue file"),
         (b"[" * 100_000 + b"\n", "not that of a rescue file"),
         (b'{"a": 1}\n', "not that of a rescue file"),
-        (b'{"format": "grace_kp rescue", "version": 2}\n', "its version is 2, and this grace_kp knows 1"),
+        (b'{"format": "grace_kp rescue", "version": 3}\n', "its version is 3, and this grace_kp knows 2"),
         (b'{"format": "grace_kp rescue", "version": 1}\n', "header is incomplete"),
-        (b'{"format": "grace_kp rescue", "version": 1, "records": 1, "runs": 1}\n{}\n', "cannot be read: KeyError"),
+        (HEADER + b"\n{}\n", "cannot be read: KeyError"),
     ],
 )
 def test_foreign_content_is_refused_with_the_reason(tmp_path, content, reason):
-    """Another version, too."""
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(Damaged, match=reason):
         read(tmp_path / "file")
@@ -130,10 +115,9 @@ def test_links_and_devices_are_not_read(written, tmp_path):
 
 
 def test_a_file_of_another_user_in_a_shared_folder_is_not_read(written, monkeypatch):
-    """Anybody could have put it there."""
     written.parent.chmod(0o1777)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    assert 2 == len(read(written))  # the owner of the folder may
+    assert 2 == len(read(written)[1])  # the owner of the folder may
     found = os.stat_result([*written.parent.stat()[:4], os.getuid() + 2, *written.parent.stat()[5:]])
     monkeypatch.setattr(Path, "stat", lambda self: found)
     with pytest.raises(Damaged, match="shared folder"):
@@ -141,10 +125,9 @@ def test_a_file_of_another_user_in_a_shared_folder_is_not_read(written, monkeypa
 
 
 def test_nothing_is_left_of_a_file_that_cannot_be_written(tmp_path):
-    """For example on a full disk."""
     broken = record(1, attributes=[("kind", "name", object())])
     with pytest.raises(TypeError):
-        write(tmp_path / "file", {}, [record(0), broken], 0o600)
+        RescueFiles(tmp_path / "t.db").write([record(0), broken])
     assert [] == list(tmp_path.iterdir())
 
 
@@ -174,18 +157,7 @@ def stored(path):
     return found
 
 
-def test_the_file_is_as_private_as_the_database(path):
-    """Whatever the umask is."""
-    before = os.umask(0)
-    try:
-        modes = {stat.S_IMODE(RescueFiles(path, mode).write([record(1)]).stat().st_mode) for mode in (0o600, 0o660)}
-    finally:
-        os.umask(before)
-    assert {0o600, 0o660} == modes
-
-
 def test_a_database_behind_a_link_has_its_files_beside_the_target(path, tmp_path):
-    """So that all its names lead to them."""
     (tmp_path / "elsewhere").mkdir()
     link = tmp_path / "elsewhere" / "link.db"
     link.symlink_to(path)
@@ -194,7 +166,6 @@ def test_a_database_behind_a_link_has_its_files_beside_the_target(path, tmp_path
 
 
 def test_two_that_open_the_store_at_once_store_each_run_once(path):
-    """Each file is stored by one of them."""
     for number in range(1, 13):
         rescue(path, record(number), record(number + 20))
     opened, failed = [], []
@@ -339,7 +310,6 @@ def test_only_the_journals_of_the_process_itself_are_deleted(path):
 
 
 def test_what_the_process_could_not_record_gets_into_the_store_with_its_runs(path):
-    """`grace-kp doctor` shows it."""
     rescue(path, record(1), report=("a process", b'{"dropped": 3}'))
     store = SqliteStore(path)
     assert [b'{"dropped": 3}'] == store.reports()
@@ -347,7 +317,6 @@ def test_what_the_process_could_not_record_gets_into_the_store_with_its_runs(pat
 
 
 def test_a_store_that_cannot_be_opened_can_be_sent_to_another_process(path):
-    """Its error is one of ours."""
     path.write_text("not a database, but long enough to be looked at " * 10)
     with pytest.raises(gk.StoreError, match="cannot be opened: file is not a database") as caught:
         SqliteStore(path)

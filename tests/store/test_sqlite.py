@@ -6,7 +6,6 @@ import contextlib
 import gc
 import json
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -18,8 +17,7 @@ from pathlib import Path
 import pytest
 
 import grace_kp as gk
-from grace_kp.errors import StoreError
-from grace_kp.store import JournalEntry, open_store
+from grace_kp.store import open_store
 from grace_kp.store._schema import READABLE
 from tests.store.samples import MARK, document, holding, ids, record, set_back
 
@@ -53,13 +51,6 @@ def test_a_store_that_is_dropped_closes_its_file(tmp_path):
     assert [] == heard
 
 
-def test_the_file_is_private(tmp_path):
-    """Traces are nobody else's business."""
-    store = open_store(f"sqlite:///{tmp_path / 'new' / 't.db'}")
-    store.close()
-    assert (tmp_path / "new" / "t.db").stat().st_mode & 0o077 == 0
-
-
 def test_the_page_size_of_an_existing_file_stays(tmp_path):
     """New files have larger pages than SQLite's default; a file that was written with other pages is used as it is."""
     for size, path in ((8_192, tmp_path / "new.db"), (4_096, tmp_path / "old.db")):
@@ -78,7 +69,6 @@ def test_the_page_size_of_an_existing_file_stays(tmp_path):
 
 
 def test_many_threads_and_processes_write_one_file(tmp_path):
-    """Nothing is lost and nothing is mixed."""
     url = f"sqlite:///{tmp_path / 't.db'}"
     code = textwrap.dedent("""
         import sys
@@ -114,58 +104,6 @@ def test_many_threads_and_processes_write_one_file(tmp_path):
     store.close()
 
 
-def test_a_journal_is_recovered_once_and_only_from_the_dead(tmp_path):
-    """A living process keeps its journal; of two that look after a dead one, one gets it."""
-    path = tmp_path / "t.db"
-    code = textwrap.dedent("""
-        import sys, time
-        from grace_kp.store import open_store, JournalEntry
-        store = open_store(sys.argv[1])
-        store.journal([JournalEntry("kp:trace:lost", 0, b"head"), JournalEntry("kp:trace:lost", 1, b"rest")])
-        print("ready", flush=True)
-        time.sleep(60)
-    """)
-    child = subprocess.Popen(
-        [sys.executable, "-c", code, f"sqlite:///{path}"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-    )
-    with child:
-        assert child.stdout.readline() == b"ready\n"
-        one, two = open_store(f"sqlite:///{path}"), open_store(f"sqlite:///{path}")
-        assert one.recover() == []
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-    found = one.recover() + two.recover()
-    assert found == [[JournalEntry("kp:trace:lost", 0, b"head"), JournalEntry("kp:trace:lost", 1, b"rest")]]
-    one.put([record(1)], ended=["kp:trace:lost"])
-    one.close()
-    two.close()
-
-
-def test_a_locked_file_is_waited_for_and_loses_nothing(tmp_path, caplog):
-    """While another process holds the file, traces wait in memory; then they are written."""
-    path = tmp_path / "t.db"
-    grace = gk.Grace(store=f"sqlite:///{path}", reviewer=None)
-    with grace.run("first"):
-        pass
-    assert grace.flush()
-    holder = sqlite3.connect(path, isolation_level=None)
-    holder.execute("BEGIN EXCLUSIVE")
-    for n in range(5):
-        with grace.run(f"while locked {n}"):
-            pass
-    while not grace.status()["writer"]["errors"]:
-        assert grace.flush(timeout=0.1) is False
-    assert grace.status()["writer"]["pending"] == 5
-    assert any("cannot write" in item.getMessage() for item in caplog.records)
-    holder.execute("ROLLBACK")
-    holder.close()
-    assert grace.flush(timeout=60) is True
-    assert grace.store.count() == 6
-    grace.close()
-
-
 def test_a_full_disk_is_reported_and_counted(tmp_path):
     """The agent goes on; what memory holds is written when there is room; what it cannot hold is counted."""
     code = textwrap.dedent("""
@@ -198,7 +136,6 @@ def test_a_full_disk_is_reported_and_counted(tmp_path):
 
 
 def test_reports_are_read_newest_first_and_replaced_by_process(tmp_path):
-    """Each process has one report."""
     store = open_store(f"sqlite:///{tmp_path / 't.db'}")
     store.report("a", b"1")
     store.report("b", b"2")
@@ -224,41 +161,12 @@ def test_it_reads_and_leaves_nothing(url, tmp_path):
     assert ["t.db"] == [path.name for path in tmp_path.iterdir()]
 
 
-def test_it_cannot_write(url):
-    """SQLite refuses, whatever method is called."""
-    reader = open_store(url, create=False)
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        reader.put([record(9)])
-    assert 3 == reader.count()
-    reader.close()
-
-
-def test_it_sees_what_a_writer_writes_later(url):
-    """Both have the file open."""
-    reader, writer = open_store(url, create=False), open_store(url)
-    writer.put([record(7)])
-    assert 4 == reader.count()
-    reader.close()
-    writer.close()
-
-
 def test_ids_by_their_beginning(url):
     """Sorted; characters that mean something in patterns stand for themselves."""
     reader = open_store(url, create=False)
     assert ["kp:trace:0", "kp:trace:1", "kp:trace:2"] == reader.ids("kp:trace:")
     assert [] == reader.ids("kp%")
     reader.close()
-
-
-def test_a_reader_whose_file_was_replaced_says_so(url, tmp_path):
-    """It shows nothing of a file that others do not find."""
-    reader = open_store(url, create=False)
-    (tmp_path / "t.db").unlink()
-    with pytest.raises(StoreError, match="deleted, moved or replaced"):
-        reader.query()
-    reader.close()
-    with pytest.raises(StoreError, match="cannot be opened"):
-        reader.query()
 
 
 def test_a_file_of_the_last_version_is_read_where_it_cannot_be_changed(url, tmp_path):
@@ -300,12 +208,4 @@ def test_a_file_written_before_this_version_is_opened_and_cleaned(tmp_path):
     assert (2, 0) == (store.count(), store.count(user="ana"))
     assert 2 == store.delete(id="kp:trace:a")
     assert [] == holding(tmp_path)
-    store.close()
-
-
-def test_a_text_that_sqlite_cannot_hold_is_found_all_the_same(tmp_path):
-    """Half a surrogate pair and a zero byte neither break writing nor end the text."""
-    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
-    store.put([record(1, text="half \ud800 and zero \0 End")])
-    assert 1 == store.count(text="END")
     store.close()

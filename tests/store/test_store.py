@@ -1,24 +1,23 @@
-"""The protocol of a store, its records, and the store that a URL names."""
+"""The store that a URL names, conditions on its traces, and feedback and state beside them."""
 
 from __future__ import annotations
 
-import dataclasses
+import json
+import multiprocessing
+import re
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 import grace_kp as gk
-from grace_kp.store import Store, file_of, open_store
-from grace_kp.store._record import scorer_name
-from tests.store.samples import ids, record
-
-
-@pytest.mark.parametrize("url", ["memory:", "sqlite"])
-def test_the_stores_of_this_library_follow_the_protocol(url, tmp_path):
-    """`isinstance` with the protocol answers for them."""
-    store = open_store(f"sqlite:///{tmp_path}/t.db" if url == "sqlite" else url)
-    assert isinstance(store, Store)
-    store.close()
+from grace_kp.errors import StoreError
+from grace_kp.store import FeedbackEntry, Query, Store, file_of, moment, open_store, to_bytes
+from tests.store.samples import MARK, document, holding, ids, put, record, set_back
 
 
 class Own:
@@ -62,15 +61,6 @@ def test_an_object_without_the_methods_is_no_store():
         open_store(object())
 
 
-@pytest.mark.parametrize(
-    ("name", "stored"),
-    [("accuracy", "accuracy"), ("Größe 精度", "Größe 精度"), ("a\0b", "a b"), ("\ud800", "?"), ("", "")],
-)
-def test_a_name_of_a_scorer_has_a_form_for_every_store(name, stored):
-    """SQLite takes no NUL and no half of a surrogate pair; other names stay."""
-    assert stored == scorer_name(name)
-
-
 @pytest.mark.parametrize("url", ["memory:", "sqlite"])
 @pytest.mark.parametrize("name", ["accuracy", "a\0b", "\ud800"])
 def test_a_score_is_found_by_the_name_that_it_was_recorded_under(url, name, tmp_path):
@@ -81,14 +71,6 @@ def test_a_score_is_found_by_the_name_that_it_was_recorded_under(url, name, tmp_
     store.close()
 
 
-def test_a_record_does_not_change():
-    """The writer's queue and the store share it."""
-    item = record(1)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        item.score = 1.0
-    assert item == record(1)
-
-
 @pytest.mark.parametrize(
     ("url", "hint"),
     [
@@ -97,7 +79,6 @@ def test_a_record_does_not_change():
     ],
 )  # fmt: skip
 def test_unknown_stores_are_refused_with_advice(url, hint):
-    """One line that says what is known."""
     with pytest.raises(gk.StoreError, match=hint):
         open_store(url)
 
@@ -113,26 +94,219 @@ def test_a_store_is_taken_as_it_is():
     [
         ("sqlite:///a/t.db", Path("a/t.db")),
         ("sqlite:////a/t.db", Path("/a/t.db")),
+        ("sqlite:///~/t.db", Path("~/t.db")),
         ("memory:", None),
     ],
 )
 def test_the_file_of_a_url(url, path):
     """Relative, absolute and in the home folder; None where there is no file."""
-    assert path == file_of(url)
-
-
-def test_a_file_in_the_home_folder():
-    """The tilde stands for it."""
-    assert Path.home() / "t.db" == file_of("sqlite:///~/t.db")
-
-
-def test_without_a_url_the_file_is_in_the_users_data_folder():
-    """Its name is the same everywhere."""
-    assert "traces.db" == file_of(None).name
+    assert (path and path.expanduser()) == file_of(url)
 
 
 def test_a_file_opened_for_reading_must_exist(tmp_path):
-    """Reading creates nothing."""
     with pytest.raises(gk.StoreError, match="cannot be opened"):
         open_store(f"sqlite:///{tmp_path / 't.db'}", create=False)
     assert [] == list(tmp_path.iterdir())
+
+
+def test_relative_times():
+    before = datetime.now(UTC)
+    then = datetime.fromisoformat(Query(since="2h").since)
+    # Texts of instants are cut to milliseconds.
+    assert before - timedelta(milliseconds=1) <= then + timedelta(hours=2) <= datetime.now(UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        ("2026-01-02", "2026-01-02T00:00:00.000Z"),
+        ("2026-01-02T03:04:05+02:00", "2026-01-02T01:04:05.000Z"),
+        (
+            datetime(2026, 1, 2, 3, 4, 5, 678_900),  # noqa: DTZ001
+            "2026-01-02T03:04:05.678Z",
+        ),
+        ("0926-01-02", "0926-01-02T00:00:00.000Z"),
+        (datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02T00:00:00.000Z"),
+    ],
+)
+def test_a_moment_has_one_form(value, expected):
+    """UTC with milliseconds, so that texts compare as times do; a time without a zone is UTC."""
+    assert expected == moment(value, "since")
+
+
+@pytest.mark.parametrize("value", ["0001-01-01T00:00:00+14:00", "soon", "9999999999999999d", 5, "2026-13-01"])
+def test_other_moments_are_refused_by_name(value):
+    with pytest.raises(ValueError, match=r"^since must be"):
+        Query(since=value)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "message"),
+    [
+        ({"tags": 3}, "tags must be a list of strings, not 3"),
+        ({"metadata": [1]}, "metadata must be a dict with strings as keys, not [1]"),
+        ({"min_score": float("nan")}, "min_score must be a number, not nan"),
+        ({"scorer_passed": 1}, "scorer_passed must be true or false, not 1"),
+        ({"limit": True}, "limit must be a whole number from 0, not True"),
+    ],
+)
+def test_conditions_that_cannot_be_used_are_named(conditions, message):
+    """The message holds the value that was found and what is allowed."""
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Query(**conditions)
+
+
+def test_more_traces_than_a_page_get_their_own_feedback(tmp_path):
+    """Each trace its own, also where their number passes the page in which feedback is looked up."""
+    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
+    count = 1_003
+    store.put([record(n) for n in range(count)])
+    store.put_feedback([FeedbackEntry(f"kp:trace:{n}", 0.0, "user", to_bytes({"n": n})) for n in range(0, count, 2)])
+    found = {trace.id: (trace.grace or {}).get("feedback") for trace in store.query(limit=None)}
+    assert {f"kp:trace:{n}": None if n % 2 else [{"n": n}] for n in range(count)} == found
+    store.close()
+
+
+@pytest.fixture
+def url(url):
+    store = open_store(url)
+    put(store, document("a"))
+    store.close()
+    return url
+
+
+def entry(name, number=0, **fields):
+    return FeedbackEntry(f"kp:trace:{name}", float(number), "user", to_bytes({"correct": True, "source": "user", "number": number, **fields}))  # fmt: skip
+
+
+def numbers(trace):
+    return [item["number"] for item in trace.grace["feedback"]]
+
+
+def state_many(url, first):
+    store = open_store(url)
+    for number in range(first, first + 25):
+        assert [] == store.put_feedback([entry("a", number)])
+        put(store, document("a", text=str(number)))
+    store.close()
+
+
+def test_processes_never_overwrite_each_other(url):
+    """Four processes label the same trace while each also rewrites it."""
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=state_many, args=(url, first)) for first in (0, 100, 200, 300)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(300)
+    assert [0, 0, 0, 0] == [process.exitcode for process in processes]
+    store = open_store(url)
+    assert [n + first for first in (0, 100, 200, 300) for n in range(25)] == numbers(store.get("kp:trace:a"))
+    store.close()
+
+
+def test_a_deleted_label_leaves_no_bytes(url, tmp_path):
+    store = open_store(url)
+    put(store, document("b"))
+    store.put_feedback([entry("a", note=MARK * 500), entry("b")])
+    assert 1 == store.delete(id="kp:trace:a")
+    store.close()
+    assert [] == holding(tmp_path)
+    store = open_store(url)
+    assert [0] == numbers(store.get("kp:trace:b"))
+    store.put_feedback([entry("b", note=MARK)])
+    store.clear()
+    store.close()
+    assert [] == holding(tmp_path)
+
+
+def test_a_reader_shows_feedback_and_takes_none(url):
+    """Also feedback that comes while it is open."""
+    writer, reader = open_store(url), open_store(url, create=False)
+    assert [] == writer.put_feedback([entry("a")])
+    assert [0] == numbers(reader.get("kp:trace:a"))
+    with pytest.raises(StoreError, match=r"t\.db: the feedback cannot be stored: attempt to write a readonly database"):
+        reader.put_feedback([entry("a")])
+    reader.close()
+    writer.close()
+
+
+def test_a_file_without_the_table_is_read_as_one_without_feedback(url, tmp_path):
+    """A reader does not bring it up to date; as soon as a writer does, it sees the labels."""
+    connection = sqlite3.connect(tmp_path / "t.db")
+    tables = [
+        name
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE name GLOB 'approval*' AND type = 'table'"
+        )
+    ]
+    for table in ("feedback", *tables):
+        connection.execute(f"DROP TABLE {table}")
+    set_back(connection, 5)
+    connection.commit()
+    connection.close()
+    reader = open_store(url, create=False)
+    assert (1, 0, 1) == (reader.count(), reader.count(feedback_source="user"), reader.count(feedback=False))
+    assert "feedback" not in reader.get("kp:trace:a").grace
+    writer = open_store(url)
+    writer.put_feedback([entry("a")])
+    assert ([0], 1) == (numbers(reader.get("kp:trace:a")), reader.count(feedback=True))
+    reader.close()
+    writer.close()
+
+
+def test_half_a_character_in_a_label_costs_nothing(store):
+    """A document of another program may hold what UTF-8 cannot."""
+    data = json.dumps({**document("b"), "grace": {"feedback": [{"correct": True, "source": "\ud800"}]}}).encode()
+    store.put([replace(record(0, id="kp:trace:b"), data=data)])
+    assert "\ud800" == store.get("kp:trace:b").grace["feedback"][0]["source"]
+    assert (1, 1) == (store.count(feedback=True), store.count(feedback_source="?"))
+
+
+COUNT = """
+import sys
+from grace_kp.store._sqlite import SqliteStore
+store = SqliteStore(sys.argv[1], busy_ms=60_000)
+for number in range(40):
+    store.update_state("count", lambda known: str(int(known or 0) + 1))
+    store.update_state("runs", lambda known: str(int(known or 0) + 1), once=f"kp:trace:{number}")
+store.close()
+"""
+
+
+def test_processes_change_state_in_turn(tmp_path):
+    """Two processes at the same time lose no change, and apply a change for one purpose once."""
+    path = tmp_path / "t.db"
+    processes = [subprocess.Popen([sys.executable, "-c", COUNT, str(path)]) for _ in range(2)]
+    assert [0, 0] == [process.wait() for process in processes]
+    store = open_store(f"sqlite:///{path}")
+    assert ("80", "40") == (store.state("count"), store.state("runs"))
+    store.close()
+
+
+def test_the_purpose_of_a_change_is_not_readable(tmp_path):
+    """Ids of runs that are deleted later do not stay in the file."""
+    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
+    store.update_state("runs", lambda known: "1", once="kp:trace:secret")
+    store.close()
+    assert b"secret" not in (tmp_path / "t.db").read_bytes()
+
+
+def test_a_file_that_cannot_be_used_is_named(tmp_path):
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    open_store(url).close()
+    reader = open_store(url, create=False)
+    assert None is reader.state("runs")
+    with pytest.raises(StoreError, match="'runs' cannot be changed"):
+        reader.update_state("runs", lambda known: "1")
+    with pytest.raises(StoreError, match="its state cannot be changed"):
+        reader.change_states(lambda read: {"runs": "1"})
+    reader.close()
+    with sqlite3.connect(tmp_path / "t.db") as connection:
+        connection.execute("DROP TABLE state")
+    connection.close()
+    store = open_store(url)
+    with pytest.raises(StoreError, match="'runs' cannot be read"):
+        store.state("runs")
+    store.close()
