@@ -15,12 +15,12 @@ import re
 import sys
 from dataclasses import dataclass, replace
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from grace_kp.cli._approval_page import TO_BE_USED, call_text, id_text, names_text, opaque, put_question
-from grace_kp.cli._lookup import ByOption, CommandInbox, IdArgument, StoreOption, actor, change_inbox
+from grace_kp.cli._lookup import ByOption, CommandInbox, IdArgument, StoreOption, actor, change_inbox, parameters_of
 from grace_kp.cli._output import console, put_json, say_error
 from grace_kp.cli._page import put_text
 from grace_kp.errors import ApprovalError, ChangedSinceShown, EditRefused
@@ -237,19 +237,8 @@ VERBS = (
 
 def decision_commands() -> Iterator[tuple[str, Callable[..., None]]]:
     """Yield the name and the command of each verb."""
-    hints = get_type_hints(Decision, include_extras=True)
     for verb, takes, summary in VERBS:
-        unset = Decision(verb=verb)
-        parameters = [
-            Parameter(
-                name,
-                Parameter.KEYWORD_ONLY,
-                default=Parameter.empty if name in REQUIRED else getattr(unset, name),
-                annotation=hints[name],
-            )
-            for name in takes.split()
-        ]
-        yield verb, _command(verb, summary, parameters)
+        yield verb, _command(verb, summary, parameters_of(Decision, takes.split(), REQUIRED))
 
 
 def _command(verb: str, summary: str, parameters: list[Parameter]) -> Callable[..., None]:

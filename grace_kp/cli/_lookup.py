@@ -5,8 +5,9 @@ from __future__ import annotations
 import getpass
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, fields
+from inspect import Parameter
+from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
 
@@ -14,7 +15,7 @@ from grace_kp.cli._output import clean, say_error
 from grace_kp.errors import GraceError, UnknownApproval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from grace_kp.approvals import Actor, RequestStore, Secret, Tables
     from grace_kp.store import Store
@@ -24,6 +25,15 @@ if TYPE_CHECKING:
 StoreOption = Annotated[
     str | None, typer.Option("--store", help="memory: or sqlite:///path.db. Default: the setting `store`.")
 ]
+
+
+def parameters_of(options: type, names: Iterable[str], required: Container[str] = ()) -> list[Parameter]:
+    """Return fields of a dataclass as parameters of a command."""
+    hints = get_type_hints(options, include_extras=True)
+    unset = {item.name: Parameter.empty if item.name in required else item.default for item in fields(options)}
+    return [Parameter(name, Parameter.KEYWORD_ONLY, default=unset[name], annotation=hints[name]) for name in names]
+
+
 CHOOSE = "--store or GRACE_KP_STORE names another"
 PREFIX = "ap-"
 """The beginning of the id of an approval."""

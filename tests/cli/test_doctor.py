@@ -217,7 +217,7 @@ def test_doctor_says_that_a_store_is_not_there_yet(command, tmp_path):
         patch.setenv("GRACE_KP_STORE", f"sqlite:///{tmp_path / 'file' / 'none.db'}")
         ran = command("doctor", columns=400)
         assert 1 == ran.returncode
-        assert "is no folder" in ran.stdout
+        assert "is not a folder" in ran.stdout
     assert ["file"] == [path.name for path in tmp_path.rglob("*")]
 
 
