@@ -21,7 +21,7 @@ import typer
 
 from grace_kp.cli._approval_page import TO_BE_USED, call_text, id_text, names_text, opaque, put_question
 from grace_kp.cli._lookup import ByOption, CommandInbox, IdArgument, StoreOption, actor, change_inbox, parameters_of
-from grace_kp.cli._output import console, put_json, say_error
+from grace_kp.cli._output import ask, console, put_json, say_error
 from grace_kp.cli._page import put_text
 from grace_kp.errors import ApprovalError, ChangedSinceShown, EditRefused
 from grace_kp.pages import APPROVAL_STATES
@@ -176,8 +176,8 @@ class Decision:
             put_text(
                 out, f"These arguments cannot be shown in full: {names_text(unshown)}. To run it unseen, type: {UNSEEN}"
             )
-            return _typed("> ") == UNSEEN
-        return _typed(f"{self.title.capitalize()} {id_text(shown.id)}? [y/N] ") in {"y", "yes"}
+            return ask("> ").strip().lower() == UNSEEN
+        return ask(f"{self.title.capitalize()} {id_text(shown.id)}? [y/N] ").strip().lower() in {"y", "yes"}
 
 
 REQUIRED = frozenset({"ids", "id", "text", "changes", "happened"})
@@ -259,12 +259,6 @@ def _alike(inbox: CommandInbox, name: str) -> tuple[str, ...]:
         return ()
     query = RowQuery(states=("pending",), digest=shown.digest, domain=shown.domain, limit=None)
     return tuple(row.id for row in inbox.tables.rows(query) if row.id != shown.id)
-
-
-def _typed(prompt: str) -> str:
-    sys.stderr.write(prompt)
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower()
 
 
 def report(approval: Approval) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._output import check_writable, clean, console, progress, put_json
+from grace_kp.cli._output import ask, check_writable, clean, console, progress, put_json
 from grace_kp.cli._page import TableColumn, TextTable, put_field, put_text
 from grace_kp.errors import GraceError
 from grace_kp.pages import count_text
@@ -372,7 +372,7 @@ def _raters(by: Sequence[By]) -> list[Rater]:
         if rater is By.TERMINAL:
             if not sys.stdin.isatty():
                 raise GraceError("--by terminal needs a terminal as standard input")
-            raters.append(PersonRater(ask=_ask, tell=_show))
+            raters.append(PersonRater(ask=_ask, tell=lambda text: print(text, file=sys.stderr)))
         else:
             from grace_kp.models import choose_judge
             from grace_kp.settings import Settings
@@ -385,13 +385,7 @@ def _raters(by: Sequence[By]) -> list[Rater]:
 
 
 def _ask(question: str) -> str:
-    sys.stderr.write(question)
-    sys.stderr.flush()
-    line = sys.stdin.readline()
+    line = ask(question)
     if not line:
         raise GraceError("the input has ended; earlier judgements are in the file of --out, if there is one")
     return line
-
-
-def _show(text: str) -> None:
-    sys.stderr.write(text + "\n")

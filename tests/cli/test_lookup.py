@@ -174,7 +174,7 @@ def test_the_beginning_of_an_id_is_enough(command, stored):
     assert "run abc1" in command("traces", "show", "kp:trace:abc1", "--store", url).stdout
     ran = command("traces", "show", "abc", "--store", url)
     assert (1, "") == (ran.returncode, ran.stdout)
-    assert "grace-kp: 2 trace ids begin with 'abc': abc111, abc222; give more characters\n" == ran.stderr
+    assert "grace-kp: several trace ids begin with 'abc': abc111, abc222; give more characters\n" == ran.stderr
     ran = command("traces", "show", "xy", "--store", url)
     assert (1, 1) == (ran.returncode, len(ran.stderr.splitlines()))
     assert "3 characters" in ran.stderr

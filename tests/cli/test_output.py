@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -13,9 +12,8 @@ from pathlib import Path
 import pexpect
 import pytest
 from rich.cells import cell_len
-from rich.console import Console
 
-from grace_kp.cli._output import clean, plain, put_json, visible, visible_json
+from grace_kp.cli._output import clean, put_json, visible, visible_json
 from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,14 +123,6 @@ def test_visible_text_shows_what_a_terminal_would_obey():
     """Line breaks stay, blanks of other widths become blanks, the rest is escaped as in JSON."""
     assert "a\nb  \\u001b[31m \\u007f\\u202e" == visible("a\r\nb  \x1b[31m\u3000\x7f\u202e")
     assert '{"a": "\\u001b\\u007f"}' == visible_json({"a": "\x1b\x7f"})
-
-
-@pytest.mark.parametrize("text", ["[red]x", "a\\[red]", "\\", "[", "[/]", "a\\\\[b]c", "plain"])
-def test_escaped_text_survives_markup(text):
-    """Also before further markup."""
-    file = io.StringIO()
-    Console(file=file, width=80, highlight=False).print(f"{plain(text)}[bold]x[/bold]")
-    assert f"{text}x\n" == file.getvalue()
 
 
 def test_json_for_machines_hides_nothing_either(capsys):
