@@ -26,7 +26,7 @@ from grace_kp.approvals import (
     Vote,
     actor_text,
 )
-from grace_kp.cli._approval_page import TO_BE_USED, ApprovalPage, call_text, deciders_text, opaque, process_word
+from grace_kp.cli._approval_page import TO_BE_USED, call_text, deciders_text, opaque, process_word, put_approval
 from grace_kp.cli._output import clean
 from grace_kp.confidence import ActionDecision
 from grace_kp.gating import changed_arguments
@@ -38,7 +38,7 @@ from tests.cli.approvals import ANA, HOSTILE, pending
 def page(request, *, width=80, full=False, entries=()):
     """The page as text."""
     file = io.StringIO()
-    ApprovalPage(Console(file=file, width=width, highlight=False), full=full).print(request, entries)
+    put_approval(Console(file=file, width=width, highlight=False), request, entries, full=full)
     return file.getvalue()
 
 
