@@ -123,18 +123,6 @@ class TestFinish:
             asyncio.set_event_loop(None)
             loop.close()
 
-    def test_our_own_threads_need_no_other(self):
-        """A thread of the library has no loop of the user's, so the loop runs right there."""
-
-        async def here():
-            return threading.current_thread()
-
-        def work():
-            return threading.current_thread(), finish(here())
-
-        thread, loop_thread = call_within(60, work, name="probe")
-        assert thread is loop_thread
-
     def test_at_exit_the_loop_runs_here(self, no_threads):
         """Where no thread can be started, the awaitable is run in the caller's."""
         assert 6 == finish(soon(6))
