@@ -125,4 +125,4 @@ def _results(store: Store, file: str, stated: dict[str, Any]) -> Iterator[int | 
     work = Position([file])
     with Path(file).open("rb") as opened_file:
         results = store_feedback(store, CountedFile(opened_file, work), file, **stated)
-        yield from progress(results, "storing labels", total=work.total, position=work.bytes_read)
+        yield from progress(results, "storing labels", total=work.total, position=lambda: work.bytes_read)

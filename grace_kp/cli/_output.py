@@ -180,7 +180,14 @@ def progress(
     shown = [SpinnerColumn("line"), label, count_column, TimeElapsedColumn()]
     if total is not None:
         bar = [BarColumn(bar_width=20)] if columns(sys.stderr) >= 60 else []
-        shown = [label, *bar, TaskProgressColumn(), count_column, Remaining(compact=True, elapsed_when_finished=True)]
+        shown = [
+            label,
+            *bar,
+            TaskProgressColumn(),
+            count_column,
+            Remaining(compact=True, elapsed_when_finished=True),
+            TextColumn("left"),
+        ]
     with Progress(*shown, console=console(stderr=True), transient=True) as bars:
         task = bars.add_task(clean(title, 40), total=total, items=0)
         for count, item in enumerate(items, 1):
