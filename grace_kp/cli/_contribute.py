@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from grace_kp.integrations.knowledgepulse import Contributed, Contribution, KnowledgePulse
-    from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
 
 _REASONS = 20
@@ -56,7 +55,8 @@ def contribute(
     registry = KnowledgePulse(url, threshold=min_score, include_grace=include_grace)
     conditions = {name: value for name, value in (("domain", domain), ("since", since)) if value is not None}
     with open_for_reading(store) as source:
-        found = _named(source, ids) if ids else newest_first(source, min_score=min_score, **conditions)
+        named = {trace.id: trace for trace in (find(source, name) for name in ids or ())}
+        found = named.values() if ids else newest_first(source, min_score=min_score, **conditions)
         leaving, staying = _chosen(progress(found, "looking"), registry, limit)
     if dry_run:
         _show([contribution for _, contribution in leaving] + staying, as_json=as_json)
@@ -73,10 +73,6 @@ def contribute(
         _report(sent, staying)
     if any(item.status == "failed" for item in sent):
         raise typer.Exit(1)
-
-
-def _named(source: Store, ids: list[str]) -> Iterator[ReasoningTrace]:
-    yield from {trace.id: trace for trace in (find(source, name) for name in ids)}.values()
 
 
 def _chosen(

@@ -161,7 +161,6 @@ def _installed(name: str) -> str | None:
 
 
 def _stated(settings: Settings, problems: list[str]) -> dict[str, Any]:
-    """Return each setting with its source."""
     from dataclasses import fields
 
     from grace_kp.approvals import receiver_of

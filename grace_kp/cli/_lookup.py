@@ -242,11 +242,7 @@ def actor(by: str | None) -> Actor:
     """Return the person at the command line, under the name that they state."""
     from grace_kp.approvals import Actor
 
-    return Actor.here(_os_user() if by is None else by, channel="cli")
-
-
-def _os_user() -> str:
     try:
-        return getpass.getuser()
+        return Actor.here(getpass.getuser() if by is None else by, channel="cli")
     except (OSError, KeyError):  # no entry for the user id, as in some containers
         raise ValueError("the operating system has no name for this user; state one with --by") from None

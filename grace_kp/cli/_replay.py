@@ -156,7 +156,12 @@ def _policy(letter: str, name: str | None, thresholds: str | None, floors: list[
         )
     named = None if name is None else ReplayPolicy.of(name)
     levels = None if thresholds is None else _thresholds(f"--{letter}-thresholds", thresholds)
-    policies = dict(_floor(f"--{letter}-floor", floor) for floor in floors or ())
+    policies: dict[str, str] = {}
+    for floor in floors or ():
+        action, separator, level = floor.rpartition("=")
+        if not action or not separator:
+            raise ValueError(f"--{letter}-floor {floor!r:.60}: write ACTION=FLOOR, such as 'send_*=confirm'")
+        policies[action] = level
     return ReplayPolicy(None if named is None else named.profile, levels, policies or None)
 
 
@@ -172,10 +177,3 @@ def _thresholds(option: str, text: str) -> Thresholds:
         raise ValueError(
             f"{option} {text!r:.60}: write silent,notify,confirm, each from 0 to 1 or never, none above the one before{why}"
         ) from None
-
-
-def _floor(option: str, text: str) -> tuple[str, str]:
-    action, separator, floor = text.rpartition("=")
-    if not action or not separator:
-        raise ValueError(f"{option} {text!r:.60}: write ACTION=FLOOR, such as 'send_*=confirm'")
-    return action, floor
