@@ -219,7 +219,7 @@ class Settings:
         return int(self.file_mode, 8)
 
 
-_FIELDS = {item.name: item.type for item in fields(Settings) if item.name != "source"}
+_FIELDS = {item.name: str(item.type) for item in fields(Settings) if item.name != "source"}
 _CHOICES = {
     "unmeasured": ("confirm", "notify", "silent"), "on_alarm": ("report", "confirm"), "on_mismatch": ("report", "tighten"), "judge": ("always", "when_needed", "never"),
     "privacy_level": ("aggregated", "federated", "private"), "visibility": ("private", "org", "network"),

@@ -187,12 +187,13 @@ def report_loss(message: str) -> None:
     """
     line = f"grace_kp: {' '.join(message.split())}"
     with suppress(Exception):
-        if sys.stderr is not None and sys.stderr is sys.__stderr__:
+        stream = sys.stderr
+        if stream is not None and stream is sys.__stderr__:
             # Past the buffer: a daemon thread that holds the buffer's lock aborts an interpreter that exits.
-            os.write(sys.stderr.fileno(), f"{line}\n".encode(sys.stderr.encoding, "backslashreplace"))
-        elif sys.stderr is not None:
-            sys.stderr.write(line + "\n")
-            sys.stderr.flush()
+            os.write(stream.fileno(), f"{line}\n".encode(stream.encoding, "backslashreplace"))
+        elif stream is not None:
+            stream.write(line + "\n")
+            stream.flush()
     with suppress(Exception):
         if _loss_log.hasHandlers():
             _loss_log.error(line.removeprefix("grace_kp: "))

@@ -116,7 +116,7 @@ class Decision:
             yield wanted, outcome
             done.add(wanted)
             if outcome is not None:
-                shown = {} if self.yes else {"yes": True, "unseen": True, "digest": outcome.digest}
+                shown: dict[str, Any] = {} if self.yes else {"yes": True, "unseen": True, "digest": outcome.digest}
                 waiting[:0] = [(other, replace(asking, same=False, **shown)) for other in alike]
 
     def _decide(self, inbox: CommandInbox, name: str, person: Actor) -> Approval | None:

@@ -245,7 +245,7 @@ def _unmatched(settings: Settings, newest: list[ReasoningTrace]) -> dict[str, An
     """Return the policies of the settings that match no action of the newest traces, each with the nearest one."""
     from grace_kp.gating import PolicySet
 
-    actions = {entry["action"] for trace in newest for entry in trace.grace.get("decisions") or ()}
+    actions = {entry["action"] for trace in newest for entry in (trace.grace or {}).get("decisions") or ()}
     return PolicySet(settings.policies).unmatched(actions) if actions else {}
 
 
