@@ -276,12 +276,6 @@ def test_the_preview_shows_what_was_asked():
     assert (10, 40) == (edited(once, {"euros": 10}).arguments["euros"], edited(once, {"euros": 10}).asked["euros"])
 
 
-def test_a_damaged_encoding_is_refused():
-    """Nothing is shown that would not run."""
-    with pytest.raises(EditRefused):
-        edited(pending(), {"euros": {"$date": "tomorrow"}})
-
-
 def test_an_edit_is_a_decision(command, url):
     """It needs --yes without a terminal; key fields stay as they are."""
     approval = filed(url, "A-1")[0]
@@ -303,13 +297,6 @@ def test_the_person_is_the_user_of_the_operating_system_unless_stated(command, u
     assert [(getpass.getuser(), "cli", False), ("ana", "cli", False)] == [
         (who.name, who.channel, who.authenticated) for who in actors
     ]
-
-
-def test_an_empty_name_is_wrong_usage(command, url):
-    """Nothing is decided."""
-    approval = filed(url, "A-1")[0]
-    assert 2 == command("approvals", "reject", approval.id, "--yes", "--by", " ", "--store", url).returncode
-    assert "pending" == state_of(url, approval).state
 
 
 def test_groups_come_from_the_settings(command, url, monkeypatch):

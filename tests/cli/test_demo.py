@@ -53,13 +53,6 @@ def test_the_program_is_named_as_it_can_be_started(path, expected, tmp_path):
     assert expected == shlex.join(commands[0][:2])
 
 
-def test_a_store_that_cannot_be_used_ends_the_demo_before_it_begins(command):
-    """In one line, which names the stores that there are."""
-    ran = command("demo", "--store", "foo://")
-    assert (1, "") == (ran.returncode, ran.stdout)
-    assert "grace-kp: unknown store 'foo://'; known are memory: or sqlite:///path.db\n" == ran.stderr
-
-
 def test_demo_without_a_terminal_says_what_it_decided():
     """It does its work, is less sure of its wrong answer than of its right ones, and does not run the gated action."""
     ran = run("demo", stdin="y\n")

@@ -24,7 +24,7 @@ from tests import warm
 from tests.approvals.receivers import SECRET
 from tests.calibrate.examples import drawn_runs
 from tests.cli.approvals import filed
-from tests.cli.program import CHAT, run
+from tests.cli.program import run
 from tests.exhaustive import exhaustive
 from tests.store.samples import record
 
@@ -317,15 +317,6 @@ def examined(command):
     return ran.returncode, json.loads(ran.stdout)
 
 
-def test_a_formula_has_thresholds_only(command):
-    code, report = examined(command)
-    thresholds = {"silent": 0.9, "notify": 0.7, "confirm": 0.4}
-    origins = dict.fromkeys(thresholds, "default")
-    assert (0, {"name": "grace", "thresholds": thresholds, "thresholds_from": origins}) == (code, report["profile"])
-    assert "profile         grace; thresholds silent 0.9, notify 0.7, confirm 0.4" in command("doctor").stdout
-    assert [] == report["milder"]
-
-
 def test_settings_that_make_gates_milder_are_listed(command, monkeypatch):
     """Each with its source."""
     monkeypatch.setenv("GRACE_KP_UNMEASURED", "silent")
@@ -374,13 +365,3 @@ def test_a_file_that_cannot_be_used_is_broken(command, profile):
     code, report = examined(command)
     assert (1, None) == (code, report["profile"])
     assert any("profile (environment variable GRACE_KP_PROFILE)" in problem for problem in report["problems"])
-
-
-def test_score_takes_the_file_of_a_profile(command, profile, tmp_path):
-    """Runs without a confidence get that of the profile; a file that is missing is an error with its name."""
-    runs = tmp_path / "runs.jsonl"
-    runs.write_text(json.dumps(CHAT) + "\n")
-    assert 0 == command("score", runs, "--json", "--profile", profile).returncode
-    ran = command("score", runs, "--profile", "missing.json")
-    assert 0 != ran.returncode
-    assert "missing.json" in ran.stderr

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 
 import pytest
 
 import grace_kp as gk
 from grace_kp.cli._lookup import find
 from grace_kp.errors import GraceError
-from grace_kp.store import open_store
 from tests.cli.program import document
 
 READERS = [
@@ -77,32 +75,6 @@ def test_reading_sees_what_a_writer_has_just_written(command, grace, tmp_path):
     assert ["traces.db", "traces.db-shm", "traces.db-wal"] == before
 
 
-def test_a_store_for_reading_cannot_be_written(grace, tmp_path):
-    """Whatever is tried."""
-    grace.close()
-    store = open_store(f"sqlite:///{tmp_path / 'traces.db'}", create=False)
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        store.clear()
-    assert 1 == store.count()
-    store.close()
-
-
-def test_a_store_of_an_older_version_is_read(command, tmp_path):
-    """Its schema is brought up to date, as by a run."""
-    from grace_kp.store._schema import MIGRATIONS
-
-    path = tmp_path / "old.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL)")
-        for statement in MIGRATIONS[0]:
-            connection.execute(statement)
-        connection.execute("INSERT INTO schema_migrations VALUES (1, '2026-01-01')")
-    connection.close()
-    ran = command("traces", "list", "--store", f"sqlite:///{path}")
-    assert (0, "") == (ran.returncode, ran.stderr)
-    assert "no traces in" in ran.stdout
-
-
 def test_no_traces_names_the_store_and_the_way_to_another(command, grace, tmp_path):
     """An empty store, conditions that nothing meets, and a store in memory."""
     url = f"sqlite:///{tmp_path / 'traces.db'}"
@@ -116,21 +88,6 @@ def test_no_traces_names_the_store_and_the_way_to_another(command, grace, tmp_pa
     )
     assert "[]\n" == command("traces", "list", "--store", url, "--json").stdout
     assert "empty in every new process" in command("traces", "list", "--store", "memory:", columns=300).stdout
-
-
-@pytest.mark.parametrize(
-    "arguments", [["list", "--json"], ["list", "--jsonl"], ["show", "last", "--json"]], ids=" ".join
-)
-def test_json_holds_nothing_that_a_terminal_obeys(command, tmp_path, arguments):
-    """C1 controls, DEL and changes of the direction are escaped; what is parsed is the same."""
-    hostile = "\x9b2J\u202e\x7f\u2066 京都"
-    store = f"sqlite:///{tmp_path / 'traces.db'}"
-    with gk.Grace(store=store, evaluator=None, embedder=None) as grace, grace.run(hostile):
-        pass
-    out = command("traces", *arguments, "--store", store).stdout
-    assert out.replace("\n", "").isprintable()
-    parsed = json.loads(out)
-    assert hostile == (parsed[0] if isinstance(parsed, list) else parsed)["task"]["objective"]
 
 
 def test_last_is_the_newest_run_that_is_not_nested():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from html.parser import HTMLParser
 
@@ -176,23 +175,6 @@ def test_a_number_of_further_runs_that_is_0_is_written_as_0(tmp_path):
     history.record(rb.Round(variant))
     history.save()
     assert "settle it: 0.\n" in (tmp_path / "history.md").read_text("utf-8")
-
-
-def test_compare_prints_0_further_runs(command, tmp_path):
-    """In the terminal too."""
-    paths = []
-    for variant in settled():
-        signs = variant.runs[0].judgements["p0"].symbol * 12
-        runs = [{"document": "contract", "judgements": signs}] * 2
-        paths.append(tmp_path / f"{variant.name}.json")
-        paths[-1].write_text(json.dumps({"name": variant.name, "runs": runs}), "utf-8")
-    problems = [{"id": f"p{n}", "category": "liability", "severity": "critical", "kind": "main"} for n in range(12)]
-    document = {"id": "contract", "domain": "law", "bonus_candidates": 3, "problems": problems}
-    tests = tmp_path / "tests.json"
-    tests.write_text(json.dumps({"documents": [document], "runs_per_document": 2}), "utf-8")
-    ran = command("rubric", "compare", tests, *paths, columns=100)
-    assert (0, "") == (ran.returncode, ran.stderr)
-    assert "settle it: 0\n" in ran.stdout
 
 
 def settled():

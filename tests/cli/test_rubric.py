@@ -17,12 +17,9 @@ import pytest
 
 from grace_kp import GraceError
 from grace_kp import rubric as rb
-from grace_kp.cli import _rubric
 from grace_kp.cli._output import check_writable
-from grace_kp.cli._rubric import By, rate_file
 from tests import warm
 from tests.cli.program import at_once
-from tests.rubric import contract
 
 pytest.importorskip("yaml", reason="needs the extra eval")
 
@@ -233,17 +230,6 @@ def test_a_person_at_the_terminal(room):
     assert "person" == outputs[0].ratings[0].rater
 
 
-def test_a_person_who_goes_away_leaves_nothing(room):
-    child = at_terminal(room)
-    child.expect("> ")
-    child.sendeof()
-    child.expect("the input has ended")
-    child.expect(pexpect.EOF)
-    child.close()
-    assert 1 == child.exitstatus
-    assert not (room / "judged.json").exists()
-
-
 def test_what_a_person_has_judged_is_kept(room):
     child = at_terminal(room)
     for typed in ("o", "t", "1", "0"):
@@ -396,28 +382,11 @@ def test_an_error_does_not_hold_signs_that_a_terminal_would_obey(run, room):
     assert ran.stderr.rstrip("\n").isprintable()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
-def test_a_history_that_may_only_be_read(run, room):
-    run("compare", "tests.yaml", "history.md", "base.yaml", "--record")
-    before = (room / "history.md").read_bytes()
-    (room / "history.md").chmod(0o444)
-    ran = run("compare", "tests.yaml", "history.md", "longer.yaml", "--record")
-    assert (1, before) == (ran.returncode, (room / "history.md").read_bytes())
-    assert "history.md: cannot be written: Permission denied" in flat(ran.stderr)
-
-
 class TestCheckWritable:
     def test_files_that_can_be_written(self, tmp_path):
         """New ones, present ones, and none at all."""
         (tmp_path / "present.json").write_text("{}")
         assert check_writable(tmp_path / "new.json", tmp_path / "present.json", None) is None
-
-    @pytest.mark.parametrize(("name", "problem"), [("", "it is a folder"), ("nowhere/x.json", "there is no folder")])
-    def test_files_that_cannot_exist(self, tmp_path, name, problem):
-        """The message names the file."""
-        with pytest.raises(GraceError, match=problem) as caught:
-            check_writable(tmp_path / name)
-        assert str(caught.value).startswith(f"{tmp_path / name}: cannot be written")
 
     @pytest.mark.parametrize(
         ("refused", "problem"),
@@ -429,50 +398,3 @@ class TestCheckWritable:
         monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path / refused)
         with pytest.raises(GraceError, match=problem):
             check_writable(tmp_path / "x.json")
-
-
-class Rater:
-    """Judges the first problem as found and fails from a run on."""
-
-    name = "rater"
-
-    def __init__(self, runs):
-        self.runs = runs
-
-    def rate(self, document, output, *, scope=""):
-        self.runs -= 1
-        judgements = dict.fromkeys((problem.id for problem in document.problems), "○") if self.runs >= 0 else {}
-        return rb.Rating(judgements, rater=self.name)
-
-
-@pytest.fixture
-def variant(tmp_path):
-    """A file with two runs that have no judgements."""
-    path = tmp_path / "variant.json"
-    runs = [{"document": contract.DOCUMENT.id, "output": f"findings {number}"} for number in (1, 2)]
-    path.write_text(json.dumps({"name": "v", "runs": runs}), "utf-8")
-    return path
-
-
-class TestRateFile:
-    def test_each_run_is_saved_as_soon_as_it_is_judged(self, variant, tmp_path, monkeypatch):
-        """An interruption loses no judgement, and the error names the run."""
-        monkeypatch.setattr(_rubric, "_raters", lambda by: [Rater(1)])
-        out = tmp_path / "out.json"
-        with pytest.raises(rb.NotRated, match=r"variant\.json: run 2: the problem 'limit' could not be judged"):
-            rate_file(variant, contract.TESTS, [By.TERMINAL], out)
-        _, outputs = rb.read_variant(out, contract.TESTS)
-        assert [1, 0] == [len(output.ratings) for output in outputs]
-
-    def test_what_has_judgements_is_not_judged_again(self, variant, tmp_path, monkeypatch):
-        """So judging can be resumed."""
-        monkeypatch.setattr(_rubric, "_raters", lambda by: [Rater(2)])
-        out = tmp_path / "out.json"
-        rated = rate_file(variant, contract.TESTS, [By.TERMINAL], out)
-        monkeypatch.setattr(_rubric, "_raters", lambda by: pytest.fail("nothing is left to judge"))
-        assert rate_file(out, contract.TESTS, None) == rated
-
-    def test_nobody_judges_unless_asked(self, variant):
-        """The message names the option."""
-        with pytest.raises(rb.NotRated, match="2 of 2 runs have no judgements; add them with --by terminal or"):
-            rate_file(variant, contract.TESTS, None)

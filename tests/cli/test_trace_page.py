@@ -8,28 +8,11 @@ import json
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.console import Console
 
 import grace_kp as gk
-from grace_kp.cli._trace_page import MAX_SCORES, Sheet, decision_facts, items, mapping, number, put_figures, put_tokens
-from grace_kp.store import open_store
+from grace_kp.cli._trace_page import MAX_SCORES, decision_facts, items, mapping, number, put_figures
 from tests.cli.program import document, planner_id
-
-KEYS = [
-    "status", "confidence", "value", "scores", "decisions", "calls", "children", "parent", "model_calls", "usage", "duration_ms", "error",
-    "dropped_steps", "tags", "session", "user", "metadata",
-]  # fmt: skip
-NAMES = [
-    "breakdown", "penalties", "own", "score", "level", "not_evaluated", "novelty", "overrides", "name", "diagnosis", "suite", "passed", "step",
-    "status", "tool_call", "input_tokens", "model", "latency_ms", "arguments", "response", "modified", "reviewer", "trace_id", "type",
-]  # fmt: skip
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
-    max_leaves=12,
-)
 
 
 def test_show_gives_contents_in_full(command, recorded):
@@ -129,26 +112,6 @@ def test_show_bounds_what_is_very_long_and_full_does_not(command, stored):
     assert "END" in whole
 
 
-@given(st.fixed_dictionaries({}, optional=dict.fromkeys(KEYS, ANYTHING)), st.sampled_from([24, 80]))
-def test_show_survives_what_stands_under_grace(grace, width):
-    """Imported traces may hold anything there."""
-    file = io.StringIO()
-    sheet = Sheet(Console(file=file, width=width), nested=True, store=open_store("memory:"))
-    sheet.print(gk.ReasoningTrace.model_validate(document("abcdef", **grace)))
-    assert "run abcdef" in file.getvalue()
-
-
-@pytest.mark.parametrize("full", [False, True])
-def test_show_names_a_fallback_once(full):
-    """The confidence has it; the decision repeats it only in full. A trace without an agent says so."""
-    file = io.StringIO()
-    decision = {"action": "pay", "outcome": "waiting", "fallbacks": {"source_agreement": 0.5}}
-    trace = gk.ReasoningTrace.model_validate(document("abcdef", decisions=[decision]))
-    trace.metadata.agent_id = None
-    Sheet(Console(file=file, width=80), full=full).print(trace)
-    assert (full, full) == ("fallbacks" in file.getvalue(), "agent       -\n" in file.getvalue())
-
-
 def test_show_writes_a_file_that_can_be_mailed(command, recorded, tmp_path):
     """The whole run as HTML; a folder is refused in one line."""
     name = planner_id(command, recorded)
@@ -243,29 +206,11 @@ def test_a_timeout_that_the_policy_lets_pass_is_no_consent():
     )
 
 
-def test_a_missing_reviewer_is_no_timeout():
-    """In the stored entry."""
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as grace:
-
-        @grace.gate(floor="confirm")
-        def shell(command):
-            return "done"
-
-        with contextlib.suppress(gk.ActionNotApproved), grace.run("clean up") as run:
-            shell("ls")
-    assert {"action": "cancel", "timeout_reached": False} == run.trace.grace["decisions"][0]["response"]
-
-
 def test_hidden_characters_are_counted_in_words(shown):
     """By argument; of edits and executed arguments, too."""
     facts = shown(lambda request: R("modify", modified={"command": "ls password=abc"}))
     assert "command, 40 characters" == facts["hidden"]
     assert "command, 3 characters" == facts["hidden in edits"] == facts["hidden of these"]
-
-
-def test_a_notice_says_where_it_went(shown):
-    """Log, terminal or a function."""
-    assert shown(None, "notify")["notice"].startswith("to the log: shell(command=ls # token=")
 
 
 def test_each_reason_why_a_profile_does_not_fit_is_a_sentence():
@@ -414,10 +359,3 @@ def test_very_many_scores_are_counted():
     scores = [{"name": "a", "score": 0.5}] * (MAX_SCORES + 5)
     assert "and 5 more scores; --full shows all" == " ".join(figures(scores=scores)[-1])
     assert MAX_SCORES + 7 == len(figures(scores=scores, full=True))
-
-
-def test_no_tokens_no_table():
-    """A run without model calls has none."""
-    file = io.StringIO()
-    put_tokens(Console(file=file, width=80), {})
-    assert "" == file.getvalue()
