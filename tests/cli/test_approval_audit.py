@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 
-from tests.cli.approvals import filed, state_of
+from tests.cli.program import filed, state_of
 
 
 def test_a_changed_byte_is_found_against_a_checkpoint(command, url, tmp_path):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import getpass
 import json
-import sys
 import time
 
-import pexpect
 import pytest
 
 from grace_kp.approvals import Actor, RequestStore
@@ -16,32 +14,7 @@ from grace_kp.cli._approval_decisions import changed_values, edited
 from grace_kp.errors import EditRefused
 from grace_kp.store import open_store
 from tests.approvals.receivers import SECRET, receiver
-from tests.cli.approvals import SCHEMA, filed, pending, state_of
-from tests.cli.program import ROOT
-
-
-@pytest.fixture
-def terminal(url):
-    """Runs `grace-kp approvals` at a terminal."""
-    children = []
-
-    def spawn(*arguments):
-        child = pexpect.spawn(
-            sys.executable, ["-m", "grace_kp.cli", "approvals", *arguments, "--store", url], encoding="utf-8", timeout=60, dimensions=(40, 80),
-            cwd=str(ROOT), env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "TERM": "xterm", "LANG": "C.UTF-8"},
-        )  # fmt: skip
-        children.append(child)
-        return child
-
-    yield spawn
-    for child in children:
-        child.close(force=True)
-
-
-def ended(child):
-    child.expect(pexpect.EOF)
-    child.close()
-    return child.exitstatus
+from tests.cli.program import SCHEMA, ended, filed, pending, state_of
 
 
 @pytest.mark.parametrize(
@@ -147,13 +120,13 @@ def test_reconcile_settles_an_unknown_outcome(command, url):
 def test_a_terminal_shows_what_would_run_and_asks(url, terminal):
     """With all arguments and the digest; Enter alone decides nothing."""
     approval = filed(url, "A-1")[0]
-    child = terminal("approve", approval.id)
+    child = terminal("approvals", "approve", approval.id, "--store", url)
     child.expect(r"\? \[y/N\] ")
     for text in ("may refund run?", 'invoice = "A-1"', "euros = 40", approval.digest):
         assert text in child.before.replace("\r\n", "\n")
     child.sendline("")
     assert (1, "pending") == (ended(child), state_of(url, approval).state)
-    child = terminal("approve", approval.id)
+    child = terminal("approvals", "approve", approval.id, "--store", url)
     child.expect(r"\? \[y/N\] ")
     child.sendline("y")
     assert (0, "approved") == (ended(child), state_of(url, approval).state)
@@ -162,7 +135,7 @@ def test_a_terminal_shows_what_would_run_and_asks(url, terminal):
 def test_a_change_while_the_question_is_shown_decides_nothing(url, terminal):
     """The consent carries the digest that was shown."""
     approval = filed(url, "A-1", quorum=2, identity="stated")[0]
-    child = terminal("approve", approval.id, "--by", "ana")
+    child = terminal("approvals", "approve", approval.id, "--by", "ana", "--store", url)
     child.expect(r"\? \[y/N\] ")
     store = open_store(url)
     RequestStore(store.approvals).edit(approval.id, {"euros": 4_000}, by=Actor.here("mallory"))
@@ -176,7 +149,7 @@ def test_what_cannot_be_shown_needs_a_phrase_at_a_terminal(url, terminal):
     """As at the console of a gate."""
     approval = filed(url, "A-1", unencoded=("connection",), waits="wait")[0]
     for typed, state in (("y", "pending"), ("run unseen", "approved")):
-        child = terminal("approve", approval.id)
+        child = terminal("approvals", "approve", approval.id, "--store", url)
         child.expect("unseen\r\n> ")
         child.sendline(typed)
         ended(child)
@@ -208,7 +181,7 @@ def test_one_confirmation_is_for_all_that_ask_the_same(url, terminal):
     """The prompt names them. Requests of another domain, or with a value that nobody can compare, ask something else."""
     alike = filed(url, "A-1", "A-1", key=None)
     others = [*filed(url, "A-1", key=None, domain="other"), *filed(url, "A-2")]
-    child = terminal("approve", alike[0].id, "--same", "--by", "ana")
+    child = terminal("approvals", "approve", alike[0].id, "--same", "--by", "ana", "--store", url)
     child.expect(f"1 more with the same digest: {alike[1].id}")
     child.expect("y/N")
     child.sendline("y")

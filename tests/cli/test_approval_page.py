@@ -32,7 +32,7 @@ from grace_kp.confidence import ActionDecision
 from grace_kp.gating import changed_arguments
 from grace_kp.gating.reviewers import Page, Question
 from grace_kp.pages import APPROVAL_STATES, span_text
-from tests.cli.approvals import ANA, HOSTILE, pending
+from tests.cli.program import ANA, HOSTILE, pending
 
 
 def page(request, *, width=80, full=False, entries=()):

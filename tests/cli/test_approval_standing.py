@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.approvals import filed, state_of
+from tests.cli.program import filed, state_of
 
 GRANT = ("approvals", "standing", "grant", "refund", "--until", "7d", "--uses", "2", "--any", "invoice")
 

@@ -13,8 +13,7 @@ import pytest
 from grace_kp.approvals import Actor, RequestStore
 from grace_kp.store import open_store
 from tests import warm
-from tests.cli.approvals import state_of
-from tests.cli.program import ROOT, run
+from tests.cli.program import ROOT, run, state_of
 
 MODULE = """
 import time

@@ -8,14 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pexpect
 import pytest
 from rich.cells import cell_len
 
 from grace_kp.approvals import Actor, RequestStore
 from grace_kp.store import open_store
-from tests.cli.approvals import HOSTILE, filed
-from tests.cli.program import ROOT
+from tests.cli.program import HOSTILE, ROOT, ended, filed
 
 
 def test_the_list_names_what_is_pending_and_what_to_do_next(command, url):
@@ -141,24 +139,6 @@ def lines(url):
         child.communicate()
 
 
-@pytest.fixture
-def screen(url):
-    """Watches at a terminal of 80 columns."""
-    children = []
-
-    def start(*options, **environment):
-        child = pexpect.spawn(
-            sys.executable, ["-m", "grace_kp.cli", "approvals", "watch", *options, "--store", url], encoding="utf-8", timeout=60, dimensions=(24, 80),
-            env={**ENVIRONMENT, **environment}, cwd=str(ROOT),
-        )  # fmt: skip
-        children.append(child)
-        return child
-
-    yield start
-    for child in children:
-        child.close(force=True)
-
-
 def reject(url, approval):
     store = open_store(url)
     RequestStore(store.approvals, groups={"ana": ["finance"]}).reject(approval.id, by=Actor.here("ana"))
@@ -221,10 +201,10 @@ def test_a_replaced_store_ends_it(url, file, lines, tmp_path):
     assert (1, 1, True) == (child.returncode, err.count("\n"), str(file) in err)
 
 
-def test_the_screen_shows_what_comes_and_goes(url, screen):
+def test_the_screen_shows_what_comes_and_goes(url, terminal):
     """Each list replaces the one before, as wide as the terminal is then; a new request rings."""
     approval = filed(url, "A-1")[0]
-    child = screen("--bell")
+    child = terminal("approvals", "watch", "--bell", "--store", url)
     child.expect("1 pending")
     child.expect(approval.id[3:11])
     child.setwinsize(12, 60)
@@ -236,16 +216,14 @@ def test_the_screen_shows_what_comes_and_goes(url, screen):
     child.expect_exact("\x1b[2J")
     child.expect("1 pending")
     child.sendintr()
-    child.expect(pexpect.EOF)
-    child.close()
-    assert 0 == child.exitstatus
+    assert 0 == ended(child)
 
 
-def test_a_dumb_terminal_gets_lines(url, screen):
+def test_a_dumb_terminal_gets_lines(url, terminal):
     """Without control sequences."""
     approval = filed(url, "A-1")[0]
-    child = screen(TERM="dumb")
+    child = terminal("approvals", "watch", "--store", url, TERM="dumb")
     child.expect(approval.id[3:11])
     child.sendintr()
-    child.expect(pexpect.EOF)
+    ended(child)
     assert "\x1b" not in child.before

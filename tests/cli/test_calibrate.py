@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import sys
 
-import pexpect
 import pytest
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
 from tests.calibrate.examples import drawn_runs
-from tests.cli.program import DATA, ROOT
+from tests.cli.program import DATA, ended
 
 HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e[bold]"
 RISKS = ("--risk", "notify=0.15", "--risk", "confirm=0.6")
@@ -237,15 +234,9 @@ def test_recorded_runs_of_a_benchmark(command, tmp_path):
     assert auroc["learned"] > max(auroc["formula grace"], auroc["run length"])
 
 
-def test_a_terminal_shows_the_work(file):
+def test_a_terminal_shows_the_work(file, terminal):
     """A bar while the file is read, a line while the profile is fitted, and neither remains."""
-    child = pexpect.spawn(
-        sys.executable, ["-m", "grace_kp.cli", "calibrate", str(file(lines(300))), *RISKS],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}, encoding="utf-8", timeout=300, dimensions=(40, 80),
-    )  # fmt: skip
-    child.expect("reading")
-    child.expect("calibrating on 300 runs")
-    child.expect("labelled  300 runs")
-    child.expect(pexpect.EOF)
-    child.close()
-    assert 0 == child.exitstatus
+    child = terminal("calibrate", file(lines(300)), *RISKS)
+    for shown in ("reading", "calibrating on 300 runs", "labelled  300 runs"):
+        child.expect(shown)
+    assert 0 == ended(child)

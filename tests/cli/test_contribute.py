@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import pexpect
 import pytest
 
 import grace_kp as gk
 from tests import warm
+from tests.cli.program import ended
 
 
 @pytest.fixture
@@ -127,56 +126,26 @@ def test_a_dry_run_says_signs_that_a_terminal_would_obey(store, server):
     assert shown == json.loads(sent[0]["body"])
 
 
-def terminal(store, url, *arguments, key="k", stdout=None):
-    """The command at a terminal of its own; its output goes into a file where one is named."""
-    words = [
-        sys.executable,
-        "-m",
-        "grace_kp.cli",
-        "traces",
-        "contribute",
-        "--store",
-        store,
-        "--url",
-        url,
-        "--min-score",
-        "0",
-    ]
-    line = shlex.join([*words, *arguments]) + (f" >{shlex.quote(str(stdout))}" if stdout else "")
-    env = {**os.environ, **({"GRACE_KP_REGISTRY_KEY": key} if key else {})}
-    return pexpect.spawn("/bin/sh", ["-c", line], env=env, timeout=300, encoding="utf-8", dimensions=(40, 120))
+@pytest.fixture
+def asked(terminal, store, server):
+    """The command at a terminal."""
+    return terminal(
+        "traces", "contribute", "--store", store, "--url", server.url, "--min-score", "0", columns=120, GRACE_KP_REGISTRY_KEY="k"
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("typed", "sent"), [("", 0), ("y", 0), ("no", 0), (None, 0), ("yes", 2)])
-def test_at_a_terminal_it_asks_and_enter_alone_is_no(store, server, typed, sent):
+def test_at_a_terminal_it_asks_and_enter_alone_is_no(asked, server, typed, sent):
     """It shows what would leave first; the end of the input is no as well."""
-    child = terminal(store, server.url)
-    child.expect("Send 2 traces to .*Type yes: ")
-    assert "[REDACTED:email]" in child.before
-    assert "bob@example.com" not in child.before
-    if typed is None:
-        child.sendeof()
-    else:
-        child.sendline(typed)
-    child.expect(pexpect.EOF)
-    child.close()
-    assert (0 if sent else 1, sent) == (child.exitstatus, len(server.seen))
+    asked.expect("Send 2 traces to .*Type yes: ")
+    assert "[REDACTED:email]" in asked.before
+    assert "bob@example.com" not in asked.before
+    asked.sendeof() if typed is None else asked.sendline(typed)
+    assert (0 if sent else 1, sent) == (ended(asked), len(server.seen))
 
 
-def test_the_question_is_no_part_of_the_output(store, server, tmp_path):
-    child = terminal(store, server.url, "--json", stdout=tmp_path / "out.json")
-    child.expect("Type yes: ")
-    child.sendline("yes")
-    child.expect(pexpect.EOF)
-    child.close()
-    statuses = sorted(one["status"] for one in json.loads((tmp_path / "out.json").read_text()))
-    assert (0, ["not_eligible", "sent", "sent"]) == (child.exitstatus, statuses)
-
-
-def test_nobody_is_asked_when_it_cannot_be_sent_anyway(store, server):
-    child = terminal(store, server.url, key=None)
-    child.expect(pexpect.EOF)
-    child.close()
-    assert (1, []) == (child.exitstatus, server.seen)
+def test_nobody_is_asked_when_it_cannot_be_sent_anyway(terminal, store, server):
+    child = terminal("traces", "contribute", "--store", store, "--url", server.url, "--min-score", "0")
+    assert (1, []) == (ended(child), server.seen)
     assert "GRACE_KP_REGISTRY_KEY" in child.before
     assert "Type yes" not in child.before

@@ -23,8 +23,7 @@ from grace_kp.testing import make_grace
 from tests import warm
 from tests.approvals.receivers import SECRET
 from tests.calibrate.examples import drawn_runs
-from tests.cli.approvals import filed
-from tests.cli.program import run
+from tests.cli.program import filed, run
 from tests.exhaustive import exhaustive
 from tests.store.samples import record
 

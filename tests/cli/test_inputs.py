@@ -13,6 +13,7 @@ import pytest
 
 from grace_kp.cli._inputs import load_module
 from grace_kp.errors import GraceError
+from tests.cli.program import ended
 
 RUN = {
     "task_id": 1,
@@ -100,9 +101,7 @@ def test_long_work_shows_its_share_and_what_remains_in_a_terminal(written):
     child = pexpect.spawn(sys.executable, ["-c", code], env=environment, encoding="utf-8", timeout=300)
     child.expect("scoring")
     child.expect(r"100%.*300.*left")
-    child.expect(pexpect.EOF)
-    child.close()
-    assert 0 == child.exitstatus
+    assert 0 == ended(child)
 
 
 @pytest.fixture(autouse=True)

@@ -9,12 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pexpect
 import pytest
 from rich.cells import cell_len
 
 from grace_kp.cli._output import clean, put_json, visible, visible_json
 from tests import warm
+from tests.cli.program import at_terminal, ended
 
 ROOT = Path(__file__).resolve().parents[2]
 UNSEEN = "\x07\x7f\x85\x9b\xad\u061c\u200b\u200c\u200d\u200e\u200f\u2028\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
@@ -40,14 +40,8 @@ def store(tmp_path):
 
 def in_terminal(columns, *arguments, **environment):
     """What a terminal of this many columns gets."""
-    kept = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    child = pexpect.spawn(
-        sys.executable, ["-m", "grace_kp.cli", *arguments], env={**kept, "PYTHONPATH": str(ROOT), **environment}, encoding="utf-8", timeout=300,
-        dimensions=(24, columns),
-    )  # fmt: skip
-    child.expect(pexpect.EOF)
-    child.close()
-    assert child.exitstatus == 0, child.before
+    child = at_terminal(*arguments, columns=columns, **environment)
+    assert 0 == ended(child), child.before
     return child.before.replace("\r\n", "\n")
 
 

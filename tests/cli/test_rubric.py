@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
 from html.parser import HTMLParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import pexpect
 import pytest
 
 from grace_kp import GraceError
 from grace_kp import rubric as rb
 from grace_kp.cli._output import check_writable
 from tests import warm
-from tests.cli.program import at_once
+from tests.cli.program import at_once, ended
 
 pytest.importorskip("yaml", reason="needs the extra eval")
 
@@ -197,32 +195,17 @@ def test_mistakes_are_one_line(run, room, arguments, problem):
     assert not (room / "none.md").exists()
 
 
-def at_terminal(room):
-    """A person is asked at a pseudo-terminal; what is judged goes to `judged.json`."""
-    arguments = ["-m", "grace_kp.cli", "rubric", "score", "tests.yaml", "open.yaml", "--by", "terminal"]
-    return pexpect.spawn(
-        sys.executable,
-        [*arguments, "--out", "judged.json"],
-        cwd=str(room),
-        encoding="utf-8",
-        timeout=300,
-        dimensions=(40, 200),
-        # Whoever runs the tests in the background may have them ignore the signal, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+@pytest.fixture
+def person(room, terminal):
+    """A person is asked at a terminal; what is judged goes to `judged.json`."""
+    return terminal("rubric", "score", "tests.yaml", "open.yaml", "--by", "terminal", "--out", "judged.json", cwd=room)
 
 
-def test_a_person_at_the_terminal(room):
-    child = at_terminal(room)
-    for typed in ("o", "perhaps", "t", "1", "0"):
-        child.expect("> |\\? ")
-        child.sendline(typed)
-    for typed in ("x", "x", "0", "2"):
-        child.expect("> |\\? ")
-        child.sendline(typed)
-    child.expect(pexpect.EOF)
-    child.close()
-    assert 0 == child.exitstatus, child.before
+def test_a_person_at_the_terminal(room, person):
+    for typed in ("o", "perhaps", "t", "1", "0", "x", "x", "0", "2"):
+        person.expect("> |\\? ")
+        person.sendline(typed)
+    assert 0 == ended(person), person.before
     tests = rb.read_test_set(room / "tests.yaml")
     name, outputs = rb.read_variant(room / "judged.json", tests)
     assert ["The limit of liability is missing.", "Nothing to say."] == [one.text for one in outputs]
@@ -230,16 +213,13 @@ def test_a_person_at_the_terminal(room):
     assert "person" == outputs[0].ratings[0].rater
 
 
-def test_what_a_person_has_judged_is_kept(room):
-    child = at_terminal(room)
+def test_what_a_person_has_judged_is_kept(room, person):
     for typed in ("o", "t", "1", "0"):
-        child.expect("> |\\? ")
-        child.sendline(typed)
-    child.expect("> ")
-    child.sendintr()
-    child.expect(pexpect.EOF)
-    child.close()
-    assert 130 == child.exitstatus
+        person.expect("> |\\? ")
+        person.sendline(typed)
+    person.expect("> ")
+    person.sendintr()
+    assert 130 == ended(person)
     _, outputs = rb.read_variant(room / "judged.json", rb.read_test_set(room / "tests.yaml"))
     assert [1, 0] == [len(one.ratings) for one in outputs]
 

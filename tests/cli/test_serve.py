@@ -14,7 +14,7 @@ import urllib.request
 import pexpect
 import pytest
 
-from tests.cli.program import ROOT
+from tests.cli.program import ROOT, ended
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "NO_COLOR": "1", "COLUMNS": "80"}
 PATIENCE = 60
@@ -96,7 +96,7 @@ def test_nothing_secret_is_written(recorded, url, serve, command):
     assert address(lines).partition("code=")[2] not in out + err
 
 
-def test_at_a_terminal_a_browser_opens(recorded, url, tmp_path):
+def test_at_a_terminal_a_browser_opens(recorded, url, tmp_path, terminal):
     """By way of a file that only this user can read, because other users see the arguments of a process; it is gone at the end."""
     note = tmp_path / "note"
     program = tmp_path / "browser"
@@ -104,10 +104,7 @@ def test_at_a_terminal_a_browser_opens(recorded, url, tmp_path):
         f'#!/bin/sh\nstat -c "%a %n" "$(echo "$1" | sed s,file://,,)" > {note}.new\ncat "$(echo "$1" | sed s,file://,,)" >> {note}.new\nmv {note}.new {note}\n'
     )
     program.chmod(0o755)
-    child = pexpect.spawn(
-        sys.executable, ["-m", "grace_kp.cli", "serve", "--store", url, "--port", "0"], encoding="utf-8", timeout=PATIENCE, dimensions=(24, 80),
-        env={**ENVIRONMENT, "BROWSER": f"{program} %s", "TERM": "xterm", "TMPDIR": str(tmp_path)}, cwd=str(ROOT),
-    )  # fmt: skip
+    child = terminal("serve", "--store", url, "--port", "0", BROWSER=f"{program} %s", TMPDIR=str(tmp_path), CI="")
     child.expect(r"login\?code=([\w-]{43})")
     code = child.match[1]
     child.expect("Ctrl-C")
@@ -115,12 +112,11 @@ def test_at_a_terminal_a_browser_opens(recorded, url, tmp_path):
         child.expect([pexpect.TIMEOUT, pexpect.EOF], timeout=0.05)
     child.sendintr()
     child.expect("stopped")
-    child.expect(pexpect.EOF)
+    ended(child)
     mode, file = note.read_text().splitlines()[0].split()
     assert "600" == mode
     assert f"code={code}" in note.read_text()
     assert not (tmp_path / file).exists()
-    child.close()
 
 
 def test_a_store_that_is_not_there_is_an_error(command, url):

@@ -7,11 +7,8 @@ import gzip
 import json
 import os
 import stat
-import sys
 import threading
-from pathlib import Path
 
-import pexpect
 import pytest
 
 import grace_kp as gk
@@ -344,9 +341,6 @@ def test_a_copy_of_a_file_is_here_already(bring, url, tmp_path):
     assert 2 == len(traces_of(url))
 
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
 @pytest.fixture
 def attributed(tmp_path, monkeypatch):
     path = f"sqlite:///{tmp_path}/t.db"
@@ -416,16 +410,12 @@ def test_delete_without_a_condition_or_an_answer_deletes_nothing(attributed, cal
 
 
 @pytest.mark.parametrize(("answer", "left"), [("", 3), ("n", 3), ("y", 1)])
-def test_delete_asks_at_a_terminal(attributed, answer, left):
+def test_delete_asks_at_a_terminal(attributed, terminal, answer, left):
     """Only a yes deletes; the question says how many runs."""
-    child = pexpect.spawn(
-        sys.executable, ["-m", "grace_kp.cli", "traces", "delete", "--user", "ana"], env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=300
-    )  # fmt: skip
+    child = terminal("traces", "delete", "--user", "ana")
     child.expect(r"Delete 2 runs \(user ana\)")
     child.sendline(answer)
-    child.expect(pexpect.EOF)
-    child.close()
-    assert (0 if answer == "y" else 130) == child.exitstatus
+    assert (0 if answer == "y" else 130) == ended(child)
     store = gk.Grace(store=attributed).store
     assert left == store.count()
 
