@@ -14,7 +14,7 @@ from grace_kp.cli._approval_decisions import YesOption  # noqa: TC001 — Typer 
 from grace_kp.cli._approval_page import when_text
 from grace_kp.cli._lookup import ByOption, StoreOption, actor, change_inbox, describe_store, open_inbox
 from grace_kp.cli._output import clean, confirm, console, put_json
-from grace_kp.cli._page import TableColumn, TextTable, put_field, put_text
+from grace_kp.cli._page import TableColumn, TextTable, put_field, put_outcome, put_text
 from grace_kp.pages import span_text
 
 if TYPE_CHECKING:
@@ -108,12 +108,8 @@ def grant(
             question = f"Let these calls run without asking, granted by {clean(person.name)}?"
             confirm("grant", question, show=lambda: _show(wanted))
         granted = inbox.verbs.grant(wanted, by=person)
-    if as_json:
-        put_json(_document(granted))
-    else:
-        put_text(
-            console(), f"granted {clean(granted.id)}; `grace-kp approvals standing end {clean(granted.id)}` ends it"
-        )
+    text = f"granted {clean(granted.id)}; `grace-kp approvals standing end {clean(granted.id)}` ends it"
+    put_outcome(_document(granted), text, as_json=as_json)
 
 
 @standing.command()
@@ -128,10 +124,8 @@ def end(
     person = actor(by)
     with change_inbox(store) as inbox:
         ended = inbox.verbs.end_standing(id, by=person, reason=reason)
-    if as_json:
-        put_json(_document(ended))
-    else:
-        put_text(console(), f"ended {clean(ended.id)}: {clean(ended.action)}, used {ended.used} of {ended.uses} times")
+    text = f"ended {clean(ended.id)}: {clean(ended.action)}, used {ended.used} of {ended.uses} times"
+    put_outcome(_document(ended), text, as_json=as_json)
 
 
 def _parameters(stated: Mapping[str, Sequence[str] | None]) -> dict[str, dict[str, Any]]:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.console import Console
-    from rich.text import Text
 
     from grace_kp.runtime import Grace
     from grace_kp.trace import ReasoningTrace
@@ -155,34 +154,29 @@ def _agent(grace: Grace, root: Path, out: Console, answered: Callable[[str], Non
 
 
 def _show_step(out: Console, tool: str, argument: str, call: Callable[[], Any]) -> Any:
-    """Call a tool and print its step as it happens."""
-    started = time.perf_counter()
-    try:
-        result = call()
-    except Exception as error:
-        put(out, _step_line(tool, argument, f"{type(error).__name__}, going on", failed=True))
-        raise
-    took = (time.perf_counter() - started) * 1e3
-    found = f"{len(result)} found" if isinstance(result, list) else clean(str(result))
-    put(out, _step_line(tool, argument, f"{took:7.1f} ms", found))
-    return result
-
-
-def _step_line(tool: str, argument: str, outcome: str, found: str = "", *, failed: bool = False) -> Text:
-    """Return a step as one line: a mark, the call, the outcome, and the result if there is room."""
+    """Call a tool and print its step as one line: a mark, the call, the outcome, and the result if there is room."""
     from rich.cells import set_cell_size
     from rich.text import Text
 
+    started = time.perf_counter()
     worked, broke = ("✓", "✗") if writes_unicode(sys.stdout) else ("+", "-")
-    width = columns(sys.stdout)
-    room = max(14, min(42, width - 5 - len(outcome)))
-    outcome = shorten(outcome, width - 5 - room)
-    line = Text("  ").append(broke if failed else worked, "red" if failed else "green")
-    line.append(" " + set_cell_size(shorten(f"{tool:<11} {clean(argument)}", room), room) + " " + outcome)
-    left = width - 5 - room - len(outcome) - 2
-    if found and left >= 8:
-        line.append("  " + shorten(found, left))
-    return line
+    mark, style, found, outcome = broke, "red", "", ""
+    try:
+        result = call()
+        mark, style, outcome = worked, "green", f"{(time.perf_counter() - started) * 1e3:7.1f} ms"
+        found = f"{len(result)} found" if isinstance(result, list) else clean(str(result))
+        return result
+    except Exception as error:
+        outcome = f"{type(error).__name__}, going on"
+        raise
+    finally:
+        width = columns(sys.stdout)
+        room = max(14, min(42, width - 5 - len(outcome)))
+        outcome = shorten(outcome, width - 5 - room)
+        line = Text("  ").append(mark, style)
+        line.append(" " + set_cell_size(shorten(f"{tool:<11} {clean(argument)}", room), room) + " " + outcome)
+        left = width - 5 - room - len(outcome) - 2
+        put(out, line.append("  " + shorten(found, left) if found and left >= 8 else ""))
 
 
 def _words(text: str) -> set[str]:

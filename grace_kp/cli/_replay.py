@@ -10,8 +10,8 @@ import typer
 
 from grace_kp.cli._inputs import Unreadable, read_files, readable
 from grace_kp.cli._lookup import StoreOption, open_for_reading
-from grace_kp.cli._output import console, progress, put_json, say_error, visible
-from grace_kp.cli._page import put_text
+from grace_kp.cli._output import progress, say_error, visible
+from grace_kp.cli._page import put_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -71,10 +71,7 @@ def replay(
             seed=seed,
             include_fitted=include_fitted,
         )
-    if as_json:
-        put_json(report.to_dict())
-    else:
-        put_text(console(), visible(report.summary()))
+    put_outcome(report.to_dict(), visible(report.summary()), as_json=as_json)
     nothing = report.traces and not (report.actions.decisions or report.runs.decisions)
     if nothing:
         say_error("nothing could be replayed; the notes of the report say why")
@@ -99,10 +96,7 @@ def reviewers(
     unreadable = Unreadable()
     with _traces(files, store, "reading", unreadable) as traces:
         report = report_on(traces, pseudonyms=pseudonyms)
-    if as_json:
-        put_json(report.to_dict())
-    else:
-        put_text(console(), visible(report.summary()))
+    put_outcome(report.to_dict(), visible(report.summary()), as_json=as_json)
     if unreadable.count:
         raise typer.Exit(1)
 

@@ -26,7 +26,7 @@ from grace_kp.cli._lookup import (
     short_id,
 )
 from grace_kp.cli._output import clean, confirm, console, progress, put_json, put_jsonl, say_error
-from grace_kp.cli._page import TableColumn, TextTable, put, put_text
+from grace_kp.cli._page import TableColumn, TextTable, put, put_outcome, put_text
 from grace_kp.cli._trace_page import Sheet
 from grace_kp.errors import InvalidRecord
 from grace_kp.levels import RunStatus, waits
@@ -45,43 +45,42 @@ traces = typer.Typer(no_args_is_help=True, help="List, show, import and export s
 MAX_BATCH = 200
 MAX_BATCH_BYTES = 16 << 20
 
-_SCORER_PASSED = "Only runs whose score from --scorer (default: any scorer) passes, or fails."
-_FEEDBACK_SOURCE = "Only runs with, or with --no-feedback without, feedback from this source."
+
+def _only(runs: str, *names: str, **limits: Any) -> Any:
+    return typer.Option(*names, help=f"Only runs {runs}", **limits)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
     """The options that select traces; they have the names of the conditions of a query."""
 
-    domain: Annotated[str | None, typer.Option(help="Only runs of this task domain.")] = None
+    domain: Annotated[str | None, _only("of this task domain.")] = None
     min_score: Annotated[float | None, typer.Option(min=0, max=1, help="Minimum score.")] = None
     max_score: Annotated[float | None, typer.Option(min=0, max=1, help="Maximum score.")] = None
     success: Annotated[
         bool | None, typer.Option("--success/--failed", help="Only successful runs, or only failed ones.")
     ] = None
-    status: Annotated[RunStatus | None, typer.Option(help="Only runs with this status.")] = None
-    since: Annotated[
-        str | None, typer.Option(help="Only runs that began at this time or later: 2h (ago), 7d, 2026-01-31.")
+    status: Annotated[RunStatus | None, _only("with this status.")] = None
+    since: Annotated[str | None, _only("that began at this time or later: 2h (ago), 7d, 2026-01-31.")] = None
+    until: Annotated[str | None, _only("that began before this time, in the same forms.")] = None
+    text: Annotated[str | None, _only("with this text in the objective, the steps or the result.")] = None
+    scorer: Annotated[str | None, _only("scored by this scorer or suite.", "--scorer")] = None
+    scorer_passed: Annotated[
+        bool | None,
+        _only("whose score from --scorer (default: any scorer) passes, or fails.", "--scorer-passed/--scorer-failed"),
     ] = None
-    until: Annotated[str | None, typer.Option(help="Only runs that began before this time, in the same forms.")] = None
-    text: Annotated[
-        str | None, typer.Option(help="Only runs with this text in the objective, the steps or the result.")
-    ] = None
-    scorer: Annotated[str | None, typer.Option("--scorer", help="Only runs scored by this scorer or suite.")] = None
-    scorer_passed: Annotated[bool | None, typer.Option("--scorer-passed/--scorer-failed", help=_SCORER_PASSED)] = None
     min_scorer: Annotated[float | None, typer.Option(min=0, max=1, help="Minimum score from --scorer.")] = None
     max_scorer: Annotated[float | None, typer.Option(min=0, max=1, help="Maximum score from --scorer.")] = None
-    tags: Annotated[list[str] | None, typer.Option("--tag", help="Only runs with this tag; may be repeated.")] = None
-    user: Annotated[str | None, typer.Option(help="Only runs for this user.")] = None
-    session: Annotated[str | None, typer.Option(help="Only runs of this session.")] = None
+    tags: Annotated[list[str] | None, _only("with this tag; may be repeated.", "--tag")] = None
+    user: Annotated[str | None, _only("for this user.")] = None
+    session: Annotated[str | None, _only("of this session.")] = None
     metadata: Annotated[
-        list[str] | None,
-        typer.Option("--metadata", metavar="KEY=VALUE", help="Only runs with this metadata; may be repeated."),
+        list[str] | None, _only("with this metadata; may be repeated.", "--metadata", metavar="KEY=VALUE")
     ] = None
-    feedback: Annotated[
-        bool | None, typer.Option("--feedback/--no-feedback", help="Only runs with feedback, or only runs without.")
+    feedback: Annotated[bool | None, _only("with feedback, or only runs without.", "--feedback/--no-feedback")] = None
+    feedback_source: Annotated[
+        str | None, _only("with, or with --no-feedback without, feedback from this source.", "--feedback-source")
     ] = None
-    feedback_source: Annotated[str | None, typer.Option("--feedback-source", help=_FEEDBACK_SOURCE)] = None
 
     def conditions(self) -> dict[str, Any]:
         """Return the conditions that are stated."""
@@ -239,12 +238,10 @@ def import_traces(
             size += len(record.data)
             done += 1
     target.put(list(batch.values()))
-    if as_json:
-        put_json({"imported": done, "already_here": same, "problems": refused.count})
-    else:
-        skipped = f", skipped {same:,} already here" if same else ""
-        problems = f", refused {refused.count:,}: {clean(str(refused.first))}" if refused.count else ""
-        put_text(console(), f"imported {count_text(done, 'trace')}{skipped}{problems}")
+    skipped = f", skipped {same:,} already here" if same else ""
+    problems = f", refused {refused.count:,}: {clean(str(refused.first))}" if refused.count else ""
+    counts = {"imported": done, "already_here": same, "problems": refused.count}
+    put_outcome(counts, f"imported {count_text(done, 'trace')}{skipped}{problems}", as_json=as_json)
     if refused.count:
         raise typer.Exit(1)
 
@@ -334,11 +331,9 @@ def export_traces(
         count = write_traces(file if file == "-" else Path(file), found)
         if file == "-":
             return
-        if as_json:
-            put_json({"exported": count, "file": file})
-            return
         empty = "" if count else f"; {_nothing(source, store, conditions)}"
-        put_text(console(), f"exported {count_text(count, 'trace')} to {clean(file)}{empty}")
+        text = f"exported {count_text(count, 'trace')} to {clean(file)}{empty}"
+        put_outcome({"exported": count, "file": file}, text, as_json=as_json)
 
 
 def delete(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import json
-import time
 
 import pytest
 
@@ -154,14 +153,6 @@ def test_what_cannot_be_shown_needs_a_phrase_at_a_terminal(url, terminal):
         child.sendline(typed)
         ended(child)
         assert state == state_of(url, approval).state
-
-
-def test_a_decision_after_the_deadline_is_refused(command, url):
-    """The request has expired by then."""
-    approval = filed(url, "A-1", deadline_seconds=0.01)[0]
-    time.sleep(0.05)
-    refused = command("approvals", "approve", approval.id, "--yes", "--store", url)
-    assert (1, True, "expired") == (refused.returncode, "expired" in refused.stderr, state_of(url, approval).state)
 
 
 def test_yes_is_no_consent_to_an_edit_that_was_not_shown(command, url):

@@ -176,21 +176,6 @@ def test_changes_as_json_lines(url, lines):
     assert ("rejected", first.id) == (change["event"], change["approval"]["id"])
 
 
-def test_hostile_texts_stay_on_their_line(url, lines):
-    """In plain lines and in JSON."""
-    filed(url, HOSTILE, action=HOSTILE, key=None)
-    shown = lines().stdout
-    assert all(shown.readline().rstrip("\n").isprintable() for _ in range(4))
-    assert lines("--json").stdout.readline().rstrip("\n").isprintable()
-
-
-def test_without_a_store_it_ends_at_once(lines):
-    """One line, exit code 1."""
-    child = lines()
-    out, err = child.communicate(timeout=60)
-    assert ("", 1, 1, True) == (out, child.returncode, err.count("\n"), "there is no store" in err)
-
-
 def test_a_replaced_store_ends_it(url, file, lines, tmp_path):
     """With one line that names the file, and exit code 1: what came to another file would not be shown."""
     filed(url, "A-1")

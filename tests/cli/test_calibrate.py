@@ -10,7 +10,7 @@ import pytest
 import grace_kp as gk
 from grace_kp import calibrate as cal
 from tests.calibrate.examples import drawn_runs
-from tests.cli.program import DATA, ended
+from tests.cli.program import ended
 
 HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e[bold]"
 RISKS = ("--risk", "notify=0.15", "--risk", "confirm=0.6")
@@ -182,13 +182,6 @@ def test_a_folder_that_is_missing_is_found_before_the_work(command, file, tmp_pa
     assert (1, True) == (ran.returncode, "it is a folder" in ran.stderr)
 
 
-def test_a_file_that_cannot_be_read_is_one_line(command, file, tmp_path):
-    """It is missing, or of another kind."""
-    for path in (tmp_path / "none.jsonl", file(["{broken"])):
-        ran = command("calibrate", path)
-        assert (1, "", 1) == (ran.returncode, ran.stdout, ran.stderr.count("\n"))
-
-
 def test_bad_lines_are_reported_and_the_rest_is_used(command, file):
     """The exit code says that the file could not be read in full."""
     rows = ["{broken", *lines(100), '{"correct": "perhaps", "messages": [{"role": "user", "content": "x"}]}']
@@ -218,20 +211,6 @@ def test_runs_of_a_store_are_labelled_by_feedback(command, stored, url):
     assert {"test": 72} == json.loads(some.stdout)["sample"]["sources"]
     wrong = command("calibrate", "--store", url, "--label", "reward")
     assert (2, True) == (wrong.returncode, "--label names a field of a file" in wrong.stderr)
-
-
-@pytest.mark.skipif(not DATA.is_dir(), reason="the recorded runs are not beside the repository")
-def test_recorded_runs_of_a_benchmark(command, tmp_path):
-    """tau-bench's own file works as it is: 124 runs of 31 tasks, too few for a promise, and enough for a confidence."""
-    path = DATA / "tau_bench_airline_gpt4o.jsonl.gz"
-    ran = command(
-        "calibrate", path, "--moment", "end", "--holdout", "0", "--json", "--report", tmp_path / "report.html"
-    )
-    found = json.loads(ran.stdout)
-    assert (124, 31) == (found["sample"]["runs"], found["sample"]["tasks"])
-    assert "never" == found["thresholds"]["silent"]
-    auroc = {name: each["auroc"] for name, each in found["assessments"].items()}
-    assert auroc["learned"] > max(auroc["formula grace"], auroc["run length"])
 
 
 def test_a_terminal_shows_the_work(file, terminal):

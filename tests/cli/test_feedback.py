@@ -8,7 +8,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.store import open_store
-from tests.cli.program import document, run
+from tests.cli.program import document
 
 
 @pytest.fixture
@@ -77,24 +77,11 @@ def test_labels_from_a_file(command, url, tmp_path):
     assert {"stored": 600, "problems": 7} == json.loads(command("feedback", "--file", path, "--json").stdout)
 
 
-def test_labels_from_a_pipe(url):
-    """As JSON lines."""
-    ran = run("feedback", "--file", "-", "--store", url, stdin='{"trace_id": "0aaa0", "correct": false}\n')
-    assert (0, "stored 1 label\n", "") == (ran.returncode, ran.stdout, ran.stderr)
-
-
 def test_show_names_the_labels(command, url):
     """The newest first; secrets were removed, and control characters obey nobody."""
     command("feedback", "0aa", "correct", "--by", "ana")
-    command(
-        "feedback",
-        "0aa",
-        "0.25",
-        "--note",
-        "key sk-proj-abcdefghijklmnopqrstuvwxyz012345 \x1b[2J",
-        "--probability",
-        "0.5",
-    )
+    note = "key sk-proj-abcdefghijklmnopqrstuvwxyz012345 \x1b[2J"
+    command("feedback", "0aa", "0.25", "--note", note, "--probability", "0.5")
     shown = command("traces", "show", "0aa", columns=200).stdout
     first, second = (line for line in shown.splitlines() if line.startswith("feedback"))
     assert first.startswith("feedback    0.25, user, 20")

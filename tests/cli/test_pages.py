@@ -123,23 +123,6 @@ def test_a_page_runs_nothing_and_holds_no_control_characters(page):
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]", page.source)
 
 
-def test_an_eval_page_shows_the_threshold_of_each_scorer():
-    """Beside its mean, and above the scores of the cases."""
-    page = Page(eval_page())
-    assert ["0.80", "0.25"] == [
-        text for (tag, one), text in zip(cells(page), texts(page), strict=True) if one.get("data-label") == "threshold"
-    ]
-    assert ["at least 0.80", "at least 0.25"] == [text for text in page.texts if text.startswith("at least")]
-
-
-def cells(page):
-    return [(tag, one) for tag, one in page.elements if tag in {"td", "th"}]
-
-
-def texts(page):
-    return [re.sub("<[^>]+>", "", cell) for cell in re.findall(r"<t[dh][ >].*?</t[dh]>", page.source)]
-
-
 def test_cases_can_be_filtered_without_a_script():
     """Each choice says how many cases it leaves, and hides the others by their class."""
     page = Page(eval_page())

