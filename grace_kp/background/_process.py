@@ -187,8 +187,8 @@ def report_loss(message: str) -> None:
     """
     line = f"grace_kp: {' '.join(message.split())}"
     with suppress(Exception):
-        stream = sys.stderr
-        if stream is not None and stream is sys.__stderr__:
+        stream, is_original = sys.stderr, sys.stderr is sys.__stderr__
+        if stream is not None and is_original:
             # Past the buffer: a daemon thread that holds the buffer's lock aborts an interpreter that exits.
             os.write(stream.fileno(), f"{line}\n".encode(stream.encoding, "backslashreplace"))
         elif stream is not None:

@@ -9,7 +9,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.cli import main
-from tests.cli.program import CHAT, LONG, at_terminal
+from tests.cli.program import CHAT, LONG, at_terminal, started
 
 Ran = namedtuple("Ran", "returncode stdout stderr")
 
@@ -42,6 +42,21 @@ def terminal():
     yield start
     for child in children:
         child.close(force=True)
+
+
+@pytest.fixture
+def program():
+    """Starts `grace-kp` with these arguments and pipes, and kills it after the test."""
+    children = []
+
+    def start(*arguments):
+        children.append(started(*arguments))
+        return children[-1]
+
+    yield start
+    for child in children:
+        child.kill()
+        child.communicate()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -56,6 +57,14 @@ def at_terminal(*arguments, columns=80, cwd=ROOT, **environment):
         dimensions=(40, columns), cwd=str(cwd),
         # Whoever runs the tests in the background may have them ignore the signal, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+
+
+def started(*arguments):
+    """Start `grace-kp` with these arguments and pipes."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "grace_kp.cli", *map(str, arguments)], env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT,
     )  # fmt: skip
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from rich.cells import cell_len
 
 from grace_kp.approvals import Actor, RequestStore
 from grace_kp.store import open_store
-from tests.cli.program import HOSTILE, ROOT, ended, filed
+from tests.cli.program import HOSTILE, ended, filed
 
 
 def test_the_list_names_what_is_pending_and_what_to_do_next(command, url):
@@ -112,31 +110,15 @@ def test_hostile_texts_stay_within_the_lines_of_the_list(command, url, columns):
         assert "json" in arguments[-1] or all(cell_len(line) <= columns for line in out.splitlines())
 
 
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "NO_COLOR": "1", "TERM": "xterm"}
-
-
 @pytest.fixture
 def file(url):
     return Path(url.removeprefix("sqlite:///"))
 
 
 @pytest.fixture
-def lines(url):
-    """Watches as a program does; returns a function that reads the next line."""
-    children = []
-
-    def start(*options):
-        child = subprocess.Popen(
-            [sys.executable, "-m", "grace_kp.cli", "approvals", "watch", *options, "--store", url], env=ENVIRONMENT, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT,
-        )  # fmt: skip
-        children.append(child)
-        return child
-
-    yield start
-    for child in children:
-        child.kill()
-        child.communicate()
+def lines(url, program):
+    """Watches as a program does."""
+    return lambda *options: program("approvals", "watch", *options, "--store", url)
 
 
 def reject(url, approval):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -20,24 +18,12 @@ from grace_kp.testing import make_grace
 from tests import warm
 from tests.approvals.receivers import SECRET
 from tests.calibrate.examples import drawn_runs
-from tests.cli.program import filed
+from tests.cli.program import filed, run
 from tests.store.samples import record
 
 
-def doctor(*arguments, **environ):
-    return subprocess.run(
-        [sys.executable, "-m", "grace_kp.cli", "doctor", *arguments],
-        env={**os.environ, **environ},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
 def report(**environ):
-    ran = doctor("--json", **environ)
+    ran = run("doctor", "--json", **environ)
     return json.loads(ran.stdout), ran.returncode
 
 
@@ -67,7 +53,7 @@ def test_with_a_key():
     told, code = report(GEMINI_API_KEY="a-key-of-mine-123", GRACE_KP_GEMINI_MODEL="gemini-x")
     assert (0, "GeminiJudge gemini-x") == (code, told["evaluator"]["name"])
     assert "a-key-of-mine" not in json.dumps(told)
-    assert "a-key-of-mine" not in doctor(GEMINI_API_KEY="a-key-of-mine-123").stdout
+    assert "a-key-of-mine" not in run("doctor", GEMINI_API_KEY="a-key-of-mine-123").stdout
 
 
 def test_a_model_in_a_folder_is_loaded_and_timed(tmp_path):
@@ -228,7 +214,7 @@ def test_what_waits_for_people(tmp_path):
     assert ("http://127.0.0.1:9", 0, 0, "ConnectError", 3) == tuple(
         receiver[name] for name in ("receiver", "delivered", "lost", "problem", "behind")
     )
-    shown = doctor(GRACE_KP_STORE=url).stdout
+    shown = run("doctor", GRACE_KP_STORE=url).stdout
     assert "1 pending, 1 approved and not started" in shown
     assert "last problem: ConnectError" in shown
     assert "secret-path" not in shown + json.dumps(found)

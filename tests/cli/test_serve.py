@@ -6,41 +6,30 @@ import json
 import re
 import signal
 import socket
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 
 import pexpect
 import pytest
 
-from tests.cli.program import ROOT, ended
+from tests.cli.program import ended
 
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "NO_COLOR": "1", "COLUMNS": "80"}
 PATIENCE = 60
 
 
 @pytest.fixture
-def serve(url):
+def serve(url, program):
     """Starts the command; returns it and the address that it printed."""
-    children = []
 
-    def start(*options):
-        child = subprocess.Popen(
-            [sys.executable, "-m", "grace_kp.cli", "serve", "--store", url, "--port", "0", *options], env=ENVIRONMENT, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT,
-        )  # fmt: skip
-        children.append(child)
+    def start():
+        child = program("serve", "--store", url, "--port", "0")
         lines = []
         while not lines or not lines[-1].startswith("stop"):
             lines.append(child.stdout.readline())
             assert lines[-1], child.stderr.read()
         return child, lines
 
-    yield start
-    for child in children:
-        child.kill()
-        child.communicate()
+    return start
 
 
 def address(lines):
