@@ -7,8 +7,7 @@ import os
 import re
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 
@@ -198,68 +197,32 @@ def test_what_a_person_has_judged_is_kept(room, person):
 
 
 @pytest.fixture
-def model():
-    """A service that judges as Gemini does: what each call is to say, by its number; then the first for ever."""
-    seen = []
+def model(room, monkeypatch):
+    """A model that judges: what each call is to say, by its number; then the first for ever."""
+    monkeypatch.chdir(room)
+    found = SimpleNamespace(seen=[], says=[["detected", "missed"]])
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            prompt = body["contents"][0]["parts"][0]["text"]
-            seen.append(body)
-            code = re.search(r'"([0-9a-f]{12})-n"', prompt)[1]
-            verdicts = made.says[(len(seen) - 1) % len(made.says)]
-            words = {
-                "judgements": {
-                    f"{code}-{n}": {"verdict": verdict, "reason": "so"} for n, verdict in enumerate(verdicts, 1)
-                },
-                "bonuses": [],
-                "penalties": [],
-            }
-            answer = {
-                "candidates": [
-                    {"content": {"parts": [{"text": json.dumps(words)}], "role": "model"}, "finishReason": "STOP"}
-                ]
-            }
-            data = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    def judge(prompt):
+        found.seen.append(prompt)
+        code = re.search(r'"([0-9a-f]{12})-n"', prompt)[1]
+        verdicts = found.says[(len(found.seen) - 1) % len(found.says)]
+        judgements = {f"{code}-{n}": {"verdict": word, "reason": "so"} for n, word in enumerate(verdicts, 1)}
+        return json.dumps({"judgements": judgements, "bonuses": [], "penalties": []})
 
-        def log_message(self, *args):
-            """Nothing."""
-
-    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made.seen, made.says = seen, [["detected", "missed"]]
-    made.env = {"GEMINI_API_KEY": "k", "GRACE_KP_GEMINI_BASE_URL": f"http://127.0.0.1:{made.server_address[1]}"}
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    yield made
-    made.shutdown()
-    made.server_close()
+    monkeypatch.setattr("grace_kp.models.choose_judge", lambda settings: SimpleNamespace(model=judge, why=""))
+    return found
 
 
-def test_a_model_judges_twice(run, room, model):
-    pytest.importorskip("google.genai", reason="needs the extra gemini")
+def test_a_model_judges_twice(command, room, model):
     model.says = [["detected", "missed"], ["partial", "missed"], ["missed", "missed"], ["missed", "missed"]]
-    ran = run("score", "tests.yaml", "open.yaml", "--by", "model", "--out", "judged.json", **model.env)
+    ran = command("rubric", "score", "tests.yaml", "open.yaml", "--by", "model", "--out", "judged.json")
     assert (0, "") == (ran.returncode, ran.stderr)
     assert "two raters agree on 75% of 4 judgements" in ran.stdout
     assert "run 1 (contract), limit: ○ and △, △ counts" in ran.stdout
     assert 4 == len(model.seen)
-    config = model.seen[0]["generationConfig"]
-    assert "responseJsonSchema" not in config
-    assert config["temperature"] > 0
-    prompt = model.seen[0]["contents"][0]["parts"][0]["text"]
-    for text in (
-        "Legal risks for the buyer.",
-        "It has no end.",
-        "names the missing limit",
-        "The limit of liability is missing.",
-    ):
-        assert text in prompt
-    again = run("score", "tests.yaml", "judged.json", "--by", "model", "--json", **model.env)
+    for text in ("Legal risks for the buyer.", "It has no end.", "names the missing limit", "The limit of liability is missing."):  # fmt: skip
+        assert text in model.seen[0]
+    again = command("rubric", "score", "tests.yaml", "judged.json", "--by", "model", "--json")
     assert (0, 4) == (again.returncode, len(model.seen))
     assert [0.5, 0.0] == json.loads(again.stdout)[0]["variant"]["scores"]
 
@@ -277,13 +240,13 @@ def test_a_model_judges_twice(run, room, model):
         (["compare", "tests.yaml", "contract.md", "open.yaml", "--record"], "contract.md is not a history"),
     ],
 )
-def test_what_can_be_known_before_is_said_before_anybody_judges(run, room, model, arguments, problem):
+def test_what_can_be_known_before_is_said_before_anybody_judges(command, room, model, arguments, problem):
     (room / "contract.md").write_text("# A contract", "utf-8")
     (room / "other.yaml").write_text(TESTS.replace("names the missing limit", "another key"), "utf-8")
     (room / "named.yaml").write_text(LONGER.replace("runs:", "name: open\nruns:"), "utf-8")
-    assert 0 == run("compare", "tests.yaml", "history.md", "named.yaml", "--record").returncode
+    assert 0 == command("rubric", "compare", "tests.yaml", "history.md", "named.yaml", "--record").returncode
     before = (room / "history.md").read_bytes()
-    ran = run(*arguments, *(["--by", "model"] if arguments[0] != "history" else []), **model.env)
+    ran = command("rubric", *arguments, "--by", "model")
     assert 1 == ran.returncode
     assert problem in flat(ran.stderr)
     assert [] == model.seen
