@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 import grace_kp as gk
-from tests import warm
-from tests.cli.program import ended
+from tests.cli.program import ended, run
 
 
 @pytest.fixture
@@ -45,18 +41,15 @@ def store(tmp_path):
     for visibility, count in (("network", 2), ("private", 1)):
         with gk.Grace(store=url, evaluator=None, embedder=None, visibility=visibility) as grace:
             for number in range(count):
-                with grace.run(f"mail bob@example.com {number}") as run:
-                    run.thought("x")
-                    run.outcome(confidence=1.0)
+                with grace.run(f"mail bob@example.com {number}") as live:
+                    live.thought("x")
+                    live.outcome(confidence=1.0)
     return url
 
 
 def command(*arguments, store, url, key="k-123"):
-    env = {**os.environ, "GRACE_KP_REGISTRY_KEY": key} if key else dict(os.environ)
-    return warm.run(
-        [sys.executable, "-m", "grace_kp.cli", "traces", "contribute", "--store", store, "--url", url, *arguments],
-        capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=300,
-    )  # fmt: skip
+    environment = {"GRACE_KP_REGISTRY_KEY": key} if key else {}
+    return run("traces", "contribute", "--store", store, "--url", url, *arguments, stdin="", **environment)
 
 
 def test_a_dry_run_shows_what_would_leave_and_sends_nothing(store, server):
@@ -115,8 +108,8 @@ def test_a_trace_that_is_named_twice_is_sent_once(store, server):
 def test_a_dry_run_says_signs_that_a_terminal_would_obey(store, server):
     """The JSON is the same; what would colour, hide or turn round text stands there as an escape."""
     grace = gk.Grace(store=store, evaluator=None, embedder=None, visibility="network", domain="odd")
-    with grace, grace.run("a\x9b31m\x1b[2J\u202e\U000e0041b") as run:
-        run.outcome(confidence=1.0)
+    with grace, grace.run("a\x9b31m\x1b[2J\u202e\U000e0041b") as live:
+        live.outcome(confidence=1.0)
     ran = command("--dry-run", "--min-score", "0", "--domain", "odd", store=store, url=server.url)
     assert all(sign == "\n" or sign.isprintable() for sign in ran.stdout)
     shown = json.loads(ran.stdout[ran.stdout.index("{") : ran.stdout.rindex("}") + 1])
