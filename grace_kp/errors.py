@@ -234,17 +234,9 @@ class ActionRedirected(ActionNotApproved):
         user_input: the instructions.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        user_input: str = "",
-        decision: object = None,
-        request: object = None,
-        response: object = None,
-    ) -> None:
+    def __init__(self, message: str, *, user_input: str = "", **context: object) -> None:
         self.user_input = user_input
-        super().__init__(message, decision=decision, request=request, response=response)
+        super().__init__(message, **context)
 
 
 class ActionPending(ActionNotApproved):
@@ -254,17 +246,9 @@ class ActionPending(ActionNotApproved):
         approval: the `Approval`.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        approval: object = None,
-        decision: object = None,
-        request: object = None,
-        response: object = None,
-    ) -> None:
+    def __init__(self, message: str, *, approval: object = None, **context: object) -> None:
         self.approval: Any = approval  # an `Approval`, of a room above this one
-        super().__init__(message, decision=decision, request=request, response=response)
+        super().__init__(message, **context)
 
 
 class KeyReused(ActionNotApproved):
@@ -274,17 +258,9 @@ class KeyReused(ActionNotApproved):
         approval_id: the id of that request.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        approval_id: str = "",
-        decision: object = None,
-        request: object = None,
-        response: object = None,
-    ) -> None:
+    def __init__(self, message: str, *, approval_id: str = "", **context: object) -> None:
         self.approval_id = approval_id
-        super().__init__(message, decision=decision, request=request, response=response)
+        super().__init__(message, **context)
 
 
 class ActionOutcomeUnknown(ActionNotApproved):
@@ -294,17 +270,9 @@ class ActionOutcomeUnknown(ActionNotApproved):
         state: `done`, `failed`, or `running` if it is unknown whether the action finished.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        state: str = "running",
-        decision: object = None,
-        request: object = None,
-        response: object = None,
-    ) -> None:
+    def __init__(self, message: str, *, state: str = "running", **context: object) -> None:
         self.state = state
-        super().__init__(message, decision=decision, request=request, response=response)
+        super().__init__(message, **context)
 
 
 def brief(value: object) -> str:

@@ -13,6 +13,7 @@ import math
 import os
 import re
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -196,10 +197,11 @@ class Settings:
         variables = os.environ if environ is None else environ
         values: dict[str, Any] = {}
         source: dict[str, str] = {}
+        stated = {name: value for name, value in keywords.items() if value is not None}
         for name, value, place in (
             *_from_files(folder, variables),
             *_from_environment(variables),
-            *_from_code(keywords),
+            *((name, _convert(name, value, f"keyword {name}"), "keyword") for name, value in stated.items()),
         ):
             if name == "policies":
                 earlier = values.get(name, Policies())
@@ -217,7 +219,7 @@ class Settings:
         return int(self.file_mode, 8)
 
 
-_FIELDS = {item.name: item.type for item in fields(Settings) if item.name != "source"}
+_FIELDS = {item.name: str(item.type) for item in fields(Settings) if item.name != "source"}
 _CHOICES = {
     "unmeasured": ("confirm", "notify", "silent"), "on_alarm": ("report", "confirm"), "on_mismatch": ("report", "tighten"), "judge": ("always", "when_needed", "never"),
     "privacy_level": ("aggregated", "federated", "private"), "visibility": ("private", "org", "network"),
@@ -243,10 +245,6 @@ _ELSEWHERE = frozenset(
 DEFAULTS = {name: getattr(Settings(), name) for name in _FIELDS}
 
 
-def _or_unlimited(limit: float) -> float:
-    return limit or math.inf
-
-
 FOUND_FILES: dict[str, bool | Callable[[Any], float]] = {
     # They cannot make a gate milder, and send nothing anywhere.
     **dict.fromkeys((
@@ -268,20 +266,13 @@ FOUND_FILES: dict[str, bool | Callable[[Any], float]] = {
     "gate_timeout": float, "judge_timeout": float, "judge_attempts": float, "judge_combined": float, "judge_samples": lambda calls: -calls,
     **dict.fromkeys((
         "judge_calls_per_minute", "judge_tokens_per_minute", "judge_calls_per_run", "judge_tokens_per_run",
-    ), _or_unlimited),
+    ), lambda limit: limit or math.inf),
 }  # fmt: skip
 """What a file that was found by searching may state: True for any value, False for nothing, or the strictness of a value.
 
 Of `policies` it may state floors, and as `store` a file below its own folder or below that of the default. Of several files, settings that
 are True count in the nearest; the others are combined to the strictest.
 """
-
-
-def _from_code(keywords: dict[str, object]) -> Iterator[Stated]:
-    for name, value in keywords.items():
-        if value is not None:
-            _known(name, "keyword")
-            yield name, _convert(name, value, f"keyword {name}"), "keyword"
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[Stated]:
@@ -291,8 +282,7 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[Stated]:
             continue
         place = f"environment variable {shown(variable)}"
         if variable.startswith(PREFIX):
-            _known(name, place)
-            if not value.strip(" \t\r\n,"):
+            if name in _FIELDS and not value.strip(" \t\r\n,"):
                 continue  # an empty variable adds nothing
             if not value.isprintable() and any("\ud800" <= character <= "\udfff" for character in value):
                 raise SettingsError(f"{name} ({place}) must be UTF-8, not {value[:60]!a}")
@@ -363,7 +353,6 @@ def _problem_in_found(name: str, value: Any, folder: Path) -> str:
 def _in_file(path: Path, table: dict[str, Any]) -> Iterator[Stated]:
     place = shown(path)
     for name, raw in table.items():
-        _known(name, place)
         is_path = name == "profile" and isinstance(raw, str) and is_profile_path(raw)
         yield name, _convert(name, str(path.parent / raw) if is_path else raw, place), place
 
@@ -428,46 +417,37 @@ def check_database(file: Path) -> None:
             raise OSError(str(error)) from None
 
 
-def _known(name: str, place: str) -> None:
+def _convert(name: str, raw: object, place: str) -> Any:
     if name not in _FIELDS:
         import difflib
 
+        where = place.removesuffix(f" {name}") if place.startswith("keyword") else place
         close = difflib.get_close_matches(name, _FIELDS, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(_FIELDS))}"
-        raise SettingsError(f"unknown setting {brief(name)} ({place}){hint}")
+        raise SettingsError(f"unknown setting {brief(name)} ({where}){hint}")
+    return (_PARSERS.get(name) or _PARSERS.get(_FIELDS[name], _string))(name, raw, place)
 
 
-def _convert(name: str, raw: object, place: str) -> Any:
-    kind = _FIELDS[name]
-    if name in _THRESHOLDS:
-        return _threshold(name, raw, place)
-    if kind == "bool":
-        return _boolean(name, raw, place)
-    if kind in {"int", "float"}:
-        return _number(name, raw, place, integer=kind == "int")
-    tables = {"policies": _policies, "reviewers": _reviewers, "prices": _prices}
-    if name in tables:
-        return tables[name](raw, place)
+def _string(name: str, raw: object, place: str) -> str:
+    allowed = ""
     if not isinstance(raw, str) or not raw:
-        raise SettingsError(f"{name} ({place}) must be a non-empty text, not {brief(raw)}")
-    if name in _CHOICES and raw not in _CHOICES[name]:
-        raise SettingsError(f"{name} ({place}) must be one of {', '.join(_CHOICES[name])}, not {brief(raw)}")
-    if name == "profile" and raw not in PROFILES and not is_profile_path(raw):
-        raise SettingsError(
-            f"profile ({place}) must be {', '.join(PROFILES)}, or the path of a learned profile, which ends in .json; not {brief(raw)}"
-        )
+        allowed = "a non-empty text"
+    elif name in _CHOICES and raw not in _CHOICES[name]:
+        allowed = f"one of {', '.join(_CHOICES[name])}"
+    elif name == "profile" and raw not in PROFILES and not is_profile_path(raw):
+        allowed = f"{', '.join(PROFILES)}, or the path of a learned profile, which ends in .json"
+    elif name == "file_mode" and not _MODE.fullmatch(raw):
+        allowed = "three octal digits that let the owner read and write, such as 600 or 660"
+    if allowed:
+        raise SettingsError(f"{name} ({place}) must be {allowed}, not {brief(raw)}")
     if name == "store":
         try:
-            if (file := store_file(raw)) is not None:
+            if (file := store_file(str(raw))) is not None:
                 check_database(file)
         except OSError as error:
             raise SettingsError(f"store ({place}): {brief(raw)} cannot be used: {reason(error)}") from None
         except ValueError as error:
             raise SettingsError(f"store ({place}): {error}") from None
-    if name == "file_mode" and not _MODE.fullmatch(raw):
-        raise SettingsError(
-            f"file_mode ({place}) must be three octal digits that let the owner read and write, such as 600 or 660, not {brief(raw)}"
-        )
     return str(raw)
 
 
@@ -477,17 +457,15 @@ def is_profile_path(profile: str) -> bool:
 
 
 def _boolean(name: str, raw: object, place: str) -> bool:
-    if isinstance(raw, bool):
-        return raw
     word = str(raw).strip().lower() if isinstance(raw, str | int) else ""
     if word in _TRUE | _FALSE:
         return word in _TRUE
     raise SettingsError(f"{name} ({place}) must be 1 or 0, not {brief(raw)}")
 
 
-def _number(name: str, raw: object, place: str, *, integer: bool) -> int | float:
+def _number(name: str, raw: object, place: str) -> int | float:
     low, high = _RANGES[name]
-    what = "a whole number" if integer else "a number"
+    integer = _FIELDS[name] == "int"
     try:
         if isinstance(raw, bool) or not isinstance(raw, str | int | float):
             raise TypeError
@@ -495,7 +473,8 @@ def _number(name: str, raw: object, place: str, *, integer: bool) -> int | float
         if isinstance(raw, float) and value != raw:  # 1.5 is not 1, and NaN is nothing
             raise ValueError
     except (TypeError, ValueError, OverflowError):
-        raise SettingsError(f"{name} ({place}) must be {what}, not {brief(raw)}") from None
+        allowed = "a whole number" if integer else "a number"
+        raise SettingsError(f"{name} ({place}) must be {allowed}, not {brief(raw)}") from None
     if not low <= value <= high:
         raise SettingsError(f"{name} ({place}) must be between {low} and {high}, not {brief(raw)}")
     return value
@@ -505,28 +484,25 @@ def _threshold(name: str, raw: object, place: str) -> float:
     if raw == NEVER or (isinstance(raw, float) and raw == math.inf):
         return math.inf
     try:
-        return _number(name, raw, place, integer=False)
+        return _number(name, raw, place)
     except SettingsError:
         raise SettingsError(f'{name} ({place}) must be a number from 0 to 1, or "never"; not {brief(raw)}') from None
 
 
 def _check_order(settings: Settings) -> None:
-    for higher, lower in ((_THRESHOLDS[0], _THRESHOLDS[1]), (_THRESHOLDS[1], _THRESHOLDS[2])):
-        if getattr(settings, higher) < getattr(settings, lower):
-            first, second = (_described(settings, name) for name in (higher, lower))
-            raise SettingsError(f"{first} must not be below {second}; set both, or change one")
+    for pair in pairwise(_THRESHOLDS):
+        first, second = (getattr(settings, name) for name in pair)
+        if first < second:
+            places = [
+                f"{name} {NEVER if value == math.inf else value} ({settings.source.get(name, 'default')})"
+                for name, value in zip(pair, (first, second), strict=True)
+            ]
+            raise SettingsError(f"{places[0]} must not be below {places[1]}; set both, or change one")
 
 
-def _described(settings: Settings, name: str) -> str:
-    value = getattr(settings, name)
-    return f"{name} {NEVER if value == math.inf else value} ({settings.source.get(name, 'default')})"
-
-
-def _policies(raw: object, place: str) -> dict[str, str | dict[str, str]]:
+def _policies(setting: str, raw: object, place: str) -> dict[str, str | dict[str, str]]:
     # As a text: delete_*=confirm,send_mail=deny
-    pairs = _pairs("policies", "floor", raw, place) if isinstance(raw, str) else raw
-    if not isinstance(pairs, dict):
-        raise SettingsError(f"policies ({place}) must be a table of action name to floor, not {brief(raw)}")
+    pairs = _table(setting, "floor", "action name to floor", raw, place)
     found: dict[str, str | dict[str, str]] = {}
     for name, policy in pairs.items():
         if not isinstance(name, str) or not name:
@@ -578,11 +554,9 @@ def check_name(name: object) -> None:
         raise ValueError(f"it can match no action: {problem}. Rename an action that is really called so")
 
 
-def _reviewers(raw: object, place: str) -> dict[str, tuple[str, ...]]:
+def _reviewers(setting: str, raw: object, place: str) -> dict[str, tuple[str, ...]]:
     # As a text: ana=finance+legal,bob=finance
-    pairs = _pairs("reviewers", "group+group", raw, place) if isinstance(raw, str) else raw
-    if not isinstance(pairs, dict):
-        raise SettingsError(f"reviewers ({place}) must be a table of name to list of groups, not {brief(raw)}")
+    pairs = _table(setting, "group+group", "name to list of groups", raw, place)
     found = {}
     for name, groups in pairs.items():
         listed = groups.split("+") if isinstance(groups, str) else groups
@@ -594,11 +568,9 @@ def _reviewers(raw: object, place: str) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _prices(raw: object, place: str) -> dict[str, tuple[float, str]]:
+def _prices(setting: str, raw: object, place: str) -> dict[str, tuple[float, str]]:
     # As a text: gemini-*=0.3 USD,other=2 EUR
-    pairs = _pairs("prices", "price currency", raw, place) if isinstance(raw, str) else raw
-    if not isinstance(pairs, dict):
-        raise SettingsError(f"prices ({place}) must be a table of model name to price, not {brief(raw)}")
+    pairs = _table(setting, "price currency", "model name to price", raw, place)
     found = {}
     for name, price in pairs.items():
         parts = " ".join(map(str, price)) if isinstance(price, list | tuple) else price
@@ -611,7 +583,12 @@ def _prices(raw: object, place: str) -> dict[str, tuple[float, str]]:
     return found
 
 
-def _pairs(setting: str, value: str, raw: str, place: str) -> dict[str, str]:
+def _table(setting: str, value: str, content: str, raw: object, place: str) -> dict[Any, Any]:
+    """Return a table, which a string states as name=value,name=value."""
+    if isinstance(raw, dict):
+        return raw
+    if not isinstance(raw, str):
+        raise SettingsError(f"{setting} ({place}) must be a table of {content}, not {brief(raw)}")
     pairs: dict[str, str] = {}
     for part in raw.split(","):
         if not part.strip():
@@ -623,3 +600,10 @@ def _pairs(setting: str, value: str, raw: str, place: str) -> dict[str, str]:
             raise SettingsError(f"{setting} ({place}) name {brief(name)} twice")
         pairs[name] = right
     return pairs
+
+
+_PARSERS: dict[str, Callable[[str, object, str], Any]] = {
+    "bool": _boolean, "int": _number, "float": _number, **dict.fromkeys(_THRESHOLDS, _threshold),
+    "policies": _policies, "reviewers": _reviewers, "prices": _prices,
+}  # fmt: skip
+"""The parser of a setting, by its name or else by its type; `_string` for the others."""

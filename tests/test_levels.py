@@ -43,14 +43,12 @@ def test_another_word_is_refused(enum):
             enum(word)
 
 
-def test_severity_follows_the_order():
-    """From 0 for going ahead silently to 3 for needing help."""
+def test_what_follows_from_each_word():
+    """Severity follows the order; two levels ask; CANCEL and INPUT end the run; only `private` keeps identifiers."""
     assert [0, 1, 2, 3] == [level.severity for level in InterventionLevel]
-
-
-def test_confirm_and_escalate_ask():
-    """These two wait for a person, the others do not."""
     assert {"confirm", "escalate"} == {level for level in InterventionLevel if level.asks}
+    assert {"proceed", "modify", "retry", "skip"} == {action for action in InterventionAction if action.should_continue}
+    assert {"aggregated", "federated"} == {level for level in PrivacyLevel if level.hides_identifiers}
 
 
 @given(LEVELS, LEVELS)
@@ -60,13 +58,3 @@ def test_a_floor_never_makes_a_level_milder(level, floor):
     assert max(level.severity, floor.severity) == raised.severity
     assert raised is floor.at_least(level)
     assert raised is raised.at_least(floor)
-
-
-def test_the_agent_goes_on_after_four_of_the_answers():
-    """PROCEED, MODIFY, RETRY and SKIP go on; CANCEL and INPUT do not."""
-    assert {"proceed", "modify", "retry", "skip"} == {action for action in InterventionAction if action.should_continue}
-
-
-def test_only_private_keeps_identifiers():
-    """What is aggregated or federated loses e-mail addresses and the like."""
-    assert {"aggregated", "federated"} == {level for level in PrivacyLevel if level.hides_identifiers}

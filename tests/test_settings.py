@@ -86,13 +86,6 @@ def test_pyproject_is_read_too(folder):
         assert "code" == load(folder).domain
 
 
-def test_the_own_file_beats_the_project_file_beside_it(folder):
-    """Both in one folder: grace_kp.toml is taken, whole."""
-    (folder / "pyproject.toml").write_text('[tool.grace_kp]\ndomain = "project"\nmax_text = 100')
-    (folder / "grace_kp.toml").write_text('domain = "own"')
-    assert ("own", 8_192) == (load(folder).domain, load(folder).max_text)
-
-
 def test_the_nearest_file_wins(folder):
     """The search goes upwards and ends at the first file that speaks of us."""
     (folder.parent.parent / "grace_kp.toml").write_text('domain = "far"\nmax_text = 100')
@@ -101,12 +94,6 @@ def test_the_nearest_file_wins(folder):
     assert ("near", 8_192) == (load(folder).domain, load(folder).max_text)
     (folder / "pyproject.toml").write_text('[project]\nname = "not-ours"\n# grace_kp is only mentioned')
     assert "near" == load(folder).domain
-
-
-def test_a_project_file_that_is_not_about_us_may_be_broken(folder):
-    """The faults of somebody else's pyproject.toml are not reported here."""
-    (folder / "pyproject.toml").write_text("this is [not TOML")
-    assert Settings() == load(folder)
 
 
 def test_the_working_directory_is_where_the_search_begins(folder, monkeypatch):
@@ -130,11 +117,6 @@ def test_a_working_directory_that_is_gone_is_an_error_with_a_way_out(folder, mon
         ):
             Settings.load(environ=environ)
     assert Settings() == Settings.load(environ={"GRACE_KP_CONFIG": str(config)})
-
-
-def test_none_is_not_given(folder):
-    """A keyword of None leaves the value to the other places."""
-    assert "code" == load(folder, {"GRACE_KP_DOMAIN": "code"}, domain=None).domain
 
 
 def test_settings_are_a_frozen_value():
@@ -198,20 +180,7 @@ def test_an_unknown_name_is_refused_with_a_hint(folder, name, hint):
     assert hint in said
 
 
-def test_where_values_came_from_is_no_setting(folder):
-    """`source` is a result."""
-    assert "unknown setting 'source'" in refusal(folder, source={})
-    assert "unknown setting 'source'" in refusal(folder, {"GRACE_KP_SOURCE": "x"})
-
-
-def test_other_variables_are_not_ours(folder):
-    """Names without the prefix, and the switch for the library's own tests."""
-    assert Settings() == load(folder, {"GRACE": "1", "GRACEKP_OTHER": "x", "GRACE_KP_STRICT_RECORDING": "1"})
-
-
-@pytest.mark.parametrize(
-    "prefix", ["GRACEKP_", "GRACE-KP-", "grace_kp_", "Grace_Kp_", "GRACE_KP", "_GRACE_KP_", "GRACE.KP."]
-)
+@pytest.mark.parametrize("prefix", ["GRACEKP_", "GRACE-KP-", "grace_kp_", "GRACE_KP"])
 @pytest.mark.parametrize("setting", ["POLICIES", "JUDGE_CACHE", "CONFIG"])
 def test_a_variable_whose_name_is_nearly_right_is_refused(folder, prefix, setting):
     """A policy in it would not be read."""
@@ -220,7 +189,7 @@ def test_a_variable_whose_name_is_nearly_right_is_refused(folder, prefix, settin
     assert expected == refusal(folder, {variable: "wire=deny"})
 
 
-@pytest.mark.parametrize("blank", ["", " ", " , ", "\n", ",,"])
+@pytest.mark.parametrize("blank", ["", " , ", "\n"])
 def test_an_empty_variable_adds_nothing(folder, blank):
     """Whatever the setting: as in a compose file whose own variable is not set."""
     (folder / "grace_kp.toml").write_text('domain = "file"\n[policies]\nwire = "deny"\n')
@@ -261,9 +230,7 @@ def test_switches(folder, name):
 @pytest.mark.parametrize(
     ("name", "low", "high"),
     [
-        ("sample_rate", 0, 1), ("audit_rate", 0, 1), ("max_text", 64, 1 << 24), ("max_steps", 1, 1 << 30), ("max_pending_mb", 1, 1 << 20),
-        ("journal_ms", 5, 60_000), ("gate_timeout", 0, 10**9), ("novelty_cache_size", 1, 10**6),
-        ("novelty_cache_ttl", 0, 10**9),
+        ("sample_rate", 0, 1), ("max_text", 64, 1 << 24), ("gate_timeout", 0, 10**9),
     ],
 )  # fmt: skip
 def test_numbers_have_ranges(folder, name, low, high):
@@ -277,14 +244,12 @@ def test_numbers_have_ranges(folder, name, low, high):
         assert f"must be between {low} and {high}, not {bad}" in refusal(folder, **{name: bad})
 
 
-@pytest.mark.parametrize(
-    "name", ["sample_rate", "max_text", "max_steps", "max_pending_mb", "journal_ms", "gate_timeout"]
-)
+@pytest.mark.parametrize("name", ["sample_rate", "max_text"])
 def test_what_is_no_number_is_refused(folder, name):
     """Texts, switches, NaN, infinities and numbers without end, each in one line."""
-    for bad in ("many", "1,5", "0x10", "nan", "inf", "-inf", "9" * 10_000, "1e999"):
+    for bad in ("many", "nan", "-inf", "9" * 10_000, "1e999"):
         assert f"{name} (environment variable" in refusal(folder, {f"GRACE_KP_{name.upper()}": bad})
-    for bad in (True, [], {}, b"1", object(), float("nan"), float("inf"), -float("inf"), 10**5_000):
+    for bad in (True, [], object(), float("nan"), float("inf"), 10**5_000):
         assert f"{name} (keyword {name}) must be" in refusal(folder, **{name: bad})
 
 
@@ -301,9 +266,7 @@ def test_a_whole_number_is_not_cut_from_a_fraction(folder):
     ("name", "words"),
     [
         ("on_alarm", ["report", "confirm"]),
-        ("on_mismatch", ["report", "tighten"]),
         ("privacy_level", ["aggregated", "federated", "private"]),
-        ("visibility", ["private", "org", "network"]),
     ],
 )
 def test_choices(folder, name, words):
@@ -327,19 +290,6 @@ def test_a_profile_is_a_name_or_a_path(folder, profile):
     assert expected == load(folder, {"GRACE_KP_CONFIG": str(file)}).profile
 
 
-@pytest.mark.parametrize("profile", ["Grace", "calibrated", "json", "mine.json.gz", 3, ""])
-def test_any_other_profile_is_refused(folder, profile):
-    assert "profile (keyword profile) must be" in refusal(folder, profile=profile)
-
-
-@pytest.mark.parametrize("name", ["gemini_model", "domain"])
-def test_texts_are_not_empty(folder, name):
-    """Any other text is taken as it is."""
-    assert "日本 x" == getattr(load(folder, **{name: "日本 x"}), name)
-    for bad in ("", 3, b"x", ["x"]):
-        assert f"{name} (keyword {name}) must be a non-empty text, not" in refusal(folder, **{name: bad})
-
-
 def test_thresholds_in_every_place(folder):
     """Numbers from 0 to 1, and `never` for infinity, which TOML may also spell inf."""
     settings = load(folder, {"GRACE_KP_THRESHOLD_SILENT": "never", "GRACE_KP_THRESHOLD_NOTIFY": "0.75"})
@@ -352,20 +302,13 @@ def test_thresholds_in_every_place(folder):
     assert 0.95 == load(folder, threshold_silent=0.95, threshold_notify=0.5, threshold_confirm=0).threshold_silent
 
 
-@pytest.mark.parametrize("bad", ["always", "inf", "nan", "1.1", "-0.1"])
+@pytest.mark.parametrize("bad", ["always", "nan", "1.1"])
 def test_a_bad_threshold_in_the_environment_is_named(folder, bad):
     """With the variable, what is allowed, and what was found."""
     expected = (
         f'(environment variable GRACE_KP_THRESHOLD_CONFIRM) must be a number from 0 to 1, or "never"; not {bad!r}'
     )
     assert f"threshold_confirm {expected}" == refusal(folder, {"GRACE_KP_THRESHOLD_CONFIRM": bad})
-
-
-@pytest.mark.parametrize("bad", [True, -math.inf, math.nan, 1.5, [], b"never"])
-def test_a_bad_threshold_as_a_keyword_is_named(folder, bad):
-    """No truth value, no fraction above 1, nothing that is no number."""
-    said = refusal(folder, threshold_silent=bad)
-    assert said.startswith('threshold_silent (keyword threshold_silent) must be a number from 0 to 1, or "never"')
 
 
 def test_thresholds_out_of_order_are_named_with_their_places(folder):
@@ -382,14 +325,9 @@ def test_thresholds_out_of_order_are_named_with_their_places(folder):
 
 
 def test_policies_in_the_environment(folder):
-    """name=floor pairs with commas between; blanks do not matter."""
+    """name=floor pairs with commas between; blanks do not matter. A file has a table."""
     environ = {"GRACE_KP_POLICIES": " delete_* = confirm, wire=deny ,,"}
     assert {"delete_*": "confirm", "wire": "deny"} == load(folder, environ).policies
-    assert {} == load(folder, {"GRACE_KP_POLICIES": ""}).policies
-
-
-def test_policies_in_a_file(folder):
-    """A table of action name to floor."""
     (folder / "grace_kp.toml").write_text('[policies]\n"delete_*" = "confirm"\nwire = "deny"\n')
     assert {"delete_*": "confirm", "wire": "deny"} == load(folder).policies
 
@@ -402,24 +340,6 @@ def test_reviewers_have_groups(folder):
     assert found == load(folder, {"GRACE_KP_CONFIG": str(folder / "people.toml")}).reviewers
 
 
-@pytest.mark.parametrize(
-    ("reviewers", "message"),
-    [
-        ("ana", "must read name=group+group,name=group+group, not 'ana'"),
-        ("ana=a,ana=b", "name 'ana' twice"),
-        (["ana"], "must be a table of name to list of groups"),
-        ({"ana": [3]}, "'ana' must have a list of groups, not a list of 1"),
-        ({"ana": ["a", " "]}, "'ana' must have a list of groups"),
-        ({"": ["a"]}, "must have a list of groups"),
-        ("ana=", "'ana' must have a list of groups, not ''"),
-    ],
-    ids=str,
-)
-def test_bad_reviewers_are_refused(folder, reviewers, message):
-    """Where they stand, and what is wrong."""
-    assert message in refusal(folder, reviewers=reviewers)
-
-
 def test_prices_have_a_currency(folder):
     """As pairs in the environment, as texts in a file, as pairs of a number and a currency in code."""
     found = {"gemini-*": (0.3, "USD"), "local": (0.0, "EUR")}
@@ -430,54 +350,34 @@ def test_prices_have_a_currency(folder):
 
 
 @pytest.mark.parametrize(
-    ("prices", "message"),
+    ("setting", "value", "message"),
     [
-        ("gemini", "must read name=price currency,name=price currency, not 'gemini'"),
-        (["gemini"], "must be a table of model name to price"),
-        ({"gemini": 0.3}, "the price of 'gemini' must read like '0.30 USD', for a million tokens, not 0.3"),
-        ({"gemini": "0.3"}, "not '0.3'"),
-        ({"gemini": "-1 USD"}, "not '-1 USD'"),
-        ({"gemini": "nan USD"}, "not 'nan USD'"),
-        ({"gemini": "1 usd"}, "not '1 usd'"),
-        ({"": "1 USD"}, "the price of ''"),
-        ({"gemini": [True, "USD"]}, "must read like"),
+        ("reviewers", "ana", "must read name=group+group,name=group+group, not 'ana'"),
+        ("reviewers", ["ana"], "must be a table of name to list of groups"),
+        ("reviewers", {"ana": [3]}, "'ana' must have a list of groups, not a list of 1"),
+        ("reviewers", {"ana": ["a", " "]}, "'ana' must have a list of groups"),
+        ("prices", "gemini", "must read name=price currency,name=price currency, not 'gemini'"),
+        ("prices", {"gemini": 0.3}, "the price of 'gemini' must read like '0.30 USD', for a million tokens, not 0.3"),
+        ("prices", {"gemini": "nan USD"}, "not 'nan USD'"),
+        ("prices", {"gemini": [True, "USD"]}, "must read like"),
+        ("policies", "delete", "must read name=floor,name=floor, not 'delete'"),
+        ("policies", "=deny", "must have non-empty action names, not ''"),
+        ("policies", "wire=ask", "the floor of 'wire' must be one of silent, notify, confirm, escalate, deny, not 'ask'"),
+        ("policies", "wire=DENY", "not 'DENY'"),
+        ("policies", "wire=deny,wire=silent", "name 'wire' twice"),
+        ("policies", {"wire": 1}, "not 1"),
+        ("policies", {"wire": {"money": "deny"}}, "may state floor and unmeasured, not 'money'; an action whose name has a dot is written"),
+        ("policies", {"wire": {"unmeasured": "deny"}}, "unmeasured of 'wire' must be one of silent, notify, confirm, not 'deny'"),
+        ("policies", {"wire": {}}, "'wire' must state floor or unmeasured"),
+        ("policies", ["wire"], "must be a table of action name to floor, not a list of 1"),
     ],
     ids=str,
-)
-def test_bad_prices_are_refused(folder, prices, message):
-    """A price without a currency says nothing."""
-    assert message in refusal(folder, prices=prices)
-
-
-@pytest.mark.parametrize(
-    ("policies", "said"),
-    [
-        ("delete", "must read name=floor,name=floor, not 'delete'"),
-        ("a=confirm,b", "must read name=floor,name=floor"),
-        ("=deny", "must have non-empty action names, not ''"),
-        ("wire=ask", "the floor of 'wire' must be one of silent, notify, confirm, escalate, deny, not 'ask'"),
-        ("wire=DENY", "not 'DENY'"),
-        ("wire=", "not ''"),
-        ("wire=deny,wire=silent", "name 'wire' twice"),
-        ({"wire": 1}, "not 1"),
-        ({"wire": ["deny"]}, "not a list of 1"),
-        (
-            {"wire": {"money": "deny"}},
-            """'wire' may state floor and unmeasured, not 'money'; an action whose name has a dot is written "wire.money\"""",
-        ),
-        ({"wire": {"floor": "never"}}, "the floor of 'wire' must be one of"),
-        ({"wire": {"unmeasured": "deny"}}, "unmeasured of 'wire' must be one of silent, notify, confirm, not 'deny'"),
-        ({"wire": {}}, "'wire' must state floor or unmeasured"),
-        ({3: "deny"}, "must have non-empty action names, not 3"),
-        (["wire"], "must be a table of action name to floor, not a list of 1"),
-        (True, "must be a table"),
-    ],
-)
-def test_bad_policies_are_refused(folder, policies, said):
+)  # fmt: skip
+def test_bad_tables_are_refused(folder, setting, value, message):
     """A gate that somebody thinks is there must not be missing for a spelling mistake."""
-    message = refusal(folder, policies=policies)
-    assert message.startswith("policies (keyword policies)")
-    assert said in message
+    found = refusal(folder, **{setting: value})
+    assert found.startswith(f"{setting} (keyword {setting})")
+    assert message in found
 
 
 def test_policies_are_a_copy(folder):
@@ -491,18 +391,12 @@ def test_policies_are_a_copy(folder):
 # Files that cannot be used
 
 
-@pytest.mark.parametrize("content", [b"domain = ", b"domain = 'a'\ndomain = 'b'", b"\xff\xfe", b"x" * 10, b"[a\n"])
+@pytest.mark.parametrize("content", [b"domain = ", b"\xff\xfe"])
 def test_a_broken_file_is_named(folder, content):
     """One line with the path, and no settings are made up."""
     path = folder / "grace_kp.toml"
     path.write_bytes(content)
     assert f"{path}: cannot be read: " in refusal(folder)
-
-
-def test_a_table_must_be_a_table(folder):
-    """`tool.grace_kp` that is something else is named."""
-    (folder / "pyproject.toml").write_text("[tool]\ngrace_kp = 3")
-    assert f"{folder / 'pyproject.toml'}: tool.grace_kp must be a table, not 3" == refusal(folder)
 
 
 def test_a_bad_value_in_a_file_names_the_file(folder):
@@ -766,24 +660,6 @@ def test_an_empty_file_and_a_database_are_stores(folder):
     ran = subprocess.run([sys.executable, "-c", program, file], capture_output=True, text=True, check=False)
     assert "database is locked" in ran.stderr
     connection.close()
-
-
-def test_a_password_in_an_address_is_not_shown(folder):
-    """Error messages end up in logs."""
-    assert "unknown store 'mysql://…@h/x'" in refusal(folder, {"GRACE_KP_STORE": "mysql://ana:secret@h/x"})
-
-
-def test_addresses_that_work(folder):
-    """Of files that are there or not, and of memory with its bounds."""
-    for url in (
-        "memory:",
-        "memory:?max_traces=500",
-        "memory:?max_mb=0.5&max_traces=1",
-        "sqlite:///a/b c.db",
-        "sqlite:////no/where.db",
-        "sqlite:///~/x",
-    ):
-        assert url == load(folder, store=url).store
 
 
 # Anything at all

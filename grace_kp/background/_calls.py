@@ -128,33 +128,15 @@ def finish(value: Awaitable[R] | R) -> R:
         return value
     import asyncio
 
-    awaitable: Awaitable[R] = value
+    async def awaited() -> R:
+        return await value
 
-    def run() -> R:
-        return asyncio.run(_awaited(awaitable))
-
-    if isinstance(threading.current_thread(), BackgroundThread) and not _loop_runs():
-        return run()
     try:
-        started = _Call(run, "event loop")
+        started = _Call(lambda: asyncio.run(awaited()), "event loop")
     except RuntimeError:  # the interpreter exits
-        return run()
+        return asyncio.run(awaited())
     started.ended.wait()
     return started.result()
-
-
-def _loop_runs() -> bool:
-    import asyncio
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-async def _awaited(value: Awaitable[R]) -> R:
-    return await value
 
 
 async def in_thread(call: Callable[[], R], *, name: str) -> R:

@@ -19,7 +19,6 @@ from weakref import WeakValueDictionary
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from multiprocessing.util import Finalize
-    from typing import TextIO
 
 
 LOCK_SECONDS = 5.0
@@ -67,11 +66,6 @@ class Resident:
         """Finish what can be finished in bounded time, as the interpreter exits."""
 
 
-def _is_child_of_multiprocessing() -> bool:
-    process = sys.modules.get("multiprocessing.process")
-    return process is not None and process.parent_process() is not None
-
-
 class Process:
     """The residents of this process. They are not kept alive."""
 
@@ -98,24 +92,22 @@ class Process:
 
     def before_fork(self) -> None:
         """Take all locks: what another thread holds during the fork would stay locked in the child for ever."""
-        self._forking.add(threading.get_ident())
+        thread = threading.get_ident()
+        self._forking.add(thread)
         try:
-            self._take_locks()
+            for _ in range(LOCK_ATTEMPTS):
+                residents = self.residents()
+                held = self._held[thread] = []
+                for resident in residents:
+                    # One by one: an interrupt may come while the next is waited for.
+                    held.extend(lock for lock in resident.import_locks() if lock.acquire(timeout=IMPORT_SECONDS))
+                    held.extend(lock for lock in resident.fork_locks() if lock.acquire(timeout=LOCK_SECONDS))
+                if {*map(id, self.residents())} <= {*map(id, residents)}:
+                    return
+                # Another thread has created a resident meanwhile, and may be using its locks.
+                self.after_fork_in_parent()
         finally:
-            self._forking.discard(threading.get_ident())
-
-    def _take_locks(self) -> None:
-        for _ in range(LOCK_ATTEMPTS):
-            residents = self.residents()
-            held = self._held[threading.get_ident()] = []
-            for resident in residents:
-                # One by one: an interrupt may come while the next is waited for.
-                held.extend(lock for lock in resident.import_locks() if lock.acquire(timeout=IMPORT_SECONDS))
-                held.extend(lock for lock in resident.fork_locks() if lock.acquire(timeout=LOCK_SECONDS))
-            if {*map(id, self.residents())} <= {*map(id, residents)}:
-                return
-            # Another thread has created a resident meanwhile, and may be using its locks.
-            self.after_fork_in_parent()
+            self._forking.discard(thread)
 
     def let_forks_go_first(self) -> None:
         """Leave the interpreter to the holder of a lock that a fork waits for. Call it in threads that record.
@@ -154,7 +146,9 @@ class Process:
 
     def _exit_child(self) -> None:
         # Elsewhere the handlers of `atexit` are running. From Python 3.14 on these finalizers are among the handlers of a child.
-        if threading.main_thread().is_alive() or _is_child_of_multiprocessing():
+        process = sys.modules.get("multiprocessing.process")
+        is_child = process is not None and process.parent_process() is not None
+        if threading.main_thread().is_alive() or is_child:
             self.exit()
 
     def exit(self) -> None:
@@ -193,20 +187,16 @@ def report_loss(message: str) -> None:
     """
     line = f"grace_kp: {' '.join(message.split())}"
     with suppress(Exception):
-        if sys.stderr is not None:
-            _write(sys.stderr, line + "\n")
+        stream, is_original = sys.stderr, sys.stderr is sys.__stderr__
+        if stream is not None and is_original:
+            # Past the buffer: a daemon thread that holds the buffer's lock aborts an interpreter that exits.
+            os.write(stream.fileno(), f"{line}\n".encode(stream.encoding, "backslashreplace"))
+        elif stream is not None:
+            stream.write(line + "\n")
+            stream.flush()
     with suppress(Exception):
         if _loss_log.hasHandlers():
             _loss_log.error(line.removeprefix("grace_kp: "))
-
-
-def _write(stream: TextIO, line: str) -> None:
-    if stream is sys.__stderr__:
-        # Past the buffer: a daemon thread that holds the buffer's lock aborts an interpreter that exits.
-        os.write(stream.fileno(), line.encode(stream.encoding, "backslashreplace"))
-    else:
-        stream.write(line)
-        stream.flush()
 
 
 PROCESS = Process()

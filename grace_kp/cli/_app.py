@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grace_kp.cli._approval_audit import export, forget, restored, verify
-from grace_kp.cli._approval_decisions import approve, edit, reconcile, reject, respond, retry, skip, withdraw
+from grace_kp.cli._approval_decisions import decision_commands
 from grace_kp.cli._approval_standing import standing
 from grace_kp.cli._approval_work import work
 from grace_kp.cli._approvals import approvals, watch
@@ -69,22 +69,9 @@ traces.command()(contribute)
 traces.command()(delete)
 app.add_typer(traces, name="traces")
 app.add_typer(rubric, name="rubric")
-for command in (
-    approve,
-    reject,
-    edit,
-    respond,
-    skip,
-    retry,
-    withdraw,
-    reconcile,
-    watch,
-    work,
-    verify,
-    export,
-    restored,
-    forget,
-):
+for verb, command in decision_commands():
+    approvals.command(verb)(command)
+for command in (watch, work, verify, export, restored, forget):
     approvals.command()(command)
 approvals.add_typer(standing, name="standing")
 app.add_typer(approvals, name="approvals")

@@ -12,7 +12,7 @@ import typer
 from grace_kp.cli._approvals import seconds_since
 from grace_kp.cli._lookup import ByOption, StoreOption, actor, change_inbox, describe_store, open_inbox
 from grace_kp.cli._output import clean, confirm, console, put_json, put_jsonl
-from grace_kp.cli._page import put_text
+from grace_kp.cli._page import put_outcome, put_text
 from grace_kp.pages import count_text
 
 SHOWN = 20
@@ -77,12 +77,8 @@ def restored(
                 f"Mark everything approved or started in {describe_store(store)} as unknown? Each then needs `reconcile`.",
             )
         count = inbox.verbs.restored(by=person)
-    if as_json:
-        put_json({"unknown": count})
-        return
-    put_text(console(), f"marked {count_text(count, 'approval')} as unknown")
-    if count:
-        put_text(console(), "`grace-kp approvals list --state unknown` lists them; settle each with `reconcile`")
+    hint = "\n`grace-kp approvals list --state unknown` lists them; settle each with `reconcile`" if count else ""
+    put_outcome({"unknown": count}, f"marked {count_text(count, 'approval')} as unknown{hint}", as_json=as_json)
 
 
 def forget(
@@ -106,10 +102,8 @@ def forget(
                 f"Delete the contents of approvals in {describe_store(store)} that ended before {older_than}? This cannot be undone.",
             )
         count = forget_contents(inbox.tables, before=before or 0.0, at=time.time(), actor=person)
-    if as_json:
-        put_json({"deleted": count})
-    else:
-        put_text(console(), f"deleted the contents of {count:,} entr{'y' if count == 1 else 'ies'}")
+    text = f"deleted the contents of {count:,} entr{'y' if count == 1 else 'ies'}"
+    put_outcome({"deleted": count}, text, as_json=as_json)
 
 
 def export(

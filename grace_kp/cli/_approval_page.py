@@ -17,11 +17,11 @@ from grace_kp.cli._trace_page import items, mapping
 from grace_kp.pages import APPROVAL_STATES, span_text, with_fallbacks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
-    from grace_kp.approvals import Approval, Earlier
+    from grace_kp.approvals import Approval
     from grace_kp.gating.reviewers import Question
 
 LABEL = 14
@@ -32,16 +32,29 @@ STEPS = 8
 """Newest steps of the run that are shown without --full."""
 ENTRIES = 50
 """Entries of the chain that are shown without --full."""
+CHARACTERS = 2_000
+"""Characters of a value without --full."""
+_WITHDRAW = "withdraw {}   takes the approval back while nobody has started the action"
+NEXT = {
+    "pending": "approve {}   or reject, edit, respond, skip, retry",
+    "approved": _WITHDRAW,
+    "edited": _WITHDRAW,
+    "unknown": "reconcile {} --happened   or --not-happened, once you have looked",
+}
+"""The command that a person may use next, by state."""
 
 
 def question_of(approval: Approval) -> Question:
     """Return the request as the console lays it out."""
-    from grace_kp.approvals import remarks_of, unheld_text
+    from grace_kp.approvals import deadline_text, remarks_of, unheld_text
     from grace_kp.gating import changed_arguments
     from grace_kp.gating.reviewers import Facts, Question
 
     now = time.time()
     asked = approval.asked or {}
+    time_text = "" if approval.state != "pending" else "no deadline"
+    if time_text and approval.deadline is not None:
+        time_text = f"{when_text(approval.deadline, now)}; then {clean(deadline_text(approval))}"
     facts = Facts(
         action=approval.action,
         level=approval.level,
@@ -55,26 +68,14 @@ def question_of(approval: Approval) -> Question:
         penalties=tuple(approval.penalties),
         reason=approval.reason,
         gaps=tuple(gap for gap in approval.gaps if gap not in approval.reason),
-        earlier=tuple(_earlier(before, now) for before in approval.earlier),
-        time=_time(approval, now),
+        earlier=tuple(
+            f"{APPROVAL_STATES[before.state]}{f' by {before.by}' if before.by else ''}, {when_text(before.at, now)} "
+            f"({id_text(before.id)}){_after_colon(before.note)}"
+            for before in approval.earlier
+        ),
+        time=time_text,
     )
     return Question(facts)
-
-
-def _time(approval: Approval, now: float) -> str:
-    from grace_kp.approvals import deadline_text
-
-    if approval.state != "pending":
-        return ""
-    if approval.deadline is None:
-        return "no deadline"
-    return f"{when_text(approval.deadline, now)}; then {clean(deadline_text(approval))}"
-
-
-def _earlier(before: Earlier, now: float) -> str:
-    by = f" by {before.by}" if before.by else ""
-    note = f": {before.note}" if before.note else ""
-    return f"{APPROVAL_STATES[before.state]}{by}, {when_text(before.at, now)} ({id_text(before.id)}){note}"
 
 
 def opaque(approval: Approval) -> list[str]:
@@ -93,160 +94,110 @@ def put_question(out: Console, approval: Approval, *, full: bool) -> None:
         put(out, line)
 
 
-class ApprovalPage:
-    """Writes requests for approval to a console.
+STYLES = {"state": "bold", "contents": "yellow"}
 
-    Args:
-        out: the console.
-        full: fold and shorten nothing.
-    """
 
-    def __init__(self, out: Console, *, full: bool = False) -> None:
-        self._out = out
-        self._full = full
-        self._now = time.time()
+def put_approval(
+    out: Console, approval: Approval, entries: Sequence[Mapping[str, Any]] = (), *, full: bool = False
+) -> None:
+    """Write one request, and the entries of the chain that concern it. With `full`, nothing is folded or shortened."""
 
-    def print(self, approval: Approval, entries: Iterable[Mapping[str, Any]] = ()) -> None:
-        """Write one request, and the entries of the chain that concern it."""
-        put_question(self._out, approval, full=self._full)
-        self._state(approval)
-        self._evidence(approval)
-        self._people(approval)
-        self._outcome(approval)
-        self._run(approval)
-        self._chain(list(entries))
-        self._next(approval)
-
-    def _state(self, approval: Approval) -> None:
-        from grace_kp.approvals import process_text
-
-        self._field("id", approval.id)
-        same = f"; {approval.same:,} pending requests have this digest" if approval.same > 1 else ""
-        self._field("state", f"{APPROVAL_STATES[approval.state]}, revision {approval.revision}{same}", "bold")
-        if approval.deleted:
-            self._field("contents", "deleted by retention; the chain keeps commitments to them", "yellow")
-        self._field("asked", when_text(approval.created_at, self._now))
-        if approval.state.is_open:
-            self._field("process", process_text(approval))
-        if approval.use_by is not None and approval.state in TO_BE_USED:
-            self._field("use by", when_text(approval.use_by, self._now))
-        self._field("digest", approval.digest)
-        if approval.asked_digest and approval.asked_digest != approval.digest:
-            self._field("asked digest", approval.asked_digest)
-        if approval.key:
-            self._field("key", approval.key)
-        self._field("version", f"{approval.version}, domain {approval.domain}, origin {approval.origin}")
-
-    def _evidence(self, approval: Approval) -> None:
-        from grace_kp.approvals import fact_text
-
-        for name, value in approval.policy.items():
-            self._field("policy", fact_text(name, value))
-        for name, value in approval.facts.items():
-            self._field("rests on", fact_text(name, value))
-
-    def _people(self, approval: Approval) -> None:
-        from grace_kp.approvals import actor_text, rule_text
-
-        self._field("may decide", rule_text(approval))
-        if approval.standing:
-            self._field("standing", f"approved by the standing approval {approval.standing}")
-        for vote in approval.votes:
-            stale = "" if vote.digest == approval.digest else ", for the arguments before the edit"
-            counts = "" if vote.counts else ", does not count: the name is only stated"
-            note = f": {vote.note}" if vote.note else ""
-            self._field("vote", f"{actor_text(vote.actor)}, {when_text(vote.at, self._now)}{counts}{stale}{note}")
-        decision = approval.decision
-        if decision is not None:
-            note = f": {decision.note}" if decision.note else ""
-            by = actor_text(decision.actor)
-            self._field(
-                "decision", f"{APPROVAL_STATES[decision.state]} by {by}, {when_text(decision.at, self._now)}{note}"
-            )
-
-    def _outcome(self, approval: Approval) -> None:
-        from grace_kp.approvals import actor_text
-
-        claim, outcome = approval.claim, approval.outcome
-        if claim is not None:
-            self._field(
-                "started", f"{when_text(claim.at, self._now)}, by {actor_text(claim.actor)}, process {claim.process}"
-            )
-        if outcome is None:
-            return
-        facts = [APPROVAL_STATES[outcome.state], when_text(outcome.at, self._now), f"by {actor_text(outcome.actor)}"]
-        facts += [f"raised {outcome.error}"] if outcome.error else []
-        self._field("outcome", ", ".join(facts) + (f": {outcome.note}" if outcome.note else ""))
-        if outcome.has_result:
-            put_field(self._out, "result", self._cut(visible_json(outcome.result)), label=LABEL)
-
-    def _run(self, approval: Approval) -> None:
-        if approval.user:
-            self._field("user", f"{approval.user}, for whom the agent runs")
-        if approval.run_id:
-            self._field("run", approval.run_id)
-        steps = items(mapping(approval.run).get("steps"))
-        if not steps:
-            return
-        hidden = 0 if self._full else max(0, len(steps) - STEPS)
-        put(self._out, "")
-        put_text(self._out, "the run so far", style="bold")
-        if hidden:
-            put_text(self._out, f"… {hidden:,} earlier steps; --full or --json shows them")
-        for step in map(mapping, steps[hidden:]):
-            self._step(step)
-
-    def _step(self, step: dict[str, Any]) -> None:
-        tool = mapping(step.get("tool")).get("name")
-        head = [str(step.get("step_id", "-")), str(step.get("type", "-")), *([str(tool)] if tool else [])]
-        put_text(self._out, "  ".join(clean(part, 60) for part in head), style="cyan")
-        content = step.get("content") or step.get("input")
-        if content:
-            text = content if isinstance(content, str) else visible_json(content)
-            put_text(self._out, self._cut(clean(text)), indent=4)
-
-    def _chain(self, entries: list[Mapping[str, Any]]) -> None:
-        from grace_kp.approvals import event_text
-
-        if not entries:
-            return
-        put(self._out, "")
-        put_text(self._out, "the chain", style="bold")
-        hidden = 0 if self._full else max(0, len(entries) - ENTRIES)
-        if hidden:
-            put_text(self._out, f"… {hidden:,} earlier entries; --full or --json shows them")
-        for entry in entries[hidden:]:
-            by = mapping(entry.get("actor")).get("name")
-            at = entry.get("at")
-            moment = moment_text(at) if isinstance(at, int | float) else clean(str(at))
-            kind = event_text(entry).replace("_", " ")
-            put_text(self._out, clean(f"{entry.get('seq', '-'):>6}  {moment}  {kind}{f' by {by}' if by else ''}"))
-
-    def _next(self, approval: Approval) -> None:
-        """Write what can be done now."""
-        name = id_text(approval.id)
-        match str(approval.state):
-            case "pending":
-                text = f"grace-kp approvals approve {name}   or reject, edit, respond, skip, retry"
-            case "approved" | "edited":
-                text = (
-                    f"grace-kp approvals withdraw {name}   takes the approval back while nobody has started the action"
-                )
-            case "unknown":
-                text = f"grace-kp approvals reconcile {name} --happened   or --not-happened, once you have looked"
-            case _:
-                return
-        put(self._out, "")
-        put_text(self._out, text, style="dim")
-
-    def _field(self, name: str, value: str, style: str = "") -> None:
-        put_field(self._out, name, self._cut(clean(value)), label=LABEL, style=style)
-
-    def _cut(self, text: str) -> str:
-        limit = 2_000
-        if self._full or len(text) <= limit:
+    def cut(text: str) -> str:
+        if full or len(text) <= CHARACTERS:
             return text
-        return f"{text[:limit]}… {len(text) - limit:,} more characters; --full or --json shows them"
+        return f"{text[:CHARACTERS]}… {len(text) - CHARACTERS:,} more characters; --full or --json shows them"
+
+    put_question(out, approval, full=full)
+    for name, value in _facts(approval, time.time()):
+        text = value if name == "result" else clean(value)
+        put_field(out, name, cut(text), label=LABEL, style=STYLES.get(name, ""))
+    for title, unit, listed, most in (
+        ("the run so far", "steps", items(mapping(approval.run).get("steps")), STEPS),
+        ("the chain", "entries", entries, ENTRIES),
+    ):
+        if not listed:
+            continue
+        put(out, "")
+        put_text(out, title, style="bold")
+        hidden = 0 if full else max(0, len(listed) - most)
+        if hidden:
+            put_text(out, f"… {hidden:,} earlier {unit}; --full or --json shows them")
+        for item in map(mapping, listed[hidden:]):
+            head, text = _step(item) if unit == "steps" else (_entry(item), "")
+            put_text(out, head, style="cyan" if unit == "steps" else "")
+            if text:
+                put_text(out, cut(clean(text)), indent=4)
+    hint = NEXT.get(approval.state.value)
+    if hint is not None:
+        put(out, "")
+        put_text(out, f"grace-kp approvals {hint.format(id_text(approval.id))}", style="dim")
+
+
+def _facts(approval: Approval, now: float) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each fact: the state, the evidence, the people, the outcome, the run."""
+    from grace_kp.approvals import actor_text, fact_text, process_text, rule_text
+
+    yield "id", approval.id
+    same = f"; {approval.same:,} pending requests have this digest" if approval.same > 1 else ""
+    yield "state", f"{APPROVAL_STATES[approval.state]}, revision {approval.revision}{same}"
+    if approval.deleted:
+        yield "contents", "deleted by retention; the chain keeps commitments to them"
+    yield "asked", when_text(approval.created_at, now)
+    if approval.state.is_open:
+        yield "process", process_text(approval)
+    if approval.use_by is not None and approval.state in TO_BE_USED:
+        yield "use by", when_text(approval.use_by, now)
+    yield "digest", approval.digest
+    if approval.asked_digest and approval.asked_digest != approval.digest:
+        yield "asked digest", approval.asked_digest
+    if approval.key:
+        yield "key", approval.key
+    yield "version", f"{approval.version}, domain {approval.domain}, origin {approval.origin}"
+    yield from (("policy", fact_text(name, value)) for name, value in approval.policy.items())
+    yield from (("rests on", fact_text(name, value)) for name, value in approval.facts.items())
+    yield "may decide", rule_text(approval)
+    if approval.standing:
+        yield "standing", f"approved by the standing approval {approval.standing}"
+    for vote in approval.votes:
+        stale = "" if vote.digest == approval.digest else ", for the arguments before the edit"
+        counts = "" if vote.counts else ", does not count: the name is only stated"
+        yield "vote", f"{actor_text(vote.actor)}, {when_text(vote.at, now)}{counts}{stale}{_after_colon(vote.note)}"
+    if (decision := approval.decision) is not None:
+        by = f"{APPROVAL_STATES[decision.state]} by {actor_text(decision.actor)}"
+        yield "decision", f"{by}, {when_text(decision.at, now)}{_after_colon(decision.note)}"
+    if (claim := approval.claim) is not None:
+        yield "started", f"{when_text(claim.at, now)}, by {actor_text(claim.actor)}, process {claim.process}"
+    if (outcome := approval.outcome) is not None:
+        by = f"{APPROVAL_STATES[outcome.state]}, {when_text(outcome.at, now)}, by {actor_text(outcome.actor)}"
+        raised = f", raised {outcome.error}" if outcome.error else ""
+        yield "outcome", f"{by}{raised}{_after_colon(outcome.note)}"
+        if outcome.has_result:
+            yield "result", visible_json(outcome.result)
+    if approval.user:
+        yield "user", f"{approval.user}, for whom the agent runs"
+    if approval.run_id:
+        yield "run", approval.run_id
+
+
+def _after_colon(note: str | None) -> str:
+    return f": {note}" if note else ""
+
+
+def _step(step: dict[str, Any]) -> tuple[str, str]:
+    """Return the head of a step of the run, and its content."""
+    tool = mapping(step.get("tool")).get("name")
+    head = [str(step.get("step_id", "-")), str(step.get("type", "-")), *([str(tool)] if tool else [])]
+    content = step.get("content") or step.get("input") or ""
+    return "  ".join(clean(part, 60) for part in head), content if isinstance(content, str) else visible_json(content)
+
+
+def _entry(entry: dict[str, Any]) -> str:
+    from grace_kp.approvals import event_text
+
+    by, at = mapping(entry.get("actor")).get("name"), entry.get("at")
+    moment = moment_text(at) if isinstance(at, int | float) else clean(str(at))
+    kind = event_text(entry).replace("_", " ")
+    return clean(f"{entry.get('seq', '-'):>6}  {moment}  {kind}{f' by {by}' if by else ''}")
 
 
 VALUE = 40

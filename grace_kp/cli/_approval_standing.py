@@ -14,13 +14,11 @@ from grace_kp.cli._approval_decisions import YesOption  # noqa: TC001 — Typer 
 from grace_kp.cli._approval_page import when_text
 from grace_kp.cli._lookup import ByOption, StoreOption, actor, change_inbox, describe_store, open_inbox
 from grace_kp.cli._output import clean, confirm, console, put_json
-from grace_kp.cli._page import TableColumn, TextTable, put_field, put_text
+from grace_kp.cli._page import TableColumn, TextTable, put_field, put_outcome, put_text
 from grace_kp.pages import span_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rich.console import Console
+    from collections.abc import Iterator, Mapping, Sequence
 
     from grace_kp.approvals import Standing
 
@@ -100,21 +98,18 @@ def grant(
     from grace_kp.settings import Settings
 
     person = actor(by)
+    parameters = _parameters({"--is": exact, "--in": listed, "--range": ranges, "--any": free})
     wanted = Standing(
-        action=action, domain=domain or Settings.load().domain, parameters=_parameters(exact, listed, ranges, free),
+        action=action, domain=domain or Settings.load().domain, parameters=parameters,
         until=_until(until), uses=uses, version=version, note=note,
     )  # fmt: skip
     with change_inbox(store) as inbox:
         if not yes:
             question = f"Let these calls run without asking, granted by {clean(person.name)}?"
-            confirm("grant", question, show=lambda: _put_standing(console(stderr=True), wanted))
+            confirm("grant", question, show=lambda: _show(wanted))
         granted = inbox.verbs.grant(wanted, by=person)
-    if as_json:
-        put_json(_document(granted))
-    else:
-        put_text(
-            console(), f"granted {clean(granted.id)}; `grace-kp approvals standing end {clean(granted.id)}` ends it"
-        )
+    text = f"granted {clean(granted.id)}; `grace-kp approvals standing end {clean(granted.id)}` ends it"
+    put_outcome(_document(granted), text, as_json=as_json)
 
 
 @standing.command()
@@ -129,54 +124,43 @@ def end(
     person = actor(by)
     with change_inbox(store) as inbox:
         ended = inbox.verbs.end_standing(id, by=person, reason=reason)
-    if as_json:
-        put_json(_document(ended))
-    else:
-        put_text(console(), f"ended {clean(ended.id)}: {clean(ended.action)}, used {ended.used} of {ended.uses} times")
+    text = f"ended {clean(ended.id)}: {clean(ended.action)}, used {ended.used} of {ended.uses} times"
+    put_outcome(_document(ended), text, as_json=as_json)
 
 
-def _parameters(
-    exact: Sequence[str] | None, listed: Sequence[str] | None, ranges: Sequence[str] | None, free: Sequence[str] | None
-) -> dict[str, dict[str, Any]]:
-    """Return the constraint of each parameter."""
+def _parameters(stated: Mapping[str, Sequence[str] | None]) -> dict[str, dict[str, Any]]:
+    """Return the constraint of each parameter from the values of the options."""
     found: dict[str, dict[str, Any]] = {}
-    for name, constraint in _read(exact, listed, ranges, free):
+    for option, pair in ((option, pair) for option, pairs in stated.items() for pair in pairs or ()):
+        name, separator, text = pair.partition("=")
+        if not separator and option != "--any":
+            raise ValueError(f"{option} must read NAME=…, not {pair!r:.80}")
+        name = (name if separator and option != "--any" else pair).strip()
         if not name or name in found:
             raise ValueError(
                 f"each parameter needs one constraint; {name!r:.60} has {'no name' if not name else 'two'}"
             )
-        found[name] = constraint
+        found[name] = _constraint(option, text, pair)
     return found
 
 
-def _read(
-    exact: Sequence[str] | None, listed: Sequence[str] | None, ranges: Sequence[str] | None, free: Sequence[str] | None
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    for pair in exact or ():
-        name, text = _split("--is", pair)
-        yield name, {"is": _json_or_text(text)}
-    for pair in listed or ():
-        name, text = _split("--in", pair)
-        values = _json_or_text(text)
-        if not isinstance(values, list):
-            raise ValueError(f'--in must read NAME=JSON-LIST, such as currency=["EUR", "USD"], not {pair!r:.80}')
-        yield name, {"in": values}
-    for pair in ranges or ():
-        name, text = _split("--range", pair)
-        match = _RANGE.fullmatch(text)
-        if match is None or match.groups() == (None, None):
-            raise ValueError(f"--range must read NAME=LOW..HIGH, such as euros=0..50, not {pair!r:.80}")
-        bounds = {"from": match[1], "to": match[2]}
-        yield name, {bound: json.loads(value) for bound, value in bounds.items() if value is not None}
-    for name in free or ():
-        yield name.strip(), {"any": True}
-
-
-def _split(option: str, pair: str) -> tuple[str, str]:
-    name, separator, text = pair.partition("=")
-    if not separator:
-        raise ValueError(f"{option} must read NAME=…, not {pair!r:.80}")
-    return name.strip(), text
+def _constraint(option: str, text: str, pair: str) -> dict[str, Any]:
+    match option:
+        case "--is":
+            return {"is": _json_or_text(text)}
+        case "--in":
+            values = _json_or_text(text)
+            if not isinstance(values, list):
+                raise ValueError(f'--in must read NAME=JSON-LIST, such as currency=["EUR", "USD"], not {pair!r:.80}')
+            return {"in": values}
+        case "--range":
+            bounds = _RANGE.fullmatch(text)
+            if bounds is None or bounds.groups() == (None, None):
+                raise ValueError(f"--range must read NAME=LOW..HIGH, such as euros=0..50, not {pair!r:.80}")
+            ends = {"from": bounds[1], "to": bounds[2]}
+            return {end: json.loads(value) for end, value in ends.items() if value is not None}
+        case _:
+            return {"any": True}
 
 
 def _json_or_text(text: str) -> Any:
@@ -206,18 +190,16 @@ def _constraints(entry: Standing) -> Iterator[str]:
         yield f"{clean(name)}: {clean(words_of)}"
 
 
-def _put_standing(out: Console, wanted: Standing) -> None:
-    """Write what will run without asking."""
-    put_field(out, "action", clean(wanted.action))
-    put_field(out, "domain", clean(wanted.domain))
-    for constraint in _constraints(wanted):
-        put_field(out, "parameter", constraint)
-    put_field(out, "version", clean(wanted.version or "every version"))
-    put_field(out, "until", when_text(wanted.until, time.time()))
-    put_field(out, "uses", f"{wanted.uses:,} at most")
-
-
 def _document(entry: Standing) -> dict[str, Any]:
     from dataclasses import asdict
 
     return {**asdict(entry), "granted_by": None if entry.granted_by is None else entry.granted_by.to_dict()}
+
+
+def _show(wanted: Standing) -> None:
+    """Write what will run without asking."""
+    facts = [("action", clean(wanted.action)), ("domain", clean(wanted.domain))]
+    facts += [("parameter", constraint) for constraint in _constraints(wanted)]
+    facts += [("version", clean(wanted.version or "every version")), ("until", when_text(wanted.until, time.time()))]
+    for name, value in (*facts, ("uses", f"{wanted.uses:,} at most")):
+        put_field(console(stderr=True), name, value)

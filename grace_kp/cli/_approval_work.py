@@ -85,8 +85,10 @@ class ApprovalWorker:
                 now = [_tables(grace).changes() for grace in self._runtimes]
                 if now != seen or time.monotonic() - looked > SWEEP_SECONDS:
                     seen, looked = now, time.monotonic()
-                    for place in range(len(self._runtimes)):
-                        self._carry_out(place)
+                    for place, grace in enumerate(self._runtimes):
+                        for approval in _ready(grace):
+                            if not self.stops and (place, approval.id) not in self._others:
+                                self._execute(place, approval)
                 self._problem = ""
             except StoreError as error:
                 if once:
@@ -97,13 +99,6 @@ class ApprovalWorker:
             if once:
                 return
             time.sleep(TICK)
-
-    def _carry_out(self, place: int) -> None:
-        for approval in _ready(self._runtimes[place]):
-            if self.stops:
-                return
-            if (place, approval.id) not in self._others:
-                self._execute(place, approval)
 
     def _execute(self, place: int, approval: Approval) -> None:
         begun = time.monotonic()

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from grace_kp.cli._approval_page import (
     TO_BE_USED,
-    ApprovalPage,
     call_text,
     deciders_text,
     id_text,
     moment_text,
     process_word,
+    put_approval,
     time_left_text,
 )
 from grace_kp.cli._lookup import ByOption, CommandInbox, IdArgument, StoreOption, actor, describe_store, open_inbox
@@ -23,7 +24,7 @@ from grace_kp.cli._page import TableColumn, TextTable, put, put_text
 from grace_kp.pages import APPROVAL_STATES, span_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
 
@@ -179,28 +180,19 @@ def _put_past(out: Console, found: Sequence[Approval], store: str | None, limit:
         return
     now, rows = time.time(), TextTable(*ENDED)
     for approval in found:
+        outcome, decision = approval.outcome, approval.decision
+        # A person closed an action that did not happen; else its decider is shown.
+        closed = outcome if outcome is not None and outcome.state == "not_done" else decision
+        times = [fact.at for fact in (decision, approval.claim, outcome) if fact is not None]
         rows.add(
             id_text(approval.id),
             str(approval.state).replace("_", " "),
             call_text(approval),
-            _decided_by(approval),
-            span_text(now - _changed_at(approval)),
+            "-" if closed is None else closed.actor.name,
+            span_text(now - max([approval.created_at, *times])),
         )
     rows.print(out)
     put(out, f"{len(found):,} shown{'; --limit shows more' if len(found) == limit else ''}")
-
-
-def _decided_by(approval: Approval) -> str:
-    """Return who decided, reconciled or closed an approval."""
-    outcome, decision = approval.outcome, approval.decision
-    if outcome is not None and outcome.state == "not_done":
-        return outcome.actor.name
-    return "-" if decision is None else decision.actor.name
-
-
-def _changed_at(approval: Approval) -> float:
-    times = [fact.at for fact in (approval.decision, approval.claim, approval.outcome) if fact is not None]
-    return max([approval.created_at, *times])
 
 
 @approvals.command()
@@ -224,7 +216,7 @@ def show(
         if as_json:
             put_json({**approval.to_dict(), "chain": entries})
         else:
-            ApprovalPage(console(), full=full).print(approval, entries)
+            put_approval(console(), approval, entries, full=full)
 
 
 def watch(
@@ -239,22 +231,30 @@ def watch(
     Example: grace-kp approvals watch --group finance --bell
     """
     known: dict[str, int] | None = None
-    try:
-        with open_inbox(store) as inbox:
-            for found in _pending_lists(inbox, action, group):
-                now = {approval.id: approval.revision for approval in found}
-                if as_json:
-                    put_jsonl(_changes(inbox, found, known or {}))
-                elif now != known:
-                    rings = bell and known is not None and now.keys() - known.keys()
-                    _put_list(found, beginning="" if rings else "")
-                known = now
-    except KeyboardInterrupt:
-        raise typer.Exit(0) from None
+    with suppress(KeyboardInterrupt), open_inbox(store) as inbox:
+        for found in _pending_lists(inbox, action, group):
+            now = {approval.id: approval.revision for approval in found}
+            if as_json:
+                ended = (known or {}).keys() - now.keys()
+                changed = [approval for approval in found if (known or {}).get(approval.id) != approval.revision]
+                put_jsonl(
+                    {"event": str(approval.state), "approval": approval.to_dict()}
+                    for approval in (*changed, *map(inbox.verbs.get, sorted(ended)))
+                )
+            elif now != known:
+                rings = bell and known is not None and now.keys() - known.keys()
+                out = console()  # as wide as the terminal is now
+                out.file.write("\a" if rings else "")
+                out.clear()  # at a terminal only
+                count = f"{len(found):,}{' or more' if len(found) == SHOWN else ''}" if found else "nothing is"
+                put(out, f"{count} pending  {moment_text(time.time())[11:]}")
+                _put_pending(out, found)
+                out.file.flush()
+            known = now
 
 
 def _pending_lists(inbox: CommandInbox, action: str | None, group: str | None) -> Iterator[list[Approval]]:
-    """Yield what is pending whenever it may have changed, for ever."""
+    """Yield what is pending whenever it may have changed, without end."""
     seen, found = None, []
     while True:
         now, at = inbox.tables.changes(), time.time()
@@ -262,21 +262,3 @@ def _pending_lists(inbox: CommandInbox, action: str | None, group: str | None) -
             seen, found = now, inbox.verbs.pending(action, limit=SHOWN, group=group)
             yield found
         time.sleep(TICK)
-
-
-def _changes(inbox: CommandInbox, found: list[Approval], known: Mapping[str, int]) -> Iterator[dict[str, object]]:
-    """Yield each approval whose revision is not the known one, then those that are no longer listed, as they are now."""
-    ended = known.keys() - {approval.id for approval in found}
-    changed = [approval for approval in found if known.get(approval.id) != approval.revision]
-    for approval in (*changed, *map(inbox.verbs.get, sorted(ended))):
-        yield {"event": str(approval.state), "approval": approval.to_dict()}
-
-
-def _put_list(found: list[Approval], beginning: str) -> None:
-    out = console()  # as wide as the terminal is now
-    out.file.write(beginning)
-    out.clear()  # at a terminal only
-    count = f"{len(found):,}{' or more' if len(found) == SHOWN else ''}" if found else "nothing is"
-    put(out, f"{count} pending  {moment_text(time.time())[11:]}")
-    _put_pending(out, found)
-    out.file.flush()

@@ -75,23 +75,29 @@ def calibrate(
 
     Example: grace-kp calibrate runs.jsonl --risk silent=0.05 --risk notify=0.15 --out profile.json
     """
-    from grace_kp.calibrate import Promise, calibrate_runs, lacking_labels
+    from grace_kp.calibrate import Promise, calibrate_runs, calibration_page, lacking_labels
+    from grace_kp.trace import write_whole
 
     wanted = Promise(risks=_risks(risk or RISKS), delta=delta, kind=promise, moment=moment)  # type: ignore[arg-type]
     check_writable(out, report)
     unreadable = Unreadable()
-    labelled = _labelled(files, store, label, _listed(sources), unreadable)
+    accepted = None if sources is None else [name.strip() for name in sources.split(",") if name.strip()]
+    labelled = _labelled(files, store, label, accepted, unreadable)
     if unreadable.count and not labelled.labels and not labelled.left_out:
         raise typer.Exit(1)  # why nothing could be read has been reported
     try:
         lacking = lacking_labels(labelled, wanted, holdout=holdout, seed=seed)
-        if not as_json:
+        if lacking and not as_json:
             _warn(lacking, labelled, holdout)
         with working(f"calibrating on {len(labelled.labels):,} runs"):
             found = calibrate_runs(labelled, wanted, holdout=holdout, seed=seed)
     except ValueError as error:  # the arguments have been checked, so it is about the labels
         raise GraceError(str(error)) from None
-    _write(found, out, report, _title(files))
+    if out is not None:
+        found.profile.save(out)
+    if report is not None:
+        names = ", ".join(Path(name).name for name in files) if files else "the runs of a store"
+        write_whole(report, calibration_page(found, f"Calibration on {names}"))
     if as_json:
         put_json({**found.to_dict(), "lacking": list(lacking), "unreadable": unreadable.count})
     else:
@@ -116,10 +122,6 @@ def _risks(entries: list[str] | tuple[str, ...]) -> dict[str, float]:
             raise ValueError(f"--risk names {level!r} twice")
         found[level] = value
     return found
-
-
-def _listed(sources: str | None) -> list[str] | None:
-    return None if sources is None else [name.strip() for name in sources.split(",") if name.strip()]
 
 
 def _labelled(
@@ -162,27 +164,10 @@ def _warn(lacking: tuple[str, ...], labelled: Labels, holdout: float) -> None:
     out = console()
     for sentence in lacking:
         put_text(out, f"{sentence}.", style="yellow")
-    if lacking and holdout:
+    if holdout:
         tasks = len(set(labelled.groups))
         put_text(out, f"Of {tasks:,} tasks, {holdout:.0%} are held back for the thresholds, and each gives one label.")
-    if lacking:
-        put(out, "")
-
-
-def _write(found: Calibration, out: Path | None, report: Path | None, title: str) -> None:
-    if out is not None:
-        found.profile.save(out)
-    if report is None:
-        return
-    from grace_kp.calibrate import calibration_page
-    from grace_kp.trace import write_whole
-
-    write_whole(report, calibration_page(found, title))
-
-
-def _title(files: list[str] | None) -> str:
-    names = ", ".join(Path(name).name for name in files) if files else "the runs of a store"
-    return f"Calibration on {names}"
+    put(out, "")
 
 
 QUALITY = (

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import sys
 from collections import Counter
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grace_kp.cli._lookup import StoreOption, find, open_for_reading, short_id
-from grace_kp.cli._output import console, plain, progress, put_json, say_error, visible_json
-from grace_kp.cli._page import TableColumn, TextTable
+from grace_kp.cli._lookup import StoreOption, find, newest_first, open_for_reading, short_id
+from grace_kp.cli._output import ask, clean, console, progress, put_json, say_error, visible_json
+from grace_kp.cli._page import TableColumn, TextTable, put
 from grace_kp.pages import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from grace_kp.integrations.knowledgepulse import Contributed, Contribution, KnowledgePulse
-    from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
 
-_PAGE = 200
 _REASONS = 20
 
 
@@ -58,7 +55,8 @@ def contribute(
     registry = KnowledgePulse(url, threshold=min_score, include_grace=include_grace)
     conditions = {name: value for name, value in (("domain", domain), ("since", since)) if value is not None}
     with open_for_reading(store) as source:
-        found = _named(source, ids) if ids else _newest(source, min_score=min_score, **conditions)
+        named = {trace.id: trace for trace in (find(source, name) for name in ids or ())}
+        found = named.values() if ids else newest_first(source, min_score=min_score, **conditions)
         leaving, staying = _chosen(progress(found, "looking"), registry, limit)
     if dry_run:
         _show([contribution for _, contribution in leaving] + staying, as_json=as_json)
@@ -75,22 +73,6 @@ def contribute(
         _report(sent, staying)
     if any(item.status == "failed" for item in sent):
         raise typer.Exit(1)
-
-
-def _named(source: Store, ids: list[str]) -> Iterator[ReasoningTrace]:
-    yield from {trace.id: trace for trace in (find(source, name) for name in ids)}.values()
-
-
-def _newest(source: Store, **conditions: Any) -> Iterator[ReasoningTrace]:
-    seen: set[str] = set()
-    for offset in itertools.count(0, _PAGE):
-        page = source.query(limit=_PAGE, offset=offset, **conditions)
-        for trace in page:
-            if trace.id not in seen:  # runs that are stored meanwhile move the pages
-                seen.add(trace.id)
-                yield trace
-        if len(page) < _PAGE:
-            return
 
 
 def _chosen(
@@ -128,7 +110,7 @@ def _show(prepared: list[Contribution], *, as_json: bool) -> None:
 
 
 def _line(*parts: str) -> None:
-    console().print("  ".join(map(plain, parts)), soft_wrap=True)
+    put(console(), "  ".join(map(clean, parts)))
 
 
 def _ask(url: str, leaving: list[Contribution], staying: list[Contribution]) -> None:
@@ -148,15 +130,8 @@ def _ask(url: str, leaving: list[Contribution], staying: list[Contribution]) -> 
     out = console(stderr=True)
     rows.print(out)
     for line in _reasons(staying):
-        out.print(plain(line))
-    count = len(leaving)
-    out.print(f"Send {count_text(count, 'trace')} to {plain(url)}? Type yes: ", end="", soft_wrap=True)
-    try:
-        answer = input()
-    except EOFError:
-        sys.stderr.write("\n")
-        answer = ""
-    if answer.strip().lower() != "yes":
+        put(out, clean(line))
+    if ask(f"Send {count_text(len(leaving), 'trace')} to {clean(url)}? Type yes: ").strip().lower() != "yes":
         say_error("nothing was sent")
         raise typer.Exit(1)
 

@@ -12,20 +12,22 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._output import clean, columns, console, plain, put_json, shorten, writes_unicode
+from grace_kp.cli._output import clean, columns, console, put_json, shorten, writes_unicode
 from grace_kp.cli._page import put, put_field, put_text
 from grace_kp.cli._trace_page import put_figures
+from grace_kp.errors import ActionCancelled, ActionNotApproved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rich.text import Text
+    from rich.console import Console
 
     from grace_kp.runtime import Grace
     from grace_kp.trace import ReasoningTrace
@@ -48,57 +50,51 @@ def demo(
 
     open_store(store).close()  # a store that cannot be used is an error before anything is shown
     out = console()
-    say: Callable[[str | Text], None] = (lambda _text: None) if as_json else out.print
+    out.quiet = as_json
     root = Path(__file__).resolve().parents[1]
     with Grace(store=store, domain="code") as grace, grace.collect() as traces:
-        say(
-            f"\nAn agent without a model answers {len(QUESTIONS)} questions from the files in [bold]{plain(root.name)}[/bold]"
-            " and writes a report. The files do not answer the last one."
+        put_text(
+            out,
+            f"\nAn agent without a model answers {len(QUESTIONS)} questions from the files in {clean(root.name)}"
+            " and writes a report. The files do not answer the last one.",
         )
-
-        def answered(answer: str) -> None:
-            if not as_json:
-                _summary(traces[-1], answer)
-
-        _write(_agent(grace, root, say, answered), say)
+        agent = _agent(grace, root, out, lambda answer: _summary(out, traces[-1], answer))
+        with tempfile.TemporaryDirectory(prefix="grace_kp_demo_") as folder:
+            try:
+                result = agent(str(Path(folder) / "report.txt"))
+                put_text(out, "The report was skipped." if result is None else clean(result), style="green")
+            except ActionNotApproved as refusal:
+                put_text(out, clean(str(refusal)), style="yellow")
+                if isinstance(refusal, ActionCancelled) and not (sys.stdin and sys.stdin.isatty()):
+                    put_text(out, "Run this in a terminal to be asked.")
     if as_json:
         put_json([trace.to_dict() for trace in traces])
-    else:
-        _what_next(say, root)
-
-
-def _what_next(say: Callable[[str | Text], None], root: Path) -> None:
+        return
     command = _invocation()
-    say("\nWhat next:")
-    say(f"  {command} demo --store sqlite:///demo.db     the same, kept in a file")
-    say(f"  {command} traces show last --store sqlite:///demo.db")
-    say(f"  {command} doctor     what is installed, configured, reachable")
+    put(out, "\nWhat next:")
+    put(out, f"  {command} demo --store sqlite:///demo.db     the same, kept in a file")
+    put(out, f"  {command} traces show last --store sqlite:///demo.db")
+    put(out, f"  {command} doctor     what is installed, configured, reachable")
     if (root.parent / "docs" / "tutorial.md").is_file():
-        say("  docs/tutorial.md     the same for an agent of your own, in ten minutes")
-    say("")
+        put(out, "  docs/tutorial.md     the same for an agent of your own, in ten minutes")
+    put(out, "")
 
 
 def _invocation() -> str:
     """Return the command that starts this program from here: its name if it is on the PATH, else its path."""
     program = Path(sys.argv[0])
-    if program.name == "__main__.py":
-        return f"{plain(_from_here(Path(sys.executable)))} -m grace_kp.cli"
-    found = shutil.which(program.name)
+    is_module = program.name == "__main__.py"
+    found = None if is_module else shutil.which(program.name)
     if found is not None and Path(found).absolute() == program.absolute():
-        return plain(program.name)
-    return plain(_from_here(program))
+        return clean(program.name)
+    path, here = Path(sys.executable if is_module else program).absolute(), Path.cwd()
+    named = clean(str(path.relative_to(here) if path.is_relative_to(here) else path))
+    return f"{named} -m grace_kp.cli" if is_module else named
 
 
-def _from_here(path: Path) -> str:
-    here = Path.cwd()
-    return str(path.absolute().relative_to(here)) if path.absolute().is_relative_to(here) else str(path)
-
-
-def _agent(
-    grace: Grace, root: Path, say: Callable[[str | Text], None], answered: Callable[[str], None]
-) -> Callable[[str], str | None]:
+def _agent(grace: Grace, root: Path, out: Console, answered: Callable[[str], None]) -> Callable[[str], str | None]:
     """Return the agent: a run that calls another one for each question, and a gated action at its end."""
-    step = functools.partial(_show_step, say)
+    step = functools.partial(_show_step, out)
 
     @grace.tool
     def list_files(pattern: str) -> list[str]:
@@ -126,7 +122,7 @@ def _agent(
 
     @grace.agent(objective="{question}")
     def researcher(question: str) -> str:
-        say(f"\n[bold]? {plain(question)}[/bold]")
+        put_text(out, f"\n? {clean(question)}", style="bold")
         files = step("list_files", "*.py", lambda: list_files("*.py"))
         best, *_ = step("search", question, lambda: search(question, files))
         grace.thought(f"{best['source']} looks best")
@@ -151,43 +147,36 @@ def _agent(
         for question in QUESTIONS:
             answers.append(researcher(question))
             answered(answers[-1])
-        say("\nIts last step is gated: it wants to write a report, and its policy asks for a person.")
+        put_text(out, "\nIts last step is gated: it wants to write a report, and its policy asks for a person.")
         return write_report(path, "\n".join(answers))
 
     return reporter
 
 
-def _show_step(say: Callable[[str | Text], None], tool: str, argument: str, call: Callable[[], Any]) -> Any:
-    """Call a tool and print its step as it happens."""
-    import time
-
-    started = time.perf_counter()
-    try:
-        result = call()
-    except Exception as error:
-        say(_step_line(tool, argument, f"{type(error).__name__}, going on", failed=True))
-        raise
-    took = (time.perf_counter() - started) * 1e3
-    found = f"{len(result)} found" if isinstance(result, list) else clean(str(result))
-    say(_step_line(tool, argument, f"{took:7.1f} ms", found))
-    return result
-
-
-def _step_line(tool: str, argument: str, outcome: str, found: str = "", *, failed: bool = False) -> Text:
-    """Return a step as one line: a mark, the call, the outcome, and the result if there is room."""
+def _show_step(out: Console, tool: str, argument: str, call: Callable[[], Any]) -> Any:
+    """Call a tool and print its step as one line: a mark, the call, the outcome, and the result if there is room."""
     from rich.cells import set_cell_size
     from rich.text import Text
 
+    started = time.perf_counter()
     worked, broke = ("✓", "✗") if writes_unicode(sys.stdout) else ("+", "-")
-    width = columns(sys.stdout)
-    room = max(14, min(42, width - 5 - len(outcome)))
-    outcome = shorten(outcome, width - 5 - room)
-    line = Text("  ").append(broke if failed else worked, "red" if failed else "green")
-    line.append(" " + set_cell_size(shorten(f"{tool:<11} {clean(argument)}", room), room) + " " + outcome)
-    left = width - 5 - room - len(outcome) - 2
-    if found and left >= 8:
-        line.append("  " + shorten(found, left))
-    return line
+    mark, style, found, outcome = broke, "red", "", ""
+    try:
+        result = call()
+        mark, style, outcome = worked, "green", f"{(time.perf_counter() - started) * 1e3:7.1f} ms"
+        found = f"{len(result)} found" if isinstance(result, list) else clean(str(result))
+        return result
+    except Exception as error:
+        outcome = f"{type(error).__name__}, going on"
+        raise
+    finally:
+        width = columns(sys.stdout)
+        room = max(14, min(42, width - 5 - len(outcome)))
+        outcome = shorten(outcome, width - 5 - room)
+        line = Text("  ").append(mark, style)
+        line.append(" " + set_cell_size(shorten(f"{tool:<11} {clean(argument)}", room), room) + " " + outcome)
+        left = width - 5 - room - len(outcome) - 2
+        put(out, line.append("  " + shorten(found, left) if found and left >= 8 else ""))
 
 
 def _words(text: str) -> set[str]:
@@ -216,27 +205,10 @@ def _ranked(root: Path, asked: set[str], files: list[str]) -> list[dict[str, Any
     return sorted(hits, key=lambda hit: (-float(str(hit["score"])), len(str(hit["text"]))))[:5]
 
 
-def _summary(trace: ReasoningTrace, answer: str) -> None:
-    out = console()
+def _summary(out: Console, trace: ReasoningTrace, answer: str) -> None:
     put(out, "")
     put_text(out, clean(trace.task.objective), style="bold")
     put_text(out, f"-> {clean(answer, 150)}")
     kinds = Counter(str(step.type) for step in trace.steps)
     put_field(out, "steps", ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
     put_figures(out, trace, full=True)
-
-
-def _write(report: Callable[[str], str | None], say: Callable[[str | Text], None]) -> None:
-    from grace_kp.errors import ActionCancelled, ActionNotApproved
-
-    with tempfile.TemporaryDirectory(prefix="grace_kp_demo_") as folder:
-        path = Path(folder) / "report.txt"
-        try:
-            result = report(str(path))
-            say(f"[green]{plain(result)}[/green]" if result is not None else "The report was skipped.")
-        except ActionCancelled as refusal:
-            say(f"[yellow]{plain(str(refusal))}[/yellow]")
-            if not sys.stdin or not sys.stdin.isatty():
-                say("Run this in a terminal to be asked.")
-        except ActionNotApproved as other:
-            say(f"[yellow]{plain(str(other))}[/yellow]")

@@ -12,21 +12,23 @@ import shutil
 import sys
 import time
 from collections import Counter
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._output import clean, console, plain, put_json
+from grace_kp.cli._output import clean, console, put_json
 from grace_kp.cli._page import TableColumn, TextTable, put, put_field, put_text
 from grace_kp.errors import GraceError
+from grace_kp.settings import is_profile_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from rich.console import Console
-
+    from grace_kp.runtime import ProfileSet
     from grace_kp.settings import Settings
+    from grace_kp.trace import ReasoningTrace
 
 
 CORE = ("pydantic", "numpy", "tenacity", "typer", "rich", "platformdirs")
@@ -46,6 +48,8 @@ EXTRAS = {
 WEEK = 7 * 86_400
 NEWEST = 500
 """Traces whose actions are compared with the policies of the settings."""
+RECENT = 50
+"""Number of the latest runs that a learned profile is compared with."""
 
 
 def doctor(
@@ -56,7 +60,13 @@ def doctor(
 ) -> None:
     """Show installed packages, settings, models and the store, and the effect of each missing part. Exit with 1 if something is broken."""
     if fetch_model:
-        _fetch()
+        from grace_kp.models import fetch_onnx
+
+        err = console(stderr=True)
+        folder = fetch_onnx(
+            lambda what: put_text(err, clean(f"fetching {what} …"))
+        )  # the hub's client shows its own progress
+        put_text(err, clean(f"the embedding model is in {folder}"))
     report = examine()
     if as_json:
         put_json(report)
@@ -71,14 +81,26 @@ def examine() -> dict[str, Any]:
     import sqlite3
 
     from grace_kp import __version__
+    from grace_kp.runtime import ProfileSet
+    from grace_kp.settings import Settings
 
     problems: list[str] = []
-    settings = _load_settings(problems)
-    stated = None if settings is None else _stated(settings, problems)
-    store = None if settings is None or stated is None else _store(settings.store, problems, settings.policies)
-    profile = None if settings is None else profile_report(settings, problems)
-    milder = [] if profile is None else profile.pop("milder")
-    models = {"evaluator": None, "embedder": None} if settings is None else _models(settings, problems)
+    newest: list[ReasoningTrace] = []
+    settings = stated = store = profiles = None
+    models: dict[str, Any] = {"evaluator": None, "embedder": None}
+    with _noted(problems):
+        settings = Settings.load()
+    if settings is not None:
+        with _noted(problems):
+            stated = _stated(settings, problems)
+            store, newest = _store(settings, problems)
+        with _noted(problems):
+            profiles = ProfileSet.of_runtime(settings)
+        models = _models(settings, problems)
+    try:
+        is_terminal = sys.stdin is not None and sys.stdin.isatty()
+    except (ValueError, OSError):
+        is_terminal = False
     return {
         "grace_kp": __version__,
         "python": platform.python_version(),
@@ -92,23 +114,23 @@ def examine() -> dict[str, Any]:
         "keys": {name: "set" if os.environ.get(name) else "not set" for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY")},
         "settings": stated,
         "store": store,
-        "profile": profile,
-        "milder": milder,
+        "profile": None if settings is None or profiles is None else _profile(settings, profiles, newest[:RECENT]),
+        "milder": [] if settings is None or profiles is None else profiles.milder(settings),
         **models,
         "reviewer": "the console"
-        if _terminal()
-        else "none: standard input is no terminal, so a gate that must ask cancels",
+        if is_terminal
+        else "none: standard input is not a terminal, so a gate that must ask cancels",
         "problems": problems,
     }
 
 
-def _fetch() -> None:
-    """Fetch the model; the client of the hub shows its own progress on a terminal."""
-    from grace_kp.models import fetch_onnx
-
-    err = console(stderr=True)
-    folder = fetch_onnx(lambda what: err.print(f"fetching {what} …"))
-    err.print(f"the embedding model is in {plain(str(folder))}")
+@contextmanager
+def _noted(problems: list[str], part: str = "") -> Iterator[None]:
+    """Add what the block raises to the problems of the report."""
+    try:
+        yield
+    except (GraceError, OSError, ValueError) as error:
+        problems.append(f"{part}{error}")
 
 
 def _models(settings: Settings, problems: list[str]) -> dict[str, Any]:
@@ -121,23 +143,14 @@ def _models(settings: Settings, problems: list[str]) -> dict[str, Any]:
         "embedder": {"name": embedder.name, "why": embedder.why},
     }
     if embedder.model is not None:
-        try:
+        with _noted(problems, "embedder: "):
             started = time.perf_counter()
             embedder.model.load()
             report["embedder"]["loads_in_s"] = round(time.perf_counter() - started, 2)
             started = time.perf_counter()
             embedder.model.embed(["How long does a short text take?"])
             report["embedder"]["short_text_ms"] = round((time.perf_counter() - started) * 1e3, 1)
-        except GraceError as error:
-            problems.append(f"embedder: {error}")
     return report
-
-
-def _terminal() -> bool:
-    try:
-        return sys.stdin is not None and sys.stdin.isatty()
-    except (ValueError, OSError):
-        return False
 
 
 def _installed(name: str) -> str | None:
@@ -147,98 +160,64 @@ def _installed(name: str) -> str | None:
         return None
 
 
-def _load_settings(problems: list[str]) -> Settings | None:
-    from grace_kp.settings import Settings
-
-    try:
-        return Settings.load()
-    except ValueError as error:
-        problems.append(str(error))
-        return None
-
-
-def _stated(settings: Settings, problems: list[str]) -> dict[str, Any] | None:
-    """Return each setting with its source; None where the policies cannot be used."""
+def _stated(settings: Settings, problems: list[str]) -> dict[str, Any]:
     from dataclasses import fields
 
+    from grace_kp.approvals import receiver_of
     from grace_kp.gating import PolicySet
 
-    try:
-        PolicySet(settings.policies)
-    except ValueError as error:
-        problems.append(str(error))
-        return None
+    PolicySet(settings.policies)  # refuses policies that can match nothing
     names = [item.name for item in fields(settings) if item.name != "source"]
-    return {
-        name: {"value": _in_json(name, getattr(settings, name), problems), "from": settings.source.get(name, "default")}
-        for name in names
-    }
+    values = {name: "never" if (value := getattr(settings, name)) == math.inf else value for name in names}
+    if settings.webhook_url is not None:
+        values["webhook_url"] = "not usable"
+        with _noted(problems, "webhook_url: "):
+            values["webhook_url"] = receiver_of(settings.webhook_url)  # its path may be a secret
+    return {name: {"value": value, "from": settings.source.get(name, "default")} for name, value in values.items()}
 
 
-def _in_json(name: str, value: object, problems: list[str]) -> Any:
-    if name == "webhook_url" and isinstance(value, str):
-        from grace_kp.approvals import receiver_of
+def _store(settings: Settings, problems: list[str]) -> tuple[dict[str, Any], list[ReasoningTrace]]:
+    """Return the state of the store, and its newest traces if a policy or a profile is compared with them."""
+    from grace_kp.runtime import promises_in
+    from grace_kp.store import RescueFiles, file_of, open_store
 
-        try:
-            return receiver_of(value)  # its path may be a secret
-        except GraceError as error:
-            problems.append(f"webhook_url: {error}")
-            return "not usable"
-    return "never" if value == math.inf else value
-
-
-def _store(url: str | None, problems: list[str], policies: Any) -> dict[str, Any] | None:
-    from grace_kp.store import file_of, open_store
-
-    try:
-        file = file_of(url)
-        if file is not None and not file.exists():
-            return {**_missing_store(file, problems), **_rescued(file, problems)}
-        store = open_store(url, create=False)
-        described = {**_described(store), **_lost(store), **_promises(store, problems), **approvals_in(store, problems)}
-        described.update(_unmatched(store, policies))
-        store.close()
-    except (GraceError, OSError) as error:
-        problems.append(str(error))
-        return None
+    file = file_of(settings.store)
+    newest: list[ReasoningTrace] = []
+    if file is not None and not file.exists():
+        described = _missing_store(file, problems)
+    else:
+        with closing(open_store(settings.store, create=False)) as store:
+            if settings.policies or is_profile_path(settings.profile):
+                newest = store.query(limit=NEWEST)
+            described = {**store.describe(), **_lost(store)}
+            with _noted(problems):
+                described["promises"] = promises_in(store)
+            with _noted(problems, "approvals: "):
+                described["approvals"] = _approvals(store)
+            described["unmatched_policies"] = _unmatched(settings, newest)
     if file is not None:
-        described["free_disk_mb"] = _free_disk(file, problems)
-        described.update(_rescued(file, problems))
-    return described
+        described["free_disk_mb"] = shutil.disk_usage(_folder_above(file)).free >> 20
+        if described["free_disk_mb"] < 100:
+            problems.append(f"less than 100 MB of disk are free for {file}")
+        waiting = RescueFiles(file).waiting()  # what processes could not write before they ended
+        described["rescued"] = {"files": waiting.files, "runs": waiting.runs} if waiting.files else None
+        problems += [
+            f"rescue file {reason}; its runs are not in the store: move or delete it" for reason in waiting.unusable
+        ]
+    return {name: value for name, value in described.items() if name not in PARTS or value}, newest
 
 
-def _rescued(file: Path, problems: list[str]) -> dict[str, Any]:
-    """Return what processes could not write before they ended, and left beside the database."""
-    from grace_kp.store import RescueFiles
-
-    waiting = RescueFiles(file).waiting()
-    problems += [
-        f"rescue file {reason}; its runs are not in the store: move or delete it" for reason in waiting.unusable
-    ]
-    return {"rescued": {"files": waiting.files, "runs": waiting.runs}} if waiting.files else {}
+def _folder_above(file: Path) -> Path:
+    return next(folder for folder in file.absolute().parents if folder.exists())
 
 
 def _missing_store(file: Path, problems: list[str]) -> dict[str, Any]:
-    """Describe a store that does not exist yet."""
-    folder = next(folder for folder in file.absolute().parents if folder.exists())
+    folder = _folder_above(file)
     if not folder.is_dir():
-        problems.append(f"store {file}: cannot be created, because {folder} is no folder")
+        problems.append(f"store {file}: cannot be created, because {folder} is not a folder")
     elif not os.access(folder, os.W_OK):
         problems.append(f"store {file}: cannot be created, because {folder} cannot be written")
-    return {
-        "kind": "sqlite",
-        "path": str(file),
-        "state": "not there yet; the first recorded run creates it",
-        "free_disk_mb": _free_disk(file, problems),
-    }
-
-
-def _free_disk(file: Path, problems: list[str]) -> int:
-    folder = next(folder for folder in file.absolute().parents if folder.exists())
-    free = shutil.disk_usage(folder).free
-    if free < 100 << 20:
-        problems.append(f"less than 100 MB of disk are free for {file}")
-    return free >> 20
+    return {"kind": "sqlite", "path": str(file), "state": "not there yet; the first recorded run creates it"}
 
 
 def _lost(store: object) -> dict[str, Any]:
@@ -262,35 +241,43 @@ def _lost(store: object) -> dict[str, Any]:
     }
 
 
-def _promises(store: object, problems: list[str]) -> dict[str, Any]:
-    """Return the promises that are watched in the store."""
-    from grace_kp.runtime import promises_in
-
-    try:
-        promises = promises_in(store)
-    except GraceError as error:
-        problems.append(str(error))
-        return {}
-    return {"promises": promises} if promises else {}
-
-
-def _unmatched(store: Any, policies: Any) -> dict[str, Any]:
+def _unmatched(settings: Settings, newest: list[ReasoningTrace]) -> dict[str, Any]:
     """Return the policies of the settings that match no action of the newest traces, each with the nearest one."""
     from grace_kp.gating import PolicySet
 
-    decided = [trace.grace.get("decisions") or () for trace in store.query(limit=NEWEST)] if policies else []
-    actions = {entry["action"] for entries in decided for entry in entries}
-    unmatched = PolicySet(policies).unmatched(actions) if actions else {}
-    return {"unmatched_policies": unmatched} if unmatched else {}
+    actions = {entry["action"] for trace in newest for entry in (trace.grace or {}).get("decisions") or ()}
+    return PolicySet(settings.policies).unmatched(actions) if actions else {}
 
 
-def _described(store: object) -> dict[str, Any]:
-    described = store.describe() if hasattr(store, "describe") else {"kind": type(store).__name__}
-    return (
-        described
-        if isinstance(described, dict)
-        else {name: getattr(described, name) for name in type(described).__slots__}
-    )
+def _approvals(store: object) -> dict[str, Any] | None:
+    """Return how many requests for approval wait for what, the end of their chain, and the state of notifications."""
+    from grace_kp.approvals import RowQuery
+
+    tables = getattr(store, "approvals", None)
+    seq, digest = tables.head() if tables is not None else (0, "")
+    if tables is None or not seq:
+        return None
+    counted = {"pending": ("pending",), "approved": ("approved", "edited"), "unknown": ("unknown",)}
+    cursors = [json.loads(data) for data in tables.documents("webhook").values()]
+    facts = ("receiver", "delivered", "lost", "problem")
+    return {
+        **{name: tables.count(RowQuery(states=states)) for name, states in counted.items()},
+        "chain": {"seq": seq, "hash": digest},
+        "receivers": [
+            {**{name: cursor.get(name) for name in facts}, "behind": seq - int(cursor.get("seq", 0))}
+            for cursor in cursors
+        ],
+    }
+
+
+def _profile(settings: Settings, profiles: ProfileSet, recent: list[ReasoningTrace]) -> dict[str, Any]:
+    """Return the profile in force; of a learned one also how recent runs differ from those that it was fitted on."""
+    report = profiles.describe()
+    if profiles.main.learned is not None:
+        found = (sentence for trace in recent for sentence in profiles.main.mismatches(trace.to_dict()))
+        report["file"] = settings.profile
+        report["compared_runs"], report["mismatches"] = len(recent), list(dict.fromkeys(found))
+    return report
 
 
 PACKAGES = (
@@ -303,6 +290,8 @@ SETTINGS = (
     TableColumn("value", "prose", least=14),
     TableColumn("from", "prose", priority=1, least=10),
 )
+PARTS = frozenset({"not_recorded", "promises", "rescued", "approvals", "unmatched_policies"})
+"""Parts of the report on the store that have lines of their own, and are left out where they are empty."""
 NAMES = 16
 """Width of the names on the left."""
 
@@ -326,19 +315,8 @@ def _show(report: dict[str, Any]) -> None:
             rows.add(name, entry["value"], entry["from"])
         rows.print(out)
         put(out, "")
-    for name, state in report["keys"].items():
-        put_field(out, name, state, label=NAMES)
-    for name in ("evaluator", "embedder"):
-        if report[name] is not None:
-            put_field(out, name, clean(_model_words(report[name])), label=NAMES)
-    put_field(out, "reviewer", report["reviewer"], label=NAMES)
-    if report["profile"] is not None:
-        put_profile(out, report["profile"], label=NAMES)
-    for entry in report["milder"]:
-        text = f"{entry['setting']} = {entry['value']} ({entry['from']})"
-        put_field(out, "milder gates", clean(text), label=NAMES, style="yellow")
-    if report["store"] is not None:
-        _show_store(out, report["store"])
+    for name, text, style in (*_facts(report), *_profile_facts(report), *_store_facts(report["store"] or {})):
+        put_field(out, name, clean(text), label=NAMES, style=style)
     put(out, "")
     for problem in report["problems"]:
         put_field(out, "broken", clean(problem), label=NAMES, style="red")
@@ -346,146 +324,66 @@ def _show(report: dict[str, Any]) -> None:
         put(out, "nothing is broken")
 
 
-def _model_words(model: dict[str, Any]) -> str:
-    timings = (f", {name} {model[name]}" for name in ("loads_in_s", "short_text_ms") if name in model)
-    return f"{model['name']}: {model['why']}{''.join(timings)}"
+def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield name, text and style of each line; a line without a name belongs to the one above."""
+    for name, state in report["keys"].items():
+        yield name, state, ""
+    for name in ("evaluator", "embedder"):
+        if model := report[name]:
+            timings = (f", {timing} {model[timing]}" for timing in ("loads_in_s", "short_text_ms") if timing in model)
+            yield name, f"{model['name']}: {model['why']}{''.join(timings)}", ""
+    yield "reviewer", report["reviewer"], ""
 
 
-def _show_store(out: Console, store: dict[str, Any]) -> None:
-    facts = {
-        name: value
-        for name, value in store.items()
-        if name not in {"not_recorded", "promises", "rescued", "approvals", "unmatched_policies"}
-    }
-    put_field(out, "store", clean(", ".join(f"{name} {value}" for name, value in facts.items())), label=NAMES)
-    rescued = store.get("rescued")
-    if rescued is not None:
-        what = f"{rescued['runs']:,} runs wait beside the database until a process opens it for writing"
-        put_field(out, "rescued", what, label=NAMES)
-    for stated, near in store.get("unmatched_policies", {}).items():
+def _profile_facts(report: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    profile = report["profile"]
+    if profile is not None:
+        levels = ", ".join(f"{name} {value}" for name, value in profile["thresholds"].items())
+        yield "profile", f"{profile['name']}; thresholds {levels}", ""
+    if profile is not None and "fitted_on" in profile:
+        fitted, promise = profile["fitted_on"] or {}, profile["promise"]
+        yield "", f"fitted on {fitted.get('runs', '?')} runs, at {fitted.get('fitted_at', '?')}", ""
+        if profile["digest"]:
+            yield "", f"digest {profile['digest']}", ""
+        if promise:
+            risks = ", ".join(f"{name} {risk}" for name, risk in (promise.get("risks") or {}).items())
+            yield "", f"promise: {promise.get('kind')}, risks {risks}, delta {promise.get('delta')}", ""
+        for sentence in profile["mismatches"]:
+            yield "", f"the promise does not hold: {sentence}", "yellow"
+        if profile["compared_runs"] and not profile["mismatches"]:
+            yield "", f"it fits the latest {profile['compared_runs']:,} runs", ""
+    for entry in report["milder"]:
+        yield "milder gates", f"{entry['setting']} = {entry['value']} ({entry['from']})", "yellow"
+
+
+def _store_facts(store: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    if store:
+        yield "store", ", ".join(f"{name} {value}" for name, value in store.items() if name not in PARTS), ""
+    if rescued := store.get("rescued"):
+        yield "rescued", f"{rescued['runs']:,} runs wait beside the database until a process opens it for writing", ""
+    for policy, near in store.get("unmatched_policies", {}).items():
         hint = f"; did you mean {near}?" if near else ""
-        put_field(out, "policy", clean(f"{stated} matches no action of the newest traces{hint}"), label=NAMES)
-    put_approvals(out, store.get("approvals"), label=NAMES)
+        yield "policy", f"{policy} matches no action of the newest traces{hint}", ""
+    if found := store.get("approvals"):
+        counts = f"{found['pending']:,} pending, {found['approved']:,} approved and not started"
+        yield "approvals", f"{counts}, {found['unknown']:,} with an unknown outcome", ""
+        yield "", f"newest entry of the chain: {found['chain']['seq']:,}, {found['chain']['hash']}", ""
+        for each in found["receivers"]:
+            counts = f"{each['delivered']:,} delivered, {each['lost']:,} lost"
+            yield "notified", f"{each['receiver']}: {counts}, {each['behind']:,} entries not looked at yet", ""
+            if each["problem"]:
+                yield "", f"last problem: {each['problem']}", ""
     for promise in store.get("promises", ()):
         fitted = f", fitted {promise['fitted_at']}" if promise["fitted_at"] else ""
         state = "refuted" if promise["alarms"] else "not refuted"
-        put_field(
-            out, "promise", clean(f"{promise['profile']}{fitted}: {state}, {promise['labels']:,} labels"), label=NAMES
-        )
+        yield "promise", f"{promise['profile']}{fitted}: {state}, {promise['labels']:,} labels", ""
         for alarm in promise["alarms"]:
-            put_text(out, clean(alarm), indent=NAMES)
-    lost = store.get("not_recorded")
-    if lost is None:
-        return
-    put_field(out, "not recorded", f"in the last week, by {lost['processes']:,} processes:", label=NAMES)
-    if lost["dropped_traces"]:
-        put_text(out, f"{lost['dropped_traces']:,} runs for which memory had no room while they waited", indent=NAMES)
-    if lost["lost_traces"]:
-        put_text(out, f"{lost['lost_traces']:,} runs that could not be finished, or went with their file", indent=NAMES)
-    for what, count in lost["troubles"].items():
-        put_text(out, f"{count:,} × {clean(what)}", indent=NAMES)
-
-
-def approvals_in(store: object, problems: list[str]) -> dict[str, Any]:
-    """Return how many requests for approval wait for what, where their chain stands, and what became of notifications."""
-    from grace_kp.approvals import RowQuery
-
-    try:
-        tables = getattr(store, "approvals", None)
-        seq, digest = tables.head() if tables is not None else (0, "")
-        if tables is None or not seq:
-            return {}
-        counts = {
-            name: tables.count(RowQuery(states=states))
-            for name, states in (
-                ("pending", ("pending",)),
-                ("approved", ("approved", "edited")),
-                ("unknown", ("unknown",)),
-            )
-        }
-        cursors = [json.loads(data) for data in tables.documents("webhook").values()]
-    except (GraceError, ValueError) as error:
-        problems.append(f"approvals: {error}")
-        return {}
-    facts = ("receiver", "delivered", "lost", "problem")
-    receivers = [
-        {**{name: cursor.get(name) for name in facts}, "behind": seq - int(cursor.get("seq", 0))} for cursor in cursors
-    ]
-    return {"approvals": {**counts, "chain": {"seq": seq, "hash": digest}, "receivers": receivers}}
-
-
-def put_approvals(out: Console, found: dict[str, Any] | None, *, label: int) -> None:
-    """Write them; nothing for a store without any."""
-    if found is None:
-        return
-    chain = found["chain"]
-    put_field(
-        out,
-        "approvals",
-        f"{found['pending']:,} pending, {found['approved']:,} approved and not started, {found['unknown']:,} with an unknown outcome",
-        label=label,
-    )
-    put_text(out, f"newest entry of the chain: {chain['seq']:,}, {clean(chain['hash'])}", indent=label)
-    for each in found["receivers"]:
-        text = f"{each['receiver']}: {each['delivered']:,} delivered, {each['lost']:,} lost, {each['behind']:,} entries not looked at yet"
-        put_field(out, "notified", clean(text), label=label)
-        if each["problem"]:
-            put_text(out, clean(f"last problem: {each['problem']}"), indent=label)
-
-
-RECENT = 50
-"""Number of the latest runs that a learned profile is compared with."""
-
-
-def profile_report(settings: Settings, problems: list[str]) -> dict[str, Any] | None:
-    """Return the profile in force; None, and a problem, where it cannot be used."""
-    from grace_kp.runtime import ProfileSet
-
-    try:
-        profiles = ProfileSet.of_runtime(settings)
-    except GraceError as error:
-        problems.append(str(error))
-        return None
-    report = {**profiles.describe(), "milder": profiles.milder(settings)}
-    if profiles.main.learned is not None:
-        report["file"] = settings.profile
-        report["compared_runs"], report["mismatches"] = _differences(settings, profiles)
-    return report
-
-
-def _differences(settings: Settings, profiles: Any) -> tuple[int, list[str]]:
-    """Return the number of recent runs in the store, and how they differ from those that the profile was fitted on."""
-    from grace_kp.store import open_store
-
-    try:
-        store = open_store(settings.store, create=False)
-    except (GraceError, OSError):
-        return 0, []  # there is no store yet, or the store's own part of the report says what is wrong
-    try:
-        recent = store.query(limit=RECENT)
-    except GraceError:
-        return 0, []
-    finally:
-        store.close()
-    found = (sentence for trace in recent for sentence in profiles.main.mismatches(trace.to_dict()))
-    return len(recent), list(dict.fromkeys(found))
-
-
-def put_profile(out: Console, report: Mapping[str, Any], *, label: int) -> None:
-    """Write the profile; of a learned one what it was fitted on, what it promises, and why that may not hold."""
-    levels = ", ".join(f"{name} {value}" for name, value in report["thresholds"].items())
-    put_field(out, "profile", clean(f"{report['name']}; thresholds {levels}"), label=label)
-    if "fitted_on" not in report:
-        return
-    fitted, promise = report["fitted_on"] or {}, report["promise"]
-    put_text(out, clean(f"fitted on {fitted.get('runs', '?')} runs, at {fitted.get('fitted_at', '?')}"), indent=label)
-    if report["digest"]:
-        put_text(out, clean(f"digest {report['digest']}"), indent=label)
-    if promise:
-        risks = ", ".join(f"{name} {risk}" for name, risk in (promise.get("risks") or {}).items())
-        stated = f"promise: {promise.get('kind')}, risks {risks}, delta {promise.get('delta')}"
-        put_text(out, clean(stated), indent=label)
-    for sentence in report["mismatches"]:
-        put_text(out, clean(f"the promise does not hold: {sentence}"), indent=label, style="yellow")
-    if report["compared_runs"] and not report["mismatches"]:
-        put_text(out, f"it fits the latest {report['compared_runs']:,} runs", indent=label)
+            yield "", alarm, ""
+    if lost := store.get("not_recorded"):
+        yield "not recorded", f"in the last week, by {lost['processes']:,} processes:", ""
+        if lost["dropped_traces"]:
+            yield "", f"{lost['dropped_traces']:,} runs for which memory had no room while they waited", ""
+        if lost["lost_traces"]:
+            yield "", f"{lost['lost_traces']:,} runs that could not be finished, or went with their file", ""
+        for trouble, count in lost["troubles"].items():
+            yield "", f"{count:,} × {trouble}", ""

@@ -15,7 +15,7 @@ from grace_kp.errors import GraceError, MissingExtra
 from grace_kp.trace import storable, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     Row = tuple[str, dict[str, Any]]
 
@@ -48,7 +48,13 @@ def evaluate(
         for name in imports or ():
             load_module(name, "--import")
         scorers = Suite.load(suite)
-        rows = evaluate_cases(scorers, cases, jobs=jobs, details=as_json, progress=_progress)
+        rows = evaluate_cases(
+            scorers,
+            cases,
+            jobs=jobs,
+            details=as_json,
+            progress=lambda rows, total: progress(rows, "evaluating", total=total),
+        )
     title = storable(f"{Path(suite).name} over {cases.name}")
     for path, text in ((html, html_report), (junit, junit_report)):
         if path is not None:
@@ -59,10 +65,6 @@ def evaluate(
         _show(rows)
     if not all(report["passed"] for _, report in rows):
         raise typer.Exit(1)
-
-
-def _progress(rows: Iterable[Row], total: int) -> Iterator[Row]:
-    return progress(rows, "evaluating", total=total)
 
 
 @contextmanager

@@ -10,8 +10,8 @@ import typer
 
 from grace_kp.cli._inputs import CountedFile, Position
 from grace_kp.cli._lookup import StoreOption, find, open_chosen_store
-from grace_kp.cli._output import clean, console, progress, put_json, say_error
-from grace_kp.cli._page import put_text
+from grace_kp.cli._output import clean, progress, say_error
+from grace_kp.cli._page import put_outcome
 from grace_kp.errors import GraceError, InvalidRecord
 from grace_kp.pages import count_text
 
@@ -90,10 +90,8 @@ def _label(store: Store, name: str, correct: str, stated: dict[str, Any], *, as_
         raise ValueError(problem.replace("probability=…", "--probability"))
     if add_feedback(store, [entry]):
         raise GraceError(f"no trace {name!r}: it has just been deleted")
-    if as_json:
-        put_json({"trace_id": entry.trace, **json.loads(entry.data)})
-    else:
-        put_text(console(), f"stored feedback on {clean(entry.trace)}")
+    document = {"trace_id": entry.trace, **json.loads(entry.data)}
+    put_outcome(document, f"stored feedback on {clean(entry.trace)}", as_json=as_json)
 
 
 def _label_all(store: Store, file: str, stated: dict[str, Any], *, as_json: bool) -> None:
@@ -107,11 +105,9 @@ def _label_all(store: Store, file: str, stated: dict[str, Any], *, as_json: bool
             say_error(result)
     if problems > REPORTED:
         say_error(f"{file}: and {problems - REPORTED:,} more that could not be stored")
-    if as_json:
-        put_json({"stored": stored, "problems": problems})
-    else:
-        more = f", {problems:,} could not be stored" if problems else ""
-        put_text(console(), f"stored {count_text(stored, 'label')}{more}")
+    more = f", {problems:,} could not be stored" if problems else ""
+    text = f"stored {count_text(stored, 'label')}{more}"
+    put_outcome({"stored": stored, "problems": problems}, text, as_json=as_json)
     if problems:
         raise typer.Exit(1)
 
@@ -125,4 +121,4 @@ def _results(store: Store, file: str, stated: dict[str, Any]) -> Iterator[int | 
     work = Position([file])
     with Path(file).open("rb") as opened_file:
         results = store_feedback(store, CountedFile(opened_file, work), file, **stated)
-        yield from progress(results, "storing labels", total=work.total, position=work.bytes_read)
+        yield from progress(results, "storing labels", total=work.total, position=lambda: work.bytes_read)

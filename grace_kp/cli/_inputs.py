@@ -54,7 +54,7 @@ def read_files(
     """Yield what a reader finds in all files in order. Unreadable parts are reported on standard error and counted."""
     work = Position(files)
     items = (item for name in files for item in _readable(name, work, unreadable, read))
-    yield from progress(items, what, total=work.total, position=work.bytes_read if work.total else None)
+    yield from progress(items, what, total=work.total, position=(lambda: work.bytes_read) if work.total else None)
 
 
 def _readable(
@@ -80,16 +80,10 @@ def _readable(
     if found and count > REPORTED:
         say_error(f"{name}: and {count - REPORTED:,} more that cannot be read")
     elif waiting and not found:
-        say_error(f"{waiting[0]}{_of_another_kind(count)}")
-
-
-def _of_another_kind(count: int) -> str:
-    """Return the explanation for a file without any trace and this many problems."""
-    if count == 1:
-        return ""
-    if count >= GIVE_UP:
-        return f"; none of the first {GIVE_UP} can be read, so the rest was not tried: {WANTED}"
-    return f"; none of the {count:,} in the file can be read: {WANTED}"
+        rest = f"none of the {count:,} in the file can be read"
+        if count >= GIVE_UP:
+            rest = f"none of the first {GIVE_UP} can be read, so the rest was not tried"
+        say_error(waiting[0] if count == 1 else f"{waiting[0]}; {rest}: {WANTED}")
 
 
 def _items(
@@ -116,11 +110,7 @@ class Position:
         paths = [Path(name) for name in files]
         known = all(name != "-" and path.is_file() for name, path in zip(files, paths, strict=True))
         self.total = sum(path.stat().st_size for path in paths) if known else None
-        self.read = 0
-
-    def bytes_read(self) -> int:
-        """Return how many bytes were read."""
-        return self.read
+        self.bytes_read = 0
 
 
 class CountedFile:
@@ -134,7 +124,7 @@ class CountedFile:
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes."""
         data = self._file.read(size)
-        self._work.read += len(data)
+        self._work.bytes_read += len(data)
         return data
 
     def fileno(self) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import getpass
+import itertools
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, fields
+from inspect import Parameter
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -14,7 +16,7 @@ from grace_kp.cli._output import clean, say_error
 from grace_kp.errors import GraceError, UnknownApproval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     from grace_kp.approvals import Actor, RequestStore, Secret, Tables
     from grace_kp.store import Store
@@ -24,13 +26,22 @@ if TYPE_CHECKING:
 StoreOption = Annotated[
     str | None, typer.Option("--store", help="memory: or sqlite:///path.db. Default: the setting `store`.")
 ]
+
+
+def parameters_of(options: type, names: Iterable[str], required: Container[str] = ()) -> list[Parameter]:
+    """Return fields of a dataclass as parameters of a command."""
+    hints = get_type_hints(options, include_extras=True)
+    unset = {item.name: Parameter.empty if item.name in required else item.default for item in fields(options)}
+    return [Parameter(name, Parameter.KEYWORD_ONLY, default=unset[name], annotation=hints[name]) for name in names]
+
+
 CHOOSE = "--store or GRACE_KP_STORE names another"
 PREFIX = "ap-"
 """The beginning of the id of an approval."""
 LEAST = 3
 """Minimum of characters of an id."""
-PAGE = 20
-"""Traces per query in the search for the newest root run."""
+PAGE = 100
+"""Traces per query."""
 CANDIDATES = 5
 """Ids in a message about several matches."""
 
@@ -97,36 +108,47 @@ def describe_store(url: str | None) -> str:
 def find(store: Store, wanted: str) -> ReasoningTrace:
     """Return the trace whose id is or begins with `wanted`; `last` is the newest trace that is not nested."""
     if wanted == "last":
-        newest = next((trace for trace in _newest_first(store) if trace.parent_id is None), None)
+        newest = next((trace for trace in newest_first(store) if trace.parent_id is None), None)
         # All runs are nested: their outer runs were deleted or are still open.
-        newest = newest or next(_newest_first(store), None)
+        newest = newest or next(newest_first(store), None)
         if newest is None:
             raise GraceError(f"the store is empty; {CHOOSE}")
         return newest
     found = store.get(wanted) or store.get(f"kp:trace:{wanted}")
     if found is not None:
         return found
-    short = short_id(wanted)
-    if len(short) < LEAST:
-        raise GraceError(f"no trace {wanted!r}; give at least the first {LEAST} characters of an id")
-    matching = _beginning_with(store, short)
-    if not matching:
-        raise GraceError(f"no trace {wanted!r}; `grace-kp traces list` shows ids, {CHOOSE}")
-    if len(matching) > 1:
-        shown = ", ".join(short_id(name) for name in matching[:CANDIDATES])
-        more = f" and {len(matching) - CANDIDATES:,} more" if len(matching) > CANDIDATES else ""
-        raise GraceError(f"{len(matching):,} trace ids begin with {wanted!r}: {shown}{more}; give more characters")
-    found = store.get(matching[0])
+    name = _only_match("trace", wanted, short_id(wanted), lambda short: _beginning_with(store, short), GraceError)
+    found = store.get(name)
     if found is None:
         raise GraceError(f"no trace {wanted!r}: it has just been deleted")
     return found
 
 
-def _newest_first(store: Store) -> Iterator[ReasoningTrace]:
-    offset = 0
-    while page := store.query(limit=PAGE, offset=offset):
-        yield from page
-        offset += PAGE
+def _only_match(kind: str, wanted: str, short: str, search: Callable[[str], list[str]], error: type[GraceError]) -> str:
+    """Return the only id that begins as stated."""
+    if len(short) < LEAST:
+        raise error(f"no {kind} {wanted!r:.80}; give at least the first {LEAST} characters of an id")
+    matching = search(short)
+    if not matching:
+        raise error(f"no {kind} {wanted!r:.80}; `grace-kp {kind}s list` shows ids, {CHOOSE}")
+    if len(matching) > 1:
+        names = ", ".join(short_id(name).removeprefix(PREFIX) for name in matching[:CANDIDATES])
+        more = " and more" if len(matching) > CANDIDATES else ""
+        raise error(f"several {kind} ids begin with {wanted!r:.80}: {names}{more}; give more characters")
+    return matching[0]
+
+
+def newest_first(store: Store, **conditions: Any) -> Iterator[ReasoningTrace]:
+    """Yield the traces that meet the conditions, the newest first."""
+    seen: set[str] = set()
+    for offset in itertools.count(0, PAGE):
+        page = store.query(limit=PAGE, offset=offset, **conditions)
+        for trace in page:
+            if trace.id not in seen:  # runs that are stored meanwhile move the pages
+                seen.add(trace.id)
+                yield trace
+        if len(page) < PAGE:
+            return
 
 
 def _beginning_with(store: Store, short: str) -> list[str]:
@@ -163,19 +185,13 @@ class CommandInbox:
         """Return the id that is or begins with `wanted`."""
         if self.tables.row(wanted) is not None:
             return wanted
-        short = wanted.removeprefix(PREFIX)
-        if len(short) < LEAST:
-            raise UnknownApproval(f"no approval {wanted!r:.80}; give at least the first {LEAST} characters of an id")
-        matching = self.tables.ids(PREFIX + short, limit=CANDIDATES + 1)
-        if not matching:
-            raise UnknownApproval(f"no approval {wanted!r:.80}; `grace-kp approvals list` shows ids, {CHOOSE}")
-        if len(matching) > 1:
-            shown = ", ".join(name.removeprefix(PREFIX) for name in matching[:CANDIDATES])
-            more = " and more" if len(matching) > CANDIDATES else ""
-            raise UnknownApproval(
-                f"several approval ids begin with {wanted!r:.80}: {shown}{more}; give more characters"
-            )
-        return matching[0]
+        return _only_match(
+            "approval",
+            wanted,
+            wanted.removeprefix(PREFIX),
+            lambda short: self.tables.ids(PREFIX + short, limit=CANDIDATES + 1),
+            UnknownApproval,
+        )
 
 
 @contextmanager
@@ -226,11 +242,7 @@ def actor(by: str | None) -> Actor:
     """Return the person at the command line, under the name that they state."""
     from grace_kp.approvals import Actor
 
-    return Actor.here(_os_user() if by is None else by, channel="cli")
-
-
-def _os_user() -> str:
     try:
-        return getpass.getuser()
+        return Actor.here(getpass.getuser() if by is None else by, channel="cli")
     except (OSError, KeyError):  # no entry for the user id, as in some containers
         raise ValueError("the operating system has no name for this user; state one with --by") from None

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console
-    from rich.progress import ProgressColumn
 
 T = TypeVar("T")
 NO_TERMINAL = 100
@@ -99,37 +98,9 @@ def shorten(line: str, width: int) -> str:
     return set_cell_size(line, width - len(mark)).rstrip() + mark
 
 
-def plain(text: str, width: int = 0) -> str:
-    """Return `clean(text)` escaped for use within rich's markup."""
-    return _escaped(clean(text, width))
-
-
 # Characters that JSON does not escape and a terminal obeys or hides: DEL, C1 controls, line separators, changes of direction, no width.
 _OBEYED = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 _BEYOND_ASCII = re.compile("[^\\x00-\\x7f]")
-_BRACKETS = re.compile(r"(\\*)\[(?=([a-z#/@][^\[\]]*\])?)")
-_OPEN_END = re.compile(r"\\\Z|\[[^\[\]]*\Z")
-
-
-def _escaped(line: str) -> str:
-    """Return the rich markup for a literal text, independent of the text that follows.
-
-    `rich.markup.escape` is not enough: rich removes a backslash before any bracket, not only before a tag, and halves the backslashes
-    before a tag.
-    """
-
-    def bracket(match: re.Match[str]) -> str:
-        slashes, tag = match.groups()
-        if tag is not None:
-            return "\\" * (2 * len(slashes) + 1) + "["
-        return f"{slashes}\\[" if slashes else "["
-
-    markup = _BRACKETS.sub(bracket, line)
-    if not _OPEN_END.search(line):
-        return markup
-    # The text that follows could complete a tag or be escaped; an empty style separates the two.
-    slashes = len(line) - len(line.rstrip("\\"))
-    return markup + "\\" * slashes + "[none][/none]"
 
 
 def put_json(value: object) -> None:
@@ -183,8 +154,15 @@ def confirm(command: str, question: str, show: Callable[[], None] = lambda: None
     typer.confirm(question, abort=True, err=True)
 
 
+def ask(prompt: str) -> str:
+    """Return the line that is typed at the prompt, with its line break; empty at the end of the input."""
+    sys.stderr.write(prompt)
+    sys.stderr.flush()
+    return sys.stdin.readline()
+
+
 def progress(
-    items: Iterable[T], what: str, *, total: int | None = None, position: Callable[[], int] | None = None
+    items: Iterable[T], title: str, *, total: int | None = None, position: Callable[[], int] | None = None
 ) -> Iterator[T]:
     """Yield the items, with a progress bar if standard error is a terminal.
 
@@ -194,36 +172,36 @@ def progress(
     if not sys.stderr.isatty():
         yield from items
         return
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeRemainingColumn as Remaining
 
-    with Progress(*_bar_columns(total, position), console=console(stderr=True), transient=True) as shown:
-        task = shown.add_task(clean(what, 40), total=total, items=0)
+    label = TextColumn("{task.description}", markup=False)
+    count_column = TextColumn("{task.fields[items]:,}")
+    shown = [SpinnerColumn("line"), label, count_column, TimeElapsedColumn()]
+    if total is not None:
+        bar = [BarColumn(bar_width=20)] if columns(sys.stderr) >= 60 else []
+        shown = [
+            label,
+            *bar,
+            TaskProgressColumn(),
+            count_column,
+            Remaining(compact=True, elapsed_when_finished=True),
+            TextColumn("left"),
+        ]
+    with Progress(*shown, console=console(stderr=True), transient=True) as bars:
+        task = bars.add_task(clean(title, 40), total=total, items=0)
         for count, item in enumerate(items, 1):
             yield item
-            shown.update(task, completed=count if position is None else position(), items=count)
+            bars.update(task, completed=count if position is None else position(), items=count)
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
+def working(title: str) -> Iterator[None]:
     """Show that work is under way while the block runs, if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
-    with console(stderr=True).status(plain(what, 60), spinner="line"):
+    from rich.text import Text
+
+    with console(stderr=True).status(Text(clean(title, 60)), spinner="line"):
         yield
-
-
-def _bar_columns(total: int | None, position: Callable[[], int] | None) -> list[ProgressColumn]:
-    from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import TimeRemainingColumn as Remaining
-
-    label = TextColumn("{task.description}", markup=False)
-    done = TextColumn("{task.fields[items]:,}")
-    if total is None:
-        return [SpinnerColumn("line"), label, done, TimeElapsedColumn()]
-    if position is None:
-        done = TextColumn("{task.completed:,} of {task.total:,}")
-    if columns(sys.stderr) < 60:
-        return [label, TaskProgressColumn(), done, Remaining(compact=True, elapsed_when_finished=True)]
-    remaining = Remaining(elapsed_when_finished=True)
-    return [label, BarColumn(bar_width=20), TaskProgressColumn(), done, remaining, TextColumn("left")]

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from grace_kp.cli._output import clean, shorten, writes_unicode
+from grace_kp.cli._output import clean, console, put_json, shorten, writes_unicode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,6 +57,14 @@ def put_text(out: Console, value: str, *, indent: int = 0, style: str = "") -> N
         begins = len(line) - len(line.lstrip(" "))
         for part in wrap(out, line.lstrip(" "), out.width - indent - min(begins, 20)):
             put(out, Text(" " * (indent + min(begins, 20))).append(part, style))
+
+
+def put_outcome(document: object, text: str, *, as_json: bool) -> None:
+    """Write what a command has done, for machines or for people."""
+    if as_json:
+        put_json(document)
+    else:
+        put_text(console(), text)
 
 
 def wrap(out: Console, line: str, width: int) -> list[str]:

@@ -10,8 +10,8 @@ import typer
 
 from grace_kp.cli._inputs import Unreadable, read_files, readable
 from grace_kp.cli._lookup import StoreOption, open_for_reading
-from grace_kp.cli._output import console, progress, put_json, say_error, visible
-from grace_kp.cli._page import put_text
+from grace_kp.cli._output import progress, say_error, visible
+from grace_kp.cli._page import put_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -71,10 +71,7 @@ def replay(
             seed=seed,
             include_fitted=include_fitted,
         )
-    if as_json:
-        put_json(report.to_dict())
-    else:
-        put_text(console(), visible(report.summary()))
+    put_outcome(report.to_dict(), visible(report.summary()), as_json=as_json)
     nothing = report.traces and not (report.actions.decisions or report.runs.decisions)
     if nothing:
         say_error("nothing could be replayed; the notes of the report say why")
@@ -99,10 +96,7 @@ def reviewers(
     unreadable = Unreadable()
     with _traces(files, store, "reading", unreadable) as traces:
         report = report_on(traces, pseudonyms=pseudonyms)
-    if as_json:
-        put_json(report.to_dict())
-    else:
-        put_text(console(), visible(report.summary()))
+    put_outcome(report.to_dict(), visible(report.summary()), as_json=as_json)
     if unreadable.count:
         raise typer.Exit(1)
 
@@ -156,7 +150,12 @@ def _policy(letter: str, name: str | None, thresholds: str | None, floors: list[
         )
     named = None if name is None else ReplayPolicy.of(name)
     levels = None if thresholds is None else _thresholds(f"--{letter}-thresholds", thresholds)
-    policies = dict(_floor(f"--{letter}-floor", floor) for floor in floors or ())
+    policies: dict[str, str] = {}
+    for floor in floors or ():
+        action, separator, level = floor.rpartition("=")
+        if not action or not separator:
+            raise ValueError(f"--{letter}-floor {floor!r:.60}: write ACTION=FLOOR, such as 'send_*=confirm'")
+        policies[action] = level
     return ReplayPolicy(None if named is None else named.profile, levels, policies or None)
 
 
@@ -172,10 +171,3 @@ def _thresholds(option: str, text: str) -> Thresholds:
         raise ValueError(
             f"{option} {text!r:.60}: write silent,notify,confirm, each from 0 to 1 or never, none above the one before{why}"
         ) from None
-
-
-def _floor(option: str, text: str) -> tuple[str, str]:
-    action, separator, floor = text.rpartition("=")
-    if not action or not separator:
-        raise ValueError(f"{option} {text!r:.60}: write ACTION=FLOOR, such as 'send_*=confirm'")
-    return action, floor

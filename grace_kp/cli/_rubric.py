@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._output import check_writable, clean, console, progress, put_json
+from grace_kp.cli._output import ask, check_writable, clean, console, progress, put_json
 from grace_kp.cli._page import TableColumn, TextTable, put_field, put_text
 from grace_kp.errors import GraceError
 from grace_kp.pages import count_text
@@ -150,8 +150,7 @@ def compare(
     if html is not None and old is not None and found is not None:
         write_whole(html, comparison_page(old, rated.variant, found))
     if as_json:
-        recommendation = None if found is None else asdict(found)
-        put_json({**_rated_dict(rated), "best": None if old is None else old.name, "recommendation": recommendation})
+        put_json({**_rated_dict(rated), "best": old and old.name, "recommendation": found and asdict(found)})
         return
     _show_variants([rated.variant] if old is None else [old, rated.variant])
     _show_agreement(rated)
@@ -161,14 +160,14 @@ def compare(
         put_text(console(), f"recorded as round {rounds} in {clean(str(best))}")
 
 
-def _load_history(path: Path, test_set: TestSet, new_name: str | None) -> History:
-    """Return a history over this test set that has no variant of the new name."""
+def _load_history(path: Path, test_set: TestSet | None = None, new_name: str | None = None) -> History:
+    """Return a history; one over this test set, and without a variant of the new name, if they are stated."""
     from grace_kp.rubric import History
 
     history = History.load(path)
     if history.is_unrelated:
         raise GraceError(f"{path} is not a history: it names no test set")
-    if history.test_set is not None and history.test_set != test_set:
+    if None not in (test_set, history.test_set) and history.test_set != test_set:
         raise GraceError(f"the rounds in {path} were run on another test set")
     if new_name is not None and any(item.variant.name == new_name for item in history.rounds):
         raise GraceError(f"{path} already has a variant {new_name!r}; choose another name")
@@ -203,13 +202,11 @@ def history(
 
     Example: grace-kp rubric history history.md --html report.html
     """
-    from grace_kp.rubric import History, history_page
+    from grace_kp.rubric import history_page
 
     if not file.exists():
         raise GraceError(f"{file}: there is no such file")
-    read = History.load(file)
-    if read.is_unrelated:
-        raise GraceError(f"{file} is not a history: it names no test set")
+    read = _load_history(file)
     if html is not None:
         write_whole(html, history_page(read))
     best = read.best
@@ -218,7 +215,7 @@ def history(
             {"variant": _figures(item.variant), "recommendation": item.recommendation and asdict(item.recommendation), "notes": item.notes}
             for item in read.rounds
         ]  # fmt: skip
-        put_json({"best": None if best is None else best.name, "converged": read.converged, "rounds": rounds})
+        put_json({"best": best and best.name, "converged": read.converged, "rounds": rounds})
         return
     out = console()
     if best is None:
@@ -254,12 +251,8 @@ def _warn(line: str) -> None:
 
 def _figures(variant: Variant) -> dict[str, Any]:
     summary = variant.summary
-    return {
-        "name": variant.name,
-        "scores": list(variant.scores),
-        **asdict(summary),
-        "stability": summary.stability,
-    }
+    figures = {**asdict(summary), "stability": summary.stability}
+    return {"name": variant.name, "scores": list(variant.scores), **figures}
 
 
 def _rated_dict(rated: Rated) -> dict[str, Any]:
@@ -268,12 +261,8 @@ def _rated_dict(rated: Rated) -> dict[str, Any]:
         for item in rated.disputes
     ]
     gaps = list(map(asdict, rated.gaps))
-    return {
-        "variant": _figures(rated.variant),
-        "agreement": asdict(rated.agreement),
-        "disputes": disputes,
-        "gaps": gaps,
-    }
+    figures = {"variant": _figures(rated.variant), "agreement": asdict(rated.agreement)}
+    return {**figures, "disputes": disputes, "gaps": gaps}
 
 
 def _show_variants(variants: Sequence[Variant]) -> None:
@@ -291,14 +280,10 @@ def _show_variants(variants: Sequence[Variant]) -> None:
         TableColumn("category", least=10), *(TableColumn(clean(variant.name, 32), "figure") for variant in variants)
     )
     for category in variants[0].test_set.categories:
-        rates.add(category, *(_rate(variant, category) for variant in variants))
+        shares = [variant.summary.category_rates.get(category) for variant in variants]
+        rates.add(category, *("-" if share is None else f"{share:.2f}" for share in shares))
     rates.print(out)
     put_text(out, "")
-
-
-def _rate(variant: Variant, category: str) -> str:
-    rate = variant.summary.category_rates.get(category)
-    return "-" if rate is None else f"{rate:.2f}"
 
 
 def _show_agreement(rated: Rated) -> None:
@@ -372,7 +357,7 @@ def _raters(by: Sequence[By]) -> list[Rater]:
         if rater is By.TERMINAL:
             if not sys.stdin.isatty():
                 raise GraceError("--by terminal needs a terminal as standard input")
-            raters.append(PersonRater(ask=_ask, tell=_show))
+            raters.append(PersonRater(ask=_ask, tell=lambda text: print(text, file=sys.stderr)))
         else:
             from grace_kp.models import choose_judge
             from grace_kp.settings import Settings
@@ -385,13 +370,7 @@ def _raters(by: Sequence[By]) -> list[Rater]:
 
 
 def _ask(question: str) -> str:
-    sys.stderr.write(question)
-    sys.stderr.flush()
-    line = sys.stdin.readline()
+    line = ask(question)
     if not line:
         raise GraceError("the input has ended; earlier judgements are in the file of --out, if there is one")
     return line
-
-
-def _show(text: str) -> None:
-    sys.stderr.write(text + "\n")

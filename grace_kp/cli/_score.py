@@ -119,7 +119,6 @@ def _show(documents: list[dict[str, Any]], unreadable: Unreadable, *, summary: b
 
 
 def _ended_well(document: dict[str, Any]) -> str:
-    """Return yes or no, or - for a run that waits for a person."""
     if waits(document["grace"].get("status")):
         return "-"
     return "yes" if document["metadata"]["success"] else "no"

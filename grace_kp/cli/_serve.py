@@ -34,18 +34,15 @@ if TYPE_CHECKING:
 
 
 class SuggestingGroup(TyperGroup):
-    """Names its commands where one is unknown."""
-
-    usage = ""
-    """A hint for an argument that is not a command; empty for none."""
+    """Names its commands where one is unknown; an address of a store is a likely mistake."""
 
     def resolve_command(self, ctx: Any, args: Sequence[str]) -> Any:
         """Return the command that the first argument names, with the other arguments."""
         name = str(args[0])
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             commands = ", ".join(self.list_commands(ctx))
-            more = f"; {self.usage}" if self.usage else ""
-            ctx.fail(f"no command {name!r:.80}; commands: {commands}{more}")
+            hint = "the store is an option: grace-kp serve --store sqlite:///app.db"
+            ctx.fail(f"no command {name!r:.80}; commands: {commands}{f'; {hint}' if ctx.info_name == 'serve' else ''}")
         return super().resolve_command(ctx, list(args))
 
 
@@ -124,18 +121,11 @@ def list_users(
     with _accounts(store) as accounts:
         found, seen = accounts.all(), accounts.seen()
     if as_json:
-        put_json(
-            [
-                {
-                    "name": account.name,
-                    "role": account.role.value,
-                    "created_at": account.created,
-                    "changed_at": account.changed,
-                    "last_use": seen.get(name),
-                }
-                for name, account in found.items()
-            ]
-        )
+        entries = []
+        for name, account in found.items():
+            times = {"created_at": account.created, "changed_at": account.changed, "last_use": seen.get(name)}
+            entries.append({"name": account.name, "role": account.role.value, **times})
+        put_json(entries)
         return
     table = TextTable(TableColumn("name", least=20), TableColumn("role", "word"), TableColumn("last use", "word"))
     for name, account in found.items():
@@ -183,11 +173,9 @@ def rotate(name: NameArgument, store: StoreOption = None, by: ByOption = None) -
         _put_token(accounts.rotate(name, actor=who), name, accounts.get(name).role)
 
 
-class _Group(SuggestingGroup):
-    usage = "the store is an option: grace-kp serve --store sqlite:///app.db"
-
-
-serve = typer.Typer(cls=_Group, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+serve = typer.Typer(
+    cls=SuggestingGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 serve.add_typer(users, name="users")
 LABEL = 8
 
@@ -227,9 +215,13 @@ def run(
         _put_beginning(server, address, store)
         if server.hint:
             say_error(server.hint)
-        with _browser(address) if not no_browser and _is_terminal() else nullcontext(), suppress(KeyboardInterrupt):
+        is_terminal = sys.stdout.isatty() and not os.environ.get("CI")
+        with _browser(address) if not no_browser and is_terminal else nullcontext(), suppress(KeyboardInterrupt):
             server.run()
-        _put_end(server)
+        if counts := server.logins.attempts.refusals():
+            refused = ", ".join(f"{count:,} × {kind.replace('_', ' ')}" for kind, count in counts.items())
+            say_error(clean(f"Refused requests since the start: {refused}."))
+        put_text(console(), "stopped")
 
 
 @contextmanager
@@ -250,10 +242,6 @@ def _browser(address: str) -> Iterator[None]:
         page.unlink(missing_ok=True)
 
 
-def _is_terminal() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("CI")
-
-
 def _put_beginning(server: Server, address: str, store: str | None) -> None:
     out = console()
     put_field(out, "store", describe_store(store).removesuffix(f"; {CHOOSE}"), label=LABEL)
@@ -267,11 +255,3 @@ def _put_beginning(server: Server, address: str, store: str | None) -> None:
     put_field(out, "login", how, label=LABEL)
     put_field(out, "stop", "Ctrl-C", label=LABEL)
     sys.stdout.flush()
-
-
-def _put_end(server: Server) -> None:
-    counts = server.logins.attempts.refusals()
-    if counts:
-        texts = (f"{count:,} × {kind.replace('_', ' ')}" for kind, count in counts.items())
-        say_error(clean(f"Refused requests since the start: {', '.join(texts)}."))
-    put_text(console(), "stopped")

@@ -93,7 +93,6 @@ class Sheet:
         self._family(trace, grace)
 
     def _feedback(self, entries: list[Any]) -> None:
-        """Write the labels, newest first."""
         shown = entries if self._full else entries[-LABELS:]
         for place, entry in enumerate(reversed(shown)):
             if not place:
@@ -160,19 +159,17 @@ class Sheet:
         if step.content:
             self._text(step.content, width + 2)
         elif step.input:
-            self._json(step.input, width + 2)
+            put_text(self._out, self._cut(visible_json(step.input)), indent=width + 2)
 
     def _decision(self, entry: dict[str, Any]) -> None:
-        """Write the decision of a gate: the action with its arguments and edits, the reviewer and the answer."""
         action, outcome = entry.get("action", "-"), entry.get("outcome", "-")
         self._field("gate", f"{action}: {spaced(outcome)}", "bold")
         rest = {name: value for name, value in entry.items() if name not in {"action", "outcome"}}
         for name, text in decision_facts(rest):
             if self._full or name not in DETAILS:
-                self._fact(name, text)
+                put_field(self._out, clean(name, 17), self._cut(text), indent=2, label=18)
 
     def _family(self, trace: ReasoningTrace, grace: dict[str, Any]) -> None:
-        """Write the parent run and the nested runs."""
         parent = mapping(grace.get("parent")).get("trace_id")
         children = list(self._below(trace))
         if parent is not None or children:
@@ -216,14 +213,8 @@ class Sheet:
     def _field(self, name: str, value: str, style: str = "") -> None:
         put_field(self._out, name, self._cut(clean(value)), style=style)
 
-    def _fact(self, name: str, value: str) -> None:
-        put_field(self._out, clean(name, 17), self._cut(value), indent=2, label=18)
-
     def _text(self, text: str, indent: int = 0, style: str = "") -> None:
         put_text(self._out, self._cut(visible(text)), indent=indent, style=style)
-
-    def _json(self, value: object, indent: int) -> None:
-        put_text(self._out, self._cut(visible_json(value)), indent=indent)
 
     def _cut(self, text: str) -> str:
         """Return the text, shortened visibly if it is long."""
@@ -241,16 +232,15 @@ def _by_step(entries: object, field: str) -> dict[int, dict[str, Any]]:
 
 
 def _stated(entry: dict[str, Any]) -> str:
-    """Return what an entry of feedback states."""
     if "correct" not in entry:
         return ""
     correct = entry["correct"]
     facts = ["correct" if correct is True else "wrong" if correct is False else _words(correct)]
-    facts += [_words(entry["source"])] if "source" in entry else []
-    facts += [f"by {_words(entry['by'])}"] if "by" in entry else []
-    facts += ["a program"] if entry.get("program") else []
-    facts += [_words(entry["at"])] if "at" in entry else []
-    facts += [f"probability {_words(entry['probability'])}"] if "probability" in entry else []
+    for name, before in (("source", ""), ("by", "by "), ("program", ""), ("at", ""), ("probability", "probability ")):
+        if name == "program":
+            facts += ["a program"] if entry.get("program") else []
+        elif name in entry:
+            facts.append(f"{before}{_words(entry[name])}")
     return ", ".join(facts) + (f": {_words(entry['note'])}" if "note" in entry else "")
 
 
@@ -282,7 +272,17 @@ def decision_facts(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     level, score = entry.pop("level", None), entry.pop("score", None)
     if level is not None:
         yield "level", clean(f"{level}, at a confidence of {score}")
-    yield from _arguments(entry, response)
+    arguments = mapping(entry.pop("arguments", None))
+    for name, value in arguments.items():
+        yield "argument", f"{clean(name)} = {visible_json(value)}"
+    yield from _hidden("hidden", entry)
+    for name, value in mapping(response.pop("modified", None)).items():
+        before = visible_json(arguments[name]) if name in arguments else "nothing"
+        yield "edited", f"{clean(name)} = {before} -> {visible_json(value)}"
+    yield from _hidden("hidden", response, label="hidden in edits")
+    for name, value in mapping(entry.pop("executed_arguments", None)).items():
+        yield "executed with", f"{clean(name)} = {visible_json(value)}"
+    yield from _hidden("executed_hidden", entry, label="hidden of these")
     if response:
         yield "answer", clean(_answer(response, entry))
     approval = entry.get("approval")
@@ -292,7 +292,11 @@ def decision_facts(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     notice = mapping(entry.get("notice"))
     if notice.get("text"):
         del entry["notice"]
-        yield "notice", clean(f"{_receiver(notice.get('to'))}: {notice['text']}")
+        place = notice.get("to")
+        receiver = (
+            f"to {'the ' if place in {'log', 'terminal'} else ''}{place}" if isinstance(place, str) else "not delivered"
+        )
+        yield "notice", clean(f"{receiver}: {notice['text']}")
     if isinstance(entry.get("mismatches"), list):
         for mismatch in entry.pop("mismatches"):
             yield "does not fit", clean(str(mismatch))
@@ -306,23 +310,12 @@ def decision_facts(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if waited is not None:
         del entry["waited_ms"]
         yield "waited", f"{waited / 1_000:,.1f} s"
+    yield from _others(entry)
+
+
+def _others(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in entry.items():
         yield spaced(name), clean(value) if isinstance(value, str) else visible_json(value)
-
-
-def _arguments(entry: dict[str, Any], response: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield arguments, edits and executed arguments, each with the number of hidden characters."""
-    arguments, edits = mapping(entry.pop("arguments", None)), mapping(response.pop("modified", None))
-    for name, value in arguments.items():
-        yield "argument", f"{clean(name)} = {visible_json(value)}"
-    yield from _hidden("hidden", entry)
-    for name, value in edits.items():
-        before = visible_json(arguments[name]) if name in arguments else "nothing"
-        yield "edited", f"{clean(name)} = {before} -> {visible_json(value)}"
-    yield from _hidden("hidden", response, label="hidden in edits")
-    for name, value in mapping(entry.pop("executed_arguments", None)).items():
-        yield "executed with", f"{clean(name)} = {visible_json(value)}"
-    yield from _hidden("executed_hidden", entry, label="hidden of these")
 
 
 def _hidden(field: str, entry: dict[str, Any], label: str = "hidden") -> Iterator[tuple[str, str]]:
@@ -369,12 +362,7 @@ def _approval(approval: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if outcome := outcome_text(approval):
         del approval["now"]
         yield "since then", clean(outcome)
-    for name, value in approval.items():
-        yield spaced(name), clean(value) if isinstance(value, str) else visible_json(value)
-
-
-def _receiver(place: object) -> str:
-    return f"to {'the ' if place in {'log', 'terminal'} else ''}{place}" if isinstance(place, str) else "not delivered"
+    yield from _others(approval)
 
 
 MAX_SCORES = 200
@@ -462,23 +450,20 @@ def _put_value(out: Console, score: float, value: dict[str, Any], *, full: bool)
 
 def _put_part(out: Console, part: str, value: object, note: str = "", *, none: str = NOT_EVALUATED) -> None:
     figure = number(value)
-    name = clean(part)
     if figure is None:
-        put_field(out, name, none, indent=2, label=PART - 2)
+        put_field(out, clean(part), none, indent=2, label=PART - 2)
     else:
-        _put_figure(out, name, figure, note, indent=2, label=PART - 2)
+        _put_figure(out, clean(part), figure, note, indent=2, label=PART - 2)
 
 
 def _put_figure(
     out: Console, name: str, value: float, note: str = "", *, label: int, indent: int = 0, style: str = ""
 ) -> None:
-    note = clean(note)
-    words = " ".join(part for part in (f"{value:.3f}", meter(value, out), note) if part)
+    words = " ".join(part for part in (f"{value:.3f}", meter(value, out), clean(note)) if part)
     put_field(out, name, words, indent=indent, label=label, style=style)
 
 
 def _put_result(out: Console, result: dict[str, Any]) -> None:
-    """Write the result of a scorer."""
     indent = 2 if "suite" in result else 0
     name, label = clean(str(result.get("name")), 28), PART - indent
     score = number(result.get("score"))

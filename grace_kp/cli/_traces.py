@@ -5,7 +5,10 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from contextlib import closing
+from dataclasses import dataclass, fields
 from functools import partial
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,16 +16,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grace_kp.cli._inputs import REPORTED, Unreadable, read_files
-from grace_kp.cli._lookup import StoreOption, describe_store, find, open_chosen_store, open_for_reading, short_id
-from grace_kp.cli._output import clean, confirm, console, plain, progress, put_json, put_jsonl, say_error
-from grace_kp.cli._page import TableColumn, TextTable, put, put_text
+from grace_kp.cli._lookup import (
+    StoreOption,
+    describe_store,
+    find,
+    open_chosen_store,
+    open_for_reading,
+    parameters_of,
+    short_id,
+)
+from grace_kp.cli._output import clean, confirm, console, progress, put_json, put_jsonl, say_error
+from grace_kp.cli._page import TableColumn, TextTable, put, put_outcome, put_text
 from grace_kp.cli._trace_page import Sheet
 from grace_kp.errors import InvalidRecord
 from grace_kp.levels import RunStatus, waits
 from grace_kp.pages import count_text, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from grace_kp.runtime import Assessor
     from grace_kp.store import Record, Store
@@ -34,62 +45,79 @@ traces = typer.Typer(no_args_is_help=True, help="List, show, import and export s
 MAX_BATCH = 200
 MAX_BATCH_BYTES = 16 << 20
 
-Domain = Annotated[str | None, typer.Option(help="Only runs of this task domain.")]
-MinScore = Annotated[float | None, typer.Option(min=0, max=1, help="Minimum score.")]
-MaxScore = Annotated[float | None, typer.Option(min=0, max=1, help="Maximum score.")]
-Success = Annotated[bool | None, typer.Option("--success/--failed", help="Only successful runs, or only failed ones.")]
-Status = Annotated[RunStatus | None, typer.Option(help="Only runs with this status.")]
-Since = Annotated[
-    str | None, typer.Option(help="Only runs that began at this time or later: 2h (ago), 7d, 2026-01-31.")
-]
-Until = Annotated[str | None, typer.Option(help="Only runs that began before this time, in the same forms.")]
-Text = Annotated[str | None, typer.Option(help="Only runs with this text in the objective, the steps or the result.")]
-ScorerName = Annotated[str | None, typer.Option("--scorer", help="Only runs scored by this scorer or suite.")]
-ScorerPassed = Annotated[
-    bool | None,
-    typer.Option(
-        "--scorer-passed/--scorer-failed", help="Only runs whose score from --scorer (default: any scorer) passes, or fails."
-    ),
-]  # fmt: skip
-MinScorer = Annotated[float | None, typer.Option(min=0, max=1, help="Minimum score from --scorer.")]
-MaxScorer = Annotated[float | None, typer.Option(min=0, max=1, help="Maximum score from --scorer.")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", help="Only runs with this tag; may be repeated.")]
-User = Annotated[str | None, typer.Option(help="Only runs for this user.")]
-Session = Annotated[str | None, typer.Option(help="Only runs of this session.")]
-Metadata = Annotated[
-    list[str] | None,
-    typer.Option("--metadata", metavar="KEY=VALUE", help="Only runs with this metadata; may be repeated."),
-]
 
-HasFeedback = Annotated[
-    bool | None, typer.Option("--feedback/--no-feedback", help="Only runs with feedback, or only runs without.")
-]
-FeedbackSource = Annotated[
-    str | None, typer.Option("--feedback-source", help="Only runs with, or with --no-feedback without, feedback from this source.")
-]  # fmt: skip
+def _only(runs: str, *names: str, **limits: Any) -> Any:
+    return typer.Option(*names, help=f"Only runs {runs}", **limits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """The options that select traces; they have the names of the conditions of a query."""
+
+    domain: Annotated[str | None, _only("of this task domain.")] = None
+    min_score: Annotated[float | None, typer.Option(min=0, max=1, help="Minimum score.")] = None
+    max_score: Annotated[float | None, typer.Option(min=0, max=1, help="Maximum score.")] = None
+    success: Annotated[
+        bool | None, typer.Option("--success/--failed", help="Only successful runs, or only failed ones.")
+    ] = None
+    status: Annotated[RunStatus | None, _only("with this status.")] = None
+    since: Annotated[str | None, _only("that began at this time or later: 2h (ago), 7d, 2026-01-31.")] = None
+    until: Annotated[str | None, _only("that began before this time, in the same forms.")] = None
+    text: Annotated[str | None, _only("with this text in the objective, the steps or the result.")] = None
+    scorer: Annotated[str | None, _only("scored by this scorer or suite.", "--scorer")] = None
+    scorer_passed: Annotated[
+        bool | None,
+        _only("whose score from --scorer (default: any scorer) passes, or fails.", "--scorer-passed/--scorer-failed"),
+    ] = None
+    min_scorer: Annotated[float | None, typer.Option(min=0, max=1, help="Minimum score from --scorer.")] = None
+    max_scorer: Annotated[float | None, typer.Option(min=0, max=1, help="Maximum score from --scorer.")] = None
+    tags: Annotated[list[str] | None, _only("with this tag; may be repeated.", "--tag")] = None
+    user: Annotated[str | None, _only("for this user.")] = None
+    session: Annotated[str | None, _only("of this session.")] = None
+    metadata: Annotated[
+        list[str] | None, _only("with this metadata; may be repeated.", "--metadata", metavar="KEY=VALUE")
+    ] = None
+    feedback: Annotated[bool | None, _only("with feedback, or only runs without.", "--feedback/--no-feedback")] = None
+    feedback_source: Annotated[
+        str | None, _only("with, or with --no-feedback without, feedback from this source.", "--feedback-source")
+    ] = None
+
+    def conditions(self) -> dict[str, Any]:
+        """Return the conditions that are stated."""
+        stated = {name: value for name, value in vars(self).items() if value not in (None, [])}
+        if "metadata" in stated:
+            pairs = [pair.partition("=") for pair in stated["metadata"]]
+            if not all(name and separator for name, separator, _ in pairs):
+                raise ValueError("--metadata must read KEY=VALUE")
+            stated["metadata"] = {name: value for name, _, value in pairs}
+        return stated
+
+
+def _filtered(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Filters` in place of its parameter `conditions`."""
+    filters = parameters_of(Filters, [item.name for item in fields(Filters)])
+
+    def run(**options: Any) -> None:
+        chosen = Filters(**{parameter.name: options.pop(parameter.name) for parameter in filters})
+        command(conditions=chosen.conditions(), **options)
+
+    known = signature(command, eval_str=True).parameters.values()
+    expanded = [
+        item
+        for known_one in known
+        for item in (filters if known_one.name == "conditions" else [known_one.replace(kind=Parameter.KEYWORD_ONLY)])
+    ]
+    run.__doc__ = command.__doc__
+    run.__signature__ = Signature(expanded)  # type: ignore[attr-defined]
+    return run
 
 
 @traces.command("list")
+@_filtered
 def list_traces(
     store: StoreOption = None,
-    domain: Domain = None,
-    min_score: MinScore = None,
-    max_score: MaxScore = None,
-    success: Success = None,
-    status: Status = None,
-    since: Since = None,
-    until: Until = None,
-    text: Text = None,
-    scorer: ScorerName = None,
-    scorer_passed: ScorerPassed = None,
-    min_scorer: MinScorer = None,
-    max_scorer: MaxScorer = None,
-    tags: Tags = None,
-    user: User = None,
-    session: Session = None,
-    metadata: Metadata = None,
-    feedback: HasFeedback = None,
-    feedback_source: FeedbackSource = None,
+    *,
+    conditions: dict[str, Any],
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of traces.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
     as_jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON line per trace.")] = False,
@@ -98,7 +126,6 @@ def list_traces(
 
     Example: grace-kp traces list --since 2h --min-score 0.6
     """
-    conditions = _conditions(locals())
     with open_for_reading(store) as source:
         found = source.query(limit=limit, **conditions)
         if as_json:
@@ -149,21 +176,6 @@ def _show_list(found: list[ReasoningTrace], count: int) -> None:
     out = console()
     rows.print(out)
     put(out, f"{len(found):,} of {count:,}{'; --limit shows more' if len(found) < count else ''}")
-
-
-def _conditions(options: dict[str, Any]) -> dict[str, Any]:
-    from dataclasses import fields
-
-    from grace_kp.store import Query
-
-    names = {field.name for field in fields(Query)} - {"limit", "offset"}
-    conditions = {name: value for name, value in options.items() if name in names and value not in (None, [])}
-    if "metadata" in conditions:
-        pairs = [pair.partition("=") for pair in conditions["metadata"]]
-        if not all(name and separator for name, separator, _ in pairs):
-            raise ValueError("--metadata must read KEY=VALUE")
-        conditions["metadata"] = {name: value for name, _, value in pairs}
-    return conditions
 
 
 @traces.command()
@@ -226,12 +238,10 @@ def import_traces(
             size += len(record.data)
             done += 1
     target.put(list(batch.values()))
-    if as_json:
-        put_json({"imported": done, "already_here": same, "problems": refused.count})
-    else:
-        skipped = f", skipped {same:,} already here" if same else ""
-        problems = f", refused {refused.count:,}: {clean(str(refused.first))}" if refused.count else ""
-        put_text(console(), f"imported {count_text(done, 'trace')}{skipped}{problems}")
+    skipped = f", skipped {same:,} already here" if same else ""
+    problems = f", refused {refused.count:,}: {clean(str(refused.first))}" if refused.count else ""
+    counts = {"imported": done, "already_here": same, "problems": refused.count}
+    put_outcome(counts, f"imported {count_text(done, 'trace')}{skipped}{problems}", as_json=as_json)
     if refused.count:
         raise typer.Exit(1)
 
@@ -301,28 +311,13 @@ def _content(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "grace": grace, "metadata": metadata}
 
 
-@traces.command()
-def export(
+@traces.command("export")
+@_filtered
+def export_traces(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Output file; .gz compresses it, - is standard output.")],
     store: StoreOption = None,
-    domain: Domain = None,
-    min_score: MinScore = None,
-    max_score: MaxScore = None,
-    success: Success = None,
-    status: Status = None,
-    since: Since = None,
-    until: Until = None,
-    text: Text = None,
-    scorer: ScorerName = None,
-    scorer_passed: ScorerPassed = None,
-    min_scorer: MinScorer = None,
-    max_scorer: MaxScorer = None,
-    tags: Tags = None,
-    user: User = None,
-    session: Session = None,
-    metadata: Metadata = None,
-    feedback: HasFeedback = None,
-    feedback_source: FeedbackSource = None,
+    *,
+    conditions: dict[str, Any],
     as_json: Annotated[bool, typer.Option("--json", help="Print the count as JSON.")] = False,
 ) -> None:
     """Write traces as JSON lines, oldest first. If the export fails, no partial file is left.
@@ -331,17 +326,14 @@ def export(
     """
     from grace_kp.trace import write_traces
 
-    conditions = _conditions(locals())
     with open_for_reading(store) as source:
         found = progress(source.iterate(**conditions), "exporting", total=source.count(**conditions))
         count = write_traces(file if file == "-" else Path(file), found)
         if file == "-":
             return
-        if as_json:
-            put_json({"exported": count, "file": file})
-            return
         empty = "" if count else f"; {_nothing(source, store, conditions)}"
-        put_text(console(), f"exported {count_text(count, 'trace')} to {clean(file)}{empty}")
+        text = f"exported {count_text(count, 'trace')} to {clean(file)}{empty}"
+        put_outcome({"exported": count, "file": file}, text, as_json=as_json)
 
 
 def delete(
@@ -369,7 +361,7 @@ def delete(
     selection = Selection(**conditions)
     if not yes:
         count = 1 if "id" in conditions else target.count(session=session, user=user, until=selection.query.until)
-        what = ", ".join(f"{name.replace('_', ' ')} {plain(str(value))}" for name, value in conditions.items())
+        what = ", ".join(f"{name.replace('_', ' ')} {clean(str(value))}" for name, value in conditions.items())
         runs = count_text(count, "run")
         confirm("delete", f"Delete {runs} ({what}) and the runs nested in them? This cannot be undone.")
     report = target.delete(**conditions)
@@ -378,15 +370,16 @@ def delete(
         put_json({**report.to_dict(), **({} if cache is None else {"judge_cache": cache})})
     else:
         out = console()
-        out.print(f"deleted {count_text(int(report), 'run')}")
+        put_text(out, f"deleted {count_text(int(report), 'run')}")
         if report.actions:
-            out.print(
-                f"emptied {report.actions:,} entries of the ledger of actions; the ledger still knows that these actions ran"
+            put_text(
+                out,
+                f"emptied {report.actions:,} entries of the ledger of actions; the ledger still knows that these actions ran",
             )
         if cache is not None:
-            out.print(f"emptied the judgement cache {plain(cache)}")
+            put_text(out, f"emptied the judgement cache {clean(cache)}")
         for run in report.open:
-            out.print(f"still open, not deleted: {plain(run)}")
+            put_text(out, f"still open, not deleted: {clean(run)}")
     if report.remains:
         say_error(report.remains)
     if report.remains or report.open:
@@ -395,17 +388,12 @@ def delete(
 
 def _empty_judgements() -> str | None:
     """Empty the judgement cache, whose reasons may quote a deleted run; return its path, None without a cache."""
-    from pathlib import Path
-
     from grace_kp.judge import JudgementCache
     from grace_kp.settings import Settings
 
     path = Settings.load().judge_cache
     if path is None or not Path(path).expanduser().exists():
         return None
-    cache = JudgementCache(path)
-    try:
+    with closing(JudgementCache(path)) as cache:
         cache.clear()
-    finally:
-        cache.close()
     return path

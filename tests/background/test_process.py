@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import logging
 import os
@@ -66,29 +65,6 @@ def test_one_that_fails_at_exit_does_not_keep_the_others(process, caplog):
         process.exit()
     assert ["a at exit"] == told
     assert ["Broken failed at exit: ValueError: no"] == caplog.messages
-
-
-def test_residents_are_not_kept_alive(process):
-    """One that is gone is told nothing."""
-    told = []
-    probe = Probe("a", told)
-    process.watch(probe)
-    del probe
-    gc.collect()
-    process.exit()
-    assert [] == told
-
-
-def test_locks_are_held_during_a_fork_and_released_in_the_parent(process):
-    """In the order in which they are taken; released again, so that the parent goes on."""
-    locks = [threading.Lock(), threading.RLock()]
-    probe = Probe("a", [], locks)
-    process.watch(probe)
-    process.before_fork()
-    assert locks[0].locked()
-    process.after_fork_in_parent()
-    assert not locks[0].locked()
-    assert locks[1].acquire(blocking=False)
 
 
 def test_a_resident_that_appears_while_locks_are_taken_is_locked_too(process):
@@ -185,16 +161,6 @@ def test_threads_that_record_step_back_while_a_fork_waits_and_only_then(process,
     assert 1 == len(steps)
 
 
-def test_a_child_forgets_the_work_of_its_parent(process):
-    """Every resident is told once."""
-    told = []
-    probe = Probe("a", told)
-    process.watch(probe)
-    process.before_fork()
-    process.after_fork()
-    assert ["a after fork"] == told
-
-
 def environment():
     """The environment of a program that imports the library from here."""
     return {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
@@ -212,17 +178,6 @@ def run(code, **options):
     )
     assert "" == done.stderr
     return done.stdout.split()
-
-
-def test_a_resident_finishes_as_the_interpreter_exits():
-    """`at_exit` runs without being asked for."""
-    assert ["finished"] == run("""
-        from grace_kp.background import Resident, watch
-        class Probe(Resident):
-            def at_exit(self): print("finished")
-        probe = Probe()
-        watch(probe)
-        """)
 
 
 def test_children_of_multiprocessing_finish_too():
@@ -285,13 +240,6 @@ def test_a_child_of_multiprocessing_that_imports_the_library_itself_finishes(tmp
     assert (1 if method == "fork" else 2, "") == (in_child, done.stderr)
 
 
-def test_the_finalizers_of_multiprocessing_do_nothing_where_the_handlers_of_atexit_run():
-    """In the first process, handlers registered later still run before ours."""
-    assert ["handler", "finished"] == run(
-        LATE + "import multiprocessing.util, atexit; job(); atexit.register(print, 'handler')"
-    )
-
-
 def test_a_resident_that_appears_after_the_exit_leaves_at_once(process):
     """Nobody would come back to it."""
     told = []
@@ -332,17 +280,6 @@ def run_program(code):
     command = [sys.executable, "-c", "import sys\nfrom grace_kp.background import report_loss\n" + code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, encoding="utf-8")
     return done.returncode, done.stderr
-
-
-def test_a_loss_is_one_line_on_stderr(capsys):
-    """Line breaks of an error message do not break the line."""
-    report_loss("3 runs were dropped:\n  the store is full")
-    assert "grace_kp: 3 runs were dropped: the store is full\n" == capsys.readouterr().err
-
-
-def test_a_loss_is_reported_without_any_configuration_of_logging():
-    """A program without handlers sees the line once."""
-    assert (0, "grace_kp: 3 runs were dropped\n") == run_program("report_loss('3 runs were dropped')")
 
 
 def test_a_loss_is_reported_while_the_interpreter_exits():

@@ -9,9 +9,7 @@ import threading
 import time
 import weakref
 
-import pytest
-
-from grace_kp.background import Latch, PoliteLock, Worker, is_mine, may_wait
+from grace_kp.background import Latch, PoliteLock, Worker, is_mine
 from grace_kp.background._calls import BackgroundThread
 
 PATIENCE = 60.0
@@ -115,22 +113,6 @@ def test_work_that_waits_keeps_its_owner():
     assert [None, "last"] == [done.get(timeout=PATIENCE)[0] for _ in range(2)]
 
 
-def test_a_wake_during_the_work_is_not_lost():
-    """What comes while the method returns is found by another call of it."""
-    owner = Owner()
-    inside, release = threading.Event(), threading.Event()
-
-    def hold():
-        inside.set()
-        release.wait(PATIENCE)
-
-    owner.put(hold)
-    assert inside.wait(PATIENCE)
-    owner.put(2)
-    release.set()
-    assert [None, 2] == [owner.next()[0], owner.next()[0]]
-
-
 def test_a_pause_calls_again_without_a_wake():
     """A method that asks for a pause is called again after it, and with None it is left alone."""
     owner = Owner()
@@ -151,18 +133,6 @@ def test_several_threads_work_at_a_time_up_to_the_bound():
     owner.put(3)
     threads = {owner.next()[1] for _ in range(3)}
     assert 2 == len(threads)
-
-
-def test_an_idle_thread_is_used_before_another_starts():
-    """One item after the other needs one thread, whatever the bound."""
-    owner = Owner(threads=4)
-    threads = set()
-    for number in range(5):
-        owner.put(number)
-        threads.add(owner.next()[1])
-        while not owner.worker._idle:
-            time.sleep(0.001)
-    assert 1 == len(threads)
 
 
 def test_an_abandoned_thread_ends_and_another_goes_on():
@@ -195,14 +165,6 @@ def test_stopping_ends_the_threads():
     assert not owner.put(2)
 
 
-def test_a_worker_may_stop_itself():
-    """Stopping from inside the work does not wait for itself."""
-    owner = Owner()
-    owner.put(lambda: owner.worker.stop(PATIENCE))
-    _, thread = owner.next()
-    assert ended(thread)
-
-
 def test_work_that_raises_costs_its_thread_only(monkeypatch):
     """The exception is reported as for any thread, and the next wake starts another."""
     reported = []
@@ -220,25 +182,6 @@ def test_work_that_raises_costs_its_thread_only(monkeypatch):
     assert [(ValueError, thread)] == reported
     owner.put(2)
     assert 2 == owner.next()[0]
-
-
-def test_the_work_sees_no_context_of_whoever_wakes_it():
-    """A thread outlives the call that starts it, and must not carry its context variables."""
-    owner = Owner()
-    token = PLACE.set("a run")
-    try:
-        owner.put(PLACE.get)
-    finally:
-        PLACE.reset(token)
-    assert "nowhere" == owner.next()[0]
-
-
-@pytest.mark.parametrize("allowed", [True, False])
-def test_work_that_others_wait_for_may_not_wait(allowed):
-    """`may_wait` says so inside the work."""
-    owner = Owner(may_wait=allowed)
-    owner.put(may_wait)
-    assert allowed is owner.next()[0]
 
 
 def test_at_exit_no_thread_starts(monkeypatch):
@@ -286,16 +229,6 @@ def test_whoever_waits_gets_the_lock_from_a_thread_that_takes_it_again_and_again
     thread.join(60)
 
 
-def test_an_interrupted_thread_lets_go_of_all_that_it_holds():
-    """An interrupt may come right after the lock was taken, where nothing gives it back."""
-    lock = PoliteLock()
-    assert lock.acquire()
-    assert lock.acquire()
-    lock.let_go()
-    lock.let_go()
-    assert not lock.is_mine
-
-
 def test_a_latch_that_is_opened_twice_lets_one_wait_through():
     """It closes behind whoever waited."""
     latch = Latch()
@@ -314,3 +247,30 @@ def test_whose_a_reentrant_lock_is_can_be_asked_of_any_object():
     for lock in locks:
         lock.release()
     assert [False] * 3 == [is_mine(lock) for lock in locks]
+
+
+def test_a_wake_during_the_work_is_not_lost():
+    """What comes while the method returns is found by another call of it."""
+    owner = Owner()
+    inside, release = threading.Event(), threading.Event()
+
+    def hold():
+        inside.set()
+        release.wait(PATIENCE)
+
+    owner.put(hold)
+    assert inside.wait(PATIENCE)
+    owner.put(2)
+    release.set()
+    assert [None, 2] == [owner.next()[0], owner.next()[0]]
+
+
+def test_the_work_sees_no_context_of_whoever_wakes_it():
+    """A thread outlives the call that starts it, and must not carry its context variables."""
+    owner = Owner()
+    token = PLACE.set("a run")
+    try:
+        owner.put(PLACE.get)
+    finally:
+        PLACE.reset(token)
+    assert "nowhere" == owner.next()[0]

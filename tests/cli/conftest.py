@@ -9,7 +9,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.cli import main
-from tests.cli.program import CHAT, LONG
+from tests.cli.program import CHAT, LONG, at_terminal, started
 
 Ran = namedtuple("Ran", "returncode stdout stderr")
 
@@ -28,6 +28,35 @@ def command(capsys, monkeypatch):
         return Ran(ended.value.code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def terminal():
+    """Starts `grace-kp` with these arguments at a terminal, and ends it after the test."""
+    children = []
+
+    def start(*arguments, **options):
+        children.append(at_terminal(*arguments, **options))
+        return children[-1]
+
+    yield start
+    for child in children:
+        child.close(force=True)
+
+
+@pytest.fixture
+def program():
+    """Starts `grace-kp` with these arguments and pipes, and kills it after the test."""
+    children = []
+
+    def start(*arguments):
+        children.append(started(*arguments))
+        return children[-1]
+
+    yield start
+    for child in children:
+        child.kill()
+        child.communicate()
 
 
 @pytest.fixture

@@ -24,21 +24,19 @@ from grace_kp.approvals import (
     Earlier,
     Ended,
     Vote,
-    actor_text,
 )
-from grace_kp.cli._approval_page import TO_BE_USED, ApprovalPage, call_text, deciders_text, opaque, process_word
-from grace_kp.cli._output import clean
+from grace_kp.cli._approval_page import TO_BE_USED, call_text, deciders_text, opaque, process_word, put_approval
 from grace_kp.confidence import ActionDecision
 from grace_kp.gating import changed_arguments
 from grace_kp.gating.reviewers import Page, Question
-from grace_kp.pages import APPROVAL_STATES, span_text
-from tests.cli.approvals import ANA, HOSTILE, pending
+from grace_kp.pages import APPROVAL_STATES
+from tests.cli.program import ANA, HOSTILE, pending
 
 
 def page(request, *, width=80, full=False, entries=()):
     """The page as text."""
     file = io.StringIO()
-    ApprovalPage(Console(file=file, width=width, highlight=False), full=full).print(request, entries)
+    put_approval(Console(file=file, width=width, highlight=False), request, entries, full=full)
     return file.getvalue()
 
 
@@ -135,23 +133,6 @@ def test_the_sentence_begins_with_what_identifies_the_operation():
     request = pending(arguments={"memo": "word " * 40, "invoice": "A-17"})
     assert call_text(request).startswith('refund(invoice="A-17", memo="word word')
     assert "…" in call_text(request)
-
-
-def test_hostile_texts_are_visible():
-    """In names, values and people."""
-    request = pending(action=HOSTILE, arguments={HOSTILE: HOSTILE}, groups=(HOSTILE,))
-    for text in (call_text(request), deciders_text(request), clean(actor_text(ANA))):
-        assert text.isprintable()
-    assert r"\u202e" in call_text(request)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0 s"), (59.9, "59 s"), (60, "1 m"), (3_600, "1 h"), (12_000, "3 h 20 m"), (86_400 * 12 + 7_200, "12 d")],
-)
-def test_durations_have_at_most_two_units(seconds, text):
-    """Enough to decide what is urgent."""
-    assert text == span_text(seconds)
 
 
 def test_only_votes_for_the_arguments_as_they_are_count():

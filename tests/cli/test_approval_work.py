@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 import time
 
@@ -13,8 +12,7 @@ import pytest
 from grace_kp.approvals import Actor, RequestStore
 from grace_kp.store import open_store
 from tests import warm
-from tests.cli.approvals import state_of
-from tests.cli.program import ROOT, run
+from tests.cli.program import ROOT, run, started, state_of
 
 MODULE = """
 import time
@@ -71,10 +69,7 @@ def approved(url):
 
 
 def working(module, *options):
-    return subprocess.Popen(
-        [sys.executable, "-m", "grace_kp.cli", "approvals", "work", str(module), *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, cwd=ROOT,
-    )  # fmt: skip
+    return started("approvals", "work", module, *options)
 
 
 def test_what_is_approved_runs_once(module, url, log):

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
-import pexpect
 import pytest
 from rich.cells import cell_len
 
 from grace_kp.approvals import Actor, RequestStore
 from grace_kp.store import open_store
-from tests.cli.approvals import HOSTILE, filed
-from tests.cli.program import ROOT
+from tests.cli.program import HOSTILE, ended, filed
 
 
 def test_the_list_names_what_is_pending_and_what_to_do_next(command, url):
@@ -114,49 +110,15 @@ def test_hostile_texts_stay_within_the_lines_of_the_list(command, url, columns):
         assert "json" in arguments[-1] or all(cell_len(line) <= columns for line in out.splitlines())
 
 
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "NO_COLOR": "1", "TERM": "xterm"}
-
-
 @pytest.fixture
 def file(url):
     return Path(url.removeprefix("sqlite:///"))
 
 
 @pytest.fixture
-def lines(url):
-    """Watches as a program does; returns a function that reads the next line."""
-    children = []
-
-    def start(*options):
-        child = subprocess.Popen(
-            [sys.executable, "-m", "grace_kp.cli", "approvals", "watch", *options, "--store", url], env=ENVIRONMENT, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT,
-        )  # fmt: skip
-        children.append(child)
-        return child
-
-    yield start
-    for child in children:
-        child.kill()
-        child.communicate()
-
-
-@pytest.fixture
-def screen(url):
-    """Watches at a terminal of 80 columns."""
-    children = []
-
-    def start(*options, **environment):
-        child = pexpect.spawn(
-            sys.executable, ["-m", "grace_kp.cli", "approvals", "watch", *options, "--store", url], encoding="utf-8", timeout=60, dimensions=(24, 80),
-            env={**ENVIRONMENT, **environment}, cwd=str(ROOT),
-        )  # fmt: skip
-        children.append(child)
-        return child
-
-    yield start
-    for child in children:
-        child.close(force=True)
+def lines(url, program):
+    """Watches as a program does."""
+    return lambda *options: program("approvals", "watch", *options, "--store", url)
 
 
 def reject(url, approval):
@@ -196,21 +158,6 @@ def test_changes_as_json_lines(url, lines):
     assert ("rejected", first.id) == (change["event"], change["approval"]["id"])
 
 
-def test_hostile_texts_stay_on_their_line(url, lines):
-    """In plain lines and in JSON."""
-    filed(url, HOSTILE, action=HOSTILE, key=None)
-    shown = lines().stdout
-    assert all(shown.readline().rstrip("\n").isprintable() for _ in range(4))
-    assert lines("--json").stdout.readline().rstrip("\n").isprintable()
-
-
-def test_without_a_store_it_ends_at_once(lines):
-    """One line, exit code 1."""
-    child = lines()
-    out, err = child.communicate(timeout=60)
-    assert ("", 1, 1, True) == (out, child.returncode, err.count("\n"), "there is no store" in err)
-
-
 def test_a_replaced_store_ends_it(url, file, lines, tmp_path):
     """With one line that names the file, and exit code 1: what came to another file would not be shown."""
     filed(url, "A-1")
@@ -221,10 +168,10 @@ def test_a_replaced_store_ends_it(url, file, lines, tmp_path):
     assert (1, 1, True) == (child.returncode, err.count("\n"), str(file) in err)
 
 
-def test_the_screen_shows_what_comes_and_goes(url, screen):
+def test_the_screen_shows_what_comes_and_goes(url, terminal):
     """Each list replaces the one before, as wide as the terminal is then; a new request rings."""
     approval = filed(url, "A-1")[0]
-    child = screen("--bell")
+    child = terminal("approvals", "watch", "--bell", "--store", url)
     child.expect("1 pending")
     child.expect(approval.id[3:11])
     child.setwinsize(12, 60)
@@ -236,16 +183,14 @@ def test_the_screen_shows_what_comes_and_goes(url, screen):
     child.expect_exact("\x1b[2J")
     child.expect("1 pending")
     child.sendintr()
-    child.expect(pexpect.EOF)
-    child.close()
-    assert 0 == child.exitstatus
+    assert 0 == ended(child)
 
 
-def test_a_dumb_terminal_gets_lines(url, screen):
+def test_a_dumb_terminal_gets_lines(url, terminal):
     """Without control sequences."""
     approval = filed(url, "A-1")[0]
-    child = screen(TERM="dumb")
+    child = terminal("approvals", "watch", "--store", url, TERM="dumb")
     child.expect(approval.id[3:11])
     child.sendintr()
-    child.expect(pexpect.EOF)
+    ended(child)
     assert "\x1b" not in child.before

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
-import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import pexpect
 import pytest
 
 import grace_kp as gk
-from tests import warm
+from tests.cli.program import ended, run
 
 
 @pytest.fixture
@@ -46,18 +41,15 @@ def store(tmp_path):
     for visibility, count in (("network", 2), ("private", 1)):
         with gk.Grace(store=url, evaluator=None, embedder=None, visibility=visibility) as grace:
             for number in range(count):
-                with grace.run(f"mail bob@example.com {number}") as run:
-                    run.thought("x")
-                    run.outcome(confidence=1.0)
+                with grace.run(f"mail bob@example.com {number}") as live:
+                    live.thought("x")
+                    live.outcome(confidence=1.0)
     return url
 
 
 def command(*arguments, store, url, key="k-123"):
-    env = {**os.environ, "GRACE_KP_REGISTRY_KEY": key} if key else dict(os.environ)
-    return warm.run(
-        [sys.executable, "-m", "grace_kp.cli", "traces", "contribute", "--store", store, "--url", url, *arguments],
-        capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=300,
-    )  # fmt: skip
+    environment = {"GRACE_KP_REGISTRY_KEY": key} if key else {}
+    return run("traces", "contribute", "--store", store, "--url", url, *arguments, stdin="", **environment)
 
 
 def test_a_dry_run_shows_what_would_leave_and_sends_nothing(store, server):
@@ -76,24 +68,6 @@ def test_a_dry_run_shows_what_would_leave_and_sends_nothing(store, server):
     assert {one["body"] for one in shown if one["eligible"]} == {body.decode() for body, _ in server.seen}
 
 
-def test_what_is_sent_is_told(store, server):
-    ran = command("--yes", "--min-score", "0", "--json", store=store, url=server.url)
-    assert (0, "") == (ran.returncode, ran.stderr)
-    assert ["not_eligible", "sent", "sent"] == sorted(one["status"] for one in json.loads(ran.stdout))
-    assert {"Bearer k-123"} == {headers["Authorization"] for _, headers in server.seen}
-
-
-def test_one_trace_by_its_beginning(store, server):
-    ids = [
-        one.id
-        for one in gk.Grace(store=store, evaluator=None, embedder=None).store.query()
-        if one.metadata.visibility == "network"
-    ]
-    ran = command(ids[0].removeprefix("kp:trace:")[:10], "--yes", "--min-score", "0", store=store, url=server.url)
-    assert (0, 1) == (ran.returncode, len(server.seen))
-    assert f"{ids[0]}  sent" in ran.stdout
-
-
 def test_a_registry_that_refuses_fails(store, server):
     server.status = 403
     ran = command("--yes", "--min-score", "0", store=store, url=server.url)
@@ -107,14 +81,11 @@ def test_a_registry_that_refuses_fails(store, server):
         ([], {}, 2, "nobody can be asked here"),
         (["--yes"], {"key": ""}, 1, "GRACE_KP_REGISTRY_KEY"),
         (["--yes"], {"url": "http://registry.example"}, 1, "in the clear"),
-        (["--yes", "--min-score", "2"], {}, 2, "min-score"),
-        (["--yes", "zzzzzz"], {}, 1, "no trace 'zzzzzz'"),
         (["--since", "yesterday-ish", "--yes"], {}, 2, "since"),
     ],
 )
 def test_mistakes_are_one_line(store, server, arguments, given, code, problem):
-    extra = [] if "--min-score" in arguments else ["--min-score", "0"]
-    ran = command(*arguments, *extra, store=store, **{"url": server.url, **given})
+    ran = command(*arguments, "--min-score", "0", store=store, **{"url": server.url, **given})
     assert code == ran.returncode
     assert problem in ran.stderr
     assert "Traceback" not in ran.stderr
@@ -128,12 +99,6 @@ def test_what_is_there_already_is_no_failure(store, server):
     assert "1 is not sent: its visibility is private" in ran.stdout
 
 
-def test_the_limit_counts_those_that_leave(store, server):
-    """The private one is the newest, and does not use it up."""
-    ran = command("--yes", "--min-score", "0", "--limit", "1", store=store, url=server.url)
-    assert (0, 1) == (ran.returncode, len(server.seen))
-
-
 def test_a_trace_that_is_named_twice_is_sent_once(store, server):
     one = next(it.id for it in gk.Grace(store=store).store.query() if it.metadata.visibility == "network")
     ran = command(one, one.removeprefix("kp:trace:"), "--yes", "--min-score", "0", store=store, url=server.url)
@@ -143,8 +108,8 @@ def test_a_trace_that_is_named_twice_is_sent_once(store, server):
 def test_a_dry_run_says_signs_that_a_terminal_would_obey(store, server):
     """The JSON is the same; what would colour, hide or turn round text stands there as an escape."""
     grace = gk.Grace(store=store, evaluator=None, embedder=None, visibility="network", domain="odd")
-    with grace, grace.run("a\x9b31m\x1b[2J\u202e\U000e0041b") as run:
-        run.outcome(confidence=1.0)
+    with grace, grace.run("a\x9b31m\x1b[2J\u202e\U000e0041b") as live:
+        live.outcome(confidence=1.0)
     ran = command("--dry-run", "--min-score", "0", "--domain", "odd", store=store, url=server.url)
     assert all(sign == "\n" or sign.isprintable() for sign in ran.stdout)
     shown = json.loads(ran.stdout[ran.stdout.index("{") : ran.stdout.rindex("}") + 1])
@@ -154,56 +119,26 @@ def test_a_dry_run_says_signs_that_a_terminal_would_obey(store, server):
     assert shown == json.loads(sent[0]["body"])
 
 
-def terminal(store, url, *arguments, key="k", stdout=None):
-    """The command at a terminal of its own; its output goes into a file where one is named."""
-    words = [
-        sys.executable,
-        "-m",
-        "grace_kp.cli",
-        "traces",
-        "contribute",
-        "--store",
-        store,
-        "--url",
-        url,
-        "--min-score",
-        "0",
-    ]
-    line = shlex.join([*words, *arguments]) + (f" >{shlex.quote(str(stdout))}" if stdout else "")
-    env = {**os.environ, **({"GRACE_KP_REGISTRY_KEY": key} if key else {})}
-    return pexpect.spawn("/bin/sh", ["-c", line], env=env, timeout=300, encoding="utf-8", dimensions=(40, 120))
+@pytest.fixture
+def asked(terminal, store, server):
+    """The command at a terminal."""
+    return terminal(
+        "traces", "contribute", "--store", store, "--url", server.url, "--min-score", "0", columns=120, GRACE_KP_REGISTRY_KEY="k"
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("typed", "sent"), [("", 0), ("y", 0), ("no", 0), (None, 0), ("yes", 2)])
-def test_at_a_terminal_it_asks_and_enter_alone_is_no(store, server, typed, sent):
+def test_at_a_terminal_it_asks_and_enter_alone_is_no(asked, server, typed, sent):
     """It shows what would leave first; the end of the input is no as well."""
-    child = terminal(store, server.url)
-    child.expect("Send 2 traces to .*Type yes: ")
-    assert "[REDACTED:email]" in child.before
-    assert "bob@example.com" not in child.before
-    if typed is None:
-        child.sendeof()
-    else:
-        child.sendline(typed)
-    child.expect(pexpect.EOF)
-    child.close()
-    assert (0 if sent else 1, sent) == (child.exitstatus, len(server.seen))
+    asked.expect("Send 2 traces to .*Type yes: ")
+    assert "[REDACTED:email]" in asked.before
+    assert "bob@example.com" not in asked.before
+    asked.sendeof() if typed is None else asked.sendline(typed)
+    assert (0 if sent else 1, sent) == (ended(asked), len(server.seen))
 
 
-def test_the_question_is_no_part_of_the_output(store, server, tmp_path):
-    child = terminal(store, server.url, "--json", stdout=tmp_path / "out.json")
-    child.expect("Type yes: ")
-    child.sendline("yes")
-    child.expect(pexpect.EOF)
-    child.close()
-    statuses = sorted(one["status"] for one in json.loads((tmp_path / "out.json").read_text()))
-    assert (0, ["not_eligible", "sent", "sent"]) == (child.exitstatus, statuses)
-
-
-def test_nobody_is_asked_when_it_cannot_be_sent_anyway(store, server):
-    child = terminal(store, server.url, key=None)
-    child.expect(pexpect.EOF)
-    child.close()
-    assert (1, []) == (child.exitstatus, server.seen)
+def test_nobody_is_asked_when_it_cannot_be_sent_anyway(terminal, store, server):
+    child = terminal("traces", "contribute", "--store", store, "--url", server.url, "--min-score", "0")
+    assert (1, []) == (ended(child), server.seen)
     assert "GRACE_KP_REGISTRY_KEY" in child.before
     assert "Type yes" not in child.before

@@ -9,10 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pexpect
 import pytest
 
-from tests.cli.program import ROOT, run
+from tests.cli.program import ROOT, ended, run
 
 PROGRAM = Path(sys.executable).parent / "grace-kp"
 
@@ -53,13 +52,6 @@ def test_the_program_is_named_as_it_can_be_started(path, expected, tmp_path):
     assert expected == shlex.join(commands[0][:2])
 
 
-def test_a_store_that_cannot_be_used_ends_the_demo_before_it_begins(command):
-    """In one line, which names the stores that there are."""
-    ran = command("demo", "--store", "foo://")
-    assert (1, "") == (ran.returncode, ran.stdout)
-    assert "grace-kp: unknown store 'foo://'; known are memory: or sqlite:///path.db\n" == ran.stderr
-
-
 def test_demo_without_a_terminal_says_what_it_decided():
     """It does its work, is less sure of its wrong answer than of its right ones, and does not run the gated action."""
     ran = run("demo", stdin="y\n")
@@ -81,17 +73,11 @@ def test_demo_without_a_terminal_says_what_it_decided():
     assert "cancelled" == root["grace"]["decisions"][0]["outcome"]
 
 
-def test_demo_in_a_terminal_asks():
+def test_demo_in_a_terminal_asks(terminal):
     """Enter alone asks again; y writes the report."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}
-    child = pexpect.spawn(
-        sys.executable, ["-m", "grace_kp.cli", "demo"], env=environment, encoding="utf-8", timeout=300
-    )
-    child.expect(r"\[i\]nput > ")
-    child.sendline("")
-    child.expect(r"\[i\]nput > ")
-    child.sendline("y")
+    child = terminal("demo")
+    for typed in ("", "y"):
+        child.expect(r"\[i\]nput > ")
+        child.sendline(typed)
     child.expect("characters written")
-    child.expect(pexpect.EOF)
-    child.close()
-    assert child.exitstatus == 0
+    assert 0 == ended(child)

@@ -1,4 +1,4 @@
-"""Terminals that can do little: narrow ones, dumb ones, and ones that lack characters."""
+"""What commands print: help and mistakes, lines and tables within the width, on terminals that can do little."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import io
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
-import pexpect
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from grace_kp.cli._output import clean, plain, put_json, visible, visible_json
+from grace_kp.cli._output import clean, put_json, visible, visible_json
+from grace_kp.cli._page import TableColumn, TextTable, meter, put, put_field, put_text
 from tests import warm
+from tests.cli.program import at_terminal, ended, run
 
 ROOT = Path(__file__).resolve().parents[2]
 UNSEEN = "\x07\x7f\x85\x9b\xad\u061c\u200b\u200c\u200d\u200e\u200f\u2028\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
@@ -42,18 +44,12 @@ def store(tmp_path):
 
 def in_terminal(columns, *arguments, **environment):
     """What a terminal of this many columns gets."""
-    kept = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    child = pexpect.spawn(
-        sys.executable, ["-m", "grace_kp.cli", *arguments], env={**kept, "PYTHONPATH": str(ROOT), **environment}, encoding="utf-8", timeout=300,
-        dimensions=(24, columns),
-    )  # fmt: skip
-    child.expect(pexpect.EOF)
-    child.close()
-    assert child.exitstatus == 0, child.before
+    child = at_terminal(*arguments, columns=columns, **environment)
+    assert 0 == ended(child), child.before
     return child.before.replace("\r\n", "\n")
 
 
-@pytest.mark.parametrize("columns", [40, 60, 200])
+@pytest.mark.parametrize("columns", [40, 200])
 @pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
 def test_lists_fit_the_terminal(store, columns, term):
     """Also a dumb one, which gets no control sequences."""
@@ -68,14 +64,7 @@ def test_lists_fit_the_terminal(store, columns, term):
     assert "\x1b" not in "".join(lines)
 
 
-def test_a_page_fits_a_narrow_dumb_terminal(store):
-    """Every line of a trace."""
-    shown = in_terminal(40, "traces", "show", "last", "--store", store, TERM="dumb")
-    assert [] == [line for line in shown.splitlines() if cell_len(line) > 40]
-    assert r"\u001b[31m" in shown
-
-
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 def test_a_stream_that_lacks_characters_gets_others_in_their_place(store, encoding):
     """Tables stay in line, contents show escapes, and JSON loses nothing."""
 
@@ -93,18 +82,6 @@ def test_a_stream_that_lacks_characters_gets_others_in_their_place(store, encodi
     [trace] = json.loads(run("traces", "list", "--json"))
     assert RUN["traj"][0]["content"] == trace["task"]["objective"]
     assert trace == json.loads(run("traces", "list", "--jsonl"))
-
-
-def test_the_demo_fits_a_narrow_terminal():
-    """One line for each step."""
-    shown = warm.run(
-        [sys.executable, "-m", "grace_kp.cli", "demo"], env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "44"}, capture_output=True,
-        text=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=300, check=True,
-    ).stdout  # fmt: skip
-    steps = [line for line in shown.splitlines() if line.startswith(("  ✓", "  ✗"))]
-    assert 15 == len(steps)
-    assert [] == [line for line in steps if cell_len(line) > 44]
-    assert 14 == sum(line.endswith(" ms") for line in steps)  # one tool fails
 
 
 @pytest.mark.parametrize(
@@ -127,17 +104,136 @@ def test_visible_text_shows_what_a_terminal_would_obey():
     assert '{"a": "\\u001b\\u007f"}' == visible_json({"a": "\x1b\x7f"})
 
 
-@pytest.mark.parametrize("text", ["[red]x", "a\\[red]", "\\", "[", "[/]", "a\\\\[b]c", "plain"])
-def test_escaped_text_survives_markup(text):
-    """Also before further markup."""
-    file = io.StringIO()
-    Console(file=file, width=80, highlight=False).print(f"{plain(text)}[bold]x[/bold]")
-    assert f"{text}x\n" == file.getvalue()
-
-
 def test_json_for_machines_hides_nothing_either(capsys):
     """The characters stand in it as escapes, and come back."""
     put_json({"text": UNSEEN})
     out = capsys.readouterr().out
     assert out.replace("\n", "").isprintable()
     assert {"text": UNSEEN} == json.loads(out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["score"], 2), (["score", "no-such-file.jsonl"], 1), (["score", "."], 1), (["scoer", "x"], 2), (["traces", "show", "nope", "--store", "memory:"], 1),
+        (["traces", "list", "--store", "mysql://x"], 1), (["traces", "list", "--store", "memory:", "--since", "yesterday"], 2),
+        (["traces", "list", "--limit", "no"], 2), (["score", "x", "--profile", "lenient"], 2), (["demo", "--colour"], 2),
+        (["traces", "export", "/no/such/folder/x.jsonl", "--store", "memory:"], 1),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line_and_an_exit_code(arguments, code):
+    """2 for usage, 1 for failure; never a traceback."""
+    ran = run(*arguments, stdin="")
+    assert code == ran.returncode, ran.stderr
+    assert "Traceback" not in ran.stderr + ran.stdout
+    assert 1 == len(ran.stderr.strip().splitlines())
+
+
+def test_help_and_version():
+    """Every command explains itself."""
+    assert run("--version").stdout.startswith("grace-kp ")
+    for command in (["--help"], ["traces", "export", "-h"]):
+        ran = run(*command)
+        assert (0, "") == (ran.returncode, ran.stderr)
+        assert "Usage" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("serve", "app.db"), "no command 'app.db'; commands: users; the store is an option: grace-kp serve --store sqlite:///app.db"),
+        (("serve", "users", "delete", "ana"), "no command 'delete'; commands: add, list, remove, role, rotate"),
+        (("serve", "users", "add", "ana"), "state the role with --role: viewer, approver, admin or agent; begin with --role admin"),
+    ],
+)  # fmt: skip
+def test_wrong_input_names_what_is_right(command, arguments, expected):
+    """The commands, the option of the store, the roles."""
+    ran = command(*arguments)
+    assert (2, f"grace-kp: {expected}\n") == (ran.returncode, ran.stderr)
+
+
+def written(width, write):
+    file = io.StringIO()
+    write(Console(file=file, width=width, highlight=False, emoji=False))
+    return file.getvalue()
+
+
+def test_a_line_is_written_literally():
+    """Markup is text, and a long line is not wrapped."""
+    line = "[red]" + "x" * 60
+    assert f"{line}\n" == written(40, lambda out: put(out, line))
+
+
+@pytest.mark.parametrize(
+    ("width", "value", "expected"),
+    [
+        (40, "done", "result      done\n"),
+        (40, "first\nsecond", "result      first\n            second\n"),
+        (30, "word " * 8 + "end", "result\n  word word word word word\n  word word word end\n"),
+    ],
+)
+def test_values_stand_beside_their_name_or_below_it(width, value, expected):
+    """Below in a narrow terminal; each further line continues under the first."""
+    assert expected == written(width, lambda out: put_field(out, "result", value))
+
+
+def test_texts_keep_their_lines_and_indentation():
+    """Long lines are wrapped between words."""
+    assert "  a\n      b\n" == written(40, lambda out: put_text(out, "a\n    b", indent=2))
+
+
+@pytest.mark.parametrize(("value", "filled"), [(0, 0), (0.5, 5), (1, 10), (7, 10), (-1, 0)])
+def test_a_meter_has_a_constant_length(value, filled):
+    """A value outside of 0 to 1 counts as the nearest of the two; a narrow console has no meter."""
+    bar = meter(value, Console(file=io.StringIO(), width=40))
+    assert (10, filled) == (len(bar), 10 - bar.count(bar[-1]) if filled < 10 else 10)
+    assert "" == meter(value, Console(file=io.StringIO(), width=30))
+
+
+TEXTS = st.text(alphabet="ab 京都\x1b[]\\。é", max_size=60)
+ROWS = st.lists(st.tuples(st.integers(0, 10**6), TEXTS, TEXTS, st.integers(0, 10**9)), min_size=1, max_size=5)
+COLUMNS = (
+    TableColumn("id", "word"), TableColumn("objective", least=10), TableColumn("why", "prose", priority=2), TableColumn("score", "figure", priority=1),
+)  # fmt: skip
+
+
+def printed(rows, width, columns=COLUMNS):
+    table, file = TextTable(*columns), io.StringIO()
+    for row in rows:
+        table.add(*row)
+    table.print(Console(file=file, width=width, color_system=None))
+    return file.getvalue()
+
+
+@given(ROWS, st.integers(20, 220))
+def test_no_line_is_wider_than_the_terminal_and_what_must_be_whole_is_whole(rows, width):
+    """Ids stand whole at every width; scores stand whole or their column is dropped."""
+    text = printed(rows, width)
+    assert [] == [line for line in text.splitlines() if cell_len(line) > width]
+    words = text.split()
+    assert [] == [name for name, *_ in rows if str(name) not in words]
+    if "score" in words:
+        assert [] == [score for *_, score in rows if str(score) not in words]
+
+
+def test_columns_go_by_priority():
+    """The column of the highest priority number goes first."""
+    rows = [(1234, "an objective of some length", "because of this", 0.123)]
+    headings = [printed(rows, width).split()[: 5 - number] for number, width in enumerate((60, 34, 20), 1)]
+    assert [["id", "objective", "why", "score"], ["id", "objective", "score"], ["id", "objective"]] == [
+        [word for word in heading if not word.startswith("─")] for heading in headings
+    ]
+
+
+def test_where_the_essential_columns_do_not_fit_each_row_is_a_block():
+    """Names and values below each other, each value whole."""
+    columns = (TableColumn("variant"), *(TableColumn(f"figure {number}", "figure") for number in range(4)))
+    text = printed([("long", *range(1_000_000, 1_000_004))], 30, columns)
+    assert [f"figure {number}  {1_000_000 + number}" for number in range(4)] == text.splitlines()[1:5]
+
+
+def test_wide_characters_take_two_columns():
+    """A Japanese text is shortened by its width, and the columns after it stay in line."""
+    lines = printed([(1, "京都の天気を教えてください", "", 5), (2, "ok", "", 77)], 30).splitlines()
+    assert "…" in lines[2]
+    assert 1 == len({cell_len(line) for line in lines[2:]})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from html.parser import HTMLParser
 
@@ -124,23 +123,6 @@ def test_a_page_runs_nothing_and_holds_no_control_characters(page):
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]", page.source)
 
 
-def test_an_eval_page_shows_the_threshold_of_each_scorer():
-    """Beside its mean, and above the scores of the cases."""
-    page = Page(eval_page())
-    assert ["0.80", "0.25"] == [
-        text for (tag, one), text in zip(cells(page), texts(page), strict=True) if one.get("data-label") == "threshold"
-    ]
-    assert ["at least 0.80", "at least 0.25"] == [text for text in page.texts if text.startswith("at least")]
-
-
-def cells(page):
-    return [(tag, one) for tag, one in page.elements if tag in {"td", "th"}]
-
-
-def texts(page):
-    return [re.sub("<[^>]+>", "", cell) for cell in re.findall(r"<t[dh][ >].*?</t[dh]>", page.source)]
-
-
 def test_cases_can_be_filtered_without_a_script():
     """Each choice says how many cases it leaves, and hides the others by their class."""
     page = Page(eval_page())
@@ -176,23 +158,6 @@ def test_a_number_of_further_runs_that_is_0_is_written_as_0(tmp_path):
     history.record(rb.Round(variant))
     history.save()
     assert "settle it: 0.\n" in (tmp_path / "history.md").read_text("utf-8")
-
-
-def test_compare_prints_0_further_runs(command, tmp_path):
-    """In the terminal too."""
-    paths = []
-    for variant in settled():
-        signs = variant.runs[0].judgements["p0"].symbol * 12
-        runs = [{"document": "contract", "judgements": signs}] * 2
-        paths.append(tmp_path / f"{variant.name}.json")
-        paths[-1].write_text(json.dumps({"name": variant.name, "runs": runs}), "utf-8")
-    problems = [{"id": f"p{n}", "category": "liability", "severity": "critical", "kind": "main"} for n in range(12)]
-    document = {"id": "contract", "domain": "law", "bonus_candidates": 3, "problems": problems}
-    tests = tmp_path / "tests.json"
-    tests.write_text(json.dumps({"documents": [document], "runs_per_document": 2}), "utf-8")
-    ran = command("rubric", "compare", tests, *paths, columns=100)
-    assert (0, "") == (ran.returncode, ran.stderr)
-    assert "settle it: 0\n" in ran.stdout
 
 
 def settled():

@@ -5,24 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import threading
-from html.parser import HTMLParser
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
-import pexpect
 import pytest
 
 from grace_kp import GraceError
 from grace_kp import rubric as rb
-from grace_kp.cli import _rubric
 from grace_kp.cli._output import check_writable
-from grace_kp.cli._rubric import By, rate_file
 from tests import warm
-from tests.cli.program import at_once
-from tests.rubric import contract
+from tests.cli.program import at_once, ended
 
 pytest.importorskip("yaml", reason="needs the extra eval")
 
@@ -83,26 +76,6 @@ def flat(text):
     return " ".join(text.split())
 
 
-class Page(HTMLParser):
-    """What is on a page: its texts, its tags, and whatever would be fetched."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.texts, self.fetched = [], [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        self.fetched += [
-            value
-            for name, value in attributes
-            if name in {"src", "href", "xlink:href"} and not (value or "").startswith("#")
-        ]
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-
 def test_check(run, room):
     ran = run("check", "tests.yaml")
     assert (0, "") == (ran.returncode, ran.stderr)
@@ -134,10 +107,7 @@ def test_compare_two_files(run, room):
     assert "p = 0.125 over 5 pairs; further runs of each that would settle it: cannot be told" in page
     told = json.loads(run("compare", "tests.yaml", "base.yaml", "longer.yaml", "--json").stdout)
     assert ("variant", 1.625) == (told["recommendation"]["choice"], told["recommendation"]["raw_diff"])
-    shown = Page((room / "page.html").read_text("utf-8"))
-    assert 4 == shown.tags.count("svg")
-    assert [] == shown.fetched
-    assert {"base", "longer", "liability", "0.25", "1.88"} <= {text.strip() for text in shown.texts}
+    assert 4 == (room / "page.html").read_text("utf-8").count("<svg")
 
 
 def test_rounds_in_a_history(run, room):
@@ -160,9 +130,7 @@ def test_rounds_in_a_history(run, room):
     assert "the best is longer (mean 1.88); continue" in shown.stdout
     told = json.loads(run("history", "history.md", "--json").stdout)
     assert ("longer", False, "Asks for reasons.") == (told["best"], told["converged"], told["rounds"][1]["notes"])
-    page = Page((room / "page.html").read_text("utf-8"))
-    assert (4, []) == (page.tags.count("svg"), page.fetched)
-    assert {"1: base", "2: longer", "goes on with it"} <= {text.strip() for text in page.texts}
+    assert 4 == (room / "page.html").read_text("utf-8").count("<svg")
 
 
 @pytest.mark.parametrize(
@@ -177,7 +145,6 @@ def test_rounds_in_a_history(run, room):
             "--by terminal needs a terminal as standard input",
         ),
         (["score", "tests.yaml", "open.yaml", "--by", "model"], "no model can judge: no API key is set"),
-        (["score", "tests.yaml", "nope.yaml"], "nope.yaml: No such file or directory"),
         (["score", "tests.yaml", "base.yaml", "longer.yaml", "--out", "x.json"], "--out takes one variant"),
         (
             ["compare", "tests.yaml", "none.md", "base.yaml"],
@@ -200,32 +167,17 @@ def test_mistakes_are_one_line(run, room, arguments, problem):
     assert not (room / "none.md").exists()
 
 
-def at_terminal(room):
-    """A person is asked at a pseudo-terminal; what is judged goes to `judged.json`."""
-    arguments = ["-m", "grace_kp.cli", "rubric", "score", "tests.yaml", "open.yaml", "--by", "terminal"]
-    return pexpect.spawn(
-        sys.executable,
-        [*arguments, "--out", "judged.json"],
-        cwd=str(room),
-        encoding="utf-8",
-        timeout=300,
-        dimensions=(40, 200),
-        # Whoever runs the tests in the background may have them ignore the signal, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+@pytest.fixture
+def person(room, terminal):
+    """A person is asked at a terminal; what is judged goes to `judged.json`."""
+    return terminal("rubric", "score", "tests.yaml", "open.yaml", "--by", "terminal", "--out", "judged.json", cwd=room)
 
 
-def test_a_person_at_the_terminal(room):
-    child = at_terminal(room)
-    for typed in ("o", "perhaps", "t", "1", "0"):
-        child.expect("> |\\? ")
-        child.sendline(typed)
-    for typed in ("x", "x", "0", "2"):
-        child.expect("> |\\? ")
-        child.sendline(typed)
-    child.expect(pexpect.EOF)
-    child.close()
-    assert 0 == child.exitstatus, child.before
+def test_a_person_at_the_terminal(room, person):
+    for typed in ("o", "perhaps", "t", "1", "0", "x", "x", "0", "2"):
+        person.expect("> |\\? ")
+        person.sendline(typed)
+    assert 0 == ended(person), person.before
     tests = rb.read_test_set(room / "tests.yaml")
     name, outputs = rb.read_variant(room / "judged.json", tests)
     assert ["The limit of liability is missing.", "Nothing to say."] == [one.text for one in outputs]
@@ -233,124 +185,46 @@ def test_a_person_at_the_terminal(room):
     assert "person" == outputs[0].ratings[0].rater
 
 
-def test_a_person_who_goes_away_leaves_nothing(room):
-    child = at_terminal(room)
-    child.expect("> ")
-    child.sendeof()
-    child.expect("the input has ended")
-    child.expect(pexpect.EOF)
-    child.close()
-    assert 1 == child.exitstatus
-    assert not (room / "judged.json").exists()
-
-
-def test_what_a_person_has_judged_is_kept(room):
-    child = at_terminal(room)
+def test_what_a_person_has_judged_is_kept(room, person):
     for typed in ("o", "t", "1", "0"):
-        child.expect("> |\\? ")
-        child.sendline(typed)
-    child.expect("> ")
-    child.sendintr()
-    child.expect(pexpect.EOF)
-    child.close()
-    assert 130 == child.exitstatus
+        person.expect("> |\\? ")
+        person.sendline(typed)
+    person.expect("> ")
+    person.sendintr()
+    assert 130 == ended(person)
     _, outputs = rb.read_variant(room / "judged.json", rb.read_test_set(room / "tests.yaml"))
     assert [1, 0] == [len(one.ratings) for one in outputs]
 
 
 @pytest.fixture
-def model():
-    """A service that judges as Gemini does: what each call is to say, by its number; then the first for ever."""
-    seen = []
+def model(room, monkeypatch):
+    """A model that judges: what each call is to say, by its number; then the first for ever."""
+    monkeypatch.chdir(room)
+    found = SimpleNamespace(seen=[], says=[["detected", "missed"]])
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            prompt = body["contents"][0]["parts"][0]["text"]
-            seen.append(body)
-            code = re.search(r'"([0-9a-f]{12})-n"', prompt)[1]
-            verdicts = made.says[(len(seen) - 1) % len(made.says)]
-            words = {
-                "judgements": {
-                    f"{code}-{n}": {"verdict": verdict, "reason": "so"} for n, verdict in enumerate(verdicts, 1)
-                },
-                "bonuses": [],
-                "penalties": [],
-            }
-            answer = {
-                "candidates": [
-                    {"content": {"parts": [{"text": json.dumps(words)}], "role": "model"}, "finishReason": "STOP"}
-                ]
-            }
-            data = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    def judge(prompt):
+        found.seen.append(prompt)
+        code = re.search(r'"([0-9a-f]{12})-n"', prompt)[1]
+        verdicts = found.says[(len(found.seen) - 1) % len(found.says)]
+        judgements = {f"{code}-{n}": {"verdict": word, "reason": "so"} for n, word in enumerate(verdicts, 1)}
+        return json.dumps({"judgements": judgements, "bonuses": [], "penalties": []})
 
-        def log_message(self, *args):
-            """Nothing."""
-
-    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made.seen, made.says = seen, [["detected", "missed"]]
-    made.env = {"GEMINI_API_KEY": "k", "GRACE_KP_GEMINI_BASE_URL": f"http://127.0.0.1:{made.server_address[1]}"}
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    yield made
-    made.shutdown()
-    made.server_close()
+    monkeypatch.setattr("grace_kp.models.choose_judge", lambda settings: SimpleNamespace(model=judge, why=""))
+    return found
 
 
-def test_a_model_judges_twice(run, room, model):
-    pytest.importorskip("google.genai", reason="needs the extra gemini")
+def test_a_model_judges_twice(command, room, model):
     model.says = [["detected", "missed"], ["partial", "missed"], ["missed", "missed"], ["missed", "missed"]]
-    ran = run("score", "tests.yaml", "open.yaml", "--by", "model", "--out", "judged.json", **model.env)
+    ran = command("rubric", "score", "tests.yaml", "open.yaml", "--by", "model", "--out", "judged.json")
     assert (0, "") == (ran.returncode, ran.stderr)
     assert "two raters agree on 75% of 4 judgements" in ran.stdout
     assert "run 1 (contract), limit: ○ and △, △ counts" in ran.stdout
     assert 4 == len(model.seen)
-    config = model.seen[0]["generationConfig"]
-    assert "responseJsonSchema" not in config
-    assert config["temperature"] > 0
-    prompt = model.seen[0]["contents"][0]["parts"][0]["text"]
-    for text in (
-        "Legal risks for the buyer.",
-        "It has no end.",
-        "names the missing limit",
-        "The limit of liability is missing.",
-    ):
-        assert text in prompt
-    again = run("score", "tests.yaml", "judged.json", "--by", "model", "--json", **model.env)
+    for text in ("Legal risks for the buyer.", "It has no end.", "names the missing limit", "The limit of liability is missing."):  # fmt: skip
+        assert text in model.seen[0]
+    again = command("rubric", "score", "tests.yaml", "judged.json", "--by", "model", "--json")
     assert (0, 4) == (again.returncode, len(model.seen))
     assert [0.5, 0.0] == json.loads(again.stdout)[0]["variant"]["scores"]
-
-
-def test_a_model_that_does_not_judge_everything(run, room, model):
-    pytest.importorskip("google.genai", reason="needs the extra gemini")
-    model.says = [
-        ["detected", "missed"],
-        ["detected", "missed"],
-        ["detected"],
-        ["detected"],
-        ["detected"],
-        ["detected"],
-    ]
-    ran = run("score", "tests.yaml", "open.yaml", "--by", "model", "--out", "judged.json", **model.env)
-    assert 1 == ran.returncode
-    assert (
-        "grace-kp: open.yaml: run 2: the problem 'term' could not be judged: the reply does not judge it\n"
-        == ran.stderr
-    )
-    _, outputs = rb.read_variant(room / "judged.json", rb.read_test_set(room / "tests.yaml"))
-    assert [2, 0] == [len(one.ratings) for one in outputs]  # the first run is not judged again
-
-
-def test_a_model_that_judges_only_once(run, room, model):
-    pytest.importorskip("google.genai", reason="needs the extra gemini")
-    model.says = [["detected", "missed"], ["detected"], ["missed"], ["detected", "missed"], ["missed", "missed"]]
-    ran = run("score", "tests.yaml", "open.yaml", "--by", "model", **model.env)
-    assert (0, "") == (ran.returncode, ran.stderr)
-    assert "did not judge 1 problem of run 1 (contract): the reply does not judge it" in flat(ran.stdout)
 
 
 @pytest.mark.parametrize(
@@ -364,16 +238,15 @@ def test_a_model_that_judges_only_once(run, room, model):
         (["compare", "tests.yaml", "history.md", "base.yaml", "--html", "nowhere/x.html"], "there is no folder"),
         (["score", "tests.yaml", "open.yaml", "--out", "nowhere/x.json"], "there is no folder"),
         (["compare", "tests.yaml", "contract.md", "open.yaml", "--record"], "contract.md is not a history"),
-        (["history", "contract.md"], "contract.md is not a history"),
     ],
 )
-def test_what_can_be_known_before_is_said_before_anybody_judges(run, room, model, arguments, problem):
+def test_what_can_be_known_before_is_said_before_anybody_judges(command, room, model, arguments, problem):
     (room / "contract.md").write_text("# A contract", "utf-8")
     (room / "other.yaml").write_text(TESTS.replace("names the missing limit", "another key"), "utf-8")
     (room / "named.yaml").write_text(LONGER.replace("runs:", "name: open\nruns:"), "utf-8")
-    assert 0 == run("compare", "tests.yaml", "history.md", "named.yaml", "--record").returncode
+    assert 0 == command("rubric", "compare", "tests.yaml", "history.md", "named.yaml", "--record").returncode
     before = (room / "history.md").read_bytes()
-    ran = run(*arguments, *(["--by", "model"] if arguments[0] != "history" else []), **model.env)
+    ran = command("rubric", *arguments, "--by", "model")
     assert 1 == ran.returncode
     assert problem in flat(ran.stderr)
     assert [] == model.seen
@@ -389,35 +262,11 @@ def test_rounds_recorded_at_once_are_all_there(room):
     assert sorted(names) == sorted(one.variant.name for one in rb.History.load(room / "history.md").rounds)
 
 
-def test_an_error_does_not_hold_signs_that_a_terminal_would_obey(run, room):
-    (room / "odd.yaml").write_text('runs: [{document: "x\\e[31m\\u202e", judgements: "○○"}]', "utf-8")
-    ran = run("score", "tests.yaml", "odd.yaml")
-    assert 1 == ran.returncode
-    assert ran.stderr.rstrip("\n").isprintable()
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
-def test_a_history_that_may_only_be_read(run, room):
-    run("compare", "tests.yaml", "history.md", "base.yaml", "--record")
-    before = (room / "history.md").read_bytes()
-    (room / "history.md").chmod(0o444)
-    ran = run("compare", "tests.yaml", "history.md", "longer.yaml", "--record")
-    assert (1, before) == (ran.returncode, (room / "history.md").read_bytes())
-    assert "history.md: cannot be written: Permission denied" in flat(ran.stderr)
-
-
 class TestCheckWritable:
     def test_files_that_can_be_written(self, tmp_path):
         """New ones, present ones, and none at all."""
         (tmp_path / "present.json").write_text("{}")
         assert check_writable(tmp_path / "new.json", tmp_path / "present.json", None) is None
-
-    @pytest.mark.parametrize(("name", "problem"), [("", "it is a folder"), ("nowhere/x.json", "there is no folder")])
-    def test_files_that_cannot_exist(self, tmp_path, name, problem):
-        """The message names the file."""
-        with pytest.raises(GraceError, match=problem) as caught:
-            check_writable(tmp_path / name)
-        assert str(caught.value).startswith(f"{tmp_path / name}: cannot be written")
 
     @pytest.mark.parametrize(
         ("refused", "problem"),
@@ -429,50 +278,3 @@ class TestCheckWritable:
         monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path / refused)
         with pytest.raises(GraceError, match=problem):
             check_writable(tmp_path / "x.json")
-
-
-class Rater:
-    """Judges the first problem as found and fails from a run on."""
-
-    name = "rater"
-
-    def __init__(self, runs):
-        self.runs = runs
-
-    def rate(self, document, output, *, scope=""):
-        self.runs -= 1
-        judgements = dict.fromkeys((problem.id for problem in document.problems), "○") if self.runs >= 0 else {}
-        return rb.Rating(judgements, rater=self.name)
-
-
-@pytest.fixture
-def variant(tmp_path):
-    """A file with two runs that have no judgements."""
-    path = tmp_path / "variant.json"
-    runs = [{"document": contract.DOCUMENT.id, "output": f"findings {number}"} for number in (1, 2)]
-    path.write_text(json.dumps({"name": "v", "runs": runs}), "utf-8")
-    return path
-
-
-class TestRateFile:
-    def test_each_run_is_saved_as_soon_as_it_is_judged(self, variant, tmp_path, monkeypatch):
-        """An interruption loses no judgement, and the error names the run."""
-        monkeypatch.setattr(_rubric, "_raters", lambda by: [Rater(1)])
-        out = tmp_path / "out.json"
-        with pytest.raises(rb.NotRated, match=r"variant\.json: run 2: the problem 'limit' could not be judged"):
-            rate_file(variant, contract.TESTS, [By.TERMINAL], out)
-        _, outputs = rb.read_variant(out, contract.TESTS)
-        assert [1, 0] == [len(output.ratings) for output in outputs]
-
-    def test_what_has_judgements_is_not_judged_again(self, variant, tmp_path, monkeypatch):
-        """So judging can be resumed."""
-        monkeypatch.setattr(_rubric, "_raters", lambda by: [Rater(2)])
-        out = tmp_path / "out.json"
-        rated = rate_file(variant, contract.TESTS, [By.TERMINAL], out)
-        monkeypatch.setattr(_rubric, "_raters", lambda by: pytest.fail("nothing is left to judge"))
-        assert rate_file(out, contract.TESTS, None) == rated
-
-    def test_nobody_judges_unless_asked(self, variant):
-        """The message names the option."""
-        with pytest.raises(rb.NotRated, match="2 of 2 runs have no judgements; add them with --by terminal or"):
-            rate_file(variant, contract.TESTS, None)

@@ -7,22 +7,18 @@ import gzip
 import json
 import os
 import stat
-import sys
 import threading
-from pathlib import Path
 
-import pexpect
 import pytest
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
-from grace_kp.cli._app import main
 from grace_kp.judge import JudgementCache
 from grace_kp.runtime import record_of
 from grace_kp.store import JournalEntry, open_store
-from tests.cli.program import CHAT, LONG, run
+from tests.cli.program import CHAT, ended, run
 
-WIDTHS = [200, 120, 80, 60, 40]
+WIDTHS = [200, 80, 40]
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
@@ -40,29 +36,12 @@ def test_a_list_shows_score_and_success_at_every_width(command, recorded, column
     assert "3 of 3" == rows[-1]
 
 
-def test_a_wide_terminal_shows_the_whole_objective(command, recorded):
-    """Nothing is cut where there is room."""
-    assert LONG in command("traces", "list", "--store", recorded, columns=300).stdout
-
-
 def test_a_list_says_how_many_there_are(command, recorded):
     """Those shown, and those that match."""
     ran = command("traces", "list", "--store", recorded, "--limit", "1", columns=80)
     assert "1 of 3; --limit shows more" == ran.stdout.splitlines()[-1]
     ran = command("traces", "list", "--store", recorded, "--limit", "1", "--failed", columns=80)
     assert "1 of 1" == ran.stdout.splitlines()[-1]
-
-
-def test_no_colour_is_needed_to_read_a_list(command, recorded, monkeypatch):
-    """The same words with and without colour."""
-    plain = command("traces", "list", "--store", recorded, columns=80).stdout
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    coloured = command("traces", "list", "--store", recorded, columns=80).stdout
-    assert "\x1b[" in coloured
-    assert " no " in plain
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[3" not in command("traces", "list", "--store", recorded, columns=80).stdout
 
 
 def test_a_status_that_no_run_can_have_is_refused(command, url):
@@ -349,9 +328,6 @@ def test_a_copy_of_a_file_is_here_already(bring, url, tmp_path):
     assert 2 == len(traces_of(url))
 
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
 @pytest.fixture
 def attributed(tmp_path, monkeypatch):
     path = f"sqlite:///{tmp_path}/t.db"
@@ -363,49 +339,31 @@ def attributed(tmp_path, monkeypatch):
     return path
 
 
-@pytest.fixture
-def call(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main(["traces", *arguments])
-        out, err = capsys.readouterr()
-        return ended.value.code, out, err
-
-    return run
-
-
-def objectives(call, *conditions):
-    _, out, _ = call("list", "--json", *conditions)
+def objectives(command, *conditions):
+    _, out, _ = command("traces", "list", "--json", *conditions)
     return sorted(trace["task"]["objective"] for trace in json.loads(out))
 
 
-def test_list_and_export_filter_by_attributes(attributed, call, tmp_path):
+def test_list_and_export_filter_by_attributes(attributed, command, tmp_path):
     """Options may be repeated, and hold together."""
-    assert ["one", "two"] == objectives(call, "--user", "ana")
-    assert ["two"] == objectives(call, "--tag", "all", "--tag", "two")
-    assert ["three"] == objectives(call, "--metadata", "n=5", "--session", "s-three")
-    assert 0 == call("export", str(tmp_path / "x.jsonl"), "--user", "ana")[0]
+    assert ["one", "two"] == objectives(command, "--user", "ana")
+    assert ["two"] == objectives(command, "--tag", "all", "--tag", "two")
+    assert ["three"] == objectives(command, "--metadata", "n=5", "--session", "s-three")
+    assert 0 == command("traces", "export", str(tmp_path / "x.jsonl"), "--user", "ana")[0]
     assert 2 == len((tmp_path / "x.jsonl").read_text().splitlines())
-    code, _, err = call("list", "--metadata", "n")
+    code, _, err = command("traces", "list", "--metadata", "n")
     assert (2, True) == (code, "KEY=VALUE" in err)
 
 
-def test_show_names_them(attributed, call):
-    """A line each."""
-    _, out, _ = call("show", "last")
-    for line in ("tags        all, three", "user        ben", "session     s-three", 'metadata    {"n": 5}'):
-        assert line in out
-
-
-def test_delete_with_yes_prints_what_it_did(attributed, call):
+def test_delete_with_yes_prints_what_it_did(attributed, command):
     """A line for people, a report for machines, exit 0; what is not there is no error for conditions, and one for an id."""
-    code, out, err = call("delete", "--user", "ana", "--yes")
+    code, out, err = command("traces", "delete", "--user", "ana", "--yes")
     assert (0, "deleted 2 runs\n", "") == (code, out, err)
-    assert ["three"] == objectives(call)
-    code, out, _ = call("delete", "--older-than", "0s", "--session", "s-three", "--yes", "--json")
+    assert ["three"] == objectives(command)
+    code, out, _ = command("traces", "delete", "--older-than", "0s", "--session", "s-three", "--yes", "--json")
     assert (0, {"deleted": 1, "actions": 0, "open": [], "clean": True, "remains": ""}) == (code, json.loads(out))
-    assert (0, "deleted 0 runs\n", "") == call("delete", "--user", "ana", "-y")
-    code, _, err = call("delete", "nothing", "--yes")
+    assert (0, "deleted 0 runs\n", "") == command("traces", "delete", "--user", "ana", "-y")
+    code, _, err = command("traces", "delete", "nothing", "--yes")
     assert (1, True) == (code, "no trace" in err)
 
 
@@ -413,36 +371,32 @@ def test_delete_with_yes_prints_what_it_did(attributed, call):
     ("arguments", "hint"),
     [((), "needs a condition"), (("--user", "ana"), "--yes"), (("--older-than", "soon", "--yes"), "older_than"), (("--user", "", "--yes"), "user")],
 )  # fmt: skip
-def test_delete_without_a_condition_or_an_answer_deletes_nothing(attributed, call, arguments, hint):
+def test_delete_without_a_condition_or_an_answer_deletes_nothing(attributed, command, arguments, hint):
     """One line that says what is missing; exit 2."""
-    code, out, err = call("delete", *arguments)
+    code, out, err = command("traces", "delete", *arguments)
     assert (2, "", True) == (code, out, hint in err)
-    assert ["one", "three", "two"] == objectives(call)
+    assert ["one", "three", "two"] == objectives(command)
 
 
 @pytest.mark.parametrize(("answer", "left"), [("", 3), ("n", 3), ("y", 1)])
-def test_delete_asks_at_a_terminal(attributed, answer, left):
+def test_delete_asks_at_a_terminal(attributed, terminal, answer, left):
     """Only a yes deletes; the question says how many runs."""
-    child = pexpect.spawn(
-        sys.executable, ["-m", "grace_kp.cli", "traces", "delete", "--user", "ana"], env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=300
-    )  # fmt: skip
+    child = terminal("traces", "delete", "--user", "ana")
     child.expect(r"Delete 2 runs \(user ana\)")
     child.sendline(answer)
-    child.expect(pexpect.EOF)
-    child.close()
-    assert (0 if answer == "y" else 130) == child.exitstatus
+    assert (0 if answer == "y" else 130) == ended(child)
     store = gk.Grace(store=attributed).store
     assert left == store.count()
 
 
-def test_delete_empties_the_judgement_cache(attributed, call, tmp_path, monkeypatch):
+def test_delete_empties_the_judgement_cache(attributed, command, tmp_path, monkeypatch):
     """Its reasons may quote a deleted run."""
     path = tmp_path / "judgements.db"
     monkeypatch.setenv("GRACE_KP_JUDGE_CACHE", str(path))
     cache = JudgementCache(path)
     cache.put("k", {"score": 0.5, "reason": "QUOTED" * 900})
     cache.close()
-    code, out, _ = call("delete", "--user", "ana", "--yes")
+    code, out, _ = command("traces", "delete", "--user", "ana", "--yes")
     assert (0, True) == (code, "judgement cache" in out)
     assert not any(b"QUOTED" in file.read_bytes() for file in tmp_path.iterdir())
     assert 0o600 == stat.S_IMODE(path.stat().st_mode)
