@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import threading
-from types import SimpleNamespace
 
 import pytest
 
@@ -192,21 +191,16 @@ class TestGrace:
 class TestTrouble:
     """What scorers of the user's may do, and what it costs: that scorer's word on that run, and nothing else."""
 
-    def test_one_that_never_ends_is_given_its_time(self, agent, monkeypatch):
-        held, clock = threading.Event(), [0.0]
-        monkeypatch.setattr("grace_kp.runtime._scoring.time", SimpleNamespace(monotonic=lambda: clock[0]))
-
-        def hangs(trace):
-            clock[0] += 1.0
-            held.wait(60)
-
-        grace, edit = agent(hangs, sc.ResponseTime(60_000), scorer_timeout=0.05)
+    def test_one_that_never_ends_is_given_its_time(self, agent):
+        held = threading.Event()
+        # Long enough for the second scorer on a busy machine.
+        grace, edit = agent(lambda trace: held.wait(60), sc.ResponseTime(60_000), scorer_timeout=2)
         assert "all written" == edit("a.md")
         edit("b.md")
         assert grace.flush(60)
         held.set()
         newer, older = (trace.grace["scores"] for trace in grace.store.query())
-        assert "TimeoutError: it took longer than 0.05 s" == older[0]["error"]
+        assert "TimeoutError: it took longer than 2 s" == older[0]["error"]
         assert "TimeoutError: its call for an earlier run has not ended yet" == newer[0]["error"]
         assert (1.0, 1.0) == (older[1]["score"], newer[1]["score"])
 
