@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests import warm
+from tests.exhaustive import exhaustive
 
 FAULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "approvals_faults.py"
 
 
-@pytest.mark.parametrize("suites", ["random", "writes", "races", "stopped places"])
+@pytest.mark.parametrize(
+    "suites", ["races", "stopped places", *(pytest.param(suite, marks=exhaustive) for suite in ("random", "writes"))]
+)
 def test_faults(tmp_path, suites):
     """The exit status says whether anything happened that must not happen."""
     command = [sys.executable, str(FAULTS), *suites.split(), "--quick", "--folder", str(tmp_path)]
