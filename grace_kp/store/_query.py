@@ -159,7 +159,7 @@ def load_traces(rows: Iterable[tuple[str, bytes]], feedback: dict[str, list[byte
 
 def where_of(query: Query) -> tuple[str, list[Any]]:
     """Return the conditions of a query as SQL, with its values."""
-    parts, values = _compared(
+    parts, values = _compare(
         ("domain", "=", query.domain),
         ("score", ">=", query.min_score),
         ("score", "<=", query.max_score),
@@ -173,7 +173,7 @@ def where_of(query: Query) -> tuple[str, list[Any]]:
     if query.text is not None:
         parts.append("instr(text, ?) > 0")
         values.append(searchable(query.text))
-    conditions, more = _compared(
+    conditions, more = _compare(
         ("name", "=", query.scorer),
         ("passed", "=", query.scorer_passed),
         ("score", ">=", query.min_scorer),
@@ -194,7 +194,7 @@ def where_of(query: Query) -> tuple[str, list[Any]]:
     return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
 
 
-def _compared(*conditions: tuple[str, str, Any]) -> tuple[list[str], list[Any]]:
+def _compare(*conditions: tuple[str, str, Any]) -> tuple[list[str], list[Any]]:
     """Return the conditions that have a value, as SQL, and the values."""
     present = [(f"{column} {operator} ?", value) for column, operator, value in conditions if value is not None]
     return [sql for sql, _ in present], [value for _, value in present]

@@ -296,7 +296,7 @@ def test_a_failure_is_logged_once_and_tried_again(store, catalog, monkeypatch, c
 
     put(store, run("a"))
     with caplog.at_level(logging.WARNING, "grace_kp.store"):
-        monkeypatch.setattr("grace_kp.store._catalog_files.Source.changed", fail)
+        monkeypatch.setattr("grace_kp.store._catalog_files.Source.newest_numbers", fail)
         catalog.follow()
         for _ in range(600):
             if found(catalog):
@@ -316,7 +316,7 @@ def test_the_number_of_a_deleted_run_is_not_used_again(url, tmp_path):
     """Whoever has read up to it would miss the next."""
     store = open_store(url if url == "memory:" else f"sqlite:///{tmp_path}/t.db")
     put(store, run("a"), run("b"), run("a"))
-    newest = store.changes().changed()[0]
+    newest = store.changes().newest_numbers()[0]
     store.delete(id="kp:trace:a")
     put(store, run("c"))
     assert ["c"] == changes_of(store, newest)

@@ -49,8 +49,8 @@ def test_retention_deletes_old_runs_when_new_ones_are_written(tmp_path):
     ("conditions", "message"),
     [
         ({}, "delete needs a condition: id, session, user or older_than; use clear() to delete everything"),
-        ({"id": ""}, "id must be a non-empty text, not ''"),
-        ({"user": 3}, "user must be a non-empty text, not 3"),
+        ({"id": ""}, "id must be a non-empty string, not ''"),
+        ({"user": 3}, "user must be a non-empty string, not 3"),
         ({"older_than": "soon"}, "older_than must be a time like 2026-01-02T03:04:05Z or 2h, not 'soon'"),
     ],
 )

@@ -26,7 +26,7 @@ from grace_kp.store._leases import (
     has_ended,
     place,
     program,
-    started,
+    start_of,
 )
 from grace_kp.store._schema import MIGRATIONS
 from grace_kp.store._sqlite import SqliteStore
@@ -62,7 +62,7 @@ def owners(clock, wall):
 def lease(table, wall, *, pid=None, where=None, start=None, ago=0.0, name="other", into="owners"):
     """Enter the lease of another owner: by default, of another store in this process."""
     pid = os.getpid() if pid is None else pid
-    start = f"{started(pid)} {program()}" if start is None else start
+    start = f"{start_of(pid)} {program()}" if start is None else start
     table.execute(
         f"INSERT OR REPLACE INTO {into} VALUES (?,?,?,?,?)",
         (name, pid, place() if where is None else where, start, wall() - ago),
@@ -93,13 +93,13 @@ def test_a_killed_process_that_nobody_has_reaped_is_dead_at_once(owners, table, 
                 signal.pause()
     try:
         killed = int(os.read(reader, 20))
-        lease(table, wall, pid=killed, start=started(killed))
+        lease(table, wall, pid=killed, start=start_of(killed))
         assert set() == owners.dead(table)
         os.kill(killed, signal.SIGKILL)
         while state_of(killed) != "Z":
             time.sleep(0.001)
         assert {"other"} == owners.dead(table)
-        assert started(killed)  # it has not been reaped
+        assert start_of(killed)  # it has not been reaped
     finally:
         os.kill(killed, signal.SIGKILL)
         if outer:
@@ -129,7 +129,7 @@ def test_a_process_whose_first_thread_has_ended_is_alive(owners, table, wall):
         [sys.executable, "-c", HEADLESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert "ready\n" == process.stdout.readline()
-        lease(table, wall, pid=process.pid, start=started(process.pid))
+        lease(table, wall, pid=process.pid, start=start_of(process.pid))
         while state_of(process.pid) != "Z":
             time.sleep(0.001)
         assert set() == owners.dead(table)
@@ -154,7 +154,7 @@ def test_a_number_that_was_used_again_is_another_process(owners, table, wall, pi
 
 def test_a_program_that_was_replaced_by_exec_is_dead(owners, table, wall):
     """The number and the start of the process stay, the program does not."""
-    lease(table, wall, start=f"{started(os.getpid())} another program")
+    lease(table, wall, start=f"{start_of(os.getpid())} another program")
     assert {"other"} == owners.dead(table)
 
 
@@ -199,7 +199,7 @@ def test_a_clock_that_is_set_back_keeps_nobody_alive(owners, table, clock, wall)
 
 def test_a_running_process_that_does_not_renew_has_more_time(owners, table, clock, wall):
     """It may be stopped, or in a call that lets no other thread run. Its expired lease does not count at first sight."""
-    lease(table, wall, pid=os.getppid(), start=started(os.getppid()), ago=10 * BUSY_SECONDS)
+    lease(table, wall, pid=os.getppid(), start=start_of(os.getppid()), ago=10 * BUSY_SECONDS)
     assert set() == owners.dead(table)
     clock.now += BUSY_SECONDS
     assert set() == owners.dead(table)

@@ -110,7 +110,7 @@ def test_links_and_devices_are_not_read(written, tmp_path):
     with pytest.raises(OSError, match="link"):
         read(tmp_path / "link")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(Damaged, match="no regular file"):
+    with pytest.raises(Damaged, match="not a regular file"):
         read(tmp_path / "pipe")
 
 

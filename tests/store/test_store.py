@@ -57,7 +57,7 @@ def test_a_runtime_works_with_a_store_of_the_users():
 def test_an_object_without_the_methods_is_no_store():
     """The check names nothing that is missing, so `open_store` does."""
     assert not isinstance(object(), Store)
-    with pytest.raises(gk.StoreError, match="object is no store: it has no put, get, query"):
+    with pytest.raises(gk.StoreError, match="object is not a store: it has no put, get, query"):
         open_store(object())
 
 
@@ -75,7 +75,7 @@ def test_a_score_is_found_by_the_name_that_it_was_recorded_under(url, name, tmp_
     ("url", "hint"),
     [
         ("mysql://x", "known are"), ("sqlite:///", "names no file"), ("sqlite:///:memory:", "memory:"), ("postgresql://h/db", "PostgreSQL"),
-        ("memory:?max=3", "unknown option"), ("memory:?max_traces=no", "max_traces"), (object(), "no store"),
+        ("memory:?max=3", "unknown option"), ("memory:?max_traces=no", "max_traces"), (object(), "not a store"),
     ],
 )  # fmt: skip
 def test_unknown_stores_are_refused_with_advice(url, hint):
