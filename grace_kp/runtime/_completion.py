@@ -1,4 +1,4 @@
-"""What comes after a run is stored: its judgement, its novelty, the user's scorers, and at last the hooks.
+"""The completion of stored runs: the judgement, the novelty, the user's scorers, and at last the hooks.
 
 A separate thread completes runs in the order in which they ended, so that nothing here delays the storing of other runs. If the process
 is killed first, another process finds in the store what a run still awaits.
@@ -55,7 +55,7 @@ class Completion:
     scoring: Scoring | None = None
     is_assessed: bool = False
     left: tuple[str, ...] = ()
-    """What the run still awaits because this runtime cannot add it."""
+    """Parts that the run still awaits because this runtime cannot add them."""
 
 
 class Completer(Resident):
@@ -186,7 +186,7 @@ class Completer(Resident):
     def _complete_first(self) -> None:
         while self._queue:
             while self._begun < len(self._queue):
-                self._guarded(self._begin, self._queue[self._begun])
+                self._try_step(self._begin, self._queue[self._begun])
                 self._begun += 1
             ready = []
             self._is_crowded = self._has_too_many()
@@ -199,13 +199,13 @@ class Completer(Resident):
                 ready.append(completion)
             self._warm(ready)
             # Later runs are assessed and their scorers begin even while the first waits for its scores.
-            is_done = [self._guarded(self._is_done, completion) is not False for completion in ready]
+            is_done = [self._try_step(self._is_done, completion) is not False for completion in ready]
             done = [*is_done, False].index(False)
             for _ in range(done):
                 # It leaves the queue last: whoever flushes meanwhile must see that something is under way.
                 completion = self._queue[0]
                 if completion.document is not None:
-                    self._guarded(self._finish, completion)
+                    self._try_step(self._finish, completion)
                 run = completion.run
                 if completion.document is None and run is not None and (run.keep or run.capture is not None):
                     run.document = completion.data  # whoever asks for the trace gets what is stored
@@ -222,7 +222,7 @@ class Completer(Resident):
         waiting = [len(completion.data) for completion in tuple(self._queue) if completion.document is not None]
         return len(waiting) > 1 and sum(waiting) * DOCUMENT_FACTOR > self._max_bytes
 
-    def _guarded(self, step: Callable[[Completion], object], completion: Completion) -> object:
+    def _try_step(self, step: Callable[[Completion], object], completion: Completion) -> object:
         """Do a step of a completion. If it fails, the run stays as it is stored, awaiting what could not be added."""
         self._completing.step_back()
         try:
@@ -259,7 +259,7 @@ class Completer(Resident):
         completion.document = document if completion.awaits else None
 
     def _warm(self, ready: Sequence[Completion]) -> None:
-        """Embed the runs that are assessed next in one go. What fails here fails again, and is reported, one by one."""
+        """Embed the runs that are assessed next in one call. A failure repeats, and is reported, when each run is assessed."""
         new = [item.document for item in ready[self._warmed :] if item.document is not None and VALUE in item.awaits]
         self._warmed = len(ready)
         if self._is_crowded:

@@ -30,7 +30,7 @@ class TraceScorer(Protocol):
         ...
 
     def score(self, trace: ReasoningTrace, clean: Callable[[str], str], /) -> list[dict[str, Any]]:
-        """Return the entries to store with the trace; `clean` cleans a text as the trace's texts were cleaned."""
+        """Return the entries to store with the trace; `clean` cleans a string like the strings of the trace."""
         ...
 
 
@@ -55,7 +55,7 @@ def _entry(name: str, score: Any) -> dict[str, Any]:
     if isinstance(score, bool):
         return {"name": name, "score": float(score), "passed": score}
     if not is_unit(score):
-        return {"name": name, "score": None, "error": f"{brief(score)} is no score from 0 to 1"}
+        return {"name": name, "score": None, "error": f"{brief(score)} is not a score from 0 to 1"}
     return {"name": name, "score": float(score)}
 
 
@@ -79,7 +79,7 @@ def _trace_scorer(scorer: object) -> TraceScorer:
 
     if (has_score and has_type) or isinstance(scorer, Suite):
         return OnTraces(scorer)
-    raise SettingsError(f"scorers: {brief(scorer)} is no scorer, no suite, and cannot be called")
+    raise SettingsError(f"scorers: {brief(scorer)} is not a scorer or a suite, and cannot be called")
 
 
 class Scoring:
@@ -150,7 +150,7 @@ class TraceScorers(Resident):
             self._skip_all(reason)
 
     def give_up(self) -> None:
-        """Leave all runs without scores, those that end later too."""
+        """Leave all runs without scores, later ones too."""
         with self._lock:
             self._given_up = True
             self._skip_all(ENDED)

@@ -132,20 +132,12 @@ def _in_utc(value: datetime) -> datetime:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-PAGE = 500
-"""Traces whose feedback is looked up together."""
-
-
 def feedback_on(connection: Connection, ids: Sequence[str]) -> dict[str, list[bytes]]:
     """Return the feedback on these traces, oldest first."""
     found: dict[str, list[bytes]] = {}
-    for start in range(0, len(ids), PAGE):
-        rows = connection.execute(
-            f"SELECT trace, data FROM feedback WHERE trace {ONE_OF} ORDER BY at, number",  # noqa: S608
-            (json.dumps(ids[start : start + PAGE]),),
-        )
-        for trace, data in rows:
-            found.setdefault(trace, []).append(bytes(data))
+    sql = f"SELECT trace, data FROM feedback WHERE trace {ONE_OF} ORDER BY at, number"  # noqa: S608
+    for trace, data in connection.execute(sql, (json.dumps(ids),)):
+        found.setdefault(trace, []).append(bytes(data))
     return found
 
 

@@ -116,7 +116,7 @@ def test_a_version_that_is_being_written_is_not_replaced():
     pending.add(record(1), None)
     pending.batch()
     assert not pending.replace(record(1, score=0.9))
-    pending.failed()
+    pending.keep_batch()
     assert pending.replace(record(1, score=0.9))
 
 
@@ -396,7 +396,7 @@ def test_what_cannot_be_kept_either_is_reported_as_never_written(path, locked, p
     writer = ended(path, pipeline, 1, 2)
     last = capfd.readouterr().err.splitlines()[-1]
     assert "grace_kp: runs of this process that are not in the store: 2 never written; " in last
-    assert "no file beside it can be written: [Errno 28] No space left on device" in last
+    assert "no file next to it can be written: [Errno 28] No space left on device" in last
     assert (2, []) == (writer.stats()["pending"], files(path))
 
 

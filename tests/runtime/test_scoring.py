@@ -120,8 +120,8 @@ class TestCallables:
             (True, {"score": 1.0, "passed": True}),
             (np.float32(0.5), {"score": 0.5}),
             (np.bool_(False), {"score": 0.0, "passed": False}),
-            (2, {"score": None, "error": "2 is no score from 0 to 1"}),
-            ("good", {"score": None, "error": "'good' is no score from 0 to 1"}),
+            (2, {"score": None, "error": "2 is not a score from 0 to 1"}),
+            ("good", {"score": None, "error": "'good' is not a score from 0 to 1"}),
         ],
     )
     def test_an_answer_becomes_an_entry(self, answer, expected):
@@ -182,8 +182,8 @@ class TestKinds:
     @pytest.mark.parametrize(
         ("item", "message"),
         [
-            (3, "scorers: 3 is no scorer, no suite, and cannot be called"),
-            ("exact", "scorers: 'exact' is no scorer, no suite, and cannot be called"),
+            (3, "scorers: 3 is not a scorer or a suite, and cannot be called"),
+            ("exact", "scorers: 'exact' is not a scorer or a suite, and cannot be called"),
             (dict, "scorers: dict is a class; give an object of it"),
         ],
     )

@@ -24,17 +24,14 @@ from grace_kp.store._catalog_facts import (
 from grace_kp.store._catalog_files import StoredRun
 from grace_kp.store._catalog_index import (
     END_OF_TEXT,
-    LAST_POSITION,
     IndexWriter,
     create_tables,
     has_trigrams,
-    has_words,
     is_current,
-    words_from,
 )
 from grace_kp.store._catalog_search import MOST_TERMS, MOST_TRIGRAMS, Search, expression_of
 from grace_kp.store._query import searchable
-from tests.store.listed import judged, run
+from tests.store.listed import at, judged, run
 from tests.store.samples import put
 
 JSON = st.recursive(
@@ -248,38 +245,6 @@ def test_a_run_keeps_its_position_unless_its_time_changes(connection):
     ]
 
 
-def test_missing_words_are_indexed_from_the_newest_run_back(connection):
-    """Those of runs that are added meanwhile as soon as their turn has come, and once only."""
-    if not has_words(connection):
-        pytest.skip("this SQLite has no trigrams")
-    writer = IndexWriter(connection)
-    made = [numbered(n, str(n), text="same", created_at=f"2026-01-01T00:00:0{n}.000Z") for n in (1, 2, 3)]
-    writer.add(made, set())
-    texts = {run.number: run.text for run in made}
-    assert not writer.add_words(lambda numbers: [], 10)
-    connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
-    connection.execute("INSERT INTO facts VALUES ('words_from', ?)", (LAST_POSITION,))
-
-    def with_words():
-        """The runs whose words are indexed."""
-        found = connection.execute("SELECT id FROM words JOIN shown ON position = words.rowid WHERE words MATCH 'sam'")
-        return [name.removeprefix("kp:trace:") for (name,) in found]
-
-    def read(numbers):
-        return [texts.get(number) for number in numbers][:1]
-
-    seen = [with_words()]
-    for late in (0, 4):
-        assert writer.add_words(read, 2)
-        seen.append(with_words())
-        writer.add([numbered(10 + late, str(late), text="same", created_at=f"2026-01-01T00:00:0{late}.000Z")], set())
-        texts[10 + late] = "same"
-    while writer.add_words(read, 2):
-        pass
-    assert [[], ["3"], ["2", "3"], ["0", "1", "2", "3", "4"]] == [*seen, with_words()]
-    assert words_from(connection) is None
-
-
 @pytest.fixture
 def empty():
     opened = sqlite3.connect(":memory:", isolation_level=None)
@@ -297,10 +262,6 @@ def test_an_index_belongs_to_one_store_and_version(empty):
 
 def names(page):
     return [int(row.id.rpartition(":")[2]) for row in page.rows]
-
-
-def at(number):
-    return f"2026-01-01T00:00:{number:02d}.000Z"
 
 
 @pytest.fixture

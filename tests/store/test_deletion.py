@@ -220,10 +220,10 @@ def test_a_run_of_a_dead_process_is_deleted_from_the_journal(tmp_path):
             while grace.store._connection.execute("SELECT COUNT(*) FROM journal").fetchone() == (0,):
                 time.sleep(0.01)
             print("ready", flush=True)
-            time.sleep(60)
+            sys.stdin.read()
     """)
     child = subprocess.Popen(
-        [sys.executable, "-c", code, f"sqlite:///{path}"], env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE
+        [sys.executable, "-c", code, f"sqlite:///{path}"], env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )  # fmt: skip
     with child:
         assert child.stdout.readline() == b"ready\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -23,7 +22,6 @@ from grace_kp.store._leases import (
     RENEW_SECONDS,
     Leases,
     Owners,
-    has_ended,
     place,
     program,
     start_of,
@@ -77,38 +75,14 @@ def test_an_owner_in_this_process_is_alive(owners, table, clock, wall):
     assert set() == owners.dead(table)
 
 
-@pytest.mark.parametrize("parent", ["test", "another"])
-def test_a_killed_process_that_nobody_has_reaped_is_dead_at_once(owners, table, wall, parent):
-    """Whoever its parent is: a supervisor may never wait for it."""
-    reader, writer = os.pipe()
-    outer = os.fork() if parent == "another" else 0
-    if parent == "test" or outer == 0:
-        killed = os.fork()
-        if killed == 0:
-            while True:
-                signal.pause()
-        os.write(writer, str(killed).encode())
-        if parent == "another":
-            while True:
-                signal.pause()
-    try:
-        killed = int(os.read(reader, 20))
-        lease(table, wall, pid=killed, start=start_of(killed))
-        assert set() == owners.dead(table)
-        os.kill(killed, signal.SIGKILL)
-        while state_of(killed) != "Z":
-            time.sleep(0.001)
-        assert {"other"} == owners.dead(table)
-        assert start_of(killed)  # it has not been reaped
-    finally:
-        os.kill(killed, signal.SIGKILL)
-        if outer:
-            os.kill(outer, signal.SIGKILL)
-            os.waitpid(outer, 0)
-        else:
-            os.waitpid(killed, 0)
-        os.close(reader)
-        os.close(writer)
+def test_a_killed_process_that_was_not_reaped_is_dead_at_once(owners, table, wall, child):
+    """A supervisor may never wait for it."""
+    lease(table, wall, pid=child.pid)
+    assert set() == owners.dead(table)
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert {"other"} == owners.dead(table)
+    assert start_of(child.pid)  # it has not been reaped
 
 
 # Its first thread ends for good, without the process; the other waits for a line and then ends it.
@@ -135,8 +109,7 @@ def test_a_process_whose_first_thread_has_ended_is_alive(owners, table, wall):
         assert set() == owners.dead(table)
         process.stdin.write("\n")
         process.stdin.flush()
-        while not has_ended(process.pid):
-            time.sleep(0.001)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert {"other"} == owners.dead(table)
 
 
@@ -260,9 +233,10 @@ def leases(clock, wall):
 
 @pytest.fixture
 def child():
-    """A process that sleeps."""
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    """A process that waits."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     yield process
+    process.stdin.close()
     process.kill()
     process.wait()
 

@@ -24,21 +24,9 @@ class Own:
     """A store of a user's, with the methods of the protocol and nothing else."""
 
     def __init__(self):
-        self._store = open_store("memory:")
-        for name in (
-            "put",
-            "journal",
-            "recover",
-            "get",
-            "query",
-            "count",
-            "iterate",
-            "delete",
-            "clear",
-            "close",
-            "describe",
-        ):
-            setattr(self, name, getattr(self._store, name))
+        held = open_store("memory:")
+        for name in (name for name in vars(Store) if not name.startswith("_")):
+            setattr(self, name, getattr(held, name))
 
 
 def test_a_runtime_works_with_a_store_of_the_users():
@@ -155,17 +143,6 @@ def test_conditions_that_cannot_be_used_are_named(conditions, message):
     """The message holds the value that was found and what is allowed."""
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Query(**conditions)
-
-
-def test_more_traces_than_a_page_get_their_own_feedback(tmp_path):
-    """Each trace its own, also where their number passes the page in which feedback is looked up."""
-    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
-    count = 1_003
-    store.put([record(n) for n in range(count)])
-    store.put_feedback([FeedbackEntry(f"kp:trace:{n}", 0.0, "user", to_bytes({"n": n})) for n in range(0, count, 2)])
-    found = {trace.id: (trace.grace or {}).get("feedback") for trace in store.query(limit=None)}
-    assert {f"kp:trace:{n}": None if n % 2 else [{"n": n}] for n in range(count)} == found
-    store.close()
 
 
 @pytest.fixture
