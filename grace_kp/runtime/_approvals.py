@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 def _adapter_of(graph: object) -> Any:
-    """Return the adapter of the framework that a graph belongs to."""
     packages = {base.__module__.partition(".")[0] for base in type(graph).__mro__}
     for framework in HOST.frameworks.values():
         if framework.package in packages:
@@ -67,7 +66,6 @@ class ApprovedActions:
         return resumed
 
     def _prepare_call(self, approval_id: str, arguments: Mapping[str, object]) -> functools.partial[Any]:
-        """Return the call that carries out the action."""
         inbox = self._inbox()
         approval = inbox.requests.get(approval_id)
         action = self._definitions().find(approval)

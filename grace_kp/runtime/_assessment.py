@@ -311,7 +311,6 @@ class RunJudge(Resident):
 
 
 def _material(document: dict[str, Any]) -> Material:
-    """Return objective, answer and sources of a finished run."""
     steps = document["steps"]
     sources: list[str] = []
     searched: list[str] = []

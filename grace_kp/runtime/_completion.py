@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -90,14 +89,12 @@ class Completer(Resident):
         self._begun = self._warmed = 0
         """How many at the head of the queue are being judged, and are embedded."""
         self._news = Latch()
-        self._handing_thread: int | None = None
-        self._completing_thread: int | None = None
         self._given_up = self._is_crowded = False
 
     @property
     def is_busy(self) -> bool:
         """Whether stored runs are not complete, or not handed out."""
-        return bool(self._queue or self._finished or self._handing_thread is not None)
+        return bool(self._queue or self._finished)
 
     def add(self, completions: Sequence[Completion]) -> None:
         """Complete these runs."""
@@ -135,7 +132,7 @@ class Completer(Resident):
         """
         if not self.is_busy:
             return True
-        if threading.get_ident() in {self._handing_thread, self._completing_thread}:
+        if self._turn.is_mine or self._handing.is_mine:
             return False
         if not may_wait():
             deadline = 0.0
@@ -151,7 +148,7 @@ class Completer(Resident):
             self._news.wait(0.0)
             left = None if deadline is None else deadline - time.monotonic()
             timeout = -1.0 if left is None or not waits else max(0.0, left)
-            for lock, step in ((self._turn, self._complete_ready), (self._handing, self._hand_out_finished)):
+            for lock, step in ((self._turn, self._complete_first), (self._handing, self._hand_out_finished)):
                 if not lock.acquire(timeout=timeout):
                     return False
                 try:
@@ -165,23 +162,14 @@ class Completer(Resident):
             self._news.wait(POLL_SECONDS if left is None else min(left, POLL_SECONDS))
 
     def _hand_out_finished(self) -> None:
-        self._handing_thread = threading.get_ident()
-        try:
-            while self._finished:
-                completion = self._finished.popleft()
-                try:
-                    self._hand_out(completion)
-                except Exception as error:  # noqa: BLE001
-                    note("handing out a run", error)
-        finally:
-            self._handing_thread = None
-
-    def _complete_ready(self) -> None:
-        self._completing_thread = threading.get_ident()
-        try:
-            self._complete_first()
-        finally:
-            self._completing_thread = None
+        while self._finished:
+            try:
+                self._hand_out(self._finished[0])
+            except Exception as error:  # noqa: BLE001
+                note("handing out a run", error)
+            finally:
+                if self._finished:  # not in a child that a hook has forked
+                    self._finished.popleft()  # last, so that a thread that flushes meanwhile waits for the hooks
 
     def _complete_first(self) -> None:
         while self._queue:
@@ -234,7 +222,6 @@ class Completer(Resident):
             return None
 
     def _begin(self, completion: Completion) -> None:
-        """Start the judgement of a run."""
         if completion.is_adopted:
             self._adopt(completion)
         document = completion.document

@@ -309,7 +309,7 @@ class Front(ABC):
             ValueError: `judge` or another argument has a value that cannot be used, or the runtime's policy and this one name groups that
                 have none in common.
             GateError: the action is a generator function or a class; `identity`, `key`, `ignore` or `sealed` names a parameter that it does
-                not have; or its InboxReviewer has `wait="raise"` and there is no key.
+                not have; or its InboxReviewer has `wait="raise"` without a key.
         """
 
         if judge not in {"always", "when_needed", "never"}:

@@ -121,7 +121,7 @@ class Gates:
             policy = replace(policy, timeout=(max if proceeds else min)(stated))
         return policy
 
-    def unmatched(self) -> dict[str, str | None]:
+    def list_unmatched(self) -> dict[str, str | None]:
         """Return the entries of policies that match no action defined or called so far, each with the nearest name."""
         known = self._known()
         return {

@@ -91,7 +91,7 @@ class Grace(Front, Resident):
             profile: the confidence profile: `grace`, `strict`, the path of a learned profile (`profile.json`), which is read once, here,
                 or a profile itself, such as a `CalibratedProfile`. See also the settings `profile_digest` and `on_mismatch`.
             thresholds: the lowest confidence at which an action runs silently, with a notice, or after a person confirms. When None, those
-                of the settings; for levels that these leave open, those of a learned profile, if it has any.
+                of the settings; a learned profile fills the levels that these leave open.
             evaluator: the model that judges answers: a `GeminiJudge`, or any callable from prompt to text. `auto` is Gemini when
                 its extra is installed and an API key is set. Without a model nothing is judged, and the trace states that.
             embedder: the model that embeds a trace for its novelty: an Embedder or a callable from text to vector. `auto` is
@@ -477,7 +477,7 @@ class Grace(Front, Resident):
             "milder": self._profiles.get().milder(
                 self.settings, self._policies[0], is_watched=self._promise is not None
             ),
-            "unmatched_policies": {} if self._made_gates is None else self._made_gates.unmatched(),
+            "unmatched_policies": {} if self._made_gates is None else self._made_gates.list_unmatched(),
             "sampled_out": writer.pipeline.sampled_out if writer is not None else 0,
             "models": self._models.get().describe() if self._models.are_chosen else None,
             "troubles": dict(TROUBLES.counts),

@@ -276,7 +276,6 @@ class Pipeline(Resident):
         return judgement, frozenset(awaits)
 
     def _finish(self, completion: Completion) -> None:
-        """Store a run that is complete."""
         document = completion.document
         if document is None:
             return
@@ -358,7 +357,6 @@ class Pipeline(Resident):
         return root.sample >= self._settings.sample_rate
 
     def _hand_out(self, completion: Completion) -> None:
-        """Call hooks and collectors with a trace that is complete."""
         if completion.is_adopted or not (self.hooks or self.collectors):
             return
         from grace_kp.trace import ReasoningTrace

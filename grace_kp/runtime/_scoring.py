@@ -27,11 +27,9 @@ class TraceScorer(Protocol):
     @property
     def name(self) -> str:
         """The name that its entries are found by."""
-        ...
 
     def score(self, trace: ReasoningTrace, clean: Callable[[str], str], /) -> list[dict[str, Any]]:
         """Return the entries to store with the trace; `clean` cleans a string like the strings of the trace."""
-        ...
 
 
 class CallableScorer:
@@ -171,7 +169,6 @@ class TraceScorers(Resident):
             self._on_scored()
 
     def _score_next(self) -> float | None:
-        """Ask one scorer about one run."""
         with self._lock:
             if not self._queue:
                 return None

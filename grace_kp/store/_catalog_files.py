@@ -253,7 +253,6 @@ def erase_runs(store: Path, source: Source, runs: Sequence[str]) -> bool:
 
 
 def _empty_log(connection: Connection) -> bool:
-    """Empty the write-ahead log; return whether that was possible."""
     deadline = time.monotonic() + LOCK_SECONDS
     while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         if time.monotonic() > deadline:

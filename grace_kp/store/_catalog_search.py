@@ -185,7 +185,6 @@ def plan_of(query: CatalogQuery, connection: Connection) -> Plan | None:
 
 
 def _names(query: CatalogQuery) -> Iterator[tuple[int, str]]:
-    """Yield the names that a run must have."""
     for kind, name in (
         (AGENT, query.agent), (DOMAIN, query.domain), (STATUS, query.status), (LEVEL, query.level),
         (OF_USER, query.user), (OF_SESSION, query.session),
@@ -360,7 +359,6 @@ class Search:
     def _matches(
         self, plan: Plan, words: str | None, window: tuple[int | None, int | None], wanted: int, *, down: bool
     ) -> Iterator[int]:
-        """Yield the positions in a window that match, in order."""
         self._reached = None
         name = "w.rowid" if words is not None else "r.position" if plan.driver is None else "m.position"
         conditions, values = _range(plan, name, *window, down=down)

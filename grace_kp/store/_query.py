@@ -68,7 +68,7 @@ class Query:
     user: str | None = None
     session: str | None = None
     metadata: Mapping[str, Any] | None = None
-    """All of these values under these keys; compared as text, so that 3 and "3" are the same."""
+    """All of these values under these keys; compared as strings, so that 3 and "3" are equal."""
     feedback: bool | None = None
     """Only runs with feedback, or only runs without."""
     feedback_source: str | None = None
@@ -187,13 +187,12 @@ def where_of(query: Query) -> tuple[str, list[Any]]:
 
 
 def _compare(*conditions: tuple[str, str, Any]) -> tuple[list[str], list[Any]]:
-    """Return the conditions that have a value, as SQL, and the values."""
     present = [(f"{column} {operator} ?", value) for column, operator, value in conditions if value is not None]
     return [sql for sql, _ in present], [value for _, value in present]
 
 
 def searchable(text: str) -> str:
-    """Return a text case-folded; half a surrogate pair, which SQLite cannot hold, becomes a question mark."""
+    """Return a string case-folded; half a surrogate pair, which SQLite cannot hold, becomes a question mark."""
     if text.isascii():
         return text.lower().replace("\0", " ")
     return text.casefold().encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")

@@ -143,7 +143,6 @@ class RescueFiles:
         return Waiting(files, runs, tuple(unusable))
 
     def _paths(self) -> list[Path]:
-        """Return the files, the oldest first."""
         found: list[tuple[float, Path]] = []
         real = Path(os.path.realpath(self._database))
         for path in real.parent.glob(f"{glob.escape(real.name)}.rescue-*"):

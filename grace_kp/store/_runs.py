@@ -160,23 +160,18 @@ class RunTables(SharedConnection):
         """Return the trace with this id; None if there is none."""
         return next(self._load("SELECT id, data FROM traces WHERE id = ?", id), None)
 
-    def _load(self, sql: str, value: str | int) -> Iterator[ReasoningTrace]:
+    def _load(self, sql: str, *values: Any) -> Iterator[ReasoningTrace]:
         with self.use() as connection:
-            rows = connection.execute(sql, (value,)).fetchall()
+            rows = connection.execute(sql, values).fetchall()
             feedback = feedback_on(connection, [name for name, _ in rows])
         return load_traces(rows, feedback)
 
     def query(self, **conditions: Any) -> list[ReasoningTrace]:
         """Return the traces that meet all conditions, newest first; see `Query`."""
-        with self.use() as connection:
-            query = Query(**conditions)
-            where, values = where_of(query)
-            rows = connection.execute(
-                f"SELECT id, data FROM traces {where} ORDER BY created_at DESC, number DESC LIMIT ? OFFSET ?",  # noqa: S608
-                (*values, -1 if query.limit is None else query.limit, query.offset),
-            ).fetchall()
-            feedback = feedback_on(connection, [name for name, _ in rows])
-        return list(load_traces(rows, feedback))
+        query = Query(**conditions)
+        where, values = where_of(query)
+        sql = f"SELECT id, data FROM traces {where} ORDER BY created_at DESC, number DESC LIMIT ? OFFSET ?"  # noqa: S608
+        return list(self._load(sql, *values, -1 if query.limit is None else query.limit, query.offset))
 
     def count(self, **conditions: Any) -> int:
         """Return the number of traces that meet all conditions."""

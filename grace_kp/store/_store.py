@@ -28,31 +28,24 @@ class Store(Protocol):
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
         """Store traces, replacing those with the same id, and delete the journals of the runs in `ended`; see `Record.completes`."""
-        ...
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
         """Store rows of the journal of runs that are still open."""
-        ...
 
     def recover(self) -> list[list[JournalEntry]]:
         """Return the journals of runs whose process died. Each journal is returned to one caller only."""
-        ...
 
     def get(self, id: str) -> ReasoningTrace | None:  # noqa: A002
         """Return the trace with this id; None if there is none."""
-        ...
 
     def query(self, **conditions: Any) -> list[ReasoningTrace]:
         """Return the traces that meet all conditions, newest first; see `Query`."""
-        ...
 
     def count(self, **conditions: Any) -> int:
         """Return the number of traces that meet all conditions."""
-        ...
 
     def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
         """Yield the traces that meet all conditions, oldest first."""
-        ...
 
     def delete(
         self,
@@ -77,19 +70,15 @@ class Store(Protocol):
             ValueError: no condition is given, or one cannot be used.
             StoreError: the run named by `id` is still open.
         """
-        ...
 
     def clear(self) -> int:
         """Delete all traces and return how many there were."""
-        ...
 
     def close(self) -> None:
         """Release files and connections."""
-        ...
 
     def describe(self) -> dict[str, Any]:
         """Return the kind of store, its place, and the number of traces."""
-        ...
 
 
 SCHEMES = {"memory": "_memory", "sqlite": "_sqlite"}

@@ -17,7 +17,7 @@ from grace_kp import calibrate as cal
 from grace_kp.errors import InvalidRecord
 from grace_kp.runtime import store_feedback
 from grace_kp.store import open_store
-from tests.store.samples import document, put
+from tests.store.samples import Own, document, put
 
 KEY = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
 
@@ -154,12 +154,6 @@ def test_an_audit_needs_the_rate_of_its_gate(grace):
 
 
 def test_a_store_that_keeps_no_feedback_is_named():
-    class Own:
-        def __init__(self):
-            held = open_store("memory:")
-            for name in ("put", "journal", "recover", "get", "query", "count", "iterate", "close"):
-                setattr(self, name, getattr(held, name))
-
     with gk.Grace(store=Own(), evaluator=None, embedder=None, reviewer=None) as grace:
         name = finished(grace)
         with pytest.raises(gk.StoreError, match=r"Own keeps no feedback: it needs a method put_feedback\(entries\)"):

@@ -81,7 +81,6 @@ def test_what_memory_cannot_hold_is_counted_and_reported_at_once(pipeline, store
 
 
 def test_a_thread_waits_for_room_where_it_may(pipeline, store):
-    """With the overflow "wait" nothing is dropped."""
     writer, failing = filled(pipeline, store, overflow="wait")
     failing.broken = False
     writer.submit(100)
@@ -135,7 +134,6 @@ def test_records_are_stored_before_a_caller_goes_on(writer, store):
 
 
 def test_flushing_inside_a_settling_does_not_hang(writer, pipeline):
-    """A hook that flushes would wait for itself."""
     answers = []
     pipeline.settle = lambda item: (answers.append(writer.flush()), (record(item), None))[1]
     writer.submit(1)
@@ -354,7 +352,6 @@ def test_a_thread_that_holds_what_the_writer_needs_does_not_wait_for_it(pipeline
 
 
 def test_runs_are_stored_in_the_order_in_which_they_ended(writer, pipeline, store):
-    """What follows comes after, in the same order."""
     for number in (1, 2, 3):
         writer.submit(number)
     assert writer.flush()
@@ -407,7 +404,6 @@ def test_closing_gives_up_waiting_and_later_runs_are_stored_at_once(writer, pipe
 
 
 def test_runs_of_dead_processes_are_settled_first(writer, pipeline, store):
-    """What the store recovers goes through the pipeline like a run that has ended."""
     store.recover = lambda: [[JournalEntry("kp:trace:91", 0, b"{}")]]
     writer.submit(1)
     assert writer.flush()

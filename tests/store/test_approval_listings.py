@@ -54,13 +54,11 @@ def test_a_listing_reads_an_index_in_order(plan, query, actions, index):
     ("condition", "index"), [("key", "approvals_by_key"), ("digest", "approvals_by_digest"), ("run_id", "approvals_by_run")]
 )  # fmt: skip
 def test_few_rows_are_found_by_their_index(plan, condition, index):
-    """Whatever else is asked."""
     (found, *_) = plan(RowQuery(**{condition: "x"}, states=["pending"], order="newest"))
     assert f"SEARCH approvals USING INDEX {index} ({condition}=?)" == found
 
 
 def test_names_of_actions_are_read_from_an_index(store):
-    """One step per name."""
     with store.use() as connection:
         details = [detail for *_, detail in connection.execute(f"EXPLAIN QUERY PLAN {ACTIONS}")]
     assert 2 == sum("SEARCH approvals USING COVERING INDEX approvals_by_action" in detail for detail in details)
@@ -98,7 +96,6 @@ def test_deleted_contents_leave_no_bytes(tmp_path, store, url):
 
 
 def test_a_glob_stands_for_the_names_that_are_there(store):
-    """Many names are listed as one part of the table."""
     put(store.approvals, *(row(n, action=f"action-{n}", changed=float(n)) for n in range(150)))
     query = RowQuery(action="action-*", order="newest", limit=2)
     assert ["ap-149", "ap-148"] == [found.id for found in store.approvals.rows(query)]

@@ -166,7 +166,6 @@ def in_index(store, ask):
 
 
 def names(connection):
-    """All names in the index."""
     return {name for (name,) in connection.execute("SELECT name FROM names")}
 
 
@@ -264,7 +263,6 @@ def test_after_random_deletions_the_index_is_that_of_the_runs_that_are_left(made
 
 
 def marks(connection):
-    """The names that runs in the index have."""
     return {name for (name,) in connection.execute("SELECT DISTINCT name FROM marks JOIN names USING (value)")}
 
 

@@ -60,12 +60,10 @@ FIELDS = (
 
 
 def stored(data, created_at="2026-01-01T00:00:00.000Z"):
-    """Return a stored run with this document."""
     return StoredRun(1, "kp:trace:a", created_at, "default", 0.5, True, "completed", "text", data)
 
 
 def facts(made):
-    """Return the facts of a document."""
     return facts_of(stored(json.dumps(made).encode()), json.loads)
 
 
@@ -113,7 +111,6 @@ def test_the_agent_is_the_name_or_else_the_id():
 
 
 def test_judgements_before_gates_count_as_well():
-    """Calls, tokens and fallbacks by model; a fallback without a model is counted under a name of its own."""
     decisions = [
         {"level": "confirm", "evaluation": judged("large", 7)},
         {"evaluation": {"self_evaluation": {"fallback": True}}},
@@ -222,7 +219,6 @@ def test_runs_that_wait_are_counted_apart(store):
 
 
 def numbered(number, name, **fields):
-    """Return a run as a source yields it."""
     r = record_of(run(name, **fields))
     return StoredRun(number, r.id, r.created_at, r.domain, r.score, r.success, r.status, r.text, r.data)
 

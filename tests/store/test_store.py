@@ -17,16 +17,7 @@ import pytest
 import grace_kp as gk
 from grace_kp.errors import StoreError
 from grace_kp.store import FeedbackEntry, Query, Store, file_of, moment, open_store, to_bytes
-from tests.store.samples import MARK, document, holding, ids, put, record, set_back
-
-
-class Own:
-    """A store of a user's, with the methods of the protocol and nothing else."""
-
-    def __init__(self):
-        held = open_store("memory:")
-        for name in (name for name in vars(Store) if not name.startswith("_")):
-            setattr(self, name, getattr(held, name))
+from tests.store.samples import MARK, Own, document, holding, ids, put, record, set_back
 
 
 def test_a_runtime_works_with_a_store_of_the_users():
