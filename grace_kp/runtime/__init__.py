@@ -1,6 +1,6 @@
 """Everything wired together: `Grace`, the pipeline of completion, and the default runtime.
 
-What only finished runs and gates need is resolved on first use.
+Names that only finished runs and gates need are resolved on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Approvals in a runtime: its gated actions by name, its inbox, and carrying out approved actions where nobody waits for them."""
+"""Approvals in a runtime: its gated actions by name, its inbox, and the execution of approved actions whose caller no longer waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 def _adapter_of(graph: object) -> Any:
-    """Return the adapter of the framework that a graph belongs to."""
     packages = {base.__module__.partition(".")[0] for base in type(graph).__mro__}
     for framework in HOST.frameworks.values():
         if framework.package in packages:
@@ -31,7 +30,7 @@ def _adapter_of(graph: object) -> Any:
 
 
 class ApprovedActions:
-    """Finds the action of an approval among the gates of a runtime, and runs it as a run of its own.
+    """Finds the action of an approval among the gates of a runtime, and runs it as a separate run.
 
     Args:
         definitions: returns the actions that the runtime gates.
@@ -67,19 +66,18 @@ class ApprovedActions:
         return resumed
 
     def _prepare_call(self, approval_id: str, arguments: Mapping[str, object]) -> functools.partial[Any]:
-        """Return the call that carries out the action."""
         inbox = self._inbox()
         approval = inbox.requests.get(approval_id)
         action = self._definitions().find(approval)
         bound = action.kept(approval, inbox, arguments)
-        carried = decorate(
+        carry_out = decorate(
             self._around(action, approval, bound),
             recorder=self._recorder,
             kind=SCOPE,
             name=action.name,
             sealed=action.terms.sealed,
         )
-        return functools.partial(carried, *bound.args, **bound.kwargs)
+        return functools.partial(carry_out, *bound.args, **bound.kwargs)
 
     def _around(self, action: GatedAction, approval: Approval, bound: inspect.BoundArguments) -> Callable[..., Any]:
         from grace_kp.gating import drive, drive_async, raise_or_return
@@ -92,16 +90,16 @@ class ApprovedActions:
 
         if action.is_coroutine:
 
-            async def carried_async(_args: object, _kwargs: object) -> Any:
+            async def carry_out_async(_args: object, _kwargs: object) -> Any:
                 return raise_or_return(await drive_async(begin(), action.run), action.name)
 
-            return fitting(action.action, carried_async)
+            return fitting(action.action, carry_out_async)
 
         @functools.wraps(action.action)
-        def carried(*_args: object, **_kwargs: object) -> Any:
+        def carry_out(*_args: object, **_kwargs: object) -> Any:
             return raise_or_return(drive(begin(), action.run), action.name)
 
-        return carried
+        return carry_out
 
 
 class Definitions:
@@ -112,7 +110,7 @@ class Definitions:
         self._by_name: dict[str, list[weakref.ref[GatedAction]]] = {}
 
     def add(self, action: GatedAction) -> None:
-        """Take note of an action."""
+        """Add an action."""
         with self._lock:
             known = self._by_name.setdefault(action.name, [])
             known[:] = [*(reference for reference in known if reference() is not None), weakref.ref(action)]
@@ -124,45 +122,47 @@ class Definitions:
                 name for name, known in self._by_name.items() if any(reference() is not None for reference in known)
             ]
 
-    def named(self, name: str) -> list[GatedAction]:
+    def find_named(self, name: str) -> list[GatedAction]:
         """Return the actions with this name, in the order in which they were defined."""
         with self._lock:
             return [action for reference in self._by_name.get(name, ()) if (action := reference()) is not None]
 
     def find(self, approval: Approval) -> GatedAction:
         """Return the action that an approval is about."""
-        named = self.named(approval.action)
+
+        def refuse(message: str) -> ApprovalError:
+            return ApprovalError(message, approval_id=approval.id)
+
+        named = self.find_named(approval.action)
         if not named:
-            message = f"no gate of this runtime defines the action {approval.action!r}; import the module that defines it first"
-            raise ApprovalError(message, approval_id=approval.id)
+            raise refuse(
+                f"no gate of this runtime defines the action {approval.action!r}; import the module that defines it first"
+            )
         fitting = [action for action in named if action.terms.version == approval.version]
         if not fitting:
             versions = ", ".join(sorted({action.terms.version for action in named}))
-            message = (
+            raise refuse(
                 f"the approval {approval.id} is about version {approval.version} of {approval.action}, and this runtime defines {versions}; "
                 "run the version that was approved, or withdraw the approval and ask again"
             )
-            raise ApprovalError(message, approval_id=approval.id)
         places = {action.terms.place for action in fitting}
         if len(places) > 1 and (place := approval.note.get("function")) in places:
             fitting, places = [action for action in fitting if action.terms.place == place], {str(place)}
         if len(places) > 1:
-            message = (
+            raise refuse(
                 f"several functions are gated as {approval.action!r} in the same version: {', '.join(sorted(places))}; "
                 "give them different names with @grace.gate(name=…)"
             )
-            raise ApprovalError(message, approval_id=approval.id)
         if len({_closure(action) for action in fitting}) > 1:
-            message = (
+            raise refuse(
                 f"{fitting[-1].terms.place} was defined several times with different values around it, and the approval {approval.id} does not say "
-                "which one is meant; give each a name of its own with @grace.gate(name=…)"
+                "which one is meant; give each a different name with @grace.gate(name=…)"
             )
-            raise ApprovalError(message, approval_id=approval.id)
         return fitting[-1]
 
 
 def _closure(action: GatedAction) -> tuple[tuple[str, object], ...]:
-    """Return what tells a function from others that the same code has defined: the values in its closure, plain ones by value."""
+    """Return the values in a function's closure, plain ones by value. They differ between functions that the same code has defined."""
     closure = (
         inspect.getclosurevars(inspect.unwrap(action.action)).nonlocals if inspect.isfunction(action.action) else {}
     )
@@ -216,10 +216,10 @@ class LazyInbox(Resident):
             )
         secret, receivers = Secret.load(), self._receivers()
 
-        def opened() -> Inbox:
+        def open_inbox() -> Inbox:
             notifier = Notifier(tables)
             notifier.add(receivers)
             requests = RequestStore(tables, groups=self._groups, secret=secret, on_event=lambda *_: notifier.wake())
             return Inbox(requests=requests, watcher=Watcher(tables), notifier=notifier, domain=self._domain)
 
-        return opened
+        return open_inbox

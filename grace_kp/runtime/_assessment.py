@@ -56,7 +56,7 @@ class Judgement:
         self.factors = factors
         """The factors of the run without the judgement."""
         self.request: Request | None = None
-        """What is to be judged; None once it is started, or if there is nothing to ask."""
+        """The request for the judge; None once it is started, or if none is needed."""
         self._result: JudgementResult | None = None
 
     @property
@@ -71,7 +71,7 @@ class Judgement:
 
     def skip(self, reason: str) -> None:
         """End it with a fallback that states the reason, whatever a model answers later."""
-        self.end(JudgementResult.failed(reason))
+        self.end(JudgementResult.fallback(reason))
 
     def put_into(self, factors: ConfidenceFactors, *, cautious: bool) -> ConfidenceFactors:
         """Return the factors with what was judged and measured."""
@@ -100,7 +100,7 @@ class JudgementResult:
     skipped: str | None = None
 
     @classmethod
-    def failed(cls, reason: str, agreement: Evaluation | None = None) -> JudgementResult:
+    def fallback(cls, reason: str, agreement: Evaluation | None = None) -> JudgementResult:
         """Return the fallback for a run that could not be judged."""
         evaluation = Evaluation.failed(reason, attempts=0)
         return cls(evaluation, evaluation, agreement)
@@ -129,7 +129,7 @@ class JudgementResult:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a judgement needs to know of a run."""
+    """The input of a judgement."""
 
     run_id: str
     material: Material
@@ -184,7 +184,9 @@ class RunJudge(Resident):
         judgement = Judgement(self.mode, factors)
         measures = self._agreement is not None and factors.source_count > 1 and len(source_texts) > 1
         reason = self._reason_to_skip(document)
-        if not measures and (reason is not None or (self.mode == "when_needed" and not self._could_change(factors))):
+        if not measures and (
+            reason is not None or (self.mode == "when_needed" and not could_change(self._calculator, factors))
+        ):
             judgement.end(JudgementResult(skipped=reason or NOT_NEEDED))
         else:
             texts = list(source_texts) if measures else []
@@ -216,7 +218,7 @@ class RunJudge(Resident):
         request, judgement.request = judgement.request, None
         if request is None:
             return 0.0  # an interrupt came right after it was started, so it was started once more
-        result = JudgementResult.failed("the judge ended its thread")
+        result = JudgementResult.fallback("the judge ended its thread")
         try:
             result = self._judge(judgement.factors, request)
         finally:
@@ -232,14 +234,14 @@ class RunJudge(Resident):
             if request.texts and self._agreement is not None:
                 agreement = self._agreement.calculate_detailed(request.texts)
                 factors = with_agreement(factors, agreement)
-            if reason_to_skip is None and self.mode == "when_needed" and not self._could_change(factors):
+            if reason_to_skip is None and self.mode == "when_needed" and not could_change(self._calculator, factors):
                 reason_to_skip = NOT_NEEDED
             if reason_to_skip is not None or self.evaluator is None:
                 return JudgementResult(agreement=agreement, skipped=reason_to_skip)
             own, coverage = self._ask(self.mode, factors, None, request.material, request.run_id)
             return JudgementResult(own, coverage, agreement)
         except BaseException as error:  # noqa: BLE001 — a judgement that fails is a fallback, even if it raises SystemExit
-            return JudgementResult.failed(": ".join(describe_error(error, 300)), agreement)
+            return JudgementResult.fallback(": ".join(describe_error(error, 300)), agreement)
 
     def _ask(
         self,
@@ -261,11 +263,6 @@ class RunJudge(Resident):
             return own, None
         return own, evaluator.cover_detailed(objective, answer, run=run_id)
 
-    def _could_change(
-        self, factors: ConfidenceFactors, level_of: Callable[[ConfidenceFactors], InterventionLevel] | None = None
-    ) -> bool:
-        return could_change(self._calculator, factors, level_of=level_of)
-
     def _reason_to_skip(self, document: dict[str, Any]) -> str | None:
         if self.evaluator is None:
             return self.missing
@@ -278,7 +275,7 @@ class RunJudge(Resident):
         return None
 
     def give_up(self) -> None:
-        """End all judgements with a fallback, those that come later too."""
+        """End all judgements with a fallback, later ones too."""
         with self._lock:
             self._given_up = True
             waiting, self._waiting = list(self._waiting.values()), {}
@@ -302,7 +299,7 @@ class RunJudge(Resident):
         result = JudgementResult()
         if mode == "never":
             result.skipped = NEVER
-        elif mode == "when_needed" and not self._could_change(factors, level_of):
+        elif mode == "when_needed" and not could_change(self._calculator, factors, level_of=level_of):
             result.skipped = NOT_NEEDED
         elif self.evaluator is None:
             result.skipped = self.missing
@@ -314,7 +311,6 @@ class RunJudge(Resident):
 
 
 def _material(document: dict[str, Any]) -> Material:
-    """Return objective, answer and sources of a finished run."""
     steps = document["steps"]
     sources: list[str] = []
     searched: list[str] = []
@@ -385,10 +381,10 @@ class Assessor:
     def _confidence(
         self, document: dict[str, Any], factors: ConfidenceFactors
     ) -> tuple[ConfidenceScore, dict[str, Any]]:
-        """Return the confidence of a run and its record, whose parts nobody changes; a profile of the user's is asked every time."""
+        """Return the confidence of a run and its record, which no caller changes. A user's profile is asked every time."""
         main = self.profiles.main
         if not main.is_formula:
-            measured, facts = self.profiles.finished(document, factors)
+            measured, facts = self.profiles.measure_finished(document, factors)
             record = {**confidence_record(measured.score, measured.profile), **facts}
             if measured.problem:
                 problem = measured.problem[:1].upper() + measured.problem[1:]
@@ -421,7 +417,7 @@ class Assessor:
 
 
 def confidence_record(score: ConfidenceScore, profile: str) -> dict[str, Any]:
-    """A confidence as it stands in a trace: the score, its parts (None where not evaluated), its penalties and its reason."""
+    """Return a confidence as traces hold it: the score, its parts (None where not evaluated), its penalties and its reason."""
     optional = {
         "fallbacks": dict(score.fallbacks),
         "not_scored": list(score.not_scored),

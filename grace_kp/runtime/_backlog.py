@@ -1,4 +1,4 @@
-"""What waits for the writer: ended runs that are to be settled, and marks between them.
+"""The backlog of the writer: ended runs that wait to be settled, and marks between them.
 
 Memory for both is bounded. The queue of runs is a deque that no lock guards: a run may end in a finalizer, while the same thread is just
 adding another run.
@@ -45,7 +45,7 @@ class WriterLimits:
     max_pending_bytes: int = 256 << 20
     """Memory for runs that have ended and wait for the store."""
     retention_days: float = 0.0
-    """How long runs are kept; 0 for ever."""
+    """Days that runs are kept; 0 keeps them without limit."""
     exit_seconds: float = 2.0
     """How long the exit of the interpreter waits for judgements, and for a store that cannot write."""
     busy_exit_seconds: float = 10.0
@@ -99,7 +99,7 @@ class Mark:
                 future.set_result(None)
 
         def notify() -> None:
-            with suppress(RuntimeError):  # the loop is closed, so nobody waits
+            with suppress(RuntimeError):  # the loop is closed, so no task waits
                 loop.call_soon_threadsafe(resolve)
 
         self._listeners.append(notify)
@@ -133,7 +133,7 @@ class Backlog:
         self.lost = 0
         self.rescued = 0
         self.unstored_report: tuple[str, bytes] | None = None
-        """What this process could not record, where the store has not taken it yet."""
+        """The report of losses that the store does not hold yet."""
         self.take_up(0)
 
     def take_up(self, pending_bytes: int, last: int | None = None, events: int = 0) -> None:
@@ -149,7 +149,7 @@ class Backlog:
         self.most = max(MIN_WAITING, runs) * self._entries_per_run
 
     def has_room(self) -> bool:
-        """Return whether more than `most` runs may wait, because those that wait are smaller than the last that was settled."""
+        """Return whether more than `most` runs may wait, because the waiting ones are smaller than the last that was settled."""
         waiting = len(self.queue)
         try:
             places = {waiting * number // SAMPLE for number in range(SAMPLE)}
@@ -200,7 +200,7 @@ class Backlog:
         report_loss(f"{runs:,} {'run is' if runs == 1 else 'runs are'} not in the store: {why}")
 
     def rescue(self, runs: int, place: object, error: str | None) -> None:
-        """Count runs that are kept beside the store as the process ends, and report where; nothing for none."""
+        """Count runs that are kept next to the store as the process ends, and report the place."""
         self.rescued += runs
         if runs:
             what = "1 run waits" if runs == 1 else f"{runs:,} runs wait"

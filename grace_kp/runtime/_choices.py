@@ -67,7 +67,7 @@ class MadeOnce(Resident, Generic[T]):
     def get(self) -> T:
         """Return the value."""
         if self._value is None:
-            with self._lock:  # what is known against a profile must stand in one place
+            with self._lock:  # reasons against a profile must be in one object
                 if self._value is None:
                     self._value = self._make()
         return self._value

@@ -1,4 +1,4 @@
-"""What comes after a run is stored: its judgement, its novelty, the user's scorers, and at last the hooks.
+"""The completion of stored runs: the judgement, the novelty, the user's scorers, and at last the hooks.
 
 A separate thread completes runs in the order in which they ended, so that nothing here delays the storing of other runs. If the process
 is killed first, another process finds in the store what a run still awaits.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -55,7 +54,7 @@ class Completion:
     scoring: Scoring | None = None
     is_assessed: bool = False
     left: tuple[str, ...] = ()
-    """What the run still awaits because this runtime cannot add it."""
+    """Parts that the run still awaits because this runtime cannot add them."""
 
 
 class Completer(Resident):
@@ -90,14 +89,12 @@ class Completer(Resident):
         self._begun = self._warmed = 0
         """How many at the head of the queue are being judged, and are embedded."""
         self._news = Latch()
-        self._handing_thread: int | None = None
-        self._completing_thread: int | None = None
         self._given_up = self._is_crowded = False
 
     @property
     def is_busy(self) -> bool:
         """Whether stored runs are not complete, or not handed out."""
-        return bool(self._queue or self._finished or self._handing_thread is not None)
+        return bool(self._queue or self._finished)
 
     def add(self, completions: Sequence[Completion]) -> None:
         """Complete these runs."""
@@ -135,7 +132,7 @@ class Completer(Resident):
         """
         if not self.is_busy:
             return True
-        if threading.get_ident() in {self._handing_thread, self._completing_thread}:
+        if self._turn.is_mine or self._handing.is_mine:
             return False
         if not may_wait():
             deadline = 0.0
@@ -151,7 +148,7 @@ class Completer(Resident):
             self._news.wait(0.0)
             left = None if deadline is None else deadline - time.monotonic()
             timeout = -1.0 if left is None or not waits else max(0.0, left)
-            for lock, step in ((self._turn, self._complete_ready), (self._handing, self._hand_out_finished)):
+            for lock, step in ((self._turn, self._complete_first), (self._handing, self._hand_out_finished)):
                 if not lock.acquire(timeout=timeout):
                     return False
                 try:
@@ -165,28 +162,19 @@ class Completer(Resident):
             self._news.wait(POLL_SECONDS if left is None else min(left, POLL_SECONDS))
 
     def _hand_out_finished(self) -> None:
-        self._handing_thread = threading.get_ident()
-        try:
-            while self._finished:
-                completion = self._finished.popleft()
-                try:
-                    self._hand_out(completion)
-                except Exception as error:  # noqa: BLE001
-                    note("handing out a run", error)
-        finally:
-            self._handing_thread = None
-
-    def _complete_ready(self) -> None:
-        self._completing_thread = threading.get_ident()
-        try:
-            self._complete_first()
-        finally:
-            self._completing_thread = None
+        while self._finished:
+            try:
+                self._hand_out(self._finished[0])
+            except Exception as error:  # noqa: BLE001
+                note("handing out a run", error)
+            finally:
+                if self._finished:  # not in a child that a hook has forked
+                    self._finished.popleft()  # last, so that a thread that flushes meanwhile waits for the hooks
 
     def _complete_first(self) -> None:
         while self._queue:
             while self._begun < len(self._queue):
-                self._guarded(self._begin, self._queue[self._begun])
+                self._try_step(self._begin, self._queue[self._begun])
                 self._begun += 1
             ready = []
             self._is_crowded = self._has_too_many()
@@ -199,13 +187,13 @@ class Completer(Resident):
                 ready.append(completion)
             self._warm(ready)
             # Later runs are assessed and their scorers begin even while the first waits for its scores.
-            is_done = [self._guarded(self._is_done, completion) is not False for completion in ready]
+            is_done = [self._try_step(self._is_done, completion) is not False for completion in ready]
             done = [*is_done, False].index(False)
             for _ in range(done):
                 # It leaves the queue last: whoever flushes meanwhile must see that something is under way.
                 completion = self._queue[0]
                 if completion.document is not None:
-                    self._guarded(self._finish, completion)
+                    self._try_step(self._finish, completion)
                 run = completion.run
                 if completion.document is None and run is not None and (run.keep or run.capture is not None):
                     run.document = completion.data  # whoever asks for the trace gets what is stored
@@ -222,7 +210,7 @@ class Completer(Resident):
         waiting = [len(completion.data) for completion in tuple(self._queue) if completion.document is not None]
         return len(waiting) > 1 and sum(waiting) * DOCUMENT_FACTOR > self._max_bytes
 
-    def _guarded(self, step: Callable[[Completion], object], completion: Completion) -> object:
+    def _try_step(self, step: Callable[[Completion], object], completion: Completion) -> object:
         """Do a step of a completion. If it fails, the run stays as it is stored, awaiting what could not be added."""
         self._completing.step_back()
         try:
@@ -234,7 +222,6 @@ class Completer(Resident):
             return None
 
     def _begin(self, completion: Completion) -> None:
-        """Start the judgement of a run."""
         if completion.is_adopted:
             self._adopt(completion)
         document = completion.document
@@ -259,7 +246,7 @@ class Completer(Resident):
         completion.document = document if completion.awaits else None
 
     def _warm(self, ready: Sequence[Completion]) -> None:
-        """Embed the runs that are assessed next in one go. What fails here fails again, and is reported, one by one."""
+        """Embed the runs that are assessed next in one call. A failure repeats, and is reported, when each run is assessed."""
         new = [item.document for item in ready[self._warmed :] if item.document is not None and VALUE in item.awaits]
         self._warmed = len(ready)
         if self._is_crowded:

@@ -1,6 +1,6 @@
 """Feedback on finished runs: the checks of one label, its redaction, its way into the store, and files of labels.
 
-Unlike recording, it raises: a label that was stated and not stored would be missing from a calibration without anybody noticing. In a
+Unlike recording, it raises: a label that was stated and not stored would be missing from a calibration unnoticed. In a
 file, each row that cannot be stored is reported with its line, and the others are stored.
 """
 
@@ -74,7 +74,7 @@ def feedback_entry(
         if text is None:
             continue
         if not isinstance(text, str):
-            raise ValueError(f"{name} must be a text (got {brief(text)})")
+            raise ValueError(f"{name} must be a string (got {brief(text)})")
         clean = redact_text(storable(text[:MAX_RAW]), identifiers=identifiers)
         entry[name] = label(clean) if name == "by" else cut(clean, MAX_NOTE)
     if probability is not None:
@@ -94,7 +94,7 @@ def program_problem(source: object, probability: float | None) -> str:
             "use 'test', 'outcome' or a name of your own"
         )
     if probability not in (None, 1):
-        return f"a program states no probability below 1, because its label must not stand for other runs (got {brief(probability)})"
+        return f"a program must not state a probability below 1, because its label must not count for other runs (got {brief(probability)})"
     return ""
 
 
@@ -151,7 +151,7 @@ def audit_problem(store: Store, entry: FeedbackEntry) -> str:
 
 
 def stated_correct(value: object) -> object:
-    """Return the label that a text or a value states: "correct", "wrong", "0.7", true, …; the value itself if it states none."""
+    """Return the label that a string or another value states: "correct", "wrong", "0.7", true, …; the value itself if it states none."""
     stated = verdict(value)
     if stated is not None or not isinstance(value, str):
         return value if stated is None else stated
@@ -235,7 +235,7 @@ def read_feedback(file: object, name: str, **defaults: Any) -> Iterator[LabelRow
 
 
 class _Lines:
-    """The lines of a file as text. What cannot be read is kept as a problem."""
+    """The decoded lines of a file, and the problems of lines that cannot be read."""
 
     def __init__(self, file: object, name: str) -> None:
         self._limit = int(Settings.load().max_document_mb * (1 << 20))

@@ -101,11 +101,11 @@ class Front(ABC):
 
         Args:
             domain: the task domain; selects the weights of the value score. The runtime's domain when None.
-            objective: the task of the run: a text with parameters in braces ("Analyse {ticker}"), or a callable on the bound arguments.
+            objective: the task of the run: a string with parameters in braces ("Analyse {ticker}"), or a callable on the bound arguments.
                 The first text among the arguments when None.
             name: the agent's name; the function's name when None.
             release: True gates the final answer like an action; not for generators.
-            tags: texts to find the run by. Here and below, a text may name parameters in braces ("{user_id}"), and a callable is called
+            tags: strings to find the run by. Here and below, a string may name parameters in braces ("{user_id}"), and a callable is called
                 on the bound arguments.
             user: id of the user that the run is for.
             session: the conversation or job that the run is part of.
@@ -164,7 +164,7 @@ class Front(ABC):
             kind: `search` for a tool whose result is search results, as with `retriever`.
             scores: what the scores of search results are; see `retriever`. Only with `kind="search"`.
             failed: decides in place of these rules, on the agent's thread, whether a result is a failure: a callable that returns a bool, or
-                a text that says why. It gets what the function returned; from a generator, what it yielded last if it returned None. A
+                a string that says why. It gets what the function returned; from a generator, what it yielded last if it returned None. A
                 call about which it raises counts as failed.
 
         Raises:
@@ -223,7 +223,7 @@ class Front(ABC):
                   Chroma return by default), each between vectors of length 1; they become the cosine similarity
                 - `distance`: another or an unknown distance between such vectors; it becomes `1 - distance`, at least 0, which is
                   never more than the cosine similarity
-                - `none`: there are no scores; numbers such as ranks are ignored, and gates do not ask for that reason
+                - `none`: results have no scores; numbers such as ranks are ignored, and gates do not ask for that reason
                 - a path of field names from a result to its similarity, such as `metadata.score`; names may contain dots
                 - a path with its kind or function: `("metadata.distance", "cosine_distance")`
                 - a function that returns a similarity from 0 to 1. It gets the engine's number, for any other scale, such as BM25; where
@@ -309,14 +309,14 @@ class Front(ABC):
             ValueError: `judge` or another argument has a value that cannot be used, or the runtime's policy and this one name groups that
                 have none in common.
             GateError: the action is a generator function or a class; `identity`, `key`, `ignore` or `sealed` names a parameter that it does
-                not have; or its InboxReviewer has `wait="raise"` and there is no key.
+                not have; or its InboxReviewer has `wait="raise"` without a key.
         """
 
         if judge not in {"always", "when_needed", "never"}:
             raise ValueError(f"judge must be one of always, when_needed, never (got {judge!r:.40})")
 
         from grace_kp.gating import Policy
-        from grace_kp.runtime._gates import GateSpec, gated
+        from grace_kp.runtime._gates import GateSpec, gate_action
 
         own = Policy.of(floor if policy is None else policy).at_least(cast("Floor | str | None", floor))
         if unmeasured is not None:
@@ -333,7 +333,7 @@ class Front(ABC):
 
         def guard(target: object) -> Any:
             def gate_plain(plain: Any) -> Any:
-                return gated(plain, self._gates, spec, self._definitions().add, self._existing_gates())
+                return gate_action(plain, self._gates, spec, self._definitions().add, self._existing_gates())
 
             # Outside of any run a gated action is a run itself, so that its decision is kept.
             return decorate(_around(target, gate_plain), recorder=self._recorder, kind=SCOPE, name=name)
@@ -363,10 +363,10 @@ class Front(ABC):
             metadata: any JSON values by name; see `update`.
 
         Raises:
-            ValueError: the objective is not a non-empty text.
+            ValueError: the objective is not a non-empty string.
         """
         if not isinstance(objective, str) or not objective:
-            raise ValueError(f"the objective of a run is a non-empty text, not {objective!r:.60}")
+            raise ValueError(f"the objective of a run is a non-empty string, not {objective!r:.60}")
         attributes = {"tags": tags, "user": user, "session": session, "metadata": metadata}
         stated = {kind: value for kind, value in attributes.items() if value is not None}
         return RunBlock(objective, recorder=self._recorder, name=name, domain=domain, attributes=stated)
@@ -429,7 +429,7 @@ def gate_release(function: Any, *, gates: Callable[[], Gates], name: str | None)
     The action is called `<agent>.release` and has one argument, `answer`, which a reviewer may replace. A skipped release
     returns None. It runs inside the agent's run, so that the confidence is that of the whole run.
     """
-    from grace_kp.runtime._gates import GateSpec, gated
+    from grace_kp.runtime._gates import GateSpec, gate_action
 
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise GateError(
@@ -443,21 +443,21 @@ def gate_release(function: Any, *, gates: Callable[[], Gates], name: str | None)
         async def hand_over(answer: Any) -> Any:
             return answer
 
-        release_async = gated(hand_over, gates, spec)
+        release_async = gate_action(hand_over, gates, spec)
 
         @functools.wraps(function)
-        async def answering(*args: Any, **kwargs: Any) -> Any:
+        async def release_answer_async(*args: Any, **kwargs: Any) -> Any:
             return await release_async(await function(*args, **kwargs))
 
-        return answering
+        return release_answer_async
 
     def hand_on(answer: Any) -> Any:
         return answer
 
-    release = gated(hand_on, gates, spec)
+    release = gate_action(hand_on, gates, spec)
 
     @functools.wraps(function)
-    def answered(*args: Any, **kwargs: Any) -> Any:
+    def release_answer(*args: Any, **kwargs: Any) -> Any:
         return release(function(*args, **kwargs))
 
-    return answered
+    return release_answer

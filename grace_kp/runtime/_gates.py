@@ -1,4 +1,4 @@
-"""What gates need of the runtime: the confidence of the run so far, who is asked, and where it is kept that an action runs."""
+"""The runtime as gates see it: the confidence of the run so far, the reviewer, and the ledger of actions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Gates:
     """`auto` is the console, where there is a terminal to ask at."""
     on_notify: Callable[[InterventionRequest], object] | None
     promise: PromiseWatch | None
-    """The promise that is watched; its alarms stand in the store."""
+    """The promise that is watched; the store holds its alarms."""
     unmeasured: str | None
     """The level of calls about which nothing was measured, as far as the runtime states one."""
     list_actions: Callable[[], Iterable[str]]
@@ -121,7 +121,7 @@ class Gates:
             policy = replace(policy, timeout=(max if proceeds else min)(stated))
         return policy
 
-    def unmatched(self) -> dict[str, str | None]:
+    def list_unmatched(self) -> dict[str, str | None]:
         """Return the entries of policies that match no action defined or called so far, each with the nearest name."""
         known = self._known()
         return {
@@ -183,7 +183,7 @@ class Scope:
 
     @property
     def run_id(self) -> str | None:
-        """The trace that the decision will stand in."""
+        """The id of the trace that will hold the decision."""
         return None if self._run is None else self._run.id
 
     @property
@@ -280,7 +280,7 @@ class Scope:
             keep_refusal(self._run, refusal)
 
 
-def gated(
+def gate_action(
     action: Callable[..., Any],
     gates: Callable[[], Gates],
     spec: GateSpec,

@@ -57,7 +57,7 @@ class Grace(Front, Resident):
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Keep the arguments, which may be those of a subclass, for pickles."""
+        """Keep the arguments for pickles; a subclass may have others."""
         self = super().__new__(cls)
         self._arguments = args, kwargs
         return self
@@ -91,14 +91,14 @@ class Grace(Front, Resident):
             profile: the confidence profile: `grace`, `strict`, the path of a learned profile (`profile.json`), which is read once, here,
                 or a profile itself, such as a `CalibratedProfile`. See also the settings `profile_digest` and `on_mismatch`.
             thresholds: the lowest confidence at which an action runs silently, with a notice, or after a person confirms. When None, those
-                of the settings; for levels that these leave open, those of a learned profile, if it has any.
+                of the settings; a learned profile fills the levels that these leave open.
             evaluator: the model that judges answers: a `GeminiJudge`, or any callable from prompt to text. `auto` is Gemini when
                 its extra is installed and an API key is set. Without a model nothing is judged, and the trace states that.
             embedder: the model that embeds a trace for its novelty: an Embedder or a callable from text to vector. `auto` is
                 ONNX, else sentence-transformers, if installed and the model is on disk. Without an embedder novelty stays 0.5, and the
                 trace states that.
             reviewer: the reviewer that gates ask: a callable from InterventionRequest to InterventionResponse, sync or async, or an object
-                with `review`. `auto` is the console when it is a terminal, else nobody: a gate that must ask cancels.
+                with `review`. `auto` is the console when it is a terminal. Otherwise a gate that must ask cancels.
             on_notify: called with the request of each action that runs with a notice. When None, a line in the log (logger
                 `grace_kp.gate`, level INFO) and, where standard error is a terminal, there too.
             policies: floors or policies by action name or glob, for example `{"delete_*": "confirm", "wire": "deny"}`. Those of the
@@ -106,10 +106,10 @@ class Grace(Front, Resident):
             scorers: scorers of every finished run: one or several of the scorers and suites of `grace_kp.scorers`, `OnTraces` with expected
                 values, and callables from a trace to a number from 0 to 1. They run in the background. Their scores and errors are
                 stored with the trace, and `store.query(scorer=…)` finds it by them.
-            shadow: a second profile that is recorded beside the first and changes nothing: as `profile`, or a pair of such a thing and
+            shadow: a second profile that is recorded next to the first and changes nothing: as `profile`, or a pair of such a thing and
                 its thresholds.
             monitor: tests the promised error rates with every label that is stated: a `calibrate.Monitor`, or True for the promise of the
-                learned profile. Its counts stand in the store. See `on_alarm`, the method and the setting.
+                learned profile. The store holds its counts. See `on_alarm`, the method and the setting.
             privacy_level: `private` removes secrets from traces; `aggregated` and `federated` remove identifiers too.
             clock: monotonic nanoseconds; for tests.
             wall_clock: nanoseconds since the epoch; for tests.
@@ -354,7 +354,7 @@ class Grace(Front, Resident):
             trace_id: the id of the run or trace; a suspended run has one, too, an open run not yet.
             correct: True or False, or a number from 0 (wrong) to 1 (right). Guarantees use only 0 and 1.
             source: where the label comes from: `user`, `test`, `audit` (the run was drawn at random), `approval` (a person agreed to it,
-                which is no label of correctness and counts only where it is named), `outcome`, or a name of your own.
+                which is not a label of correctness and counts only where it is named), `outcome`, or a name of your own.
             by: who stated it; at most 200 characters. Pass the name of the person whose judgement your program records.
             note: a remark; at most 2,000 characters. Secrets are removed from `by` and `note`.
             probability: the probability with which the run was chosen to be labelled, above 0 and at most 1. Labels are weighted by its
@@ -404,7 +404,7 @@ class Grace(Front, Resident):
     def reset_alarms(self) -> None:
         """Forget the labels and alarms of the promise in all processes, for example once their cause is removed.
 
-        The test begins anew, with a new `delta`. Runs whose label was counted are not counted again.
+        The test starts again with a new `delta`. Runs whose label was counted are not counted again.
 
         Raises:
             SettingsError: this runtime watches no promise.
@@ -467,7 +467,7 @@ class Grace(Front, Resident):
             self._wiring.close()
 
     def status(self) -> dict[str, Any]:
-        """What was written, what waits, what was dropped and why, and what makes gates milder; for `grace-kp doctor` and for monitoring."""
+        """Return counts of stored, waiting and lost runs, and what makes gates milder; for `grace-kp doctor` and for monitoring."""
         writer = self._wiring
         return {
             "open_runs": len(self.recorder.open_runs),
@@ -477,7 +477,7 @@ class Grace(Front, Resident):
             "milder": self._profiles.get().milder(
                 self.settings, self._policies[0], is_watched=self._promise is not None
             ),
-            "unmatched_policies": {} if self._made_gates is None else self._made_gates.unmatched(),
+            "unmatched_policies": {} if self._made_gates is None else self._made_gates.list_unmatched(),
             "sampled_out": writer.pipeline.sampled_out if writer is not None else 0,
             "models": self._models.get().describe() if self._models.are_chosen else None,
             "troubles": dict(TROUBLES.counts),

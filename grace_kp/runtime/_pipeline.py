@@ -1,4 +1,4 @@
-"""What happens when a run has ended, in this order: document, confidence, value score, store; then what takes longer, and the hooks.
+"""The steps after the end of a run, in this order: document, confidence, value score, store; then slower parts, and the hooks.
 
 Runs are settled on the writer's thread (or in a thread that flushes), one at a time, in the order in which they ended. A run that
 awaits a judgement, its novelty or scores is stored before that, and completed by `_completion`.
@@ -58,7 +58,7 @@ MAX_SCORES = 200
 _ATTRIBUTES = frozenset({"tags", "user", "session", "metadata", "parent"})
 """Fields of `grace` that hold attributes."""
 _SORTABLE = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d\.\d{3}Z", re.ASCII)
-"""What `moment` leaves as it is."""
+"""Times that `moment` would not change."""
 
 
 class Lost:
@@ -126,7 +126,7 @@ class Pipeline(Resident):
         watch(self)
 
     def after_fork(self) -> None:
-        """Replace the lock in the child, where nobody else is to give it back."""
+        """Replace the lock in the child: the thread that would release it exists only in the parent."""
         self._settled: Callable[[], Run | Lost | None] = lambda: None
         self._lock = threading.RLock()  # a run's steps are built in one thread at a time, for the journal or at the end
 
@@ -153,9 +153,11 @@ class Pipeline(Resident):
 
     @property
     def parts(self) -> frozenset[str]:
-        """What this runtime can add to a stored run of a dead process. What it cannot add, it leaves to others."""
-        models = self._models
-        present = {JUDGEMENT: models.has_judge, VALUE: models.has_embedder, SCORES: self.scorers is not None}
+        """Parts that this runtime can add to a stored run of a dead process. It leaves other parts to other processes."""
+        return self._select_parts(judgement=self._models.has_judge, value=self._models.has_embedder)
+
+    def _select_parts(self, *, judgement: bool, value: bool) -> frozenset[str]:
+        present = {JUDGEMENT: judgement, VALUE: value, SCORES: self.scorers is not None}
         return frozenset(part for part, is_present in present.items() if is_present)
 
     @property
@@ -165,11 +167,9 @@ class Pipeline(Resident):
 
     @cached_property
     def _possible(self) -> frozenset[str]:
-        """What this runtime may be able to add to its own runs."""
-        models = self._models
-        may_judge = models.may_judge or models.may_embed  # the agreement of sources is measured by an embedder
-        present = {JUDGEMENT: may_judge, VALUE: models.may_embed, SCORES: self.scorers is not None}
-        return frozenset(part for part, is_present in present.items() if is_present)
+        """Parts that this runtime may be able to add to its own runs."""
+        may_embed = self._models.may_embed  # the agreement of sources is measured by an embedder
+        return self._select_parts(judgement=self._models.may_judge or may_embed, value=may_embed)
 
     def report(self, dropped: int, lost: int) -> tuple[str, bytes] | None:
         """Return the name of this process and what it could not record; None where that is not news."""
@@ -217,7 +217,7 @@ class Pipeline(Resident):
             if earlier is not item:
                 if earlier is not None:
                     earlier.prepared = None
-                self._settled = weakref.ref(item)  # nobody may need the run any more
+                self._settled = weakref.ref(item)  # weak, because the run may be needed no longer
             # Kept until the next run, because a run whose settling is interrupted is settled once more.
             if item.prepared is None:
                 item.prepared = self._prepare(item)
@@ -276,7 +276,6 @@ class Pipeline(Resident):
         return judgement, frozenset(awaits)
 
     def _finish(self, completion: Completion) -> None:
-        """Store a run that is complete."""
         document = completion.document
         if document is None:
             return
@@ -303,18 +302,18 @@ class Pipeline(Resident):
     def _close_superseded(self, document: dict[str, Any]) -> None:
         """Close the traces that waited for an answer on this run's thread and will not get any more."""
 
-        def assessed(item: dict[str, Any]) -> Record:
+        def assess(item: dict[str, Any]) -> Record:
             self.assessor.assess(item)
             return record_of(item)
 
-        closed = self._conversations.close_superseded(document, assessed)
+        closed = self._conversations.close_superseded(document, assess)
         if closed and (self.hooks or self.collectors):
             self.completer.add([Completion(to_json(item)) for item in closed])
 
     def recall(self, run: Run) -> None:
         """Give a resumed run the document of the run that it continues. If that is not found, or taken already, it is a new run.
 
-        If it has that document, give it those of the runs nested in it.
+        A run that has the document already gets the documents of its nested runs.
         """
         conversations = self._conversations
         if run.resumes is None and run.earlier is not None:
@@ -333,7 +332,7 @@ class Pipeline(Resident):
             else:
                 earlier = conversations.find(pause, self.documents.clean(pause.thread))
             if earlier is not None and not conversations.claim(earlier):
-                earlier = None  # another run answers the same question; each of the two has a trace of its own
+                earlier = None  # another run answers the same question; each of the two has its own trace
             run.resume(earlier)
 
     def journal(self) -> Iterator[list[JournalEntry]]:
@@ -358,7 +357,6 @@ class Pipeline(Resident):
         return root.sample >= self._settings.sample_rate
 
     def _hand_out(self, completion: Completion) -> None:
-        """Call hooks and collectors with a trace that is complete."""
         if completion.is_adopted or not (self.hooks or self.collectors):
             return
         from grace_kp.trace import ReasoningTrace

@@ -1,4 +1,4 @@
-"""The profiles of a runtime: the one that counts, a shadow that changes nothing, and the reasons not to rely on them.
+"""The profiles of a runtime: the main one, a shadow that changes nothing, and the reasons not to rely on them.
 
 They turn a run into what its trace and its gates state about confidence. A learned profile is code of the user's, or rests on a file of
 theirs. So it gets copies, its results are checked, a marked fallback replaces one that fails, and nothing that it raises reaches the agent.
@@ -54,12 +54,12 @@ class Measured:
     profile: str
     """The profile that computed the score."""
     problem: str = ""
-    """Why the score is not that of the profile in use but a fallback; empty if it is no fallback."""
+    """Why the score is a fallback; empty if the profile in use computed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of an open run before an action."""
+    """The evidence about an open run before an action."""
 
     evidence: RunEvidence
     factors: ConfidenceFactors
@@ -109,15 +109,15 @@ class ProfileInUse:
                 score = self.calculator.calculate(factors)
             else:
                 score = learned.confidence(copy_json(document), moment=moment)
-            return Measured(_checked(score, factors), self.name)
+            return Measured(_check_score(score, factors), self.name)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 — also SystemExit: a profile must not end the program
             note(f"profile {self.name}", error, theirs=True)
-            return self._fallback(factors, f"the profile {self.name} failed ({_named(error)})")
+            return self._fallback(factors, f"the profile {self.name} failed ({_describe_failure(error)})")
 
     def before_action(self, document: Mapping[str, Any] | None, known: Known) -> tuple[Measured, Basis]:
-        """Return the confidence of an open run before an action, and what the level of the action follows from beside it."""
+        """Return the confidence of an open run before an action, and the basis on which the level is decided."""
         from grace_kp.gating import Basis
 
         measured = self.measure(document, known.factors, "action")
@@ -126,7 +126,7 @@ class ProfileInUse:
         return measured, Basis.of(measured.score.score, known.factors, known.evidence, calculator)
 
     def mismatches(self, document: Mapping[str, Any] | None, action: str | None = None) -> tuple[str, ...]:
-        """Return how a run differs from those that the profile was fitted on; empty if it does not, or if the profile compares no runs."""
+        """Return how a run differs from the runs that the profile was fitted on; empty if it does not, or if the profile compares no runs."""
         compare: Callable[[Any], Any] | None = getattr(self.learned, "mismatches", None)
         if compare is None:
             is_unstated = getattr(self.learned, "fitted_on", None) == {}
@@ -135,7 +135,7 @@ class ProfileInUse:
             return (NO_RUN,)
         try:
             run = copy_json(document)
-            if action is not None:  # no step of it stands yet
+            if action is not None:  # it has no step yet
                 run["grace"].setdefault("decisions", []).append({"action": action})
             found = compare(run)
             return tuple(storable(str(sentence))[:MAX_REASON] for sentence in tuple(found)[:MAX_SENTENCES])
@@ -143,19 +143,19 @@ class ProfileInUse:
             raise
         except BaseException as error:  # noqa: BLE001 — as in `measure`
             note(f"mismatches of profile {self.name}", error, theirs=True)
-            return (f"whether the profile {self.name} fits this run could not be checked ({_named(error)})",)
+            return (f"whether the profile {self.name} fits this run could not be checked ({_describe_failure(error)})",)
 
     def _fallback(self, factors: ConfidenceFactors, problem: str) -> Measured:
         return Measured(FALLBACK.calculate(factors), FALLBACK.name, problem)
 
 
-def _named(error: BaseException) -> str:
+def _describe_failure(error: BaseException) -> str:
     """Return the type of an error. Only messages of our own are repeated, because others may quote the contents of the run."""
     kind = describe_error(error, MAX_REASON)[0]
     return f"{kind}: {error}"[:MAX_REASON] if isinstance(error, GraceError) else kind
 
 
-def _checked(score: object, factors: ConfidenceFactors) -> ConfidenceScore:
+def _check_score(score: object, factors: ConfidenceFactors) -> ConfidenceScore:
     """Return a confidence of a profile in the form that traces hold, with the five sub-scores of the factors if it states none."""
     if not isinstance(score, ConfidenceScore) or not is_unit(score.score):
         raise ValueError(f"a profile returns a ConfidenceScore, not {brief(score)}")
@@ -191,7 +191,7 @@ def digest_of(profile: object) -> str | None:
 
 
 def copy_json(value: Any) -> Any:
-    """Return a JSON value with dicts and lists of its own, so that whoever gets it can change nothing else."""
+    """Return a deep copy of a JSON value, so that a receiver cannot change the original."""
     if type(value) is dict:
         return {name: copy_json(item) for name, item in value.items()}
     return [copy_json(item) for item in value] if type(value) is list else value
@@ -202,7 +202,7 @@ def open_profile(profile: object, source: str) -> str | Profile:
     if isinstance(profile, os.PathLike):
         profile = os.fspath(profile)
     if isinstance(profile, str) and is_profile_path(profile):
-        return _loaded(profile, source)
+        return _load_profile(profile, source)
     if isinstance(profile, str):
         if profile in PROFILES:
             return profile
@@ -212,7 +212,7 @@ def open_profile(profile: object, source: str) -> str | Profile:
     if isinstance(profile, type) or not callable(getattr(profile, "calculate", None)):
         raise SettingsError(f"{source}: must be a name, a path or a profile, not {brief(profile)}")
     if not isinstance(getattr(profile, "name", None), str):
-        raise SettingsError(f"{source}: a profile needs a `name` that is a text ({type(profile).__name__} has none)")
+        raise SettingsError(f"{source}: a profile needs a `name` that is a string ({type(profile).__name__} has none)")
     thresholds = getattr(profile, "thresholds", None)
     if thresholds is not None and not isinstance(thresholds, Thresholds):
         raise SettingsError(f"{source}: its thresholds must be a Thresholds or None, not {brief(thresholds)}")
@@ -225,8 +225,7 @@ def thresholds_of(profile: object) -> Thresholds | None:
     return found if isinstance(found, Thresholds) else None
 
 
-def _loaded(path: str, source: str) -> Profile:
-    """Return the learned profile in a file."""
+def _load_profile(path: str, source: str) -> Profile:
     from grace_kp.calibrate import CalibratedProfile
 
     try:
@@ -244,10 +243,10 @@ PromiseCheck: TypeAlias = Callable[[str, InterventionLevel], Iterable[str]]
 
 
 class Trust:
-    """What is known against a profile. It is shared by the threads of a runtime.
+    """Reasons not to rely on a profile, shared by the threads of a runtime.
 
     Args:
-        tightens: whether a run that differs from those that the profile was fitted on is a gap in the evidence.
+        tightens: whether a run that differs from the runs that the profile was fitted on is a gap in the evidence.
     """
 
     def __init__(self, *, tightens: bool = True) -> None:
@@ -255,10 +254,10 @@ class Trust:
         self.checks: list[PromiseCheck] = []
         """Consulted before every gated action. They must return quickly, and what they return makes the gate stricter."""
         self.mismatches: dict[str, None] = {}
-        """How runs of this process differed from those that the profile was fitted on, without repetitions."""
+        """How runs of this process differed from the runs that the profile was fitted on, without repetitions."""
 
     def add_mismatches(self, mismatches: Sequence[str]) -> None:
-        """Take note of differences; each is logged once."""
+        """Add differences; each is logged once."""
         for mismatch in mismatches:
             if mismatch not in self.mismatches and len(self.mismatches) < MAX_KNOWN:
                 self.mismatches[mismatch] = None
@@ -291,7 +290,7 @@ class Trust:
 _DEFAULT = Thresholds()
 _LEVELS = ("silent", "notify", "confirm")
 _MILDER = ("unmeasured", "auto_proceed_on_timeout", "thresholds")
-"""What a policy may state that makes gates milder."""
+"""Entries of a policy that can make gates milder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,8 +328,8 @@ class ProfileSet:
         known = {settings.profile: opened} if profile is None else {}
         return cls(main, _shadow(shadow, others, known), trust, settings.audit_rate, origins)
 
-    def finished(self, document: dict[str, Any], factors: ConfidenceFactors) -> tuple[Measured, dict[str, Any]]:
-        """Return the confidence of a run that has ended, or waits for a person, and what is stated beside it in `grace.confidence`."""
+    def measure_finished(self, document: dict[str, Any], factors: ConfidenceFactors) -> tuple[Measured, dict[str, Any]]:
+        """Return the confidence of a run that has ended, or waits for a person, and the other entries of `grace.confidence`."""
         moment: Any = "action" if waits(document["grace"].get("status")) else "end"
         measured = self.main.measure(document, factors, moment)
         return measured, self._facts(measured, self._mismatches(document))
@@ -347,9 +346,9 @@ class ProfileSet:
         return {"profile": shadow.name, "score": measured.score.score, "level": measured.score.level}
 
     def at_least_stated(self, thresholds: Thresholds, *, in_code: bool = True) -> Thresholds:
-        """Return the thresholds of a gate, raised to those that an argument or a setting states for the whole runtime.
+        """Return the thresholds of a gate, raised to the thresholds that an argument or a setting states for the whole runtime.
 
-        Defaults, and the thresholds of a learned profile, are no statement about a gate that has its own.
+        Defaults and the thresholds of a learned profile do not raise the thresholds of a gate.
         """
         silent = ("default", "profile ") if in_code else ("default", "profile ", "argument ", "keyword ")
         raised, lowest = {}, 0.0
@@ -513,7 +512,7 @@ def _thresholds(settings: Settings, profile: object) -> Thresholds:
         return replace(own, **{level: getattr(settings, f"threshold_{level}") for level in stated})
     except ValueError as error:
         names = ", ".join(f"threshold_{level} ({settings.source[f'threshold_{level}']})" for level in stated)
-        raise SettingsError(f"{names} beside the thresholds of the profile: {error}; set all three") from None
+        raise SettingsError(f"{names} together with the thresholds of the profile: {error}; set all three") from None
 
 
 def _gaps(profile: object) -> tuple[str, ...]:

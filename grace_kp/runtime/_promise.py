@@ -1,7 +1,7 @@
 """The promise of a runtime's profile, watched: labels are counted in the store, alarms are found there, reported, and checked at gates.
 
-The counts stand in the store under a name that follows from the profile, so that all processes count together, a restart changes nothing,
-and a profile that is fitted again begins anew. The test itself is `calibrate.Monitor`.
+The store holds the counts under a name that follows from the profile. So all processes count together, a restart changes nothing, and a
+profile that is fitted again starts from zero. The test itself is `calibrate.Monitor`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ COUNTED = "counted:"
 REFRESH_SECONDS = 5.0
 """How long a gate relies on the alarms that it read last."""
 APPROVAL = "approval"
-"""The source of labels that are no labels of correctness: people approve wrong actions."""
+"""The source of labels that do not count as labels of correctness: people approve wrong actions."""
 LEVELS = tuple(str(level) for level in InterventionLevel)
 _log = logging.getLogger("grace_kp")
 
@@ -124,7 +124,7 @@ class PromiseWatch(Resident):
         return [f"a promise was refuted: {alarm}" for alarm in self._alarms if alarm.concerns(level, action)]
 
     def refresh(self) -> tuple[Alarm, ...]:
-        """Read the alarms that stand, report new ones, and return all."""
+        """Read the present alarms, report new ones, and return all."""
         states = self.states().states(self._prefix)
         if self._name not in states:
             # The file was replaced. Counts and alarms that are known here go into the new one.
@@ -286,7 +286,7 @@ def levels_of(
 
 
 def promises_in(store: Any) -> list[dict[str, Any]]:
-    """Return what is known of each promise that is watched in a store: its profile, the number of labels, the alarms that stand, and the figures
+    """Return the state of each promise that is watched in a store: its profile, the number of labels, the alarms, and the figures
     of each level and action class, as `Monitor.report` returns them.
     """
     found = []

@@ -27,11 +27,9 @@ class TraceScorer(Protocol):
     @property
     def name(self) -> str:
         """The name that its entries are found by."""
-        ...
 
     def score(self, trace: ReasoningTrace, clean: Callable[[str], str], /) -> list[dict[str, Any]]:
-        """Return the entries to store with the trace; `clean` cleans a text as the trace's texts were cleaned."""
-        ...
+        """Return the entries to store with the trace; `clean` cleans a string like the strings of the trace."""
 
 
 class CallableScorer:
@@ -55,7 +53,7 @@ def _entry(name: str, score: Any) -> dict[str, Any]:
     if isinstance(score, bool):
         return {"name": name, "score": float(score), "passed": score}
     if not is_unit(score):
-        return {"name": name, "score": None, "error": f"{brief(score)} is no score from 0 to 1"}
+        return {"name": name, "score": None, "error": f"{brief(score)} is not a score from 0 to 1"}
     return {"name": name, "score": float(score)}
 
 
@@ -79,7 +77,7 @@ def _trace_scorer(scorer: object) -> TraceScorer:
 
     if (has_score and has_type) or isinstance(scorer, Suite):
         return OnTraces(scorer)
-    raise SettingsError(f"scorers: {brief(scorer)} is no scorer, no suite, and cannot be called")
+    raise SettingsError(f"scorers: {brief(scorer)} is not a scorer or a suite, and cannot be called")
 
 
 class Scoring:
@@ -150,7 +148,7 @@ class TraceScorers(Resident):
             self._skip_all(reason)
 
     def give_up(self) -> None:
-        """Leave all runs without scores, those that end later too."""
+        """Leave all runs without scores, later ones too."""
         with self._lock:
             self._given_up = True
             self._skip_all(ENDED)
@@ -171,7 +169,6 @@ class TraceScorers(Resident):
             self._on_scored()
 
     def _score_next(self) -> float | None:
-        """Ask one scorer about one run."""
         with self._lock:
             if not self._queue:
                 return None

@@ -1,6 +1,6 @@
-"""What the writer does for its store besides putting records: the journal of open runs, outages, leases, retention, reports.
+"""The upkeep of the writer's store: the journal of open runs, outages, leases, retention, reports.
 
-A store of a user's own may have no methods for some of these; each is called where it exists.
+A user's store may lack methods for some of these; each is called where it exists.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Upkeep:
         self._retention_days, self._wake, self._backlog = retention_days, wake, backlog
         self._recover_at = self._retain_at = 0.0
         self._parts: frozenset[str] = frozenset()
-        """What the pipeline could add when it was asked last. It may choose models later."""
+        """Parts that the pipeline could add when it was asked last. It may choose models later."""
 
     def _offers(self, method: str) -> bool:
         return callable(getattr(self._store, method, None))
@@ -103,9 +103,9 @@ class Outage:
         self.is_on = False
         """Whether the last attempt failed."""
         self.is_busy = False
-        """Whether it failed because somebody else keeps the store locked."""
+        """Whether it failed because another process keeps the store locked."""
         self.rescue: Callable[..., Path] | None = None
-        """Keeps records beside a store that could not be opened."""
+        """Keeps records next to a store that could not be opened."""
         self._retry_at, self._pause = 0.0, RETRY_SECONDS[0]
 
     @property
@@ -162,7 +162,7 @@ class Journal:
         return bool(self._rows)
 
     def write(self, store: Store) -> bool:
-        """Write the rows; return False where there are none. Rows of ended runs are dropped: nobody would delete them."""
+        """Write the rows; return False where there are none. Rows of ended runs are dropped, because nothing would delete them."""
         rows = [row for row in self._rows if row.run_id not in self._ended]
         journal = getattr(store, "journal", None)
         if rows and journal is not None:

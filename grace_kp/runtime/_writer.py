@@ -1,6 +1,6 @@
 """The writer: the one thread that settles ended runs and stores them, so that the agent's own thread does neither.
 
-A run is stored as soon as it has ended. What takes longer, such as its judgement, follows and is stored again. When the store cannot
+A run is stored as soon as it has ended. Slower parts, such as its judgement, follow, and the run is stored again. When the store cannot
 write, records wait in memory up to a bound. Every run that does not get into the store is counted and reported, except for what a kill
 takes. `_pipeline` turns a run into a record, `_backlog` bounds what waits, `_upkeep` looks after the store.
 """
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 POLITE_BACKLOG = 256
 """Up to so many waiting runs, other threads may take the interpreter after each run that is settled."""
 MAX_INTERRUPTS = 10
-"""How often a run is settled again. What ends each settling of it is no interrupt."""
+"""How often a run is settled again. An exception that ends each attempt is not an interrupt."""
 GATHER_SECONDS = 0.01
 STOP_SECONDS = 1.0
 """How long closing waits for the thread, and for a store that is being used."""
@@ -60,7 +60,7 @@ class Writer(Resident):
         self._upkeep: Upkeep
         self._closed = self._has_exited = False
         self._begin()
-        # A thread that writes waits for nobody: it would wait for itself.
+        # A thread that writes must not wait for the writer, because it would wait for itself.
         self._worker = Worker(self._round, name="writer", may_wait=False)
         watch(self)
 
@@ -318,7 +318,7 @@ class Writer(Resident):
                 if self._write_some(force=force):
                     return
             except Exception as error:  # noqa: BLE001
-                self._pending.failed()
+                self._pending.keep_batch()
                 self._outage.begin(error)
                 break
             finally:
@@ -351,7 +351,7 @@ class Writer(Resident):
             del self._ended[: len(ended)]
         runs = sum(not record.completes for record in records)
         self._written += runs
-        follows, marks = self._pending.written(entries)
+        follows, marks = self._pending.take_written(entries)
         self._backlog.take_up(self._pending.bytes)
         if follows:
             self.pipeline.completer.add(follows)
@@ -359,7 +359,7 @@ class Writer(Resident):
             mark.let_go()
 
     def _follow_unwritten(self) -> None:
-        """Go on with runs that the store cannot take for now, so that it holds up nobody who waits for them."""
+        """Complete runs that the store cannot take for now, so that callers who wait for them go on."""
         with self._writing:
             follows = self._pending.detach()
         if follows:
@@ -396,9 +396,9 @@ class Writer(Resident):
             mark.wait(0.05 if self._outage.is_on else 0.001)
 
     def close(self, timeout: float | None = 5.0) -> None:
-        """Flush, end the thread, close the store. What is submitted later is settled and written at once."""
+        """Flush, end the thread, close the store. Later runs are settled and written at once."""
         self.flush(timeout)
-        self.pipeline.completer.give_up()  # also for what ends later: nobody would be there to wait for it
+        self.pipeline.completer.give_up()  # also for later runs, as no thread will wait for them
         self._closed = True  # whoever ends a run now stores it, so that what waits only gets less
         ends = time.monotonic() + PATIENCE_SECONDS
         while True:
@@ -419,7 +419,7 @@ class Writer(Resident):
                 self._writing.release()
 
     def at_exit(self) -> None:
-        """Write what waits, close, keep beside the store what it does not take, and report what is lost."""
+        """Write what waits, close, keep in a rescue file what the store does not take, and report losses."""
         try:
             if not self._closed or self.waiting:
                 self.flush(self._limits.exit_seconds)
@@ -454,13 +454,13 @@ class Writer(Resident):
         try:
             place = keep(records, ended, report=backlog.take_report(self.pipeline))
         except (OSError, sqlite3.Error, GraceError, ValueError, TypeError, AttributeError, RuntimeError) as error:
-            self._pending.failed()
-            outage.report(f"{outage.last_error}; and no file beside it can be written: {error}")
+            self._pending.keep_batch()
+            outage.report(f"{outage.last_error}; and no file next to it can be written: {error}")
             return False
         # Counted before a flush that waits goes on.
         backlog.rescue(len({record.id for record in records}), place, outage.last_error)
         backlog.unstored_report = None
-        for mark in self._pending.written(entries)[1]:
+        for mark in self._pending.take_written(entries)[1]:
             mark.let_go()
         del self._ended[: len(ended)]
         return True
@@ -472,7 +472,7 @@ class Writer(Resident):
 
     def stats(self) -> dict[str, Any]:
         """Return counts since the beginning: runs that memory had no room for (`dropped`), that could not be finished (`lost`), and that wait
-        beside the store (`rescued`) or in memory (`pending`).
+        next to the store (`rescued`) or in memory (`pending`).
         """
         backlog, outage = self._backlog, self._outage
         return {
@@ -533,7 +533,7 @@ class Pending:
         records = [entry[0] for entry in entries if not isinstance(entry, Mark)]
         return records, len(entries)
 
-    def written(self, entries: int) -> tuple[list[Completion], list[Mark]]:
+    def take_written(self, entries: int) -> tuple[list[Completion], list[Mark]]:
         """Remove the batch that was written; return what follows, and the marks between them."""
         with self.lock:
             done = [self._entries.popleft() for _ in range(entries)]
@@ -542,7 +542,7 @@ class Pending:
         follows = [entry[1] for entry in done if not isinstance(entry, Mark) and entry[1] is not None]
         return follows, [entry for entry in done if isinstance(entry, Mark)]
 
-    def failed(self) -> None:
+    def keep_batch(self) -> None:
         """Take note that the batch was not written."""
         self._in_batch = 0
 

@@ -70,13 +70,9 @@ __all__ = [
     "to_bytes",
 ]
 
-_CATALOG = frozenset(
-    {"Catalog", "CatalogQuery", "Group", "Progress", "RunFigures", "RunPage", "RunRow", "open_catalog"}
-)
-
 
 def __getattr__(name: str) -> object:
-    if name not in _CATALOG:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(importlib.import_module(f"{__name__}._catalog"), name)
     globals()[name] = value

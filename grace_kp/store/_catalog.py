@@ -1,9 +1,9 @@
-"""The catalog of a store: an index for pages, kept in a file beside the store by the process that serves them, never by a recorder.
+"""The catalog of a store: an index for pages, in a file next to the store. The process that serves the pages keeps it, never a recorder.
 
 The catalog follows the store in the background, whichever process records, completes or deletes runs. Everything in the index can be derived
 from the store, so the file may be deleted at any time.
 
-The follower indexes new runs first, then labels, then older runs from the newest back, and last the words that a deletion took along. Its
+The follower indexes new runs first, then labels, then older runs from the newest back, and last the words that a deletion removed. Its
 progress is kept in the index and changes in the same short transaction as the runs. So a crash loses nothing, and processes that index the
 same store take turns.
 """
@@ -101,7 +101,7 @@ class Catalog(Resident):
         watch(self)
 
     def after_fork(self) -> None:
-        """Begin anew in a forked child: the parent's thread may hold the lock."""
+        """Replace the lock in a forked child: a thread of the parent may hold it."""
         self._lock = threading.RLock()
         self._up_to_date: object = None
 
@@ -119,7 +119,7 @@ class Catalog(Resident):
         Args:
             query: the conditions.
             before: only runs older than this position.
-            after: only runs newer than this position: those that are nearest to it.
+            after: only runs newer than this position, nearest first.
             limit: rows of the page.
             seconds: how long to search at most.
 
@@ -133,7 +133,7 @@ class Catalog(Resident):
         """Return the values of `agent`, `domain`, `status`, `tag` or `scorer` that occur, most frequent first.
 
         Raises:
-            ValueError: there is no such kind.
+            ValueError: the kind is unknown.
         """
         if kind not in NAMES:
             raise ValueError(f"kind must be one of {', '.join(NAMES)}, not {kind!r:.60}")
@@ -212,7 +212,6 @@ class Catalog(Resident):
             yield connection
 
     def _rebuild(self) -> None:
-        """Remove the index; it is begun anew when it is used next."""
         problem = "" if self._store is None else remove_index(self._store)
         if problem:
             raise StoreError(problem)
@@ -239,7 +238,7 @@ class Catalog(Resident):
 
     def _look(self) -> None:
         """Note whether others write much to the store."""
-        now, changed = time.monotonic(), self._source.changed()
+        now, changed = time.monotonic(), self._source.newest_numbers()
         seen = self._rate_seen
         if seen is not None and now - seen[0] >= RATE_SECONDS:
             self._is_busy = (sum(changed) - sum(seen[1])) / (now - seen[0]) > BUSY_RATE
@@ -247,7 +246,7 @@ class Catalog(Resident):
             self._rate_seen = now, changed
 
     def _check(self, *, now: bool = False) -> bool:
-        """Drop what the store no longer holds, and an index of another store. It looks from time to time, or `now`."""
+        """Drop runs that the store no longer holds, or an index of another store; every `CHECK_SECONDS`, or `now`. Return whether all was kept."""
         with self._lock:
             at = time.monotonic()
             if not now and self._checked_at is not None and at - self._checked_at < CHECK_SECONDS:
@@ -289,7 +288,7 @@ class Catalog(Resident):
             try:
                 with self._writer.use() as connection:
                     (version,) = connection.execute("PRAGMA data_version").fetchone()  # changes when others write
-                state = (self._source.changed(), self._writer.file, version)
+                state = (self._source.newest_numbers(), self._writer.file, version)
                 if state == self._up_to_date:
                     return True
                 with self._writing() as connection:
@@ -309,13 +308,13 @@ class Catalog(Resident):
         newest, oldest, label = (int(facts[name]) for name in ("newest", "oldest", "label"))
         is_done = False
         if runs := source.after(newest, batch):
-            IndexWriter(connection).add(runs, source.labelled([run.id for run in runs]))
+            IndexWriter(connection).add(runs, source.find_labelled([run.id for run in runs]))
             newest = runs[-1].number
         elif labels := source.feedback(label, LABELS):
             IndexWriter(connection).label([name for _, name in labels])
             label = labels[-1][0]
         elif oldest and (runs := source.after(oldest, batch, back=True)):
-            IndexWriter(connection).add(runs, source.labelled([run.id for run in runs]))
+            IndexWriter(connection).add(runs, source.find_labelled([run.id for run in runs]))
             oldest = runs[-1].number - 1
         else:
             oldest = 0

@@ -1,4 +1,4 @@
-"""What the index keeps of a run: the values it is found by, what a list shows, and what it adds to the figures.
+"""Facts that the index keeps of a run: the values to find it by, the fields of lists, and its share of the figures.
 
 Documents from elsewhere may hold anything: a value of the wrong type counts as absent, and a document that is not JSON as empty.
 """
@@ -76,7 +76,7 @@ class StoredRun(NamedTuple):
 
 @dataclass(slots=True)
 class RunFacts:
-    """What the index keeps of one run."""
+    """The facts of one run."""
 
     at: int
     """When it began, in milliseconds since 1970."""
@@ -107,7 +107,6 @@ def _sum_judgements(evaluations: Iterable[Any]) -> dict[str, list[int]]:
 
 
 def facts_of(run: StoredRun, parse: Callable[[bytes], Any]) -> RunFacts:
-    """Return what the index keeps of a stored run."""
     document = _read_document(run.data, parse)
     is_readable = isinstance(document, dict)
     if not is_readable:
@@ -368,7 +367,7 @@ def read_figures(connection: Connection, since: str, until: str, agent: str | No
 
 
 def _shown_days(first: int, last: int, found: Collection[int]) -> range:
-    """Return the days of a period; of a very long one those from the first with runs to the last, and no more than fit."""
+    """Return the days of a period. A very long one is cut to its first and last day with runs, and to the newest `MOST_DAYS`."""
     if last - first >= MOST_DAYS:
         last = min(last, max(found, default=first))
         first = max(first, min(found, default=last), last - MOST_DAYS + 1)

@@ -1,8 +1,8 @@
-"""The source of an index, which reads the runs of the store, and its place: a file beside the store's, or memory.
+"""The source of an index, which reads the runs of the store, and the place of the index: a file next to the store's, or memory.
 
 A process that deletes runs erases them from the index as well, so that lists and figures stay complete. Words cannot be erased: they stay in
 segments of their table until these are merged. So that table is dropped. The catalog of each process that serves the store indexes the words
-again, and a search reads the texts until then.
+again. Until then a search reads the contents of the runs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 BATCH_BYTES = 8 << 20
 """Documents read at a time, so that large ones do not fill the memory."""
 ENDS = ("-wal", "-shm", "")
-"""The files of a database. The log goes first: a database without its log is whole, a log without its database would be taken for that of
+"""The files of a database. The log goes first: a database without its log is whole, but a log without its database would be read with
 the next one."""
 LOCK_SECONDS = 5.0
 """How long to wait for another process that writes to the index, or reads an old state of it."""
@@ -97,7 +97,7 @@ class Source:
         with self._connections.use() as connection:
             return connection.execute(sql, values).fetchall()
 
-    def changed(self) -> tuple[int, int]:
+    def newest_numbers(self) -> tuple[int, int]:
         """Return the newest numbers of runs and labels."""
         sql = "SELECT (SELECT COALESCE(MAX(changed), 0) FROM traces), (SELECT COALESCE(MAX(number), 0) FROM feedback)"
         newest, label = self._rows(sql)[0]
@@ -113,7 +113,7 @@ class Source:
         return len(self._rows("SELECT 1 FROM traces WHERE changed > ? LIMIT ?", above, limit))
 
     def after(self, number: int, limit: int, *, back: bool = False) -> list[StoredRun]:
-        """Return the next runs with larger numbers; with `back` those with this number or smaller ones, the largest first."""
+        """Return the next runs with larger numbers; with `back`, runs with this number or smaller ones, largest first."""
         condition = "changed <= ? ORDER BY changed DESC" if back else "changed > ? ORDER BY changed"
         found: list[StoredRun] = []
         size = 0
@@ -137,18 +137,18 @@ class Source:
         """Return the next labels."""
         return self._rows("SELECT number, trace FROM feedback WHERE number > ? ORDER BY number LIMIT ?", after, limit)
 
-    def labelled(self, ids: Sequence[str]) -> set[str]:
+    def find_labelled(self, ids: Sequence[str]) -> set[str]:
         """Return which of these runs have feedback."""
         sql = f"SELECT DISTINCT trace FROM feedback WHERE trace {ONE_OF}"  # noqa: S608
         return {name for (name,) in self._rows(sql, json.dumps(list(ids)))}
 
     def containing(self, numbers: Sequence[int], folded: str) -> set[int]:
-        """Return the numbers of those runs whose text contains a case-folded text."""
+        """Return the numbers of those runs that contain a case-folded string."""
         sql = f"SELECT changed FROM traces WHERE changed {ONE_OF} AND instr(text, ?) > 0"  # noqa: S608
         return {number for (number,) in self._rows(sql, json.dumps(list(numbers)), folded)}
 
     def texts(self, numbers: Sequence[int]) -> list[str | None]:
-        """Return the texts of these runs, up to about `BATCH_BYTES`."""
+        """Return the searchable strings of these runs, up to about `BATCH_BYTES`."""
         found: list[str | None] = []
         size = 0
         for number in numbers:
@@ -253,7 +253,6 @@ def erase_runs(store: Path, source: Source, runs: Sequence[str]) -> bool:
 
 
 def _empty_log(connection: Connection) -> bool:
-    """Empty the write-ahead log; return whether that was possible."""
     deadline = time.monotonic() + LOCK_SECONDS
     while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         if time.monotonic() > deadline:

@@ -49,7 +49,7 @@ TABLES = (
     """CREATE TABLE names (
         value INTEGER PRIMARY KEY AUTOINCREMENT, kind INTEGER NOT NULL, name TEXT NOT NULL, runs INTEGER NOT NULL, UNIQUE (kind, name))""",
     "CREATE TABLE marks (value INTEGER NOT NULL, position INTEGER NOT NULL, PRIMARY KEY (value, position)) WITHOUT ROWID",
-    # The agent 0 stands for all agents.
+    # The agent 0 means all agents.
     f"""CREATE TABLE rollups (
         agent INTEGER NOT NULL, day INTEGER NOT NULL, {", ".join(f"{name} INTEGER NOT NULL" for name in (*SUMS, *HISTOGRAMS))},
         PRIMARY KEY (agent, day)) WITHOUT ROWID""",
@@ -94,13 +94,8 @@ def has_trigrams(connection: Connection) -> bool:
 
 
 def has_words(connection: Connection) -> bool:
-    """Return whether texts are indexed."""
+    """Return whether the index has a table of words."""
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchone() is not None
-
-
-def can_search_words(connection: Connection) -> bool:
-    """Return whether the words of all runs are indexed."""
-    return has_words(connection) and words_from(connection) is None
 
 
 def words_from(connection: Connection) -> int | None:
@@ -133,7 +128,7 @@ class IndexWriter:
         self._has_words = has_words(connection)
 
     def add(self, runs: Iterable[StoredRun], labelled: Collection[str]) -> None:
-        """Add runs, in place of those with the same id."""
+        """Add runs, replacing runs with the same id."""
         newest = {run.id: run for run in runs}
         pairs = [(run, facts_of(run, self._parse)) for run in newest.values()]
         pairs.sort(key=lambda pair: (pair[1].at, pair[0].number))  # FTS5 wants ascending positions
@@ -201,9 +196,9 @@ class IndexWriter:
         self._names.clear()
 
     def erase(self, ids: Sequence[str], newest: int) -> None:
-        """Remove runs that the store, whose newest number is this, does not hold any more. No table holds a part of them afterwards.
+        """Remove runs that the store no longer holds from every table; `newest` is the newest number of the store.
 
-        Words cannot be removed one by one, so they are all indexed again.
+        Words cannot be removed one by one, so all are indexed again.
         """
         self.remove(ids)
         self._connection.execute("UPDATE facts SET value = MIN(value, ?) WHERE name = 'newest'", (newest,))
@@ -234,7 +229,7 @@ class IndexWriter:
     def _remove(
         self, ids: Sequence[str], contributions: Contributions, counts: Counter[int]
     ) -> dict[str, tuple[int, int]]:
-        """Remove runs and return time and position of those that were there, by id."""
+        """Remove runs; return time and position of the removed ones by id."""
         found = self._connection.execute(
             f"SELECT shown.id, position, agent, facts, marks FROM shown JOIN runs USING (position) WHERE id {ONE_OF}",  # noqa: S608
             (json.dumps(ids),),

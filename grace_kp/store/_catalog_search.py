@@ -1,7 +1,7 @@
 """Searching an index: the conditions on runs, the plan that answers them, and pages of the runs that meet them.
 
 The plan says which table is walked, and which conditions each of its rows must meet. The rows of a page are looked for in the order of time, in
-growing windows, until the time is up. The index of words narrows a search for a text to the runs that have its trigrams.
+growing windows, until the time is up. The index of words narrows a search for a string to the runs that have its trigrams.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from grace_kp.store._catalog_facts import (
     instant,
     milliseconds,
 )
-from grace_kp.store._catalog_index import SHIFT, can_search_words
+from grace_kp.store._catalog_index import SHIFT, has_words, words_from
 from grace_kp.store._database import ONE_OF, stopping_at
 from grace_kp.store._query import moment, searchable
 from grace_kp.store._record import scorer_name
@@ -55,9 +55,9 @@ FIRST_CHECKED, MOST_CHECKED = 64, 512
 ENUMERATING_SECONDS = 0.03
 TRIGRAM_LENGTH = 3
 MOST_TRIGRAMS = 24
-"""Trigrams of a text that are looked up. What contains them is compared with the whole text anyway."""
+"""Trigrams of a string that are looked up. Runs that contain them are compared with the whole string anyway."""
 MOST_TERMS = 400
-"""Trigrams that begin with a text of one or two characters. With more of them the text is frequent, and reading texts finds it soon."""
+"""Trigrams that begin with a string of one or two characters. With more of them the string is frequent, and reading runs finds it soon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +83,10 @@ class CatalogQuery:
     until: str | None = None
     """Times as `Query` takes them."""
     text: str | None = None
-    """A text that the run contains, whatever its case; any number of characters from 1."""
+    """A string that the run contains, ignoring case; from 1 character."""
     feedback: bool | None = None
     roots: bool = False
-    """Only runs that are nested in no other."""
+    """Only runs that are not nested in another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ class RunRow:
     awaits: bool
     """Whether a judgement or a score is still to be added."""
     labelled: bool = False
-    """Whether somebody has stated whether the run was right."""
+    """Whether the run has feedback."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ class Plan:
     lowest: int | None = None
     """The first position that can match."""
     beyond: int | None = None
-    """The first position after those that can match."""
+    """The first position after all that can match."""
     text: str | None = None
     """Case-folded."""
 
@@ -185,7 +185,6 @@ def plan_of(query: CatalogQuery, connection: Connection) -> Plan | None:
 
 
 def _names(query: CatalogQuery) -> Iterator[tuple[int, str]]:
-    """Yield the names that a run must have."""
     for kind, name in (
         (AGENT, query.agent), (DOMAIN, query.domain), (STATUS, query.status), (LEVEL, query.level),
         (OF_USER, query.user), (OF_SESSION, query.session),
@@ -218,7 +217,7 @@ def _compare(plan: Plan, query: CatalogQuery) -> None:
 
 
 def _limit(plan: Plan, query: CatalogQuery, latest: int) -> None:
-    """Turn times into positions; where runs stand later than they began, compare the times as well."""
+    """Turn times into positions; where positions are later than their runs, compare the times as well."""
     since, until = moment(query.since, "since"), moment(query.until, "until")
     if since is not None:
         plan.lowest = milliseconds(since) << SHIFT
@@ -238,7 +237,7 @@ def row_of(position: int, name: str, facts: str, labelled: int) -> RunRow:
 
 
 class Search:
-    """One question to an index. The source holds the texts; `seconds` bounds the search."""
+    """One search in an index. The source holds the contents of the runs; `seconds` bounds the search."""
 
     def __init__(self, connection: Connection, source: Source, seconds: float) -> None:
         self._connection, self._source = connection, source
@@ -274,13 +273,15 @@ class Search:
         )
 
     def _words(self, plan: Plan) -> str | None:
-        """Return the expression for the index of words; None to look into every text, "" if no run has the words."""
-        if plan.text is None or plan.driver_runs <= FEW or not can_search_words(self._connection):
+        """Return the expression for the index of words; None to read every run, "" if no run has the words."""
+        if plan.text is None or plan.driver_runs <= FEW or not has_words(self._connection):
             return None
-        found: list[str | None] = []
+        if words_from(self._connection) is not None:
+            return None  # the words of some runs are still missing
+        expression = None
         with stopping_at(self._connection, min(self._deadline, time.monotonic() + ENUMERATING_SECONDS)):
-            found.append(expression_of(self._connection, plan.text))
-        return next(iter(found), None)  # a text that is frequent takes too long to look up
+            expression = expression_of(self._connection, plan.text)
+        return expression  # noqa: RET504 — a frequent string takes too long to look up, and the block is left early
 
     def _back(
         self, plan: Plan, words: str | None, positions: list[int], start: int | None, *, down: bool
@@ -358,7 +359,6 @@ class Search:
     def _matches(
         self, plan: Plan, words: str | None, window: tuple[int | None, int | None], wanted: int, *, down: bool
     ) -> Iterator[int]:
-        """Yield the positions in a window that match, in order."""
         self._reached = None
         name = "w.rowid" if words is not None else "r.position" if plan.driver is None else "m.position"
         conditions, values = _range(plan, name, *window, down=down)
@@ -417,7 +417,7 @@ def _range(plan: Plan, column: str, start: int | None, edge: int | None, *, down
 
 
 def expression_of(connection: Connection, text: str) -> str | None:
-    """Return an expression that matches every run that contains a text, and others."""
+    """Return an expression that matches at least every run that contains a string; None if the string is too frequent."""
     if len(text) >= TRIGRAM_LENGTH:
         return " AND ".join(map(_quote, _trigrams(text)))
     beginning = connection.execute(
@@ -428,14 +428,14 @@ def expression_of(connection: Connection, text: str) -> str | None:
 
 
 def _trigrams(text: str) -> list[str]:
-    """Return the trigrams of a text; of a long one some from all its parts."""
+    """Return the trigrams of a string; for a long one, a sample of all its parts."""
     found = list(dict.fromkeys(text[start : start + TRIGRAM_LENGTH] for start in range(len(text) - TRIGRAM_LENGTH + 1)))
     step = -(-len(found) // MOST_TRIGRAMS)
     return found[::step]
 
 
 def _after(text: str) -> str:
-    """Return the first text behind all that begin with this one."""
+    """Return the first string after all that begin with this one."""
     last = ord(text[-1]) + 1
     if 0xD800 <= last <= 0xDFFF:
         last = 0xE000

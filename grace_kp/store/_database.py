@@ -1,9 +1,7 @@
-"""What is SQLite's own: connections, transactions, the files behind a connection, and the few statements that another database lacks.
+"""Connections to SQLite, transactions, and the files behind a connection. No other module of this room imports `sqlite3`.
 
-No other module of the room imports `sqlite3`.
-
-SQLite finds the write-ahead log (`-wal`) and its index (`-shm`) of a database by their names. So a log that is left behind would be read as
-that of the next database at the path, and processes with different databases would share the index.
+SQLite finds the write-ahead log (`-wal`) and its index (`-shm`) of a database by their names. So SQLite would read a log that is left
+behind as the log of the next database at the path, and processes with different databases would share the index.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ NO_CHECKPOINT_ON_CLOSE = 1006
 STEPS = 2_000
 """Steps of SQLite's machine between two looks at the clock."""
 MOST_CONNECTIONS = 8
-"""Connections to one file. More threads wait: the machine has fewer cores, and each connection has a cache of its own."""
+"""Connections to one file. More threads wait, because each connection has its own cache."""
 Identity = tuple[int, int] | None
 
 
@@ -68,12 +66,9 @@ def connect_to_memory() -> Connection:
 
 
 def switch_to_wal(connection: Connection, busy_seconds: float) -> None:
-    """Have readers and a writer work beside each other.
-
-    Unlike other statements, the switch does not wait while another process makes the same switch.
-    """
+    """Let readers and a writer work at the same time."""
     deadline = time.monotonic() + busy_seconds
-    while True:
+    while True:  # unlike other statements, this one does not wait while another process makes the same switch
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
@@ -92,12 +87,6 @@ def is_busy(error: BaseException) -> bool:
 def is_read_only(error: BaseException) -> bool:
     """Return whether a statement failed because the connection may not write."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY
-
-
-def rewrite(connection: Connection) -> bool:
-    """Rewrite the file without its free space and empty the write-ahead log; return False where a reader keeps the log from being emptied."""
-    connection.execute("VACUUM")
-    return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
 
 
 @contextlib.contextmanager
@@ -200,7 +189,7 @@ class SharedConnection:
 
 
 class OpenFiles:
-    """The files that a connection has opened, by device and inode. Created right before the connection; the path may be a symbolic link."""
+    """Device and inode of the files that a connection has opened. Create it right before the connection. The path may be a symbolic link."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -224,20 +213,18 @@ class OpenFiles:
 
     @property
     def is_back(self) -> bool:
-        """Whether the database stands at its path."""
+        """Whether the path names the opened database."""
         return _identity(self._path) == self._database
 
     def leave(self, connection: Connection) -> None:
-        """Close the connection, keep what it has written where that is possible, and leave other files at the paths alone."""
+        """Close the connection. Keep its writes where possible, and do not touch other files at the paths."""
         if _identity(self._real) != self._database:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("PRAGMA busy_timeout = 0")
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # so that a renamed database has everything
             with contextlib.suppress(OSError), lock_folder(self._real.parent):
-                for (
-                    path,
-                    opened,
-                ) in self._beside.items():  # before they are closed, because a closed inode may be used again
+                # Removed before the connection is closed, because the number of a closed inode may be used again.
+                for path, opened in self._beside.items():
                     if _identity(path) == opened:
                         path.unlink()
         elif any(_identity(path) not in {None, opened} for path, opened in self._beside.items()):

@@ -1,7 +1,6 @@
-"""Deletion: which runs are selected, which rows go, what stays of the ledger, and that no bytes of deleted contents are left in a file.
+"""Deletion of runs: selects them, deletes their rows, empties their ledger entries, and leaves no deleted byte in a file.
 
-The rows go in one transaction, which also notes that the file, and the index beside it, hold deleted contents. Then both are rewritten. The
-note stays until that has succeeded.
+One transaction deletes the rows and marks the file and its index as unclean. Then both are rewritten. The mark stays until that has succeeded.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def mark_index(connection: Connection) -> str:
-    """Note, in the transaction that deletes runs, that an index beside the file holds contents of them until `forget_index` has succeeded."""
+    """Mark the index as unclean until `forget_index` succeeds, in the transaction that deletes runs. Return a new mark; "" if there was one."""
     earlier = connection.execute("SELECT 1 FROM state WHERE name = 'unclean_index'").fetchone()
     mark = secrets.token_hex(8)
     connection.execute(PUT_STATE, ("unclean_index", mark))
@@ -35,9 +34,9 @@ def mark_index(connection: Connection) -> str:
 
 
 def forget_index(connection: Connection, path: Path, erase: Callable[[], bool] | None = None, own: str = "") -> str:
-    """Erase deleted runs from the index of the file, or remove it; whoever serves it builds it again.
+    """Erase deleted runs from the index, or remove the index, which the next catalog builds again.
 
-    Erasing is enough where no mark but that of the deletion itself, `own`, was in the file.
+    Erasing is enough if the only mark is `own`, the mark of this deletion.
     """
     mark = connection.execute("SELECT value FROM state WHERE name = 'unclean_index'").fetchone()
     if mark is None:
@@ -94,10 +93,10 @@ class Deleted(int):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which runs to delete: those that meet every condition. At least one is needed.
+    """Selects the runs to delete: runs that meet every condition.
 
     Raises:
-        ValueError: there is no condition, or one cannot be used; the message names it.
+        ValueError: no condition is given, or one cannot be used; the message names it.
     """
 
     id: str | None = None
@@ -110,7 +109,7 @@ class Selection:
         for name in ("id", "session", "user"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value):
-                raise ValueError(f"{name} must be a non-empty text, not {value!r:.60}")
+                raise ValueError(f"{name} must be a non-empty string, not {value!r:.60}")
         if all(value is None for value in (self.id, self.session, self.user, self.older_than)):
             raise ValueError(
                 "delete needs a condition: id, session, user or older_than; use clear() to delete everything"
@@ -182,7 +181,7 @@ TABLES = (
 
 def delete_rows(connection: Connection, selection: Selection, dead: Container[str] = ()) -> Deleted:
     """Delete the selected runs and the runs nested in them, inside the caller's transaction."""
-    still_open, lost = _journaled(connection, selection, dead)
+    still_open, lost = _match_journals(connection, selection, dead)
     if selection.id is not None and selection.id in still_open:
         raise StoreError(f"the run {selection.id} is still open; delete it when it has ended")
     awaited = dict(connection.execute("SELECT run_id, id FROM approvals WHERE run_id IS NOT NULL AND is_open = 1"))
@@ -218,7 +217,9 @@ def delete_runs(connection: Connection, runs: Iterable[str]) -> None:
         connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(run,) for run in runs])  # noqa: S608
 
 
-def _journaled(connection: Connection, selection: Selection, dead: Container[str]) -> tuple[dict[str, bool], list[str]]:
+def _match_journals(
+    connection: Connection, selection: Selection, dead: Container[str]
+) -> tuple[dict[str, bool], list[str]]:
     """Return which open runs with a journal match the selection, and the matching runs of dead processes."""
     parts: dict[str, tuple[str, list[dict[str, Any]]]] = {}
     for run, owner, data in connection.execute("SELECT run_id, owner, data FROM journal ORDER BY run_id, seq"):
@@ -282,7 +283,7 @@ def _empty_actions(connection: Connection, decisions: set[str]) -> int:
 
 
 def _empty_approvals(connection: Connection, runs: Iterable[str]) -> int:
-    """Remove the contents of requests for approval that these runs made. What was decided stays, and can still be verified."""
+    """Remove the contents of requests for approval that these runs made. Their decisions stay verifiable."""
     names = [
         name for run in runs for (name,) in connection.execute("SELECT id FROM approvals WHERE run_id = ?", (run,))
     ]

@@ -1,13 +1,12 @@
 """The leases of processes: which owners of open runs and incomplete runs are dead, and which processes of approvals still run.
 
 A process renews its lease while it has something to finish. A process number shortens the wait only in the machine, boot and PID namespace
-that it belongs to: elsewhere the same number is another process, or none. The two kinds of lease differ in what an expired one means. An
-owner of runs counts as dead, and another process takes its runs over. An action may go on in a process that was only stopped, so a process
-of approvals is gone only where its machine says so. A lease entitles to nothing.
+that it belongs to: elsewhere the same number is another process, or none. An owner of runs whose lease has expired counts as dead, and another
+process takes its runs over. A process of approvals whose lease has expired may only be stopped, and its action may go on. So it is gone only
+where its machine says so.
 
-What a dead owner leaves unfinished, journals of open runs and stored runs that await a judgement or scores, is taken over by one other
-process. The owner may live all the same, if it was stopped for longer than its lease. Then two processes finish the same run, and the store
-keeps the trace of the process that ran it.
+One other process takes over the journals and the incomplete runs of a dead owner. If the owner was only stopped, two processes finish the
+same run, and the store keeps the trace of the process that ran it.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def place() -> str:
         return ""
 
 
-def started(pid: int) -> str:
+def start_of(pid: int) -> str:
     """Return when a process started, in the unit of the system; empty if the system does not tell."""
     with contextlib.suppress(OSError, IndexError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
@@ -69,8 +68,8 @@ def started(pid: int) -> str:
 
 
 def program() -> str:
-    """Return what distinguishes this program from those that its process ran before `exec`; empty if the system does not tell."""
-    with contextlib.suppress(OSError):  # the vector holds addresses that the system draws anew for each program
+    """Return an id that differs from the programs that this process ran before `exec`; empty if the system does not tell."""
+    with contextlib.suppress(OSError):  # the vector holds addresses that differ for each program
         return hashlib.sha256(Path("/proc/self/auxv").read_bytes()).hexdigest()[:16]
     return ""
 
@@ -124,7 +123,7 @@ class Owners:
         """Take or renew the lease in the caller's transaction; return the id of this owner."""
         if self.id is None:
             self.id = secrets.token_hex(8)
-            self._identity = (self.id, os.getpid(), place(), f"{started(os.getpid())} {program()}")
+            self._identity = (self.id, os.getpid(), place(), f"{start_of(os.getpid())} {program()}")
         now = self._wall_clock()
         connection.execute(
             f"INSERT INTO {self.table} VALUES (?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET seen = excluded.seen",  # noqa: S608
@@ -153,8 +152,8 @@ class Owners:
         return dead | {owner for (owner,) in found if owner not in leases and owner != self.id}
 
     def _is_dead(self, owner: str, lease: tuple[int, str, str, float], here: str) -> bool:
-        pid, where, start, seen = lease
-        runs = is_running(pid, start) if here and where == here else None
+        pid, seen = lease[0], lease[3]
+        runs = _is_running_here(*lease[:3], here)
         if runs is False or (runs and pid == os.getpid()):
             return not runs
         is_late = runs is None and self._wall_clock() - seen > LEASE_SECONDS
@@ -168,12 +167,14 @@ class Owners:
         return now - before[1] > seconds
 
 
-def is_running(pid: int, start: str) -> bool | None:
-    """Return whether a process with this number and start runs here; None if the system does not tell."""
+def _is_running_here(pid: int, where: str, start: str, here: str) -> bool | None:
+    """Return whether a process with this number, place and start runs; None if it cannot be known here."""
+    if not here or where != here:
+        return None
     begin, _, its_program = start.partition(" ")
     if pid == os.getpid():
         mine = program()
-        return begin == started(pid) and (mine == its_program or not mine or not its_program)
+        return begin == start_of(pid) and (mine == its_program or not mine or not its_program)
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -182,7 +183,7 @@ def is_running(pid: int, start: str) -> bool | None:
         pass  # it runs under another user
     if has_ended(pid):
         return False
-    now = started(pid)
+    now = start_of(pid)
     return now == begin if now and begin else None
 
 
@@ -211,8 +212,7 @@ class Leases(Owners):
         if lease is None:
             return None
         pid, where, start, seen = lease
-        here = place()
-        runs = is_running(pid, start) if here and where == here else None
+        runs = _is_running_here(pid, where, start, place())
         if runs is False or (runs and pid == os.getpid()):
             return runs
         is_late = abs(self._wall_clock() - seen) > LEASE_SECONDS  # the clock there may be set otherwise
@@ -220,7 +220,7 @@ class Leases(Owners):
 
 
 class Unfinished:
-    """The unfinished runs that one store is responsible for: those of its process, and those that it took over."""
+    """The unfinished runs of one store: the runs of its process, and runs that it took over."""
 
     def __init__(self, owners: Owners) -> None:
         self._owners = owners
@@ -243,8 +243,8 @@ class Unfinished:
                 [(entry.run_id, entry.seq, owner, entry.data) for entry in entries],
             )
 
-    def current(self, connection: Connection, records: Sequence[Record]) -> Sequence[Record]:
-        """Return the records without those that come too late.
+    def drop_late(self, connection: Connection, records: Sequence[Record]) -> Sequence[Record]:
+        """Return the records that do not come too late.
 
         A record that completes a run comes too late if the run was deleted, completed or finished by its own process meanwhile. The
         trace of an interrupted run comes too late if the trace of the run was stored or deleted meanwhile.

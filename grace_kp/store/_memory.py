@@ -64,11 +64,11 @@ class MemoryStore(RunTables, Resident):
         return connection
 
     def fork_locks(self) -> Iterator[Lock]:
-        """Let no thread be inside SQLite during a fork: the child could wait for it for ever."""
+        """Let no thread be inside SQLite during a fork: the child could wait for it without end."""
         yield self.lock
 
     def after_fork(self) -> None:
-        """Begin anew in a forked child."""
+        """Start with an empty store in a forked child."""
         if not self._is_mine:
             super().after_fork()
             self.evicted = 0
@@ -102,17 +102,16 @@ class MemoryStore(RunTables, Resident):
 
     def _evict(self) -> None:
         with self.use() as connection:
-            while excess := self._excess(connection):
+            while True:
+                runs, size = connection.execute("SELECT runs, bytes FROM size").fetchone()
+                is_too_large = size > self._max_bytes and runs > 1
+                excess = max(runs - self._max_traces, int(is_too_large))  # by size, one run at a time
+                if not excess:
+                    return
                 oldest = connection.execute("SELECT id FROM traces ORDER BY changed LIMIT ?", (excess,)).fetchall()
                 with transaction(connection):
                     delete_runs(connection, [run for (run,) in oldest])
                 self.evicted += excess
-
-    def _excess(self, connection: Connection) -> int:
-        """Return how many runs must go; where the bytes are too many, one at a time."""
-        runs, size = connection.execute("SELECT runs, bytes FROM size").fetchone()
-        is_too_large = size > self._max_bytes and runs > 1
-        return max(int(runs) - self._max_traces, int(is_too_large))
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
         """Do nothing: memory does not outlive the process."""

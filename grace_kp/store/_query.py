@@ -68,7 +68,7 @@ class Query:
     user: str | None = None
     session: str | None = None
     metadata: Mapping[str, Any] | None = None
-    """All of these values under these keys; compared as text, so that 3 and "3" are the same."""
+    """All of these values under these keys; compared as strings, so that 3 and "3" are equal."""
     feedback: bool | None = None
     """Only runs with feedback, or only runs without."""
     feedback_source: str | None = None
@@ -132,20 +132,12 @@ def _in_utc(value: datetime) -> datetime:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-PAGE = 500
-"""Traces whose feedback is looked up together."""
-
-
 def feedback_on(connection: Connection, ids: Sequence[str]) -> dict[str, list[bytes]]:
     """Return the feedback on these traces, oldest first."""
     found: dict[str, list[bytes]] = {}
-    for start in range(0, len(ids), PAGE):
-        rows = connection.execute(
-            f"SELECT trace, data FROM feedback WHERE trace {ONE_OF} ORDER BY at, number",  # noqa: S608
-            (json.dumps(ids[start : start + PAGE]),),
-        )
-        for trace, data in rows:
-            found.setdefault(trace, []).append(bytes(data))
+    sql = f"SELECT trace, data FROM feedback WHERE trace {ONE_OF} ORDER BY at, number"  # noqa: S608
+    for trace, data in connection.execute(sql, (json.dumps(ids),)):
+        found.setdefault(trace, []).append(bytes(data))
     return found
 
 
@@ -159,7 +151,7 @@ def load_traces(rows: Iterable[tuple[str, bytes]], feedback: dict[str, list[byte
 
 def where_of(query: Query) -> tuple[str, list[Any]]:
     """Return the conditions of a query as SQL, with its values."""
-    parts, values = _compared(
+    parts, values = _compare(
         ("domain", "=", query.domain),
         ("score", ">=", query.min_score),
         ("score", "<=", query.max_score),
@@ -173,7 +165,7 @@ def where_of(query: Query) -> tuple[str, list[Any]]:
     if query.text is not None:
         parts.append("instr(text, ?) > 0")
         values.append(searchable(query.text))
-    conditions, more = _compared(
+    conditions, more = _compare(
         ("name", "=", query.scorer),
         ("passed", "=", query.scorer_passed),
         ("score", ">=", query.min_scorer),
@@ -194,14 +186,13 @@ def where_of(query: Query) -> tuple[str, list[Any]]:
     return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
 
 
-def _compared(*conditions: tuple[str, str, Any]) -> tuple[list[str], list[Any]]:
-    """Return the conditions that have a value, as SQL, and the values."""
+def _compare(*conditions: tuple[str, str, Any]) -> tuple[list[str], list[Any]]:
     present = [(f"{column} {operator} ?", value) for column, operator, value in conditions if value is not None]
     return [sql for sql, _ in present], [value for _, value in present]
 
 
 def searchable(text: str) -> str:
-    """Return a text case-folded; half a surrogate pair, which SQLite cannot hold, becomes a question mark."""
+    """Return a string case-folded; half a surrogate pair, which SQLite cannot hold, becomes a question mark."""
     if text.isascii():
         return text.lower().replace("\0", " ")
     return text.casefold().encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")

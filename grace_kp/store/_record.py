@@ -1,6 +1,6 @@
-"""What callers put into a store: finished traces, rows of the journal of open runs, and feedback on stored runs.
+"""The records of a store: finished traces, rows of the journal of open runs, and feedback on stored runs.
 
-Feedback has a table of its own, so no later version of a trace replaces it. A trace that is read carries its entries under `grace.feedback`,
+Feedback has a separate table, so no later version of a trace replaces it. A trace that is read carries its entries under `grace.feedback`,
 oldest first. A trace that is stored with such a list, for example from an export, hands its entries over, each once.
 """
 
@@ -86,7 +86,7 @@ def scorer_name(name: str) -> str:
 
 
 def read_feedback(record: Record) -> list[FeedbackEntry]:
-    """Return the entries that a record's own document holds. Anything there that is no object is not an entry."""
+    """Return the entries that a record's own document holds. Values that are not objects are skipped."""
     if _MARK not in record.data:
         return []
     entries = (json.loads(record.data).get("grace") or {}).get(FIELD)
@@ -126,7 +126,7 @@ def is_imported(trace: ReasoningTrace | None) -> bool:
 
 
 def precedence(entry: Mapping[str, Any], user: object) -> int:
-    """Return how much a label counts beside others on its run: 3 with the name of a person, 2 without a name, 1 from a program or a file.
+    """Return the precedence of a label among those on its run: 3 with the name of a person, 2 without a name, 1 from a program or a file.
 
     0 is a label that never counts, because the user of the run states it.
 
@@ -151,12 +151,12 @@ def _name(value: object) -> str:
 
 
 def to_bytes(entry: object) -> bytes:
-    """Return an entry as JSON, in which half a surrogate pair stands as an escape."""
+    """Return an entry as JSON, in which half a surrogate pair is an escape."""
     return json.dumps(entry, separators=(",", ":")).encode()
 
 
 def _without(entries: Iterable[tuple[Any, T]], known: Iterable[Any]) -> list[T]:
-    """Return what stands beside each entry that is not among the known ones; equal ones count as often as they occur."""
+    """Return the items of entries that are not among the known ones; equal ones count as often as they occur."""
     left = Counter(map(_comparable, known))
     missing: list[T] = []
     for entry, item in entries:

@@ -1,6 +1,6 @@
-"""Rescue files: runs that a process could not store before it ended, as lines of JSON in private files beside the database.
+"""Rescue files: private files next to the database with runs that a process could not store before it ended, as lines of JSON.
 
-A file holds a header and a line for each record. Whoever opens the store for writing next takes the files in and removes them.
+A file holds a header and a line for each record. The next process that opens the store for writing takes the files in and removes them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Damaged(Exception):
 
 
 class CannotOpen(StoreError):
-    """A store cannot be opened. `rescue` keeps records beside its file, as the method of an open store does."""
+    """A store cannot be opened. `rescue` keeps records next to its file, like the method of an open store."""
 
     def __init__(self, path: Path, error: Exception, rescue: Callable[..., Path]) -> None:
         super().__init__(str(error) if isinstance(error, StoreError) else f"store {path}: cannot be opened: {error}")
@@ -57,7 +57,7 @@ class CannotOpen(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What waits beside a database."""
+    """Rescue files next to a database, and the runs in them."""
 
     files: int = 0
     runs: int = 0
@@ -109,7 +109,7 @@ class RescueFiles:
         return path
 
     def take_in(self, connection: Connection) -> str:
-        """Store what waits beside the database, each file in one transaction, and remove the files.
+        """Store the records of the rescue files, each file in one transaction, and remove the files.
 
         Return which files stay, with the reasons. Each is reported once in the log.
         """
@@ -129,7 +129,7 @@ class RescueFiles:
         return "; ".join(remaining)
 
     def waiting(self) -> Waiting:
-        """Return what waits beside the database."""
+        """Return the number of files and runs that wait to be stored."""
         files = runs = 0
         unusable: list[str] = []
         for path in self._paths():
@@ -143,7 +143,6 @@ class RescueFiles:
         return Waiting(files, runs, tuple(unusable))
 
     def _paths(self) -> list[Path]:
-        """Return the files, the oldest first."""
         found: list[tuple[float, Path]] = []
         real = Path(os.path.realpath(self._database))
         for path in real.parent.glob(f"{glob.escape(real.name)}.rescue-*"):
@@ -215,7 +214,7 @@ def _record_of(values: dict[str, Any]) -> Record:
 
 
 def _to_line(values: dict[str, Any]) -> bytes:
-    # Half a surrogate pair passes, so that each text comes back as it was.
+    # Half a surrogate pair passes, so that reading returns the same string.
     return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
 
 
@@ -256,4 +255,4 @@ def open_file(path: Path) -> IO[bytes]:
     if stat.S_ISREG(found.st_mode) and not (is_shared and found.st_uid not in {os.geteuid(), folder.st_uid}):
         return file
     file.close()
-    raise Damaged("it is no regular file, or another user has put it into a shared folder")
+    raise Damaged("it is not a regular file, or another user has put it into a shared folder")

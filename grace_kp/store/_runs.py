@@ -1,7 +1,7 @@
 """The tables of a store, over a connection that it lends: runs, the ledger of gated actions, named state, and reports of processes.
 
-The stores in a file and in memory share this part. The named state, such as the monitor of promises, holds no contents of runs, so deleting runs
-leaves it as it is. Each row is changed by one process at a time, and an entry of the ledger only from what it was.
+The stores in a file and in memory share this part. Named state, such as the monitor of promises, holds no contents of runs, so deleting runs
+does not change it. One process at a time changes a row.
 """
 
 from __future__ import annotations
@@ -42,12 +42,15 @@ PUT_REPORT = (
 
 
 def mark_of(name: str, once: str) -> str:
-    """Return the name of the row that states that a change was applied; what it was for cannot be read from it."""
+    """Return the name of the row that records an applied change. The purpose cannot be read from the name."""
     return "#" + hashlib.sha256(f"{name}\0{once}".encode(errors="replace")).hexdigest()[:32]
 
 
-class StateTable(SharedConnection):
-    """The part of a store that keeps the ledger of actions, named state, and reports of what processes could not record."""
+class RunTables(SharedConnection):
+    """The tables of a store."""
+
+    _unfinished: Unfinished
+    _approvals: Any = None
 
     def action(self, key: str) -> bytes | None:
         """Return the entry of an action in the ledger; None if there is none."""
@@ -57,7 +60,7 @@ class StateTable(SharedConnection):
         return None if row is None else bytes(row[0])
 
     def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
-        """Replace the entry of an action in the ledger if it equals `only_if`; None stands for no entry. Return whether it did."""
+        """Replace the entry of an action in the ledger if it equals `only_if` (None: no entry exists). Return whether it was replaced."""
         if only_if is None:
             sql = (
                 "INSERT INTO actions SELECT ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM actions WHERE key = ?)"
@@ -73,23 +76,24 @@ class StateTable(SharedConnection):
     def state(self, name: str) -> str | None:
         """Return named state; None if there is none."""
         with self._explain_errors(f"state {name!r} cannot be read"), self.use() as connection:
-            return _read(connection, name)
+            return _read_state(connection, name)
 
     def states(self, prefix: str) -> dict[str, str]:
         """Return all state whose name begins with `prefix`, by name."""
         with self._explain_errors("its state cannot be read"), self.use() as connection:
-            return _under(connection, prefix)
+            return _read_under(connection, prefix)
 
     def update_state(self, name: str, change: Callable[[str | None], str], *, once: str | None = None) -> str | None:
-        """Replace named state by what `change` makes of it, while no other process can change it; return the state afterwards.
+        """Replace named state by the result of `change`, while no other process can change it; return the new state.
 
-        An exception in `change` changes nothing. A second change of this state for the same purpose `once`, such as the id of a trace, is left
-        out.
+        An exception in `change` changes nothing. `once` names the purpose, such as the id of a trace: only the first change for it applies.
         """
         with self._explain_errors(f"state {name!r} cannot be changed"), self.use(write=True) as connection:
-            if once is not None and _is_marked(connection, mark_of(name, once)):
-                return _read(connection, name)
-            new = change(_read(connection, name))
+            if once is not None:
+                sql = "INSERT INTO state VALUES (?, '') ON CONFLICT DO NOTHING"
+                if connection.execute(sql, (mark_of(name, once),)).rowcount == 0:
+                    return _read_state(connection, name)
+            new = change(_read_state(connection, name))
             connection.execute(PUT_STATE, (name, new))
             return new
 
@@ -99,7 +103,7 @@ class StateTable(SharedConnection):
         It is called with a function that returns the states under a prefix. An exception in it changes nothing.
         """
         with self._explain_errors("its state cannot be changed"), self.use(write=True) as connection:
-            changes = change(partial(_under, connection)).items()
+            changes = change(partial(_read_under, connection)).items()
             connection.executemany(PUT_STATE, [row for row in changes if row[1] is not None])
             connection.executemany(
                 "DELETE FROM state WHERE name = ?", [(name,) for name, value in changes if value is None]
@@ -118,13 +122,6 @@ class StateTable(SharedConnection):
         with self.use() as connection:
             rows = connection.execute("SELECT data FROM reports WHERE at >= ? ORDER BY at DESC", (since,)).fetchall()
         return [bytes(data) for (data,) in rows]
-
-
-class RunTables(StateTable):
-    """The part of a store that keeps runs."""
-
-    _unfinished: Unfinished
-    _approvals: Any = None
 
     @property
     def approvals(self) -> Tables:
@@ -146,7 +143,7 @@ class RunTables(StateTable):
         """
         with self.lock:
             with self.use(write=True) as connection:
-                kept = self._unfinished.current(connection, records)
+                kept = self._unfinished.drop_late(connection, records)
                 insert_records(connection, kept)
                 self._unfinished.note(connection, kept, ended)
             self._unfinished.done(records)
@@ -163,23 +160,18 @@ class RunTables(StateTable):
         """Return the trace with this id; None if there is none."""
         return next(self._load("SELECT id, data FROM traces WHERE id = ?", id), None)
 
-    def _load(self, sql: str, value: str | int) -> Iterator[ReasoningTrace]:
+    def _load(self, sql: str, *values: Any) -> Iterator[ReasoningTrace]:
         with self.use() as connection:
-            rows = connection.execute(sql, (value,)).fetchall()
+            rows = connection.execute(sql, values).fetchall()
             feedback = feedback_on(connection, [name for name, _ in rows])
         return load_traces(rows, feedback)
 
     def query(self, **conditions: Any) -> list[ReasoningTrace]:
         """Return the traces that meet all conditions, newest first; see `Query`."""
-        with self.use() as connection:
-            query = Query(**conditions)
-            where, values = where_of(query)
-            rows = connection.execute(
-                f"SELECT id, data FROM traces {where} ORDER BY created_at DESC, number DESC LIMIT ? OFFSET ?",  # noqa: S608
-                (*values, -1 if query.limit is None else query.limit, query.offset),
-            ).fetchall()
-            feedback = feedback_on(connection, [name for name, _ in rows])
-        return list(load_traces(rows, feedback))
+        query = Query(**conditions)
+        where, values = where_of(query)
+        sql = f"SELECT id, data FROM traces {where} ORDER BY created_at DESC, number DESC LIMIT ? OFFSET ?"  # noqa: S608
+        return list(self._load(sql, *values, -1 if query.limit is None else query.limit, query.offset))
 
     def count(self, **conditions: Any) -> int:
         """Return the number of traces that meet all conditions."""
@@ -234,16 +226,12 @@ class RunTables(StateTable):
         return int(count)
 
 
-def _is_marked(connection: Connection, mark: str) -> bool:
-    return connection.execute("INSERT INTO state VALUES (?, '') ON CONFLICT DO NOTHING", (mark,)).rowcount == 0
-
-
-def _under(connection: Connection, prefix: str) -> dict[str, str]:
+def _read_under(connection: Connection, prefix: str) -> dict[str, str]:
     sql = "SELECT name, value FROM state WHERE name >= ? AND name < ? ORDER BY name"
     return dict(connection.execute(sql, (prefix, prefix + "\U0010ffff")).fetchall())
 
 
-def _read(connection: Connection, name: str) -> str | None:
+def _read_state(connection: Connection, name: str) -> str | None:
     row = connection.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
     return None if row is None else str(row[0])
 

@@ -9,7 +9,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import StoreError
-from grace_kp.store._database import DatabaseError, rewrite, transaction
+from grace_kp.store._database import DatabaseError, transaction
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +59,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     (
         # `number` counts requests. `deadline` is infinite for never. `is_open` is 1 in the states of `OPEN`, else 0;
-        # it is computed, so that nobody hides an open request by changing it alone.
+        # it is computed, so that no change of this column alone hides an open request.
         """CREATE TABLE approvals (
             number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, state TEXT NOT NULL, action TEXT NOT NULL, domain TEXT NOT NULL,
             key TEXT, digest TEXT NOT NULL, run_id TEXT, level INTEGER NOT NULL, deadline REAL NOT NULL, created REAL NOT NULL,
@@ -155,10 +155,11 @@ def overwrite(connection: Connection, path: Path) -> str:
         return ""
     again = "delete again, for example `grace-kp traces delete --older-than 100000d`, when"
     try:
-        is_rewritten = rewrite(connection)
+        connection.execute("VACUUM")
+        (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     except DatabaseError as error:
         return f"{path} could not be rewritten ({error}) and may hold deleted contents; {again} that can be done"
-    if not is_rewritten:
+    if is_busy:
         return f"another connection reads {path}, so it and {path.name}-wal still hold deleted contents; {again} it has finished"
     # Another process may have deleted since the file was rewritten. Its mark is another and stays.
     connection.execute("DELETE FROM state WHERE name = 'unclean' AND value = ?", mark)

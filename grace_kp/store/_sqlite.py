@@ -1,7 +1,7 @@
-"""A store in a SQLite file: one writer at a time beside any number of readers, in any number of processes. A reader leaves no trace.
+"""A store in a SQLite file: one writer at a time and any number of readers, in any number of processes. A reader leaves no files behind.
 
-The journal of open runs survives a kill. A file that was deleted, moved or replaced while it is open is refused, because others would not
-find what is written to it.
+The journal of open runs survives a kill. The store refuses a file that was deleted, moved or replaced while it is open, because other
+processes would not find what is written to it.
 """
 
 from __future__ import annotations
@@ -130,12 +130,12 @@ class SqliteStore(RunTables):
         with self.lock:
             self._leave_displaced()
             if self._is_displaced and not self._files.is_back:
-                raise self._displaced()
+                raise self._displacement_error()
             self._is_displaced = False
             with super().use(write=write) as connection:
                 yield connection
             if write and self._leave_displaced():
-                raise self._displaced()
+                raise self._displacement_error()
 
     def _leave_displaced(self) -> bool:
         """Leave an open file that others do not find at the path, because its log would be taken for that of the next file."""
@@ -146,10 +146,10 @@ class SqliteStore(RunTables):
         self._files.leave(connection)
         return True
 
-    def _displaced(self) -> StoreError:
+    def _displacement_error(self) -> StoreError:
         return StoreError(
-            f"store {self.path}: its file or the log beside it was deleted, moved or replaced while this process uses it. Put the file back, or "
-            "restart this program; runs that end until then wait in memory, and from its exit on in a file beside the path, which is read when "
+            f"store {self.path}: its file or the log next to it was deleted, moved or replaced while this process uses it. Put the file back, or "
+            "restart this program; runs that end until then wait in memory, and after its exit in a file next to the path, which is read when "
             "the store is next opened"
         )
 
@@ -161,10 +161,10 @@ class SqliteStore(RunTables):
             self._unfinished.forget()
 
     def changes(self) -> Source:
-        """Return what a catalog follows. It reads over connections of its own, and holds up no writer."""
+        """Return the source for a catalog. It reads over separate connections and does not block writers."""
         from grace_kp.store._catalog_files import Source  # only in a process with a catalog
 
-        return Source(Connections(self.path, self._connect_to_follow))
+        return Source(Connections(self.path, partial(self._connect_to_read, PATIENCE_SECONDS)))
 
     def _erase_from_index(self, runs: Sequence[str]) -> bool:
         from grace_kp.store._catalog_files import erase_runs  # only where runs are deleted
@@ -172,8 +172,8 @@ class SqliteStore(RunTables):
         with contextlib.closing(self.changes()) as source:
             return erase_runs(self.path, source, runs)
 
-    def _connect_to_follow(self) -> Connection:
-        return self._prepare_to_read(connect_to_read(self.path, busy_seconds=PATIENCE_SECONDS))
+    def _connect_to_read(self, busy_seconds: float) -> Connection:
+        return self._prepare_to_read(connect_to_read(self.path, busy_seconds=busy_seconds))
 
     @staticmethod
     def _prepare_to_read(connection: Connection) -> Connection:
@@ -194,9 +194,9 @@ class SqliteStore(RunTables):
     def rescue(
         self, records: Sequence[Record], ended: Sequence[str] = (), *, report: tuple[str, bytes] | None = None
     ) -> Path:
-        """Keep in a private file beside the database what this process cannot store before it ends, and return its path.
+        """Write records that this process cannot store before it ends to a private file next to the database; return its path.
 
-        Whoever opens the store for writing next stores the records, deletes the journals of the runs in `ended` and adds the `report`.
+        The next process that opens the store for writing stores the records, deletes the journals of the runs in `ended` and adds `report`.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)  # it may have been removed meanwhile
         return self._rescue_files.write(records, ended, owner=self._owners.id, report=report)
@@ -219,9 +219,9 @@ class SqliteStore(RunTables):
         return is_open or any(not is_imported(self.get(name)) for (name,) in names)
 
     def renew_lease(self) -> None:
-        """Renew the lease on the unfinished runs of this process: those with a journal here, and stored ones that await something.
+        """Renew the lease on the runs of this process that are open or incomplete.
 
-        While there are any, call it at least every few seconds. It uses the file only every ten seconds, and after a jump of the clock.
+        While there are any, call it every few seconds. It uses the file only every ten seconds, and after a jump of the clock.
         """
         if self._owners.is_due:
             with self.use(write=True) as connection:
@@ -254,10 +254,7 @@ class SqliteStore(RunTables):
             return take(connection, self._owners.dead(connection))
 
     def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
-        """Replace the entry of an action in the ledger if it equals `only_if`; None stands for no entry. Return whether it did.
-
-        When this returns True, the entry is on the disk.
-        """
+        """Replace the entry of an action; see `RunTables.put_action`. When this returns True, the entry is on the disk."""
         with self.lock:
             with self.use() as connection:
                 connection.execute("PRAGMA synchronous = FULL")
@@ -311,7 +308,7 @@ class SqliteStore(RunTables):
             connection, self._connection = self._connection, None
             if connection is not None and self._is_mine:
                 with contextlib.suppress(DatabaseError):
-                    connection.execute("PRAGMA busy_timeout = 0")  # nobody waits at an exit for this
+                    connection.execute("PRAGMA busy_timeout = 0")  # an exit does not wait for this
                     self._owners.release(connection)
                 self._files.leave(connection)
 
@@ -335,11 +332,11 @@ class SqliteReader(SqliteStore):
     """A SQLite file that exists; it sees what writers have written up to now, and cannot write itself.
 
     Raises:
-        StoreError: the file cannot be opened, is no SQLite file, or was written by a newer version.
+        StoreError: the file cannot be opened, is not a SQLite file, or was written by a newer version.
     """
 
     _is_earlier: bool = False
-    """Whether the file is of an earlier version, so that parts of it are stand-ins."""
+    """Whether the file has an earlier version, so that temporary tables stand in for missing ones."""
 
     def _make_folder(self) -> None:
         if self.path.exists():
@@ -366,10 +363,10 @@ class SqliteReader(SqliteStore):
         self._prepare_to_read(connection)
 
     def _connect_to_approvals(self, busy_seconds: float) -> Connection:
-        return self._prepare_to_read(connect_to_read(self.path, busy_seconds=busy_seconds))
+        return self._connect_to_read(busy_seconds)
 
     def ids(self, prefix: str) -> list[str]:
-        """The ids that begin with this, in their order."""
+        """Return the ids that begin with `prefix`, sorted."""
         with self.use() as connection:
             rows = connection.execute(
                 "SELECT id FROM traces WHERE id >= ? AND substr(id, 1, ?) = ? ORDER BY id",

@@ -1,4 +1,4 @@
-"""What a store is: its protocol, the rows that it holds, and the store that a URL names."""
+"""The protocol of stores, and the store that a URL names."""
 
 from __future__ import annotations
 
@@ -22,38 +22,30 @@ if TYPE_CHECKING:
 class Store(Protocol):
     """Keeps finished traces. Several threads may use it at the same time.
 
-    `Grace.feedback` needs one method more: `put_feedback(entries)`, which adds each `FeedbackEntry` to its trace and returns the ids of
-    traces that are not stored. `get`, `query` and `iterate` then return the entries under `grace.feedback`, oldest first, whatever
-    version of the trace is stored later.
+    `Grace.feedback` also needs `put_feedback(entries)`, which adds each `FeedbackEntry` to its trace and returns the ids of traces that are
+    not stored. `get`, `query` and `iterate` return the entries under `grace.feedback`, oldest first, for every later version of the trace.
     """
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
         """Store traces, replacing those with the same id, and delete the journals of the runs in `ended`; see `Record.completes`."""
-        ...
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
         """Store rows of the journal of runs that are still open."""
-        ...
 
     def recover(self) -> list[list[JournalEntry]]:
         """Return the journals of runs whose process died. Each journal is returned to one caller only."""
-        ...
 
     def get(self, id: str) -> ReasoningTrace | None:  # noqa: A002
         """Return the trace with this id; None if there is none."""
-        ...
 
     def query(self, **conditions: Any) -> list[ReasoningTrace]:
         """Return the traces that meet all conditions, newest first; see `Query`."""
-        ...
 
     def count(self, **conditions: Any) -> int:
         """Return the number of traces that meet all conditions."""
-        ...
 
     def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
         """Yield the traces that meet all conditions, oldest first."""
-        ...
 
     def delete(
         self,
@@ -72,25 +64,21 @@ class Store(Protocol):
             older_than: runs that began before: "30d", a timedelta, a datetime or ISO text.
 
         Returns:
-            The number of runs, with what else happened as attributes.
+            The number of runs; its attributes hold the rest of the report.
 
         Raises:
-            ValueError: there is no condition, or one cannot be used.
+            ValueError: no condition is given, or one cannot be used.
             StoreError: the run named by `id` is still open.
         """
-        ...
 
     def clear(self) -> int:
         """Delete all traces and return how many there were."""
-        ...
 
     def close(self) -> None:
         """Release files and connections."""
-        ...
 
     def describe(self) -> dict[str, Any]:
         """Return the kind of store, its place, and the number of traces."""
-        ...
 
 
 SCHEMES = {"memory": "_memory", "sqlite": "_sqlite"}
@@ -112,7 +100,10 @@ def open_store(url: str | Store | None = None, *, create: bool = True, file_mode
         StoreError: the URL is unknown, or the store cannot be opened.
     """
     if url is not None and not isinstance(url, str):
-        return _checked(url)
+        missing = [name for name in ("put", "get", "query") if not callable(getattr(url, name, None))]
+        if missing:
+            raise StoreError(f"{type(url).__name__} is not a store: it has no {', '.join(missing)}")
+        return url
     file = file_of(url)
     scheme = "sqlite" if url is None else url.partition(":")[0]
     module = importlib.import_module(f"{__package__}.{SCHEMES[scheme]}")
@@ -133,10 +124,3 @@ def file_of(url: str | None) -> Path | None:
         return store_file(url)
     except ValueError as error:
         raise StoreError(str(error)) from None
-
-
-def _checked(store: object) -> Store:
-    missing = [name for name in ("put", "get", "query") if not callable(getattr(store, name, None))]
-    if missing:
-        raise StoreError(f"{type(store).__name__} is no store: it has no {', '.join(missing)}")
-    return cast("Store", store)

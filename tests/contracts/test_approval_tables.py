@@ -44,7 +44,6 @@ def ids(rows):
 
 @pytest.fixture(params=STORES)
 def store(request, tmp_path):
-    """An empty store of each kind."""
     opened = open_store(STORES[request.param](tmp_path))
     yield opened
     opened.close()
@@ -52,7 +51,6 @@ def store(request, tmp_path):
 
 @pytest.fixture
 def tables(store):
-    """Its tables of approvals."""
     return store.approvals
 
 
@@ -305,7 +303,6 @@ def test_clearing_traces_leaves_approvals(store):
 
 
 def test_one_of_many_threads_wins(tables):
-    """Each reads and writes in a transaction of its own."""
     put(tables, row(1))
     won = []
 

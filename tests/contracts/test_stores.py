@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from grace_kp.gating import LedgerEntry
 from grace_kp.store import FeedbackEntry, open_store, to_bytes
@@ -20,7 +17,6 @@ STORES = {"memory": lambda folder: "memory:", "sqlite": lambda folder: f"sqlite:
 
 @pytest.fixture(params=STORES)
 def store(request, tmp_path):
-    """An empty store of each kind."""
     opened = open_store(STORES[request.param](tmp_path))
     yield opened
     opened.close()
@@ -119,50 +115,6 @@ def test_attributes_are_all_needed(store):
     assert [1] == ids(store.query(tags=["a", "b"]))
     assert [1] == ids(store.query(user="ana", metadata={"n": 3}))
     assert [] == ids(store.query(session="s"))
-
-
-RECORDS = st.lists(
-    st.builds(
-        lambda n, d, s, ok, t: record(n, domain=d, score=s, success=ok, text=t),
-        st.integers(0, 30), st.sampled_from(["a", "b"]), st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.booleans(), st.sampled_from(["x", "Xy", "z"]),
-    ),
-    max_size=12,
-)  # fmt: skip
-QUERIES = st.fixed_dictionaries(
-    {},
-    optional={
-        "domain": st.sampled_from(["a", "b", "c"]), "min_score": st.sampled_from([0.25, 0.5]), "max_score": st.sampled_from([0.25, 0.5]),
-        "success": st.booleans(), "text": st.sampled_from(["x", "XY"]), "limit": st.integers(0, 5), "offset": st.integers(0, 3),
-    },
-)  # fmt: skip
-
-
-def meets(item, query):
-    """Whether a record meets these conditions, limit and offset apart."""
-    return (
-        query.get("domain") in {None, item.domain}
-        and query.get("min_score", 0.0) <= item.score <= query.get("max_score", 1.0)
-        and query.get("success") in {None, item.success}
-        and query.get("text", "").casefold() in item.text.casefold()
-    )
-
-
-@given(RECORDS, QUERIES)
-def test_both_stores_answer_alike(records, query):
-    """Memory and SQLite give the same traces in the same order, and as a plain filter does."""
-    memory = open_store("memory:")
-    with tempfile.TemporaryDirectory() as folder:
-        lite = open_store(f"sqlite:///{folder}/t.db")
-        for item in records:
-            memory.put([item])
-            lite.put([item])
-        assert ids(memory.query(**query)) == ids(lite.query(**query))
-        assert memory.count(**query) == lite.count(**query)
-        kept = {item.id: item for item in records}
-        expected = [item for item in kept.values() if meets(item, query)]
-        unlimited = {name: value for name, value in query.items() if name not in {"limit", "offset"}}
-        assert len(expected) == lite.count(**unlimited)
-        lite.close()
 
 
 def test_by_id_session_user_and_age(store):

@@ -21,7 +21,7 @@ from grace_kp.store import JournalEntry
 from grace_kp.store._sqlite import SqliteStore
 from tests import warm
 from tests.runtime.scripted import Pipeline
-from tests.store.samples import ids, record
+from tests.store.samples import file_with_a_run, record, rescue_files, stored
 
 
 @given(
@@ -116,7 +116,7 @@ def test_a_version_that_is_being_written_is_not_replaced():
     pending.add(record(1), None)
     pending.batch()
     assert not pending.replace(record(1, score=0.9))
-    pending.failed()
+    pending.keep_batch()
     assert pending.replace(record(1, score=0.9))
 
 
@@ -305,12 +305,7 @@ NO_PATIENCE = WriterLimits(exit_seconds=0.0, busy_exit_seconds=0.0)
 
 @pytest.fixture
 def path(tmp_path):
-    """A database with the run 0."""
-    file = tmp_path / "t.db"
-    store = SqliteStore(file)
-    store.put([record(0)])
-    store.close()
-    return file
+    return file_with_a_run(tmp_path)
 
 
 @pytest.fixture
@@ -320,17 +315,6 @@ def locked(path):
     connection.execute("BEGIN IMMEDIATE")
     yield connection
     connection.close()
-
-
-def files(path):
-    return sorted(file.name for file in path.parent.iterdir() if ".rescue-" in file.name)
-
-
-def stored(path):
-    store = SqliteStore(path)
-    found = sorted(ids(store.query()))
-    store.close()
-    return found
 
 
 def ended(path, pipeline, *runs, **options):
@@ -345,7 +329,7 @@ def ended(path, pipeline, *runs, **options):
 def test_runs_that_a_locked_database_does_not_take_are_stored_at_the_next_opening(path, locked, pipeline, capfd):
     """They are settled before, stderr names the file, and no run counts as lost, but a flush was not possible."""
     writer = ended(path, pipeline, 1, 2, 3)
-    (name,) = files(path)
+    (name,) = rescue_files(path)
     assert (
         f"grace_kp: 3 runs wait in {path.parent / name} and will be stored when the store is next opened; "
         f"the store cannot write: store {path}: cannot be opened: database is locked\n"
@@ -355,7 +339,7 @@ def test_runs_that_a_locked_database_does_not_take_are_stored_at_the_next_openin
     assert not writer.flush(0.0)
     locked.rollback()
     assert [0, 1, 2, 3] == stored(path)
-    assert [] == files(path)
+    assert [] == rescue_files(path)
 
 
 def test_an_open_store_that_becomes_locked_is_the_same(path, pipeline):
@@ -377,11 +361,11 @@ def test_a_process_that_leaves_twice_keeps_its_runs_once(path, locked, pipeline,
     """What ends after the exit is kept at once, in a file of its own."""
     writer = ended(path, pipeline, 1)
     writer.at_exit()
-    assert 1 == len(files(path))
+    assert 1 == len(rescue_files(path))
     capfd.readouterr()
     writer.submit(2)
     assert "grace_kp: 1 run waits in" in capfd.readouterr().err
-    assert 2 == len(files(path))
+    assert 2 == len(rescue_files(path))
     locked.rollback()
     assert [0, 1, 2] == stored(path)
 
@@ -396,8 +380,8 @@ def test_what_cannot_be_kept_either_is_reported_as_never_written(path, locked, p
     writer = ended(path, pipeline, 1, 2)
     last = capfd.readouterr().err.splitlines()[-1]
     assert "grace_kp: runs of this process that are not in the store: 2 never written; " in last
-    assert "no file beside it can be written: [Errno 28] No space left on device" in last
-    assert (2, []) == (writer.stats()["pending"], files(path))
+    assert "no file next to it can be written: [Errno 28] No space left on device" in last
+    assert (2, []) == (writer.stats()["pending"], rescue_files(path))
 
 
 def test_a_store_of_a_users_own_may_keep_runs(pipeline, capfd):
@@ -444,7 +428,7 @@ def test_a_report_of_losses_is_kept_without_runs(path, pipeline, capfd):
     writer._backlog.lose(2, "a test says so")
     writer.at_exit()
     other.close()
-    assert 1 == len(files(path))
+    assert 1 == len(rescue_files(path))
     assert " wait" not in capfd.readouterr().err
     store = SqliteStore(path)
     assert [b"{}"] == store.reports()
@@ -489,7 +473,7 @@ else:
     assert 0 == done.returncode, done.stderr
     assert "grace_kp: 20 runs wait in" in done.stderr
     assert "grace_kp: 1 run waits in" in done.stderr
-    assert 2 == len(files(path))
+    assert 2 == len(rescue_files(path))
     store = SqliteStore(path)
     assert 1 + 1 + 20 + 1 == store.count()
     assert 2 == sum(json.loads(data)["lost"] for data in store.reports())

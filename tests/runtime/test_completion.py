@@ -243,7 +243,7 @@ def test_hooks_run_outside_of_locks_that_a_fork_waits_for(gate):
 
 
 PROGRAM = """
-import os, signal, sys, threading, time
+import os, signal, sys, threading
 import grace_kp as gk
 
 asked = threading.Event()
@@ -251,7 +251,7 @@ asked = threading.Event()
 def slow(answer):
     print("asked", flush=True)
     asked.set()
-    time.sleep(600)
+    threading.Event().wait()
 
 grace = gk.Grace(
     store=sys.argv[1], reviewer=None, embedder=None, judge_timeout=600, scorer_timeout=600,
@@ -399,13 +399,10 @@ def test_an_interrupt_in_a_hook_leaves_no_lock_behind():
     assert [b"2"] == [item.data for item in seen]
 
 
-@pytest.mark.parametrize(
-    ("bounds", "reason"), [({"MAX_WAITING": 3}, "more than"), ({"DOCUMENT_FACTOR": 1 << 30}, "more than")]
-)
-def test_runs_behind_a_judge_that_hangs_do_not_fill_the_memory(gate, monkeypatch, bounds, reason):
+@pytest.mark.parametrize(("name", "value"), [("MAX_WAITING", 3), ("DOCUMENT_FACTOR", 1 << 30)])
+def test_runs_behind_a_judge_that_hangs_do_not_fill_the_memory(gate, monkeypatch, name, value):
     """Beyond the bound they are completed with a fallback that states the reason."""
-    for name, value in bounds.items():
-        monkeypatch.setattr(f"grace_kp.runtime._completion.{name}", value)
+    monkeypatch.setattr(f"grace_kp.runtime._completion.{name}", value)
     grace = runtime(evaluator=lambda _: gate.wait(60) and BOTH, judge="always", judge_timeout=60, judge_workers=1)
     agent, seen = answering(grace), threading.Event()
     grace.on_complete(lambda trace: seen.set())
@@ -413,7 +410,7 @@ def test_runs_behind_a_judge_that_hangs_do_not_fill_the_memory(gate, monkeypatch
         agent(number)
     assert seen.wait(60)
     first = grace._writer.store().query()[-1]
-    assert first.grace["evaluation"]["self_evaluation"]["error"].startswith(reason)
+    assert first.grace["evaluation"]["self_evaluation"]["error"].startswith("more than")
     assert "awaits" not in first.grace
     gate.set()
     assert grace.flush(60)

@@ -17,7 +17,7 @@ from grace_kp import calibrate as cal
 from grace_kp.errors import InvalidRecord
 from grace_kp.runtime import store_feedback
 from grace_kp.store import open_store
-from tests.store.samples import document, put
+from tests.store.samples import Own, document, put
 
 KEY = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
 
@@ -68,8 +68,8 @@ def test_a_run_is_labelled_as_soon_as_it_has_ended(grace):
         ({"source": "x" * 41}, r"source must be"),
         ({"source": "scorer:exact"}, r"source must be"),
         ({"source": 3}, r"source must be"),
-        ({"by": 3}, r"by must be a text \(got 3\)"),
-        ({"note": b"x"}, r"note must be a text"),
+        ({"by": 3}, r"by must be a string \(got 3\)"),
+        ({"note": b"x"}, r"note must be a string"),
         ({"probability": 0}, r"probability must be above 0"),
         ({"probability": 1.5}, r"probability must be a number from 0 to 1 \(got 1.5\)"),
         ({"trace_id": ""}, r"trace_id must be the id of a trace"),
@@ -90,7 +90,7 @@ def test_a_program_says_that_it_is_one(grace):
     grace.feedback(name, True, "test", by="nightly", program=True)
     assert [True] == [entry["program"] for entry in labels(grace, name)]
     for arguments in ({"source": "audit", "probability": 1.0}, {"source": "Person"}, {"probability": 0.5}):
-        with pytest.raises(ValueError, match=r"reserved for people|must not stand for other runs \(got 0.5\)"):
+        with pytest.raises(ValueError, match=r"reserved for people|must not count for other runs \(got 0.5\)"):
             grace.feedback(name, True, program=True, **arguments)
     assert 1 == len(labels(grace, name))
 
@@ -147,8 +147,6 @@ def test_an_audit_needs_the_rate_of_its_gate(grace):
     """Either the trace states it, or the caller does."""
     store = grace.store
     decisions = [{"action": "pay", "outcome": "executed", "level": "silent", "audit": {"rate": 0.1, "selected": True}}]
-    from tests.store.samples import document, put
-
     put(store, document("gated", decisions=decisions), document("free"))
     grace.feedback("gated", True, "audit")
     grace.feedback("free", True, "audit", probability=0.1)
@@ -156,12 +154,6 @@ def test_an_audit_needs_the_rate_of_its_gate(grace):
 
 
 def test_a_store_that_keeps_no_feedback_is_named():
-    class Own:
-        def __init__(self):
-            held = open_store("memory:")
-            for name in ("put", "journal", "recover", "get", "query", "count", "iterate", "close"):
-                setattr(self, name, getattr(held, name))
-
     with gk.Grace(store=Own(), evaluator=None, embedder=None, reviewer=None) as grace:
         name = finished(grace)
         with pytest.raises(gk.StoreError, match=r"Own keeps no feedback: it needs a method put_feedback\(entries\)"):

@@ -132,7 +132,7 @@ def test_the_status_names_the_origin_of_each_threshold():
 
 def test_thresholds_that_contradict_the_profile_are_an_error():
     with pytest.raises(
-        gk.SettingsError, match=r"threshold_silent \(keyword\) beside .*silent=0.75, notify=0.8.*set all three"
+        gk.SettingsError, match=r"threshold_silent \(keyword\) together with .*silent=0.75, notify=0.8.*set all three"
     ):
         make_grace(profile=Learned(thresholds=STRICT), threshold_silent=0.75)
 

@@ -16,7 +16,6 @@ from grace_kp.gating import Policy
 from grace_kp.runtime._choices import ProfileChoice
 from grace_kp.runtime._profiles import ProfileInUse, Trust, copy_json, open_profile
 from grace_kp.settings import Settings
-from grace_kp.testing import ScriptedReviewer
 from tests.runtime.learned import Learned
 
 DOCUMENT = {"steps": [{"step_id": 0, "type": "thought"}], "grace": {"calls": []}}
@@ -192,71 +191,6 @@ def test_each_mismatch_is_logged_once(caplog):
     assert ("tighten", 50) == (described["on_mismatch"], len(described["mismatches"]))
 
 
-def gated_level(grace):
-    """The level of an action after a search with a score of 0.5, when the confidence is 0.7."""
-
-    @grace.gate
-    def act():
-        return "done"
-
-    @grace.retriever
-    def search():
-        return [{"text": "t", "source": "s", "score": 0.5}]
-
-    with grace.run("act") as run:
-        search()
-        act()
-    return run.trace.grace["decisions"][0]["level"]
-
-
-@pytest.mark.parametrize(
-    ("environ", "level"),
-    [
-        ({}, "notify"),
-        ({"SILENT": "0.7"}, "silent"),
-        ({"SILENT": "never", "NOTIFY": "0.8"}, "confirm"),
-        ({"SILENT": "never", "NOTIFY": "never", "CONFIRM": "never"}, "escalate"),
-    ],
-)
-def test_gates_follow_the_thresholds_of_the_environment(environ, level, monkeypatch):
-    for name, value in environ.items():
-        monkeypatch.setenv(f"GRACE_KP_THRESHOLD_{name}", value)
-    reviewer = ScriptedReviewer("proceed")
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer)
-    assert level == gated_level(grace)
-    assert (level in {"confirm", "escalate"}) == (reviewer.asked == 1)
-
-
-def novelties(grace, *objectives):
-    with grace.collect() as traces:
-        for objective in objectives:
-            with grace.run(objective):
-                pass
-    return [trace.grace["value"]["novelty"] for trace in traces]
-
-
-def embedded(text):
-    return [1.0, 0.0] if "red" in text else [0.0, 1.0]
-
-
-def test_the_size_of_the_novelty_cache_is_a_setting(monkeypatch):
-    """With room for one trace, only the last one is compared with."""
-    monkeypatch.setenv("GRACE_KP_NOVELTY_CACHE_SIZE", "1")
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=embedded)
-    assert [0.5, 1.0, 1.0] == novelties(grace, "red", "blue", "red")
-    monkeypatch.delenv("GRACE_KP_NOVELTY_CACHE_SIZE")
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=embedded)
-    assert [0.5, 1.0, 0.0] == novelties(grace, "red", "blue", "red")
-
-
-def test_the_time_to_live_of_the_novelty_cache_is_a_setting():
-    """What is older does not count; 0 keeps every trace."""
-    short = gk.Grace(store="memory:", evaluator=None, embedder=embedded, novelty_cache_ttl=1e-9)
-    assert [0.5, 0.5] == novelties(short, "red", "red")
-    endless = gk.Grace(store="memory:", evaluator=None, embedder=embedded, novelty_cache_ttl=0)
-    assert [0.5, 0.0] == novelties(endless, "red", "red")
-
-
 @pytest.mark.parametrize(
     ("thresholds", "hint"),
     [
@@ -301,3 +235,23 @@ def test_a_child_process_uses_the_same_profiles():
     assert b"learned" == os.read(reading, 100)
     os.close(reading)
     os.close(writing)
+
+
+@pytest.mark.parametrize(
+    ("settings", "objectives", "novelties"),
+    [
+        ({}, "red blue red", [0.5, 1.0, 0.0]),
+        ({"novelty_cache_size": 1}, "red blue red", [0.5, 1.0, 1.0]),
+        ({"novelty_cache_ttl": 1e-9}, "red red", [0.5, 0.5]),
+        ({"novelty_cache_ttl": 0}, "red red", [0.5, 0.0]),
+    ],
+)
+def test_the_novelty_cache_has_settings(settings, objectives, novelties):
+    """A run is compared with as many earlier ones as fit, none of them older; 0 keeps every run."""
+    embedder = lambda text: [1.0, 0.0] if "red" in text else [0.0, 1.0]  # noqa: E731
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=embedder, **settings)
+    with grace.collect() as traces:
+        for objective in objectives.split():
+            with grace.run(objective):
+                pass
+    assert novelties == [trace.grace["value"]["novelty"] for trace in traces]

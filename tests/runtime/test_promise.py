@@ -27,7 +27,7 @@ from grace_kp.runtime._promise import (
 from grace_kp.store import mark_of, open_store
 from grace_kp.testing import ScriptedReviewer, make_grace
 from tests.runtime.learned import Learned
-from tests.store.samples import document, put
+from tests.store.samples import Clock, document, put
 
 FITTED = {"fitted_at": "2026-11-01T00:00:00Z"}
 PROMISE = {"kind": "selective", "risks": {"silent": 0.05, "notify": 0.15}, "delta": 0.1, "moment": "action"}
@@ -349,16 +349,9 @@ def test_an_alarm_that_a_person_takes_back_ends(tmp_path):
         assert ([], before) == (grace.status()["promise"]["alarms"], len(seen))
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 def test_gates_see_alarms_of_other_processes_in_time(tmp_path):
     """They read the store again after five seconds."""
-    store, clock = open_store("memory:"), Clock()
+    store, clock = open_store("memory:"), Clock(0.0)
     here, elsewhere = (
         PromiseWatch(cal.Monitor({"silent": 0.05}), profile(), lambda: store, asks=True, clock=clock) for _ in range(2)
     )

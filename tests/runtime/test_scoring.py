@@ -39,7 +39,6 @@ class Watched:
 
 
 def test_every_scorer_scores_every_run_in_order():
-    """The entries stand in the order of the scorers."""
     watched = Watched(Scorer("a", lambda trace: trace / 10), Scorer("b"))
     assert [{"name": "a", "score": 0.1}, {"name": "b", "score": 1.0}] == watched.finish(1)
     assert [{"name": "a", "score": 0.2}, {"name": "b", "score": 1.0}] == watched.finish(2)
@@ -86,7 +85,6 @@ def test_runs_that_a_scorer_makes_are_not_scored():
 
 
 def test_giving_up_skips_what_waits_and_what_comes_later():
-    """Each run has the reason instead of scores."""
     release, inside = threading.Event(), threading.Event()
 
     def hang(_trace):
@@ -120,12 +118,11 @@ class TestCallables:
             (True, {"score": 1.0, "passed": True}),
             (np.float32(0.5), {"score": 0.5}),
             (np.bool_(False), {"score": 0.0, "passed": False}),
-            (2, {"score": None, "error": "2 is no score from 0 to 1"}),
-            ("good", {"score": None, "error": "'good' is no score from 0 to 1"}),
+            (2, {"score": None, "error": "2 is not a score from 0 to 1"}),
+            ("good", {"score": None, "error": "'good' is not a score from 0 to 1"}),
         ],
     )
     def test_an_answer_becomes_an_entry(self, answer, expected):
-        """A number from 0 to 1 or a truth value is a score; anything else is an error in the trace."""
 
         def helpful(_trace):
             return answer
@@ -138,7 +135,6 @@ class TestCallables:
         assert [] == entries(lambda _: None)
 
     def test_a_coroutine_is_finished(self):
-        """An async callable scores like a plain one."""
 
         async def late(_trace):
             return 0.25
@@ -182,13 +178,12 @@ class TestKinds:
     @pytest.mark.parametrize(
         ("item", "message"),
         [
-            (3, "scorers: 3 is no scorer, no suite, and cannot be called"),
-            ("exact", "scorers: 'exact' is no scorer, no suite, and cannot be called"),
+            (3, "scorers: 3 is not a scorer or a suite, and cannot be called"),
+            ("exact", "scorers: 'exact' is not a scorer or a suite, and cannot be called"),
             (dict, "scorers: dict is a class; give an object of it"),
         ],
     )
     def test_anything_else_is_refused(self, item, message):
-        """The error says what was found and what is allowed."""
         with pytest.raises(gk.SettingsError) as caught:
             trace_scorers([item])
         assert message == str(caught.value)

@@ -11,7 +11,7 @@ import pytest
 import grace_kp as gk
 from grace_kp.runtime._backlog import Mark, WriterLimits
 from grace_kp.runtime._writer import Writer
-from grace_kp.store import JournalEntry, open_store
+from grace_kp.store import JournalEntry
 from tests.store.samples import ids, record
 
 
@@ -81,7 +81,6 @@ def test_what_memory_cannot_hold_is_counted_and_reported_at_once(pipeline, store
 
 
 def test_a_thread_waits_for_room_where_it_may(pipeline, store):
-    """With the overflow "wait" nothing is dropped."""
     writer, failing = filled(pipeline, store, overflow="wait")
     failing.broken = False
     writer.submit(100)
@@ -134,15 +133,12 @@ def test_records_are_stored_before_a_caller_goes_on(writer, store):
     assert [5] == ids(store.query())
 
 
-def test_flushing_inside_a_settling_does_not_hang(pipeline, store):
-    """A hook that flushes would wait for itself."""
-    writer = Writer(lambda: store, pipeline)
+def test_flushing_inside_a_settling_does_not_hang(writer, pipeline):
     answers = []
     pipeline.settle = lambda item: (answers.append(writer.flush()), (record(item), None))[1]
     writer.submit(1)
     assert writer.flush()
     assert [False] == answers
-    writer.close()
 
 
 def test_a_full_stack_while_the_worker_is_woken_submits_the_run_once(writer, store, monkeypatch):
@@ -159,9 +155,8 @@ def test_a_full_stack_while_the_worker_is_woken_submits_the_run_once(writer, sto
     assert [1] == ids(store.query())
 
 
-def test_what_ends_while_a_runtime_closes_is_stored(pipeline, store):
+def test_what_ends_while_a_runtime_closes_is_stored(writer, pipeline, store):
     """A run that ends after the last flush is written before the store is closed."""
-    writer = Writer(lambda: store, pipeline)
     give_up = pipeline.give_up
 
     def ends_a_run():
@@ -174,9 +169,8 @@ def test_what_ends_while_a_runtime_closes_is_stored(pipeline, store):
     assert [2, 1] == ids(store.query())
 
 
-def test_a_flush_whose_time_is_over_leaves_the_rest_to_the_worker(pipeline, store):
+def test_a_flush_whose_time_is_over_leaves_the_rest_to_the_worker(writer, store):
     """However much waits, flush(0) settles a bounded part of it."""
-    writer = Writer(lambda: store, pipeline)
     writer._worker.stop(0)
     for number in range(1_000):
         writer.submit(number)
@@ -203,10 +197,9 @@ def test_an_interrupt_leaves_no_lock_behind(writer, pipeline, store, lock):
     assert [1] == ids(store.query())
 
 
-def test_a_thread_that_writes_and_is_interrupted_by_a_flush_writes_everything_once(pipeline, store):
+def test_a_thread_that_writes_and_is_interrupted_by_a_flush_writes_everything_once(writer, pipeline, store):
     """A signal handler that flushes cannot wait for the write below it, and says so."""
-    writer, answers, puts = Writer(lambda: store, pipeline), [], []
-    put = store.put
+    answers, puts, put = [], [], store.put
 
     def interrupted(records, *, ended=()):
         puts.append([item.id for item in records])
@@ -223,7 +216,6 @@ def test_a_thread_that_writes_and_is_interrupted_by_a_flush_writes_everything_on
         writer.write_pending(force=True)
         writer._settling.acquire()
     assert ([False], 1, 3, 0) == (answers, len(puts), len(pipeline.followed), writer.waiting)
-    writer.close()
 
 
 def test_a_mark_is_passed_when_what_follows_is_under_way(writer, pipeline):
@@ -237,7 +229,7 @@ def test_a_mark_is_passed_when_what_follows_is_under_way(writer, pipeline):
     assert ([False], True) == (seen, mark.is_passed)
 
 
-def test_the_thread_survives_whatever_the_store_raises(pipeline, store):
+def test_the_thread_survives_whatever_the_store_raises(writer, store):
     errors = [SystemExit(), MemoryError()]
     put = store.put
 
@@ -247,12 +239,11 @@ def test_the_thread_survives_whatever_the_store_raises(pipeline, store):
         put(records, ended=ended)
 
     store.put = raising
-    writer, mark = Writer(lambda: store, pipeline), Mark()
+    mark = Mark()
     writer._queue.extend([1, mark])
     writer._wake()
     assert mark.wait(60)
     assert ([1], []) == (ids(store.query()), errors)
-    writer.close()
 
 
 def test_a_journal_that_cannot_be_written_at_the_end_is_reported(pipeline, store, caplog, monkeypatch):
@@ -270,9 +261,8 @@ def test_a_journal_that_cannot_be_written_at_the_end_is_reported(pipeline, store
     assert "hunter2" not in caplog.text
 
 
-def test_a_run_that_ends_while_the_writer_closes_is_stored(pipeline, store):
+def test_a_run_that_ends_while_the_writer_closes_is_stored(writer, store):
     """Its thread saw the writer open, and nobody else would write it."""
-    writer = Writer(lambda: store, pipeline)
     stop = writer._worker.stop
     writer._worker.stop = lambda seconds: (stop(seconds), writer._queue.append(1))
     writer.close()
@@ -291,9 +281,8 @@ def test_what_waits_at_exit_is_written_though_the_writer_was_closed(pipeline, st
     assert (1, "") == (store.count(), capfd.readouterr().err)
 
 
-def test_an_interrupted_exit_reports_what_is_not_stored(pipeline, store, capfd, monkeypatch):
+def test_an_interrupted_exit_reports_what_is_not_stored(writer, capfd, monkeypatch):
     """A second Ctrl-C ends the wait, not the report."""
-    writer = Writer(lambda: store, pipeline)
     with writer._settling:
         writer.submit(1)
         monkeypatch.setattr(writer, "flush", lambda timeout: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -301,12 +290,11 @@ def test_an_interrupted_exit_reports_what_is_not_stored(pipeline, store, capfd, 
             writer.at_exit()
     monkeypatch.undo()
     assert "runs of this process that are not in the store: 1 never written" in capfd.readouterr().err
-    writer.close()
 
 
-def test_a_store_that_hangs_does_not_hold_up_closing(pipeline, store, monkeypatch):
+def test_a_store_that_hangs_does_not_hold_up_closing(writer, store, monkeypatch):
     monkeypatch.setattr("grace_kp.runtime._writer.STOP_SECONDS", 0.01)
-    writer, closed = Writer(lambda: store, pipeline), []
+    closed = []
     writer.store()
     store.close = lambda: closed.append(True)
     with writer._writing:
@@ -364,7 +352,6 @@ def test_a_thread_that_holds_what_the_writer_needs_does_not_wait_for_it(pipeline
 
 
 def test_runs_are_stored_in_the_order_in_which_they_ended(writer, pipeline, store):
-    """What follows comes after, in the same order."""
     for number in (1, 2, 3):
         writer.submit(number)
     assert writer.flush()
@@ -374,18 +361,12 @@ def test_runs_are_stored_in_the_order_in_which_they_ended(writer, pipeline, stor
 
 def test_a_store_that_cannot_write_holds_up_nobody_who_waits_for_the_run(pipeline, store):
     """The pipeline goes on once; the record is stored later."""
-    writer, broken, put = Writer(lambda: store, pipeline), [True], store.put
-
-    def fails(records, *, ended=()):
-        if broken:
-            raise gk.StoreError("no")
-        put(records, ended=ended)
-
-    store.put = fails
+    failing = Failing(store)
+    writer = Writer(lambda: failing, pipeline)
     writer.submit(1)
     assert not writer.flush(0.0)
     assert ["after 1"] == pipeline.followed
-    broken.clear()
+    failing.broken = False
     assert writer.flush()
     assert (["after 1"], [1]) == (pipeline.followed, ids(store.query()))
     writer.close()
@@ -393,13 +374,13 @@ def test_a_store_that_cannot_write_holds_up_nobody_who_waits_for_the_run(pipelin
 
 def test_the_complete_version_of_a_run_replaces_the_one_that_waits(pipeline, store):
     """A store that fails for long does not make memory hold each run twice."""
-    writer, put = Writer(lambda: store, pipeline), store.put
-    store.put = lambda records, *, ended=(): (_ for _ in ()).throw(gk.StoreError("no"))
+    failing = Failing(store)
+    writer = Writer(lambda: failing, pipeline)
     writer.submit(1)
     assert not writer.flush(0.0)
     writer.put_later(record(1, score=0.9))
     assert 1 == writer.stats()["pending"]
-    store.put = put
+    failing.broken = False
     assert writer.flush()
     assert [0.9] == [trace.metadata.quality_score for trace in store.query()]
     writer.close()
@@ -413,9 +394,8 @@ def test_flush_is_false_while_runs_are_not_complete(writer, pipeline, store):
     assert writer.flush()
 
 
-def test_closing_gives_up_waiting_and_later_runs_are_stored_at_once(pipeline, store):
+def test_closing_gives_up_waiting_and_later_runs_are_stored_at_once(writer, pipeline, store):
     """After closing nobody is left to wait for a judgement."""
-    writer = Writer(lambda: store, pipeline)
     writer.submit(1)
     writer.close(timeout=0.0)
     assert (True, [1]) == (pipeline.given_up, ids(store.query()))
@@ -423,16 +403,12 @@ def test_closing_gives_up_waiting_and_later_runs_are_stored_at_once(pipeline, st
     assert [2, 1] == ids(store.query())
 
 
-def test_runs_of_dead_processes_are_settled_first(pipeline):
-    """What the store recovers goes through the pipeline like a run that has ended."""
-    store = open_store("memory:")
+def test_runs_of_dead_processes_are_settled_first(writer, pipeline, store):
     store.recover = lambda: [[JournalEntry("kp:trace:91", 0, b"{}")]]
-    writer = Writer(lambda: store, pipeline)
     writer.submit(1)
     assert writer.flush()
     assert writer.flush()
     assert {1, 91} == set(pipeline.settled)
-    writer.close()
 
 
 def test_the_status_shows_every_count():

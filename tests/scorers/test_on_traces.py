@@ -155,7 +155,7 @@ class TestGrace:
         first, second, third = told(grace)
         assert (None, None, 1.0) == (first["score"], second["score"], third["score"])
         assert first["error"].startswith("RuntimeError: api_key=[REDACTED")
-        assert "7 is no score from 0 to 1" == second["error"]
+        assert "7 is not a score from 0 to 1" == second["error"]
         assert KEY not in json.dumps(grace.store.query()[0].to_dict())
 
     def test_a_secret_in_an_expectation_is_not_stored(self, agent):
@@ -184,7 +184,7 @@ class TestGrace:
             with pytest.raises(gk.SettingsError, match="expected must be an EditExpectation"):
                 sc.OnTraces(sc.OperationAccuracy(), 3)
             return
-        with pytest.raises(gk.SettingsError, match="is no scorer, no suite, and cannot be called"):
+        with pytest.raises(gk.SettingsError, match="is not a scorer or a suite, and cannot be called"):
             gk.Grace(store="memory:", scorers=scorers)
 
 
@@ -460,7 +460,7 @@ def test_at_the_command_line(tmp_path, capsys):
     page = ran("show", "last")
     assert "fails" in page
     assert "target mismatch" in page
-    assert "not scored: 7 is no score from 0 to 1" in page
+    assert "not scored: 7 is not a score from 0 to 1" in page
     ran("export", str(tmp_path / "bad.jsonl"), "--scorer-failed")
     again = f"sqlite:///{tmp_path / 'again.db'}"
     with pytest.raises(SystemExit):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from grace_kp.store import CatalogQuery
@@ -14,8 +15,16 @@ LEVELS = ("silent", "notify", "confirm", "escalate")
 TIMES = (
     "1969-12-31T23:59:59.999Z", "2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.001Z", "2026-01-01T23:59:59.999Z", "2026-02-03T04:05:06.789Z",
 )  # fmt: skip
+ORDINARY = settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 USERS, TAGS, SCORERS = ("ana", "京子"), ("x", "本番"), ("quality", "形式")
 TEXTS = st.text("aAbBßſ京都の天 \n\"'", max_size=12)
+
+
+def at(number):
+    """Return the time of a run within a minute."""
+    return f"2026-01-01T00:00:{number:02d}.000Z"
 
 
 def run(name, *, agent=None, domain="default", score=0.5, confidence=0.5, success=True, **fields):

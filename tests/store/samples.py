@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from grace_kp.runtime import record_of
-from grace_kp.store import Record
+from grace_kp.store import Record, Store, open_store
+from grace_kp.store._sqlite import SqliteStore
 
 MARK = "MARKER-OF-WHAT-IS-DELETED"
 
@@ -42,12 +43,10 @@ def document(name, *, created_at="2026-01-01T00:00:00.000Z", text="", **grace):
 
 
 def put(store, *documents):
-    """Store documents."""
     store.put([record_of(item) for item in documents])
 
 
 def left(store):
-    """Return the names of the documents that a store holds."""
     return sorted(trace.id.removeprefix("kp:trace:") for trace in store.iterate())
 
 
@@ -74,3 +73,33 @@ class Clock:
 
     def __call__(self):
         return self.now
+
+
+class Own:
+    """A store of a user's, with the methods of the protocol and nothing else."""
+
+    def __init__(self):
+        held = open_store("memory:")
+        for name in (name for name in vars(Store) if not name.startswith("_")):
+            setattr(self, name, getattr(held, name))
+
+
+def file_with_a_run(folder):
+    """Return the path of a closed store with the run 0."""
+    store = SqliteStore(folder / "t.db")
+    store.put([record(0)])
+    store.close()
+    return store.path
+
+
+def rescue_files(path):
+    """Return the names of the rescue files of a store."""
+    return sorted(file.name for file in path.parent.iterdir() if ".rescue-" in file.name)
+
+
+def stored(path):
+    """Return the numbers of the runs that the next process finds in a store."""
+    store = SqliteStore(path)
+    found = sorted(ids(store.query()))
+    store.close()
+    return found

@@ -8,16 +8,15 @@ import pytest
 
 from grace_kp.approvals import OPEN, ApprovalState, RowQuery
 from grace_kp.store import open_store
-from grace_kp.store._approvals import ACTIONS, branches, listing
+from grace_kp.store._approvals import ACTIONS, listing
 from tests.contracts.test_approval_tables import entry, put, row
 
 PENDING = {"states": ["pending"]}
 
 
 @pytest.fixture
-def plan(tmp_path):
+def plan(store):
     """Explains the listing of a query."""
-    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
 
     def explain(query, actions=None):
         with store.use() as connection:
@@ -26,8 +25,7 @@ def plan(tmp_path):
             ).fetchall()
         return [detail for *_, detail in rows]
 
-    yield explain
-    store.close()
+    return explain
 
 
 @pytest.mark.parametrize(
@@ -56,29 +54,18 @@ def test_a_listing_reads_an_index_in_order(plan, query, actions, index):
     ("condition", "index"), [("key", "approvals_by_key"), ("digest", "approvals_by_digest"), ("run_id", "approvals_by_run")]
 )  # fmt: skip
 def test_few_rows_are_found_by_their_index(plan, condition, index):
-    """Whatever else is asked."""
     (found, *_) = plan(RowQuery(**{condition: "x"}, states=["pending"], order="newest"))
     assert f"SEARCH approvals USING INDEX {index} ({condition}=?)" == found
 
 
-def test_names_of_actions_are_read_from_an_index(tmp_path):
-    """One step per name."""
-    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
+def test_names_of_actions_are_read_from_an_index(store):
     with store.use() as connection:
         details = [detail for *_, detail in connection.execute(f"EXPLAIN QUERY PLAN {ACTIONS}")]
     assert 2 == sum("SEARCH approvals USING COVERING INDEX approvals_by_action" in detail for detail in details)
-    store.close()
 
 
-def test_parts_of_a_query_do_not_overlap():
-    """A state or an action that is named twice is listed once."""
-    assert 1 == len(branches(RowQuery(states=["pending", "pending"]), None))
-    assert 2 == len(branches(RowQuery(order="newest"), ["a", "b", "a"]))
-
-
-def test_what_is_open_follows_from_the_state(tmp_path):
-    """Nobody hides an open request from the listings by a column of its own, and the table knows the states that are open."""
-    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
+def test_what_is_open_follows_from_the_state(store):
+    """No column of its own can hide an open request from the listings, and the table knows the open states."""
     with store.use(write=True) as connection:
         for state in ApprovalState:
             connection.execute(
@@ -90,13 +77,11 @@ def test_what_is_open_follows_from_the_state(tmp_path):
         with pytest.raises(sqlite3.OperationalError, match="generated column"):
             connection.execute("UPDATE approvals SET is_open = 0")
     assert OPEN == found
-    store.close()
 
 
-def test_deleted_contents_leave_no_bytes(tmp_path):
+def test_deleted_contents_leave_no_bytes(tmp_path, store, url):
     """Neither in the file nor in its log, also while another process has it open."""
-    url = f"sqlite:///{tmp_path / 't.db'}"
-    store, other = open_store(url), open_store(url)
+    other = open_store(url)
     with store.approvals.transaction() as writes:
         for number in range(1, 50):
             writes.append(entry(number, salt=b"SALT", contents=b"CONTENTS" * 50))
@@ -107,15 +92,11 @@ def test_deleted_contents_leave_no_bytes(tmp_path):
         assert b"CONTENTS" not in file.read_bytes()
         assert b"SALT" not in file.read_bytes()
     assert entry(7) == other.approvals.link(7)
-    store.close()
     other.close()
 
 
-def test_a_glob_stands_for_the_names_that_are_there(tmp_path):
-    """Many names are listed as one part of the table."""
-    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
+def test_a_glob_stands_for_the_names_that_are_there(store):
     put(store.approvals, *(row(n, action=f"action-{n}", changed=float(n)) for n in range(150)))
     query = RowQuery(action="action-*", order="newest", limit=2)
     assert ["ap-149", "ap-148"] == [found.id for found in store.approvals.rows(query)]
     assert 150 == store.approvals.count(query)
-    store.close()

@@ -21,26 +21,19 @@ from tests.contracts.test_approval_tables import entry, put, row
 
 
 @pytest.fixture
-def store(tmp_path):
-    opened = open_store(f"sqlite:///{tmp_path / 't.db'}")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def hasty(store):
-    """Tables that wait for others for a moment only."""
     tables = SqliteTables(store.path, busy_seconds=0.05)
     yield tables
     tables.close()
 
 
 def test_a_locked_file_is_waited_for(store):
-    """Until the other process has written."""
     other = sqlite3.connect(store.path, isolation_level=None, check_same_thread=False)
     other.execute("BEGIN IMMEDIATE")
-    threading.Timer(0.2, lambda: other.execute("COMMIT")).start()
+    thread = threading.Thread(target=lambda: other.execute("COMMIT"))
+    thread.start()
     assert [True] == put(store.approvals, row(1))
+    thread.join()
     other.close()
 
 
@@ -109,15 +102,7 @@ def test_values_that_a_file_cannot_hold_are_refused(store):
     assert 0 == store.approvals.count(RowQuery())
 
 
-def test_deleting_traces_leaves_approvals(store):
-    """Also when all are deleted."""
-    put(store.approvals, row(1))
-    store.clear()
-    assert row(1) == store.approvals.row("ap-1")
-
-
 def test_a_forked_child_uses_the_file_by_itself(store):
-    """With connections and a lease of its own."""
     put(store.approvals, row(1))
     process, identity = store.approvals.hold(), store.approvals.identity
     child = os.fork()
@@ -182,7 +167,6 @@ def test_a_child_of_a_busy_parent_refuses(store, hasty):
 
 
 def test_a_reader_writes_nothing(store):
-    """It sees what others write."""
     reader = open_store(f"sqlite:///{store.path}", create=False)
     put(store.approvals, row(1))
     assert (row(1), store.approvals.identity) == (reader.approvals.row("ap-1"), reader.approvals.identity)
@@ -215,7 +199,6 @@ def test_a_file_of_an_earlier_version_reads_as_without_approvals(tmp_path):
 
 
 def test_every_write_waits_for_the_disk(store):
-    """Unlike those of traces."""
     with store.approvals.transaction():
         assert (2,) == store.approvals._writer.execute("PRAGMA synchronous").fetchone()
 
@@ -259,40 +242,30 @@ def test_a_full_disk_is_an_error_and_leaves_nothing_half_written(tmp_path):
 
 
 @pytest.fixture
-def file(tmp_path):
-    return tmp_path / "t.db"
+def file(store):
+    return store.path
 
 
 @pytest.fixture
-def tables(file):
+def tables(store):
     """Tables with one row and one entry."""
-    store = open_store(f"sqlite:///{file}")
     with store.approvals.transaction() as writes:
         writes.put(row(1))
         writes.append(entry(1))
-    yield store.approvals
-    store.close()
+    return store.approvals
 
 
-def refused(tables, problem):
-    """Whether every use raises an error that says what to do."""
-    for use in (lambda: put(tables, row(2)), tables.head, tables.changes, lambda: tables.identity):
-        with pytest.raises(StoreError, match=f"{problem}.*then restart this program"):
-            use()
-
-
-def test_a_deleted_file_is_not_created_anew(tables, file):
-    """Nothing is stored in it that nobody would find."""
-    file.unlink()
-    refused(tables, "deleted, moved or replaced")
-    assert not file.exists()
-
-
-def test_a_file_in_its_place_is_refused(tables, file, tmp_path):
-    """Even a copy, which has the same id."""
+@pytest.mark.parametrize("has_copy", [False, True])
+def test_another_file_at_the_path_is_refused(tables, file, tmp_path, has_copy):
+    """Even a copy, which has the same id. A deleted file is not created again, where other processes would not find what is stored."""
     shutil.copy(file, tmp_path / "copy.db")
-    (tmp_path / "copy.db").rename(file)
-    refused(tables, "deleted, moved or replaced")
+    file.unlink()
+    if has_copy:
+        (tmp_path / "copy.db").rename(file)
+    for use in (lambda: put(tables, row(2)), tables.head, tables.changes, lambda: tables.identity):
+        with pytest.raises(StoreError, match=r"deleted, moved or replaced.*then restart this program"):
+            use()
+    assert has_copy == file.exists()
 
 
 def test_an_earlier_state_in_the_same_file_is_refused(tables, file):
@@ -311,7 +284,6 @@ def test_an_earlier_state_in_the_same_file_is_refused(tables, file):
 
 
 def test_another_store_in_the_same_file_is_refused(tables, file):
-    """It has another id."""
     other = open_store(f"sqlite:///{file}")
     with other.use(write=True) as connection:
         connection.execute("UPDATE approval_identity SET id = 'x'")
@@ -320,13 +292,11 @@ def test_another_store_in_the_same_file_is_refused(tables, file):
     other.close()
 
 
-def test_the_store_can_be_closed_and_opened_again(file):
+def test_the_store_can_be_closed_and_opened_again(store):
     """Then the file at the path is the right one."""
-    store = open_store(f"sqlite:///{file}")
     put(store.approvals, row(1))
     store.close()
-    file.unlink()
+    store.path.unlink()
     store.close()
     assert 0 == store.count()
     assert None is store.approvals.row("ap-1")
-    store.close()

@@ -11,18 +11,15 @@ import tempfile
 import threading
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.errors import StoreError
 from grace_kp.runtime import record_of
-from grace_kp.store import CatalogQuery, FeedbackEntry, Progress, open_catalog, open_store
-from tests.store.listed import figures, found, meets, pages, plain, queries, run, runs
+from grace_kp.store import Catalog, CatalogQuery, FeedbackEntry, Progress, open_catalog, open_store
+from tests.store.listed import ORDINARY, at, figures, found, meets, pages, plain, queries, run, runs
 from tests.store.samples import put, set_back
 
-ORDINARY = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("put"), st.lists(runs(), min_size=1, max_size=6)),
@@ -55,15 +52,6 @@ def opened(request):
 
         yield open_both
         close_all()
-
-
-@pytest.fixture
-def small_windows(monkeypatch):
-    """Make a few runs take every path that a million takes."""
-    monkeypatch.setattr("grace_kp.store._catalog_search.FEW", 0)
-    monkeypatch.setattr("grace_kp.store._catalog_search.FIRST_WINDOW", 2)
-    monkeypatch.setattr("grace_kp.store._catalog.OLD_BATCH", 3)
-    monkeypatch.setattr("grace_kp.store._catalog.BATCH", 3)
 
 
 def follow_steps(store, catalog, steps):
@@ -173,10 +161,7 @@ def test_a_search_whose_time_is_up_states_how_far_it_got(opened, small_windows):
     store, catalog = opened()
     put(
         store,
-        *(
-            run(number, created_at=f"2026-01-01T00:00:{number:02d}.000Z", text="needle" if number == 3 else "hay")
-            for number in range(40)
-        ),
+        *(run(number, created_at=at(number), text="needle" if number == 3 else "hay") for number in range(40)),
     )
     catalog.refresh()
     query, before, found, calls = CatalogQuery(min_score=0.5, text="needle"), None, [], 0
@@ -189,16 +174,28 @@ def test_a_search_whose_time_is_up_states_how_far_it_got(opened, small_windows):
     assert calls > 1
 
 
-def test_it_follows_in_the_background(opened):
+@pytest.fixture
+def has_caught_up(monkeypatch):
+    """An event that is set when a catalog has indexed the run "last"."""
+    advance, is_done = Catalog._advance, threading.Event()
+
+    def watched(self, **options):
+        is_current = advance(self, **options)
+        if "last" in found(self):
+            is_done.set()
+        return is_current
+
+    monkeypatch.setattr(Catalog, "_advance", watched)
+    return is_done
+
+
+def test_it_follows_in_the_background(opened, has_caught_up):
     """What is stored after `follow` is found without another call."""
     store, catalog = opened()
     catalog.follow()
-    put(store, run("a"))
-    for _ in range(600):
-        if catalog.find(CatalogQuery()).rows:
-            break
-        threading.Event().wait(0.1)
-    assert ["kp:trace:a"] == [row.id for row in catalog.find(CatalogQuery()).rows]
+    put(store, run("last"))
+    assert has_caught_up.wait(60)
+    assert ["last"] == found(catalog)
 
 
 def test_a_file_that_is_gone_is_reported_and_not_created(tmp_path):
@@ -247,10 +244,6 @@ def test_processes_that_index_one_store_take_turns(tmp_path):
     store.close()
 
 
-def at(number):
-    return f"2026-01-01T00:00:{number:02d}.000Z"
-
-
 def test_the_newest_runs_of_a_store_are_indexed_first(store, catalog, monkeypatch):
     """So that the first page is right at once, and runs that come meanwhile stand before those that are older."""
     monkeypatch.setattr("grace_kp.store._catalog.OLD_BATCH", 2)
@@ -283,8 +276,8 @@ def test_one_who_cannot_write_waits_for_the_other(store, catalog):
     other.close()
 
 
-def test_a_failure_is_logged_once_and_tried_again(store, catalog, monkeypatch, caplog):
-    """In the background nobody else would tell."""
+def test_a_failure_is_logged_once_and_tried_again(store, catalog, monkeypatch, caplog, has_caught_up):
+    """No caller sees an error in the background."""
     monkeypatch.setattr("grace_kp.store._catalog.FAILED_SECONDS", 0.01)
     failures = []
 
@@ -294,15 +287,11 @@ def test_a_failure_is_logged_once_and_tried_again(store, catalog, monkeypatch, c
             raise OSError("the disk is gone")
         return (1, 0)
 
-    put(store, run("a"))
+    put(store, run("last"))
     with caplog.at_level(logging.WARNING, "grace_kp.store"):
-        monkeypatch.setattr("grace_kp.store._catalog_files.Source.changed", fail)
+        monkeypatch.setattr("grace_kp.store._catalog_files.Source.newest_numbers", fail)
         catalog.follow()
-        for _ in range(600):
-            if found(catalog):
-                break
-            threading.Event().wait(0.1)
-    assert ["a"] == found(catalog)
+        assert has_caught_up.wait(60)
     assert 1 == sum("the disk is gone" in message for message in caplog.messages)
 
 
@@ -316,7 +305,7 @@ def test_the_number_of_a_deleted_run_is_not_used_again(url, tmp_path):
     """Whoever has read up to it would miss the next."""
     store = open_store(url if url == "memory:" else f"sqlite:///{tmp_path}/t.db")
     put(store, run("a"), run("b"), run("a"))
-    newest = store.changes().changed()[0]
+    newest = store.changes().newest_numbers()[0]
     store.delete(id="kp:trace:a")
     put(store, run("c"))
     assert ["c"] == changes_of(store, newest)

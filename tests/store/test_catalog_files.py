@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import os
 import sqlite3
@@ -14,7 +13,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.runtime import record_of
@@ -22,7 +21,7 @@ from grace_kp.store import FeedbackEntry, Progress, _catalog_files, open_catalog
 from grace_kp.store._catalog_files import index_of
 from grace_kp.store._catalog_index import words_from
 from grace_kp.store._deletion import Selection, delete_rows, forget_index
-from tests.store.listed import figures, found, meets, pages, plain, queries, run, runs
+from tests.store.listed import ORDINARY, figures, found, meets, pages, plain, queries, run, runs
 from tests.store.samples import MARK, holding, put
 
 
@@ -147,23 +146,8 @@ def test_a_reader_sees_one_state(catalog):
 
 
 ROOT = Path(__file__).resolve().parents[2]
-ORDINARY = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
 PERIOD = ("2026-01-01", "2026-02-28")
 """Two months, in which most of the runs here began."""
-
-
-def at(number):
-    return f"2026-01-01T00:00:{number:02d}.000Z"
-
-
-@pytest.fixture
-def small_windows(monkeypatch):
-    """Make a few runs take every path that a million takes."""
-    monkeypatch.setattr("grace_kp.store._catalog_search.FEW", 0)
-    monkeypatch.setattr("grace_kp.store._catalog_search.FIRST_WINDOW", 2)
-    monkeypatch.setattr("grace_kp.store._catalog.OLD_BATCH", 2)
 
 
 def inode(store):
@@ -182,7 +166,6 @@ def in_index(store, ask):
 
 
 def names(connection):
-    """All names in the index."""
     return {name for (name,) in connection.execute("SELECT name FROM names")}
 
 
@@ -280,7 +263,6 @@ def test_after_random_deletions_the_index_is_that_of_the_runs_that_are_left(made
 
 
 def marks(connection):
-    """The names that runs in the index have."""
     return {name for (name,) in connection.execute("SELECT DISTINCT name FROM marks JOIN names USING (value)")}
 
 
@@ -312,48 +294,6 @@ def test_a_follower_that_compares_in_between_keeps_the_index(store, catalog, mon
     monkeypatch.setattr("grace_kp.store._sqlite.forget_index", compare_and_forget)
     assert store.delete(id="kp:trace:b").clean
     assert (before, ["a", "c"]) == (inode(store), found(catalog))
-
-
-WATCH = """
-    import sys
-    from pathlib import Path
-    from grace_kp.store import CatalogQuery, open_catalog, open_store
-    store = open_store(sys.argv[1])
-    catalog = open_catalog(store)
-    catalog.refresh()
-    catalog.follow()
-    print("ready", flush=True)
-    seen = set()
-    while not Path(sys.argv[2]).exists():
-        seen.add((catalog.figures("2026-01-01", "2026-12-31").total.runs, len(catalog.find(CatalogQuery(), limit=500).rows)))
-    seen.add((catalog.figures("2026-01-01", "2026-12-31").total.runs, len(catalog.find(CatalogQuery(), limit=500).rows)))
-    print(sorted(seen), len(catalog.find(CatalogQuery(text="deleted"), limit=500).rows))
-    catalog.close()
-    store.close()
-"""
-
-
-def test_another_process_that_follows_never_shows_too_few(tmp_path, store, url):
-    """Every list and figure is that of before or of after a deletion."""
-    put(
-        store,
-        *(
-            run(number, text="deleted" if number < 30 else "kept", user=f"u{number % 3}" if number < 30 else "v")
-            for number in range(200)
-        ),
-    )
-    command = [sys.executable, "-c", textwrap.dedent(WATCH), url, str(tmp_path / "done")]
-    child = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True)
-    with child:
-        assert child.stdout.readline() == "ready\n"
-        before = inode(store)
-        for user in ("u0", "u1", "u2"):
-            assert store.delete(user=user).clean
-        assert before == inode(store)
-        (tmp_path / "done").touch()
-        seen, texts = child.stdout.readline().rsplit(" ", 1)
-    totals = {total for pair in ast.literal_eval(seen) for total in pair}
-    assert ({200, 190, 180, 170} | totals, 170, "0\n") == ({200, 190, 180, 170}, min(totals), texts)
 
 
 DIE = """

@@ -24,17 +24,14 @@ from grace_kp.store._catalog_facts import (
 from grace_kp.store._catalog_files import StoredRun
 from grace_kp.store._catalog_index import (
     END_OF_TEXT,
-    LAST_POSITION,
     IndexWriter,
     create_tables,
     has_trigrams,
-    has_words,
     is_current,
-    words_from,
 )
 from grace_kp.store._catalog_search import MOST_TERMS, MOST_TRIGRAMS, Search, expression_of
 from grace_kp.store._query import searchable
-from tests.store.listed import judged, run
+from tests.store.listed import at, judged, run
 from tests.store.samples import put
 
 JSON = st.recursive(
@@ -63,12 +60,10 @@ FIELDS = (
 
 
 def stored(data, created_at="2026-01-01T00:00:00.000Z"):
-    """Return a stored run with this document."""
     return StoredRun(1, "kp:trace:a", created_at, "default", 0.5, True, "completed", "text", data)
 
 
 def facts(made):
-    """Return the facts of a document."""
     return facts_of(stored(json.dumps(made).encode()), json.loads)
 
 
@@ -116,7 +111,6 @@ def test_the_agent_is_the_name_or_else_the_id():
 
 
 def test_judgements_before_gates_count_as_well():
-    """Calls, tokens and fallbacks by model; a fallback without a model is counted under a name of its own."""
     decisions = [
         {"level": "confirm", "evaluation": judged("large", 7)},
         {"evaluation": {"self_evaluation": {"fallback": True}}},
@@ -225,7 +219,6 @@ def test_runs_that_wait_are_counted_apart(store):
 
 
 def numbered(number, name, **fields):
-    """Return a run as a source yields it."""
     r = record_of(run(name, **fields))
     return StoredRun(number, r.id, r.created_at, r.domain, r.score, r.success, r.status, r.text, r.data)
 
@@ -248,38 +241,6 @@ def test_a_run_keeps_its_position_unless_its_time_changes(connection):
     ]
 
 
-def test_missing_words_are_indexed_from_the_newest_run_back(connection):
-    """Those of runs that are added meanwhile as soon as their turn has come, and once only."""
-    if not has_words(connection):
-        pytest.skip("this SQLite has no trigrams")
-    writer = IndexWriter(connection)
-    made = [numbered(n, str(n), text="same", created_at=f"2026-01-01T00:00:0{n}.000Z") for n in (1, 2, 3)]
-    writer.add(made, set())
-    texts = {run.number: run.text for run in made}
-    assert not writer.add_words(lambda numbers: [], 10)
-    connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
-    connection.execute("INSERT INTO facts VALUES ('words_from', ?)", (LAST_POSITION,))
-
-    def with_words():
-        """The runs whose words are indexed."""
-        found = connection.execute("SELECT id FROM words JOIN shown ON position = words.rowid WHERE words MATCH 'sam'")
-        return [name.removeprefix("kp:trace:") for (name,) in found]
-
-    def read(numbers):
-        return [texts.get(number) for number in numbers][:1]
-
-    seen = [with_words()]
-    for late in (0, 4):
-        assert writer.add_words(read, 2)
-        seen.append(with_words())
-        writer.add([numbered(10 + late, str(late), text="same", created_at=f"2026-01-01T00:00:0{late}.000Z")], set())
-        texts[10 + late] = "same"
-    while writer.add_words(read, 2):
-        pass
-    assert [[], ["3"], ["2", "3"], ["0", "1", "2", "3", "4"]] == [*seen, with_words()]
-    assert words_from(connection) is None
-
-
 @pytest.fixture
 def empty():
     opened = sqlite3.connect(":memory:", isolation_level=None)
@@ -297,10 +258,6 @@ def test_an_index_belongs_to_one_store_and_version(empty):
 
 def names(page):
     return [int(row.id.rpartition(":")[2]) for row in page.rows]
-
-
-def at(number):
-    return f"2026-01-01T00:00:{number:02d}.000Z"
 
 
 @pytest.fixture
@@ -421,16 +378,12 @@ def test_every_text_that_contains_it_matches(words, before, text, after):
     assert [(1,)] == words.execute("SELECT rowid FROM words WHERE words MATCH ?", (expression,)).fetchall()
 
 
-def test_a_short_text_that_no_run_contains_has_no_terms(words):
-    words.execute("INSERT INTO words (words) VALUES ('delete-all')")
-    assert "" == expression_of(words, "京")
-
-
-def test_a_short_text_with_many_continuations_has_no_expression(words):
+def test_a_short_text_is_looked_up_by_its_continuations(words):
+    """Without any, no run contains it; with many, runs are read instead."""
     words.execute("INSERT INTO words (words) VALUES ('delete-all')")
     texts = [(number, f"a{chr(0x4E00 + number)}{END_OF_TEXT}") for number in range(MOST_TERMS + 1)]
     words.executemany("INSERT INTO words (rowid, text) VALUES (?,?)", texts)
-    assert expression_of(words, "a") is None
+    assert ("", None) == (expression_of(words, "天"), expression_of(words, "a"))
 
 
 def test_a_long_text_is_looked_up_by_some_of_its_trigrams(words):

@@ -49,8 +49,8 @@ def test_retention_deletes_old_runs_when_new_ones_are_written(tmp_path):
     ("conditions", "message"),
     [
         ({}, "delete needs a condition: id, session, user or older_than; use clear() to delete everything"),
-        ({"id": ""}, "id must be a non-empty text, not ''"),
-        ({"user": 3}, "user must be a non-empty text, not 3"),
+        ({"id": ""}, "id must be a non-empty string, not ''"),
+        ({"user": 3}, "user must be a non-empty string, not 3"),
         ({"older_than": "soon"}, "older_than must be a time like 2026-01-02T03:04:05Z or 2h, not 'soon'"),
     ],
 )
@@ -220,10 +220,10 @@ def test_a_run_of_a_dead_process_is_deleted_from_the_journal(tmp_path):
             while grace.store._connection.execute("SELECT COUNT(*) FROM journal").fetchone() == (0,):
                 time.sleep(0.01)
             print("ready", flush=True)
-            time.sleep(60)
+            sys.stdin.read()
     """)
     child = subprocess.Popen(
-        [sys.executable, "-c", code, f"sqlite:///{path}"], env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE
+        [sys.executable, "-c", code, f"sqlite:///{path}"], env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )  # fmt: skip
     with child:
         assert child.stdout.readline() == b"ready\n"

@@ -183,7 +183,7 @@ def test_a_log_or_index_that_was_removed_is_noticed_and_nothing_is_lost(store, p
     assert 1 == store.count()
     store.put([record(2)])
     assert [1, 2] == found(path)
-    with pytest.raises(gk.StoreError, match="log beside it was deleted"), store.use(write=True):
+    with pytest.raises(gk.StoreError, match="log next to it was deleted"), store.use(write=True):
         Path(f"{path}{end}").unlink()  # what was written then may be in a log that nobody reads
     store.put([record(3)])
     assert [1, 2, 3] == found(path)

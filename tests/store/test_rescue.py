@@ -22,7 +22,7 @@ from grace_kp.runtime import record_of
 from grace_kp.store import JournalEntry, Record, RescueFiles, open_store
 from grace_kp.store._rescue import Damaged, read
 from grace_kp.store._sqlite import SqliteStore
-from tests.store.samples import MARK, document, holding, ids, record
+from tests.store.samples import MARK, document, file_with_a_run, holding, ids, record, rescue_files, stored
 
 TEXTS = st.text(st.characters(exclude_categories=()))  # with halves of surrogate pairs
 RECORDS = st.builds(
@@ -110,7 +110,7 @@ def test_links_and_devices_are_not_read(written, tmp_path):
     with pytest.raises(OSError, match="link"):
         read(tmp_path / "link")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(Damaged, match="no regular file"):
+    with pytest.raises(Damaged, match="not a regular file"):
         read(tmp_path / "pipe")
 
 
@@ -133,28 +133,12 @@ def test_nothing_is_left_of_a_file_that_cannot_be_written(tmp_path):
 
 @pytest.fixture
 def path(tmp_path):
-    """A database with the run 0."""
-    file = tmp_path / "t.db"
-    store = SqliteStore(file)
-    store.put([record(0)])
-    store.close()
-    return file
+    return file_with_a_run(tmp_path)
 
 
 def rescue(path, *records, **options):
     """Leave records beside the database, as a process does that ends."""
     return RescueFiles(path).write(records, **options)
-
-
-def files(path):
-    return sorted(file.name for file in path.parent.iterdir() if ".rescue-" in file.name)
-
-
-def stored(path):
-    store = SqliteStore(path)
-    found = sorted(ids(store.query()))
-    store.close()
-    return found
 
 
 def test_a_database_behind_a_link_has_its_files_beside_the_target(path, tmp_path):
@@ -183,7 +167,7 @@ def test_two_that_open_the_store_at_once_store_each_run_once(path):
         thread.join()
     for store in opened:
         store.close()
-    assert ([], []) == (failed, files(path))
+    assert ([], []) == (failed, rescue_files(path))
     assert [0, *range(1, 13), *range(21, 33)] == stored(path)
 
 
@@ -194,7 +178,7 @@ def test_a_run_that_was_deleted_after_it_had_been_stored_does_not_come_back(path
     store = SqliteStore(path)
     file.write_bytes(contents)  # as if it had not been removed
     assert 1 == store.delete(id="kp:trace:1")
-    assert [] == files(path)
+    assert [] == rescue_files(path)
     assert [2, 0] == ids(store.query())
     store.close()
 
@@ -232,7 +216,7 @@ def test_a_damaged_file_is_reported_once_and_stays(path, caplog):
         store = SqliteStore(path)
     assert [3, 0] == ids(store.query())
     assert [f"the runs in {broken} cannot be stored and removed from there: it is cut off"] == caplog.messages
-    assert [broken.name] == files(path)
+    assert [broken.name] == rescue_files(path)
     waiting = RescueFiles(path).waiting()
     assert (0, 0, (f"{broken}: it is cut off",)) == (waiting.files, waiting.runs, waiting.unusable)
     store.close()

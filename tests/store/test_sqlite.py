@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import json
 import os
@@ -49,23 +48,6 @@ def test_a_store_that_is_dropped_closes_its_file(tmp_path):
         open_store(f"sqlite:///{tmp_path / 't.db'}")
         gc.collect()
     assert [] == heard
-
-
-def test_the_page_size_of_an_existing_file_stays(tmp_path):
-    """New files have larger pages than SQLite's default; a file that was written with other pages is used as it is."""
-    for size, path in ((8_192, tmp_path / "new.db"), (4_096, tmp_path / "old.db")):
-        if size == 4_096:
-            connection = sqlite3.connect(path)
-            connection.execute("PRAGMA page_size = 4096")
-            connection.execute("CREATE TABLE others (name TEXT)")
-            connection.close()
-            path.chmod(0o600)
-        with contextlib.closing(open_store(f"sqlite:///{path}")) as store:
-            store.put([record(1), record(2)])
-            store.delete(id="kp:trace:1")
-        with contextlib.closing(sqlite3.connect(path)) as connection:
-            assert (size,) == connection.execute("PRAGMA page_size").fetchone()
-            assert [("kp:trace:2",)] == connection.execute("SELECT id FROM traces").fetchall()
 
 
 def test_many_threads_and_processes_write_one_file(tmp_path):

@@ -17,28 +17,7 @@ import pytest
 import grace_kp as gk
 from grace_kp.errors import StoreError
 from grace_kp.store import FeedbackEntry, Query, Store, file_of, moment, open_store, to_bytes
-from tests.store.samples import MARK, document, holding, ids, put, record, set_back
-
-
-class Own:
-    """A store of a user's, with the methods of the protocol and nothing else."""
-
-    def __init__(self):
-        self._store = open_store("memory:")
-        for name in (
-            "put",
-            "journal",
-            "recover",
-            "get",
-            "query",
-            "count",
-            "iterate",
-            "delete",
-            "clear",
-            "close",
-            "describe",
-        ):
-            setattr(self, name, getattr(self._store, name))
+from tests.store.samples import MARK, Own, document, holding, ids, put, record, set_back
 
 
 def test_a_runtime_works_with_a_store_of_the_users():
@@ -57,7 +36,7 @@ def test_a_runtime_works_with_a_store_of_the_users():
 def test_an_object_without_the_methods_is_no_store():
     """The check names nothing that is missing, so `open_store` does."""
     assert not isinstance(object(), Store)
-    with pytest.raises(gk.StoreError, match="object is no store: it has no put, get, query"):
+    with pytest.raises(gk.StoreError, match="object is not a store: it has no put, get, query"):
         open_store(object())
 
 
@@ -75,7 +54,7 @@ def test_a_score_is_found_by_the_name_that_it_was_recorded_under(url, name, tmp_
     ("url", "hint"),
     [
         ("mysql://x", "known are"), ("sqlite:///", "names no file"), ("sqlite:///:memory:", "memory:"), ("postgresql://h/db", "PostgreSQL"),
-        ("memory:?max=3", "unknown option"), ("memory:?max_traces=no", "max_traces"), (object(), "no store"),
+        ("memory:?max=3", "unknown option"), ("memory:?max_traces=no", "max_traces"), (object(), "not a store"),
     ],
 )  # fmt: skip
 def test_unknown_stores_are_refused_with_advice(url, hint):
@@ -155,17 +134,6 @@ def test_conditions_that_cannot_be_used_are_named(conditions, message):
     """The message holds the value that was found and what is allowed."""
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Query(**conditions)
-
-
-def test_more_traces_than_a_page_get_their_own_feedback(tmp_path):
-    """Each trace its own, also where their number passes the page in which feedback is looked up."""
-    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
-    count = 1_003
-    store.put([record(n) for n in range(count)])
-    store.put_feedback([FeedbackEntry(f"kp:trace:{n}", 0.0, "user", to_bytes({"n": n})) for n in range(0, count, 2)])
-    found = {trace.id: (trace.grace or {}).get("feedback") for trace in store.query(limit=None)}
-    assert {f"kp:trace:{n}": None if n % 2 else [{"n": n}] for n in range(count)} == found
-    store.close()
 
 
 @pytest.fixture
