@@ -109,6 +109,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         run_type: str | None = None,
         **kwargs: object,
     ) -> None:
+        """Record that a chain, graph or node begins."""
         try:
             known = str(name) if name else _name_of(serialized, None, "chain")
             is_parser = run_type == "parser"
@@ -119,6 +120,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
             note("GraceCallbackHandler.on_chain_start", error)
 
     def on_chain_end(self, outputs: object, *, run_id: UUID, inputs: object = None, **kwargs: object) -> None:
+        """Record that a chain, graph or node returns."""
         try:
             self.tracker.chain_ended(outputs, run_id, inputs)
         except Exception as error:  # noqa: BLE001
@@ -126,6 +128,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
 
     @shielded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
+        """Record that a chain, graph or node raises, or is interrupted."""
         self.tracker.chain_failed(error, run_id, kwargs.get("inputs"))
 
     def on_tool_start(
@@ -140,6 +143,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         metadata: dict[str, Any] | None = None,
         **kwargs: object,
     ) -> None:
+        """Record that a tool begins."""
         try:
             tool = str((serialized.get("name") if serialized else None) or name or "tool")
             arguments = inputs if inputs is not None else {"input": input_str}
@@ -157,6 +161,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
             note("GraceCallbackHandler.on_tool_start", error)
 
     def on_tool_end(self, output: object, *, run_id: UUID, **kwargs: object) -> None:
+        """Record that a tool returns."""
         try:
             self.tracker.tool_ended(output, run_id)
         except Exception as error:  # noqa: BLE001
@@ -164,6 +169,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
 
     @shielded
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
+        """Record that a tool or a retriever raises."""
         self.tracker.call_failed(error, run_id)
 
     @shielded
@@ -177,6 +183,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         metadata: dict[str, Any] | None = None,
         **kwargs: object,
     ) -> None:
+        """Record that a retriever begins."""
         name = _name_of(serialized, kwargs.get("name"), "retriever")
         store = metadata.get("ls_vector_store_provider") if metadata else None
         spec = self.tracker.spec(RETRIEVER, name, self.domain, store if isinstance(store, str) else None)
@@ -185,6 +192,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
 
     @shielded
     def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **kwargs: object) -> None:
+        """Record that a retriever returns."""
         self.tracker.retriever_ended(documents, run_id)
 
     on_retriever_error = on_tool_error
@@ -201,15 +209,18 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         name: object = None,
         **kwargs: object,
     ) -> None:
+        """Record that a chat model begins."""
         model = _name_of(serialized, name, "model")
         self.tracker.model_started(model, messages, run_id, parent_run_id, metadata, self.domain)
 
     @shielded
     def on_llm_start(self, serialized: dict[str, Any] | None, prompts: list[str], **event: Any) -> None:
+        """Record that a completion model begins."""
         include_others()
         self.on_chat_model_start(serialized, [prompts], **event)
 
     def on_llm_new_token(self, token: object, *, run_id: UUID, **kwargs: object) -> None:
+        """Record that a model streams a token."""
         try:
             self.tracker.token(token, run_id)
         except Exception as error:  # noqa: BLE001
@@ -217,20 +228,24 @@ class GraceCallbackHandler(InlineHandler, _Handler):
 
     @shielded
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: object) -> None:
+        """Record that a model returns."""
         self.tracker.model_ended(response, run_id)
 
     @shielded
     def on_llm_error(
         self, error: BaseException, *, run_id: UUID, response: LLMResult | None = None, **kwargs: object
     ) -> None:
+        """Record that a model raises."""
         self.tracker.model_failed(error, run_id, response)
 
     @shielded
     def on_interrupt(self, event: Any) -> None:
+        """Record that a graph stops and waits."""
         self.tracker.graph_interrupted(event.run_id, event.checkpoint_id, event.interrupts)
 
     @shielded
     def on_resume(self, event: Any) -> None:
+        """Record that a graph continues."""
         self.tracker.graph_resumed(event.run_id, event.checkpoint_id, self.domain)
 
 
