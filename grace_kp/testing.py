@@ -1,6 +1,6 @@
-"""For your tests: traces of this context, a reviewer and a judge that follow a script, a clock under your control, fixed ids.
+"""Helpers for your tests: captured traces, a scripted reviewer and judge, a controlled clock, fixed ids.
 
-Nothing here changes a global: capture is per context, so tests may run side by side in threads and tasks.
+Nothing here changes a global. Captures belong to their context, so tests may run concurrently in threads and tasks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Captured(Sequence["ReasoningTrace"]):
         """The only trace.
 
         Raises:
-            AssertionError: there are none or several; the message names their objectives.
+            AssertionError: the number of traces is not 1; the message names their objectives.
         """
         traces = self.traces
         if len(traces) != 1:
@@ -122,7 +122,7 @@ class ScriptedReviewer:
 class ScriptedJudge:
     """A judge that returns the next reply of a script each time it is asked.
 
-    A reply is a text, a number for both scores of a run, an exception that is raised, or a callable from the prompt to one of these. The
+    A reply is a string, a number for both scores of a run, an exception that is raised, or a callable from the prompt to one of these. The
     last reply is repeated.
 
     Attributes:
@@ -174,13 +174,13 @@ class FakeClock:
         return now
 
     def advance(self, seconds: float) -> None:
-        """Advance by some seconds.
+        """Advance by a number of seconds.
 
         Raises:
             ValueError: `seconds` is negative.
         """
         if seconds < 0:
-            raise ValueError(f"time does not go back: {seconds}")
+            raise ValueError(f"seconds must be 0 or more, not {seconds}")
         self.now_ns += round(seconds * 1e9)
 
 

@@ -1,7 +1,7 @@
-"""Connects the runtime with other libraries and services: LangChain and LangGraph, evaluation frameworks, the knowledge registry.
+"""Adapters for other libraries and services: LangChain and LangGraph, evaluation frameworks, the knowledge registry.
 
-Each module is loaded on first use, because it needs the package that it adapts. This file registers the signals of each framework, which
-recording and gates must know even without its adapter: its programs may run inside decorated functions.
+Each module loads on first use, because it needs the package that it adapts. This file registers the control-flow exceptions of LangGraph.
+Recording and gates need them even without the adapter, because a graph may run inside decorated functions.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def __dir__() -> list[str]:
 
 
 def _langchain() -> ModuleType:
-    from grace_kp.integrations import langchain  # a plain import, because gates load the adapter with each call
+    from grace_kp.integrations import langchain  # gates call this often, and a plain import is faster than importlib
 
     return langchain
 
 
 def _nodes(error: BaseException) -> list[str]:
-    """Return the nodes that a command in an exception goes to, each a name or a `Send`."""
+    """Return the names of the nodes in the `goto` of an exception's command, which holds names and `Send`s."""
     goto = getattr(error.args[0] if error.args else None, "goto", None)
     names = [getattr(target, "node", target) for target in (goto if isinstance(goto, list | tuple) else [goto])]
     return [name for name in names if isinstance(name, str)]

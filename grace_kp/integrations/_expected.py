@@ -1,4 +1,4 @@
-"""What a case of another framework states as expected, as an expectation of ours."""
+"""Converts the expected value of another framework's case."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from grace_kp.scorers import EditExpectation
 
 
 def as_expectation(value: object, place: str) -> EditExpectation:
-    """Return the expectation that a case holds at this place."""
     if isinstance(value, EditExpectation):
         return value
     if isinstance(value, dict):

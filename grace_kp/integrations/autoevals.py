@@ -1,4 +1,4 @@
-"""Scorers of autoevals, or anything that is called like them, inside of a suite.
+"""Scorers of autoevals, or objects with the same interface, in a suite.
 
     from autoevals import Levenshtein
     from grace_kp import scorers as sc
@@ -6,7 +6,7 @@
 
     suite = sc.Suite([sc.Entry(AutoevalsScorer(Levenshtein(), expected=lambda case: case.answer), weight=1.0, threshold=0.8)])
 
-Autoevals itself is not imported here: the scorer is yours.
+This module does not import autoevals; you pass the scorer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["AutoevalsScorer"]
 
 
 class AutoevalsScorer:
-    """A scorer of autoevals as one of a suite: its score from 0 to 1, its metadata as details.
+    """A scorer of autoevals for a suite, with its score from 0 to 1 and its metadata as details.
 
     Autoevals returns a score of None for a case that it skipped. The suite reports such a case as an error.
     """
@@ -42,7 +42,7 @@ class AutoevalsScorer:
 
         Args:
             scorer: an object with `eval(output=, expected=, …)`, or a class whose constructor needs no arguments.
-            output: returns the output to score from the suite's actual value. None: the text itself, or all pages of a result or trace.
+            output: returns the output to score from the suite's actual value. None: all pages of a result or trace, else the value itself.
             expected: returns the expected output from the suite's expected value. None: that value itself.
             threshold: the lowest score that passes, from 0 to 1.
             name: the scorer's name in reports. None: `autoevals-` and the name of its class.
@@ -53,12 +53,12 @@ class AutoevalsScorer:
         """
         instance = scorer() if isinstance(scorer, type) else scorer
         if not callable(getattr(instance, "eval", None)):
-            raise TypeError(f"a scorer of autoevals has eval(output=, expected=); {type(instance).__name__} has not")
+            raise TypeError(f"a scorer of autoevals needs eval(output=, expected=); {type(instance).__name__} has none")
         self.type = name or f"autoevals-{type(instance).__name__.lower()}"
         self.threshold = threshold
         self.needs_expectation = expected is None
         self._scorer: Any = instance
-        self._output = output or text_of
+        self._output = output or _text_of
         self._expected = expected
         self._arguments = arguments
 
@@ -75,7 +75,7 @@ class AutoevalsScorer:
         return self.score_with_details(actual, expected)[1]
 
     def score_with_details(self, actual: object, expected: object) -> tuple[float, dict[str, Any]]:
-        """Return score and details of a single evaluation; evaluating twice could call a model twice.
+        """Return score and details of one evaluation, which may call a model.
 
         Raises:
             ValueError: autoevals skipped the case.
@@ -87,11 +87,10 @@ class AutoevalsScorer:
         if evaluated.score is None:
             raise ValueError(f"{evaluated.name} skipped the case: {metadata or 'no reason'}")
         if isinstance(evaluated.score, str):
-            raise ValueError(f"{evaluated.name} returned a text as its score: {evaluated.score[:60]!r}")
+            raise ValueError(f"the score of {evaluated.name} must be a number, not the string {evaluated.score[:60]!r}")
         return float(evaluated.score), {"name": evaluated.name, "metadata": metadata}
 
 
-def text_of(actual: Any) -> object:
-    """Return the text of a result or trace, with its pages in order; any other value unchanged."""
+def _text_of(actual: Any) -> object:
     result = as_result(actual)
     return "\n\n".join((result.pages or {}).values()) if isinstance(result, EditResult) else actual

@@ -1,4 +1,4 @@
-"""Scorers and suites inside of Inspect AI.
+"""Scorers and suites in Inspect AI.
 
     from inspect_ai import Task, task
     from grace_kp.integrations.inspect_ai import inspect_scorer
@@ -45,7 +45,7 @@ def inspect_scorer(
     Args:
         suite: a suite or a scorer.
         expected: returns the expectation for a sample. None: `metadata["expected"]`, which is an `EditExpectation` or an object with its
-            fields. Without that entry, the answer must contain the target's texts.
+            fields. Without that entry, the answer must contain the target's strings.
         result: returns the result for a sample. None: `result_from_state`.
         inputs: the tool arguments that hold target, position, content and index, as in `operations_from_trace`.
 
@@ -61,14 +61,14 @@ def inspect_scorer(
 
     async def score(state: TaskState, target: Target) -> Score:
         actual = result_from_state(state, **inputs) if result is None else result(state)
-        wanted = _expected(state, target) if expected is None else expected(state, target)
+        wanted = _expectation_of(state, target) if expected is None else expected(state, target)
         report = await to_thread.run_sync(whole.evaluate, actual, wanted)
         values: dict[str, Any] = {"overall": report.overall, "passed": float(report.passed)}
         if any(entry.error for entry in report.results):
             values = dict.fromkeys(values, float("nan"))
         for name, entry in report.named(tuple(values)).items():
             values[name] = float("nan") if entry.error else entry.score
-        # Inspect writes explanations and metadata to its logs.
+        # Inspect logs explanations and metadata.
         explanation = redact_text("\n".join(report.diagnosis), identifiers=False) or "every score reaches its threshold"
         return Score(
             value=values,
@@ -84,7 +84,7 @@ def inspect_scorer(
 
 
 def result_from_state(state: TaskState, **inputs: str) -> EditResult:
-    """Return a sample as a result: the tool calls of its messages as operations, and the answer as the page `result`.
+    """Return a sample as a result, with its tool calls as operations and its answer as the page `result`.
 
     Args:
         state: the sample's state.
@@ -105,7 +105,7 @@ def result_from_state(state: TaskState, **inputs: str) -> EditResult:
     return result_from_trace(document, **inputs)
 
 
-def _expected(state: TaskState, target: Target) -> EditExpectation:
+def _expectation_of(state: TaskState, target: Target) -> EditExpectation:
     declared = (state.metadata or {}).get("expected")
     if declared is not None:
         return as_expectation(declared, 'metadata["expected"]')

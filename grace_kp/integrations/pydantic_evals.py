@@ -1,4 +1,4 @@
-"""Scorers and suites inside of pydantic-evals.
+"""Scorers and suites in pydantic-evals.
 
     from pydantic_evals import Case, Dataset
     from grace_kp.integrations.pydantic_evals import SuiteEvaluator
@@ -31,7 +31,7 @@ __all__ = ["SuiteEvaluator"]
 
 @dataclass(repr=False)
 class SuiteEvaluator(Evaluator[Any, Any, Any]):  # type: ignore[misc]
-    """Scores each case with a suite: `passed` as an assertion, `overall` and one score per scorer, each with its diagnosis as reason.
+    """Scores each case with a suite: `passed` as an assertion, `overall`, and one score per scorer with its diagnosis as reason.
 
     If a scorer cannot score a case, its score and `overall` are missing, and `passed` is False with the reason.
 

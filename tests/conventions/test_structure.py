@@ -33,7 +33,6 @@ ALLOWED: dict[str, dict[str, str]] = {
         "Front.gate": "public: `gk.gate`",
         "Grace.__init__": "public: the settings of a runtime",
         "InboxReviewer.__init__": "public: how requests wait, and who decides them",
-        "GraceCallbackHandler.on_tool_start": "public: the arguments that LangChain passes",
         "from_openai_messages": "public: what a conversation does not hold itself",
         "calibrate": COMMAND,
         "compare": COMMAND,

@@ -1,11 +1,11 @@
-"""Contribution of chosen traces to a knowledge registry: which traces may leave, with which contents, sent once each.
+"""Contributes selected traces to a knowledge registry: decides which traces may leave, with which contents, and sends each once.
 
     registry = KnowledgePulse("https://registry.example", key="…")
     grace.on_complete(registry)              # contributes finished traces in the background from now on
-    registry.prepare(trace).body             # shows exactly what would leave
+    registry.prepare(trace).body             # the exact bytes that would leave
 
-Nothing leaves unless you ask for it. A trace must be visible to `network` or `org` (the default is `private`) and have a quality score
-of at least 0.75. Secrets and identifiers are removed from every field.
+Nothing leaves unless you ask for it. A trace needs the visibility `network` or `org` (the default is `private`) and a quality score of at
+least 0.75. Secrets and identifiers are removed from every field.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tenacity import Retrying
 
 from grace_kp.background import to_thread
 from grace_kp.errors import MissingExtra, SettingsError, brief
-from grace_kp.integrations.knowledgepulse._outbox import Contributed, Outbox, TemporaryFailure, post, waiting
+from grace_kp.integrations.knowledgepulse._outbox import Contributed, Outbox, TemporaryFailure, post, retry_rules
 from grace_kp.levels import waits
 from grace_kp.trace import ReasoningTrace, redact_text, redact_value, refuse_what_json_cannot_hold
 
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
-    """The request that would send one trace, or why the trace may not leave."""
+    """The request that would send one trace, or the reason why the trace may not leave."""
 
     id: str
     eligible: bool
     reason: str = ""
-    """Why it may not leave; empty where it may."""
+    """Why the trace may not leave; empty where it may."""
     method: str = "POST"
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Without the key itself."""
+    """The key is masked."""
     body: bytes = b""
-    """The JSON document, to the byte."""
+    """The JSON document."""
     idempotency_key: str = ""
     """SHA-256 of the body, hexadecimal."""
 
@@ -85,26 +85,26 @@ class KnowledgePulse:
         max_waiting: int = 1_000,
         client: httpx.Client | None = None,
     ) -> None:
-        """Check the settings of a registry; contact nobody.
+        """Check the settings, without a request.
 
         Args:
-            url: its address, with https unless it is on this machine; the setting `registry_url` when None.
-            key: its key; the environment variable GRACE_KP_REGISTRY_KEY when None.
+            url: the registry's address, with https unless it is on this machine; the setting `registry_url` when None.
+            key: the registry's key; the environment variable GRACE_KP_REGISTRY_KEY when None.
             threshold: minimum quality score, 0 to 1.
-            timeout: seconds for one attempt.
-            deadline: seconds for a contribution, all attempts included.
+            timeout: the longest duration of one attempt, in seconds.
+            deadline: the longest duration of a contribution with all its attempts, in seconds.
             include_grace: also send the fields of this library beyond the public schema, under `grace`.
-            max_waiting: the most traces that wait in the queue; further traces are counted and not sent.
+            max_waiting: capacity of the queue; further traces are counted and not sent.
             client: an httpx.Client to use, for a proxy or certificates of your own.
 
         Raises:
-            SettingsError: there is no address, the address would send the key in the clear, or a number is out of range.
+            SettingsError: the address is missing or would send the key unencrypted, or a number is out of range.
         """
         if url is None:
             from grace_kp.settings import Settings
 
             url = Settings.load().registry_url
-        self.url = _checked(url)
+        self.url = _check_url(url)
         for name, value, most in (
             ("threshold", threshold, 1),
             ("timeout", timeout, 3_600),
@@ -126,7 +126,7 @@ class KnowledgePulse:
         self._outbox = Outbox(self._contribute, max_waiting=max_waiting)
 
     def prepare(self, trace: ReasoningTrace | Mapping[str, Any]) -> Contribution:
-        """Return the request that would send this trace, to the byte; send nothing.
+        """Return the exact request that would send this trace, without sending it.
 
         Raises:
             InvalidTrace: the argument is not a valid trace.
@@ -150,7 +150,7 @@ class KnowledgePulse:
         )
 
     def _why_not(self, trace: ReasoningTrace) -> str:
-        """Return why a trace may not leave; empty if it may. No text of the trace is read."""
+        """Return why a trace may not leave, or an empty string. This reads none of the trace's content."""
         metadata, status = trace.metadata, (trace.grace or {}).get("status")
         if str(metadata.visibility) not in {"network", "org"}:
             return f"its visibility is {metadata.visibility}, not network or org"
@@ -171,7 +171,7 @@ class KnowledgePulse:
         bare = {name: _bare(value) for name, value in kept.items()}
         document: dict[str, Any] = redact_value({**bare, "metadata": metadata}, identifiers=True)
         if _ID.fullmatch(trace.id):
-            document["id"] = trace.id  # its digits may look like a phone number
+            document["id"] = trace.id  # redaction may take its digits for a phone number
         document["metadata"]["created_at"] = kept["metadata"]["created_at"]
         if document["metadata"]["privacy_level"] == "private":
             document["metadata"]["privacy_level"] = "aggregated"
@@ -179,27 +179,27 @@ class KnowledgePulse:
         return text.encode("utf-8", errors="replace")
 
     def check(self) -> None:
-        """Check that contributing can work, without asking the registry.
+        """Check that contributing can work, without a request.
 
         Raises:
-            SettingsError: there is no key, or the key cannot be sent.
+            SettingsError: the key is missing or cannot be sent.
             MissingExtra: httpx is not installed.
         """
         self._bearer()
         self._import()
 
     def contribute(self, trace: ReasoningTrace | Mapping[str, Any]) -> Contributed:
-        """Send a trace if it may leave, and wait for the answer. A failure of the registry is a result, not an exception.
+        """Send a trace if it may leave, and wait for the response. A failure of the registry is a result, not an exception.
 
         Raises:
             InvalidTrace: the argument is not a valid trace.
-            SettingsError: there is no key, or the key cannot be sent.
+            SettingsError: the key is missing or cannot be sent.
             MissingExtra: httpx is not installed.
         """
         return self._contribute(trace)
 
     async def acontribute(self, trace: ReasoningTrace | Mapping[str, Any]) -> Contributed:
-        """Do what `contribute` does without blocking the event loop."""
+        """`contribute` without blocking the event loop."""
         return await to_thread(self.contribute, trace)
 
     def _contribute(self, trace: ReasoningTrace | Mapping[str, Any], seconds: float | None = None) -> Contributed:
@@ -223,27 +223,27 @@ class KnowledgePulse:
         headers = {**prepared.headers, "Authorization": f"Bearer {key}"}
         attempts = 0
         try:
-            for attempt in Retrying(**waiting(ends)):
+            for attempt in Retrying(**retry_rules(ends)):
                 with attempt:
                     attempts += 1
                     left = min(self.timeout, max(0.01, ends - time.monotonic()))
                     status, text = post(client, prepared.url, headers, prepared.body, left)
         except (TemporaryFailure, httpx.HTTPError, httpx.InvalidURL) as error:
             code = getattr(error, "status", None)
-            return self._failed(prepared.id, str(error) or type(error).__name__, key, attempts, code)
+            return self._failure(prepared.id, str(error) or type(error).__name__, key, attempts, code)
         if status in {200, 201, 202, 204}:
             return Contributed(id=prepared.id, status="sent", http_status=status, attempts=attempts)
         if status == 409:
             return Contributed(id=prepared.id, status="already_there", http_status=status, attempts=attempts)
         text = "redirects are not followed" if 300 <= status < 400 else text
-        return self._failed(prepared.id, f"HTTP {status}: {text}".rstrip(": "), key, attempts, status)
+        return self._failure(prepared.id, f"HTTP {status}: {text}".rstrip(": "), key, attempts, status)
 
     def _bearer(self) -> str:
         key = (self._key or os.environ.get(KEY) or "").strip()
         if not key:
             raise SettingsError(f"no key for the registry: set {KEY}, or pass key")
         if not _SIGNS.fullmatch(key):
-            raise SettingsError(f"the key for the registry ({KEY}, or key) must be ASCII without blanks")
+            raise SettingsError(f"the key for the registry ({KEY}, or key) must be printable ASCII without spaces")
         return key
 
     def _import(self) -> None:
@@ -251,19 +251,23 @@ class KnowledgePulse:
             import httpx  # noqa: F401
         except ImportError:
             raise MissingExtra("contributing to a registry", "knowledgepulse") from None
-        "".encode("idna")  # sockets import this codec on first use, and no fork may fall in the middle of that
+        "".encode(
+            "idna"
+        )  # sockets import this codec on first use; import it now, because a fork must not interrupt an import
 
     def _new_client(self) -> httpx.Client:
         import httpx
 
-        trusting: dict[str, Any] = {"trust_env": False}  # on this machine; a proxy would receive the key in the clear
+        trusting: dict[str, Any] = {
+            "trust_env": False
+        }  # http is allowed on this machine only, and a proxy would receive the key unencrypted
         if self.url.startswith("https:"):
             if self._trust is None:
-                self._trust = httpx.create_ssl_context()  # kept, because it reads all certificates
+                self._trust = httpx.create_ssl_context()  # kept, because loading all certificates is slow
             trusting = {"verify": self._trust}
         return httpx.Client(follow_redirects=False, **trusting)
 
-    def _failed(self, id: str, reason: str, key: str, attempts: int, status: int | None) -> Contributed:  # noqa: A002
+    def _failure(self, id: str, reason: str, key: str, attempts: int, status: int | None) -> Contributed:  # noqa: A002
         text = redact_text(" ".join(reason.replace(key, "***").split()), identifiers=True)[:_MESSAGE]
         return Contributed(id=id, status="failed", http_status=status, attempts=attempts, reason=text)
 
@@ -281,7 +285,7 @@ class KnowledgePulse:
         return self._outbox.flush(timeout)
 
     def close(self, timeout: float = 30.0) -> bool:
-        """Flush and end the thread. Traces that still wait after `timeout` seconds, or come later, are counted and not sent."""
+        """Flush and stop the thread. Traces left after `timeout` seconds, and later ones, are counted and not sent."""
         return self._outbox.close(timeout)
 
     def status(self) -> dict[str, Any]:
@@ -293,23 +297,23 @@ class KnowledgePulse:
 
 
 def _bare(value: Any) -> Any:
-    """Redact an identifier such as `kp:agent:…` without its prefix: behind a colon the rules would miss a part of it."""
+    """Redact identifiers such as `kp:agent:…` without their prefix, because the rules miss a part of what follows a colon."""
     if isinstance(value, list):
         return [_bare(item) for item in value]
     begins = _NAMED.match(value) if isinstance(value, str) else None
     return begins[0] + redact_text(value[begins.end() :], identifiers=True) if begins else value
 
 
-def _checked(url: str | None) -> str:
+def _check_url(url: str | None) -> str:
     if not url:
         raise SettingsError("no registry: pass its url, or set registry_url (GRACE_KP_REGISTRY_URL)")
     try:
         parts = urlsplit(url)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port or an IPv6 address that is none
+    except ValueError:  # an invalid port or IPv6 address
         usable = False
-    if "@" in url:  # before anything shows the address
-        raise SettingsError("registry_url must hold no user and no password, and no @ at all; the key goes into " + KEY)
+    if "@" in url:  # checked first, because the other messages show the address
+        raise SettingsError("registry_url must not contain a user, a password or @; put the key into " + KEY)
     if not usable or "?" in url or "#" in url or not url.isprintable() or " " in url:
         shown = brief(re.split("[?#]", url)[0])
         raise SettingsError(

@@ -1,7 +1,4 @@
-"""The queue of traces on their way to a registry, and the worker that sends them, so that neither agents nor the store wait.
-
-It knows nothing about registries: a function that it is handed sends one trace and returns how that ended.
-"""
+"""The queue of traces for a registry, the worker that sends them in the background, and the HTTP request with its retries."""
 
 from __future__ import annotations
 
@@ -29,14 +26,13 @@ if TYPE_CHECKING:
     Send = Callable[[ReasoningTrace, float | None], "Contributed"]
 
 EXIT_SECONDS = 2.0
-ENDED = "the program ended before all traces were sent"
 STATUSES = ("sent", "already_there", "not_eligible", "failed", "dropped")
 _log = logging.getLogger("grace_kp.registry")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contributed:
-    """How contributing one trace ended."""
+    """The outcome of contributing one trace."""
 
     id: str
     status: str
@@ -50,8 +46,8 @@ class Outbox(Resident):
     """A bounded queue and its worker.
 
     Args:
-        send: sends one trace, within the seconds passed to it if any, and returns how that ended.
-        max_waiting: the most traces that wait; further traces are counted and not sent.
+        send: sends one trace, within a number of seconds if not None, and returns the outcome.
+        max_waiting: capacity of the queue; further traces are counted and not sent.
     """
 
     def __init__(self, send: Send, *, max_waiting: int) -> None:
@@ -63,9 +59,9 @@ class Outbox(Resident):
         watch(self, last=True)
 
     def after_fork(self) -> None:
-        """Forget in the child what waited: the parent sends it."""
+        """Empty the queue in the child, because the parent sends these traces."""
         self.importing = threading.RLock()
-        """Held during imports: no fork may fall in the middle of one, unless the import itself starts a process."""
+        """Held during imports, which a fork must not interrupt. Reentrant, because an import may itself start a process."""
         self._changed = threading.Condition()
         self._waiting: deque[ReasoningTrace] = deque()
         self._sending = 0
@@ -77,7 +73,6 @@ class Outbox(Resident):
         return (self.importing,)
 
     def put(self, trace: ReasoningTrace) -> None:
-        """Have a trace sent soon. This costs an append."""
         with self._changed:
             accepted = not self._closed and len(self._waiting) < self._max_waiting
             if accepted:
@@ -110,7 +105,7 @@ class Outbox(Resident):
     def _send_one(self, trace: ReasoningTrace, seconds: float | None) -> None:
         try:
             contributed = self._send(trace, seconds)
-        except Exception as error:  # noqa: BLE001 — a registry that cannot be used is reported, never raised
+        except Exception as error:  # noqa: BLE001 — errors of the registry are reported, never raised
             self.count("failed")
             self._report(type(error).__name__, f"a trace was not sent: {redacted_error(error)}")
             return
@@ -118,7 +113,7 @@ class Outbox(Resident):
         if contributed.status == "failed":
             self._report(f"HTTP {contributed.http_status}", f"a trace was not sent: {contributed.reason}")
         else:
-            self._logged.clear()  # a problem after this success is news again
+            self._logged.clear()  # log the next problem again
 
     def _drop(self, reason: str, number: int = 1) -> None:
         self.count("dropped", number)
@@ -139,12 +134,11 @@ class Outbox(Resident):
             self._drop(reason, dropped)
 
     def flush(self, timeout: float) -> bool:
-        """Wait until no trace waits or is being sent; False after `timeout` seconds."""
+        """Wait until all traces are sent; return False after `timeout` seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._sending, timeout)
 
     def close(self, timeout: float) -> bool:
-        """Flush; drop what still waits after `timeout` seconds, and whatever comes later."""
         flushed = self.flush(timeout)
         with self._changed:
             self._closed = True
@@ -152,7 +146,7 @@ class Outbox(Resident):
         return flushed
 
     def at_exit(self) -> None:
-        """Send what waits, for as long as there is time."""
+        """Send waiting traces for at most `EXIT_SECONDS`."""
         if self._closed:
             return
         ends = time.monotonic() + EXIT_SECONDS
@@ -161,7 +155,7 @@ class Outbox(Resident):
         while self._waiting and (seconds := ends - time.monotonic()) > 0:
             self._send_one(self._waiting.popleft(), seconds)
         self._closed = True
-        self._drop_waiting(ENDED)
+        self._drop_waiting("the program ended before all traces were sent")
 
     def status(self) -> dict[str, Any]:
         with self._changed:
@@ -184,54 +178,44 @@ class TemporaryFailure(Exception):
 
 
 def post(client: httpx.Client, url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> tuple[int, str]:
-    """Post, and return the status, and the beginning of the answer where that explains a failure.
+    """Post; return the status, and for failures the beginning of the response."""
+    import httpx
 
-    The status settles it, whatever the rest of the answer is like.
-    """
+    ends = time.monotonic() + seconds
+    options: dict[str, Any] = {"headers": dict(headers), "content": body, "timeout": seconds}
+
+    def send() -> tuple[int, str]:
+        read = bytearray()
+        with client.stream("POST", url, follow_redirects=False, **options) as answer:
+            status = answer.status_code
+            # A compressed response, which the request did not ask for, may expand to gigabytes.
+            if status >= 300 and "content-encoding" not in answer.headers:
+                with suppress(httpx.HTTPError):
+                    for chunk in answer.iter_raw():
+                        read += chunk
+                        if len(read) > MAX_ANSWER or time.monotonic() > ends:
+                            break
+            text = read[:MAX_ANSWER].decode("utf-8", errors="replace")
+            if status in AGAIN:
+                raise TemporaryFailure(status, text, retry_after(answer.headers.get("retry-after")))
+            return status, text
+
     try:
-        # The client bounds each read, not the whole of an answer; this bounds everything.
-        return call_within(
-            seconds + 0.05,
-            lambda: _posted(client, url, headers, body, seconds),
-            name="registry request",
-            or_inline=True,
-        )
+        # The client's timeout bounds each read; this bounds the whole response.
+        return call_within(seconds + 0.05, send, name="registry request", or_inline=True)
     except DeadlineExceeded:
         raise TemporaryFailure(None, f"the registry did not answer within {seconds:g} s") from None
 
 
-def _posted(client: httpx.Client, url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> tuple[int, str]:
-    import httpx
-
-    ends = time.monotonic() + seconds
-    read = bytearray()
-    with client.stream(
-        "POST", url, headers=dict(headers), content=body, timeout=seconds, follow_redirects=False
-    ) as answer:
-        status = answer.status_code
-        # Compressed although the request asked for none, it may hold gigabytes.
-        if status >= 300 and "content-encoding" not in answer.headers:
-            with suppress(httpx.HTTPError):
-                for chunk in answer.iter_raw():
-                    read += chunk
-                    if len(read) > MAX_ANSWER or time.monotonic() > ends:
-                        break
-        text = read[:MAX_ANSWER].decode("utf-8", errors="replace")
-        if status in AGAIN:
-            raise TemporaryFailure(status, text, retry_after(answer.headers.get("retry-after")))
-        return status, text
-
-
-def waiting(ends: float) -> dict[str, Any]:
-    """Return tenacity's rules: exponential pauses with jitter, at least as long as Retry-After asks, and no attempt after `ends`."""
+def retry_rules(ends: float) -> dict[str, Any]:
+    """Return arguments for tenacity: exponential pauses with jitter, at least Retry-After, and no attempt after `ends`."""
     import httpx
 
     grows = wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT)
 
     def wait(state: RetryCallState) -> float:
-        failure = state.outcome.exception() if state.outcome is not None else None
-        asked = getattr(failure, "retry_after", None)
-        return max(float(grows(state)), asked or 0.0)
+        failure = state.outcome and state.outcome.exception()
+        return max(float(grows(state)), getattr(failure, "retry_after", None) or 0.0)
 
     def stop(state: RetryCallState) -> bool:
         return bool(time.monotonic() + state.upcoming_sleep >= ends)

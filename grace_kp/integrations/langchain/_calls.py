@@ -47,7 +47,7 @@ from grace_kp.integrations.langchain._tool_schema import (
     has_factory,
     kinds_in,
     schema_problem,
-    validated,
+    validate_arguments,
 )
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import current_run
@@ -67,16 +67,16 @@ CHANGED = "It was changed since it was proposed."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDecision:
-    """What was decided about one proposed tool call, in the form that checkpoints keep."""
+    """The decision about one proposed tool call, in the form that checkpoints keep."""
 
     id: str
     name: str
     digest: str
-    """SHA-256 of the call as it was decided on: with what its tool makes of the arguments, where it validates them."""
+    """SHA-256 of the call that the decision is about, with validated arguments where its tool validates them."""
     proposed: str | None = None
-    """SHA-256 of the call as it was proposed; None where its arguments were not validated before the decision."""
+    """SHA-256 of the proposed call; None where its arguments were not validated before the decision."""
     validated: Mapping[str, Any] | None = None
-    """What the tool made of the arguments, see `kept_values`; None where that is what was proposed."""
+    """The validated arguments, see `kept_values`; None where they equal the proposed ones."""
     problem: str | None = None
     """Why the call cannot be asked about, or what the model gets in place of its result."""
     level: str = "confirm"
@@ -89,23 +89,23 @@ class ToolDecision:
     floor: str | None = None
     evaluation: Mapping[str, Any] | None = None
     facts: Mapping[str, Any] | None = None
-    """What the decision rests on, beside the score and the gaps; see `FACTS`."""
+    """Further grounds of the decision; see `FACTS`."""
     names: Mapping[str, bool] | None = None
     """The tool's arguments, and whether each is required."""
     consent: str | None = None
-    """`given`, `not needed` or `refused`; `invalid` for a call that its tool refuses; None until a person was asked."""
+    """`given`, `not needed` or `refused`; `invalid` for a call that its tool refuses; None until a person has decided."""
     args: Mapping[str, Any] | None = None
-    """The arguments that a reviewer put in place of the call's own, as JSON."""
+    """The reviewer's arguments, as JSON; None where the reviewer changed none."""
     run_values: Mapping[str, Any] | None = None
-    """What the tool makes of them, see `kept_values`; None where that is `args`."""
+    """`args` after validation, see `kept_values`; None where they equal `args`."""
     run_digest: str | None = None
-    """SHA-256 of the call with these arguments."""
+    """SHA-256 of the call with `args`."""
     message: str | None = None
     """The id of the model's message that proposes the call."""
     answers: bool | None = None
-    """Whether `problem` are a reviewer's words in place of a result, and no error."""
+    """Whether `problem` is a reviewer's reply in place of a result, not an error."""
     filed: bool | None = None
-    """Whether people decide about the call in the inbox, too."""
+    """Whether the call also has a request in the inbox."""
 
     @property
     def may_run(self) -> bool:
@@ -120,12 +120,10 @@ class ToolDecision:
         return self.digest if self.proposed is None else self.proposed
 
     def reasons(self) -> dict[str, Any]:
-        """Return what a person sees of the decision."""
         kept = self.to_dict()
         return {name: kept[name] for name in ("level", "score", "breakdown", "penalties", "reason")}
 
     def question(self, arguments: Mapping[str, Any], digest: str) -> InterventionRequest:
-        """Return what a reviewer reads of the decision."""
         run, level = current_run(), InterventionLevel(self.level)
         return InterventionRequest(
             id=self.id,
@@ -143,11 +141,9 @@ class ToolDecision:
 
     def to_dict(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        fields = {name: value for name, value in values.items() if value is not None and value != ()}
-        fields.update(penalties=list(self.penalties), breakdown=dict(self.breakdown or {}))
-        if self.evidence_gaps:
-            fields["evidence_gaps"] = list(self.evidence_gaps)
-        return fields
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        fields = {name: value for name, value in values.items() if value is not None and value != []}
+        return {**fields, "penalties": list(self.penalties), "breakdown": dict(self.breakdown or {})}
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> ToolDecision:
@@ -158,18 +154,18 @@ class ToolDecision:
 
 
 def call_key(call: Mapping[str, Any], before: Sequence[Mapping[str, Any]] = ()) -> str:
-    """Return the name of a call among the decisions of its turn: its id, the start of its digest, and its number among equal calls from the second on."""
+    """Return the key of a call in its turn: its id, the start of its digest, and from the second equal call on its number."""
     name = f"{call.get('id') or ''}:{call_digest(call['name'], call['args'], ordered=False)[:16]}"
     equal = sum(call_key(each) == name for each in before if each.get("id") == call.get("id"))
     return f"{name}#{equal + 1}" if equal else name
 
 
 def kept_values(base: Mapping[str, Any], values: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return validated arguments as a checkpoint keeps them: the names in their order, and the values that are not those of `base`, with type tags."""
+    """Return validated arguments for a checkpoint: the ordered names, and the values that differ from `base`, with type tags."""
     changed = {name: value for name, value in values.items() if name not in base or not _is_equal(value, base[name])}
     if not changed and list(base) == list(values):
         return None
-    # The call itself holds such a text already.
+    # The checkpoint holds the call, and with it this secret. Only the name is kept, so no second copy is written.
     secret = [
         name
         for name, value in changed.items()
@@ -186,13 +182,13 @@ def kept_values(base: Mapping[str, Any], values: Mapping[str, Any], types: Mappi
 def restored_values(
     base: Mapping[str, Any], kept: Mapping[str, Any] | None, types: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments that `kept_values` kept. No validator runs."""
+    """Return the arguments that `kept_values` kept, without running a validator."""
     if kept is None:
         return dict(base)
     if "live" in kept:
         return dict(kept["live"])
     changed = {**decode(kept["changed"], types), **{name: SecretStr(_secret_in(base[name])) for name in kept["secret"]}}
-    _print(changed)
+    _fill_lazy_attributes(changed)
     return {name: changed[name] if name in changed else base[name] for name in kept["names"]}
 
 
@@ -200,13 +196,13 @@ def _secret_in(value: Any) -> Any:
     return value.get("_secret_value") if isinstance(value, dict) else value
 
 
-def _print(values: Mapping[str, Any]) -> None:
+def _fill_lazy_attributes(values: Mapping[str, Any]) -> None:
     for value in values.values():
-        brief(value)
+        brief(value)  # printing computes lazy attributes, which would otherwise change the digest later
 
 
 def json_values(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return arguments as JSON shows them, and the names of those that it cannot show in full."""
+    """Return arguments as JSON, and the names of the arguments that JSON cannot show in full."""
     shown: dict[str, Any] = {}
     unseen: list[str] = []
     for name, value in arguments.items():
@@ -234,7 +230,7 @@ def _is_equal(first: object, second: object) -> bool:
 
 
 class ToolCase:
-    """One gated call of a tool. The tool is None where no tool has the name, which is certain only if `is_unknown`."""
+    """One gated tool call. The tool is None where none was found; `is_unknown` states that none exists."""
 
     def __init__(
         self,
@@ -251,7 +247,7 @@ class ToolCase:
         self.name: str = call["name"]
         self.call = call
         self.arguments: dict[str, Any] = dict(call["args"])
-        """What is shown and runs."""
+        """The arguments that people see and that the tool runs with."""
         self.policy = policy
         self.tool = tool
         self.state_key = state_key
@@ -260,7 +256,7 @@ class ToolCase:
         self.scope = ToolScope(grace, state, judge)
         self.decision = ToolDecision(id=uuid4().hex, name=self.name, digest=self.proposed)
         self.is_shared = False
-        """Whether another call of the turn has the same id, so that a message about one would answer both."""
+        """Whether another call of the turn has the same id, so that a message about one call would answer both."""
         self._is_unknown = is_unknown
         self._keeps = True
         self._edit: tuple[str, ToolEdit] | None = None
@@ -269,12 +265,12 @@ class ToolCase:
         """Let the tool validate the arguments, once, and return the decision so far."""
         base, self._keeps = self.decision, keeps
         if self._is_unknown:
-            return replace(base, consent=INVALID, problem="there is no such tool")
+            return replace(base, consent=INVALID, problem="no tool has this name")
         if self.tool is None:
             return base
         try:
-            values = validated(self.tool, self.call["args"])
-            _print(values)
+            values = validate_arguments(self.tool, self.call["args"])
+            _fill_lazy_attributes(values)
             types = argument_types(self.tool)
             kept = kept_values(self.call["args"], values, types) if keeps else {"live": values}
             self.arguments = restored_values(self.call["args"], kept, types)
@@ -287,15 +283,14 @@ class ToolCase:
             return replace(base, problem=str(error.__cause__ or error))
 
     def take_up(self, decision: ToolDecision) -> None:
-        """Go on from a decision that a checkpoint kept."""
         self.decision = decision
         self.arguments = restored_values(self.call["args"], decision.validated, argument_types(self.tool))
 
-    def edited(self, changed: Mapping[str, Any]) -> ToolEdit:
-        """Return what would run with the arguments that a reviewer put in place of those that were shown.
+    def apply_edit(self, changed: Mapping[str, Any]) -> ToolEdit:
+        """Return the call with a reviewer's arguments, which are the values that the function itself receives.
 
-        They stand for what the function gets, as what was shown does. Where the tool would make other values of them, a person is asked
-        again; except where it would do so each time, because such a validation is a conversion, which is over.
+        If the tool would change these values, the edit counts only where every validation changes them: then validation is a
+        conversion, and the reviewer wrote its result. Otherwise a person is asked again.
         """
         digest = call_digest(self.name, changed)
         if self._edit is None or self._edit[0] != digest:
@@ -306,7 +301,7 @@ class ToolCase:
                 for name, value in changed.items()
             }
             try:
-                values = self._edited(own)
+                values = self._validate_edit(own)
                 types = argument_types(self.tool)
                 as_json, _ = json_values(values)
                 kept = kept_values(as_json, values, types) if self._keeps else {"live": values}
@@ -316,7 +311,7 @@ class ToolCase:
             self._edit = digest, edit
         return self._edit[1]
 
-    def _edited(self, wanted: dict[str, Any]) -> dict[str, Any]:
+    def _validate_edit(self, wanted: dict[str, Any]) -> dict[str, Any]:
         tool, names = self.tool, self.decision.names
         written = {name: _as_written(value) for name, value in wanted.items()}
         problem = schema_problem(tool, written, names)
@@ -324,9 +319,9 @@ class ToolCase:
             raise InvalidCall(problem)
         if tool is None:
             return wanted
-        found = validated(tool, as_input(tool, wanted))
+        found = validate_arguments(tool, as_input(tool, wanted))
         if gone := [name for name in wanted if name not in found]:
-            raise InvalidCall(f"there is no argument {gone[0]!r}")
+            raise InvalidCall(f"the tool has no argument {gone[0]!r}")
         unseen = []
         for name in sorted(found.keys() - wanted.keys()):
             if (
@@ -334,7 +329,9 @@ class ToolCase:
                 and not {name, *as_input(tool, {name: None})} & self.call["args"].keys()
                 and has_factory(tool, name)
             ):
-                found[name] = self.arguments[name]  # such a default is taken once
+                found[name] = self.arguments[
+                    name
+                ]  # a new call of the factory could return another value than was shown
             elif name not in self.arguments or not _is_equal(found[name], self.arguments[name]):
                 unseen.append(name)
         if unseen:
@@ -344,28 +341,28 @@ class ToolCase:
         other = [name for name, value in wanted.items() if not is_shown_as(found[name], value)]
         if not other:
             return found
-        again, typed = validated(tool, as_input(tool, found)), as_typed(tool, {name: wanted[name] for name in other})
+        again = validate_arguments(tool, as_input(tool, found))
+        typed = as_typed(tool, {name: wanted[name] for name in other})
         if _is_equal(again, found) or not all(
             is_shown_as(typed[name], wanted[name]) and kinds_in(typed[name]) <= kinds_in(found[name]) for name in other
         ):
             raise InvalidCall(f"the tool would run with {json_values(found)[0]}")
         return {**found, **typed}
 
-    def gated(
+    def as_gated(
         self,
         *,
         at_least: InterventionLevel | None = None,
         knows_tool: bool = True,
         arguments: Mapping[str, Any] | None = None,
     ) -> GatedCall:
-        """Return the call as the engine takes it."""
         arguments = arguments or self.arguments
         signature = self._signature(self.tool if knows_tool else None, arguments)
         return GatedCall(
             action=self.name,
             signature=signature,
             bound=signature.bind(**arguments),
-            check=lambda changed: self.edited(_flat(changed, signature)).problem,
+            check=lambda changed: self.apply_edit(_flat(changed, signature)).problem,
             types=lambda: argument_types(self.tool),
             schema=lambda: edit_schema(self.tool, signature),
             policy=self.policy,
@@ -378,11 +375,11 @@ class ToolCase:
         )
 
     def decide(self, *, is_changed: bool = False) -> ToolDecision:
-        """Decide on the call as things are now."""
+        """Decide on the call with the evidence so far."""
         self.decision = so_far = self.validate(keeps=True)
         if so_far.consent == INVALID:
             return so_far
-        case = self.gated(at_least=InterventionLevel.CONFIRM if is_changed else None)
+        case = self.as_gated(at_least=InterventionLevel.CONFIRM if is_changed else None)
         assessment = self.scope.assess(case)
         decision = Decision.of(assessment, case.rules()).to_dict(so_far.digest)
         found = ToolDecision.from_dict(
@@ -398,24 +395,19 @@ class ToolCase:
         )
         return replace(found, reason=f"{CHANGED} {found.reason}") if is_changed else found
 
-    def raised(self, kept: ToolDecision) -> ToolDecision:
+    def raise_level(self, kept: ToolDecision) -> ToolDecision:
         """Return a kept decision at the level that the policy requires now, which is never milder."""
-        now = self.gated().rules().apply_again(Decision.from_dict(kept.to_dict()))
+        now = self.as_gated().rules().apply_again(Decision.from_dict(kept.to_dict()))
         return kept if now.level == kept.level else replace(kept, level=str(now.level), reason=now.action.reason)
 
     def _signature(self, tool: object, arguments: Mapping[str, Any]) -> inspect.Signature:
-        """Return a signature that takes the arguments of the tool and of the call."""
         names = dict.fromkeys([*(argument_names(tool) or self.decision.names or ()), *arguments])
         usable = [name for name in names if name.isidentifier() and not keyword.iskeyword(name)]
+        empty, keyword_only = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
         parameters = [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if name in arguments else Unknown,
-            )
-            for name in usable
+            inspect.Parameter(name, keyword_only, default=empty if name in arguments else Unknown) for name in usable
         ]
-        if any(name not in usable for name in arguments):  # such as `from`, which no parameter can be called
+        if any(name not in usable for name in arguments):  # a keyword such as `from` cannot name a parameter
             rest = "other_arguments"
             while rest in usable:
                 rest += "_"
@@ -424,7 +416,7 @@ class ToolCase:
 
 
 def _flat(arguments: Mapping[str, Any], signature: inspect.Signature) -> dict[str, Any]:
-    """Return arguments with those that are gathered in `**` among the others."""
+    """Return arguments with the contents of `**` among the others."""
     flat: dict[str, Any] = {}
     for name, value in arguments.items():
         gathered = signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
@@ -433,7 +425,7 @@ def _flat(arguments: Mapping[str, Any], signature: inspect.Signature) -> dict[st
 
 
 class _NotHeld(Coverage):
-    """A call whose tool does not run with what is shown. It has no digest, so that nobody is asked about it."""
+    """A call whose tool might run with other arguments than a person sees. It has no digest, so no reviewer is asked."""
 
     def __init__(self, problem: str, signature: inspect.Signature) -> None:
         super().__init__(None, signature, None)
@@ -445,25 +437,24 @@ class _NotHeld(Coverage):
 
 @dataclass(frozen=True, slots=True)
 class ToolEdit:
-    """What would run with a reviewer's arguments, or what is wrong with them."""
+    """The call with a reviewer's arguments, or the problem with them."""
 
     values: dict[str, Any]
     problem: str
     shown: Mapping[str, Any] | None = None
-    """The values as JSON."""
     kept: Mapping[str, Any] | None = None
-    """The values as the decision keeps them beside `shown`."""
+    """See `kept_values`, with `shown` as the base."""
 
 
 def is_shown_as(value: object, wanted: object) -> bool:
-    """Return whether a value is what a reviewer wrote, or what JSON shows of it."""
+    """Return whether a value equals the reviewer's, directly or in its JSON form."""
     if _is_equal(value, wanted) or (type(wanted) is int and type(value) is float and value == wanted):
         return True
     return any(_is_equal(shown, wanted) for shown in (json_values({"": value})[0][""], _as_written(value)))
 
 
 def _as_written(value: object) -> Any:
-    """Return a value as a person or a model writes it; the value itself where JSON has no form of it."""
+    """Return the JSON form of a value; the value itself where it has none."""
     try:
         return to_jsonable_python(value)
     except ValueError:
@@ -482,7 +473,7 @@ class ToolScope(Scope):
     def evidence(self) -> RunEvidence:
         """Return the evidence of the run, and where no handler records it, the failures that its messages report.
 
-        A caller may write messages. So no message raises a confidence: with a failure among them, successes do not count.
+        Callers may write messages, so no message raises a confidence: with a failure among them, successes do not count.
         """
         recorded = super().evidence()
         if self._run is not None and self._run.framework == "langchain":
@@ -496,11 +487,11 @@ class ToolScope(Scope):
         return recorded
 
     def gaps(self, evidence: RunEvidence) -> tuple[str, ...]:
-        """Return why evidence is missing. A run that no handler records lacks none: nothing was measured in it."""
+        """Return why evidence is missing; nothing where no handler records the run, because nothing was measured."""
         return () if self._run is None and self._enabled else super().gaps(evidence)
 
     def refusal(self) -> HeldRefusal | None:
-        """Return the last refusal in the run and in this turn: another message of the model is something else, also without a handler."""
+        """Return the last refusal in this turn of the run. It does not apply to calls of a later message."""
         found = super().refusal()
         return found if found is not None and found.turn == self._turn else None
 
@@ -512,14 +503,14 @@ def _outcome_in(message: object) -> bool | None:
     """Return whether the tool of a tool message succeeded; None for any other message."""
     if isinstance(message, dict) and message.get("role", message.get("type")) == "tool":
         fields = {name: message.get(name) for name in ("content", "status", "artifact")}
-        # As a state without a reducer of LangGraph's holds it.
+        # A graph whose state has no message reducer keeps messages as plain dictionaries.
         message = SimpleNamespace(type="tool", tool_call_id="", **fields)
     return tool_result(message)[1] is None if isinstance(message, ToolMessage | SimpleNamespace) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A call that is not run, and what the model gets in place of its result."""
+    """A call that does not run, and the message that the model gets instead."""
 
     outcome: str
     text: str
@@ -530,7 +521,7 @@ Answer: TypeAlias = InterventionResponse | Refusal
 
 
 def answer_of(case: ToolCase, asked: GatedCall, consent: Consent | Exception) -> Answer:
-    """Return what the engine came back with as an answer, with the decision in `case`."""
+    """Return the engine's consent or error as an answer, and update the decision in `case`."""
     fields = asked.entry.fields
     case.decision = replace(
         case.decision,
@@ -555,14 +546,14 @@ def answer_of(case: ToolCase, asked: GatedCall, consent: Consent | Exception) ->
 
 
 def settle(case: ToolCase, answer: Answer, entry: GateEntry | None) -> ToolMessage | None:
-    """Apply an answer to the decision in `case` and to its entry; return the message in place of a call that may not run."""
+    """Apply an answer to the decision in `case` and to its entry; return the message for a call that may not run."""
     if isinstance(answer, InterventionResponse):
         if entry is not None and not entry.was_answered and answer.reviewer is not None:
             entry.answered(answer)
         if answer.action in {InterventionAction.PROCEED, InterventionAction.MODIFY}:
             _approve(case, answer, entry)
             return None
-        answer = _refusal(case.name, answer)
+        answer = _refuse(case.name, answer)
     case.decision = replace(case.decision, consent=REFUSED)
     entry = entry_for(case.decision, case.arguments) if entry is None else entry
     entry.state(answer.outcome)
@@ -580,15 +571,15 @@ def _approve(case: ToolCase, answer: InterventionResponse, entry: GateEntry | No
     asks = answer.action is InterventionAction.MODIFY or InterventionLevel(case.decision.level).asks
     case.decision = replace(case.decision, consent=CONSENTED if asks else NOT_NEEDED)
     if answer.action is InterventionAction.MODIFY:
-        edit = case.edited(answer.modified or {})
+        edit = case.apply_edit(answer.modified or {})
         digest = call_digest(case.name, edit.values, ordered=case.decision.proposed is not None)
-        if digest != case.decision.digest:  # else the reviewer returned the call as it was
+        if digest != case.decision.digest:  # else the edit changed nothing
             case.decision = replace(case.decision, args=edit.shown, run_values=edit.kept, run_digest=digest)
     if entry is not None and asks:
         entry.state("approved")
 
 
-def _refusal(name: str, answer: InterventionResponse) -> Refusal:
+def _refuse(name: str, answer: InterventionResponse) -> Refusal:
     if answer.action is InterventionAction.INPUT:
         return Refusal("redirected", answer.user_input or "", "success")
     why = f": {answer.user_input}" if answer.user_input else ""
@@ -601,16 +592,15 @@ def _refusal(name: str, answer: InterventionResponse) -> Refusal:
 def action_for(
     case: ToolCase, arguments: Mapping[str, Any] | None = None, approval: str | None = None
 ) -> dict[str, Any]:
-    """Return a call as the action of a question, with its arguments or those in their place."""
+    """Return a call as the action of a question; `arguments` replace its own."""
     shown, unseen = json_values(case.arguments if arguments is None else arguments)
     return action_request(case.name, shown, case.decision.reasons(), unseen=unseen, approval=approval)
 
 
 def edit_problem(cases: list[ToolCase], answers: list[ActionAnswer]) -> str:
-    """Return why a decision in an answer cannot be used; an empty string where none is wrong."""
     for number, (case, decided) in enumerate(zip(cases, answers, strict=True)):
         problem, response = decided.name_problem(case.name, number), decided.response
-        if response.modified is not None and not problem and (misfit := case.edited(response.modified).problem):
+        if response.modified is not None and not problem and (misfit := case.apply_edit(response.modified).problem):
             problem = f"decision {number}: the arguments do not fit {case.name}: {misfit}"
         elif response.action is InterventionAction.PROCEED:
             problem = decided.unseen_problem(json_values(case.arguments)[1], number)
@@ -620,7 +610,7 @@ def edit_problem(cases: list[ToolCase], answers: list[ActionAnswer]) -> str:
 
 
 def entry_for(decision: ToolDecision, arguments: Mapping[str, Any], outcome: str = "undecided") -> GateEntry:
-    """Return the entry of a decision in the trace of the run; a new one where the run has none yet."""
+    """Return the trace entry of a decision; a new one where the run has none yet."""
     run = current_run()
     for fields in reversed([] if run is None else run.decisions):
         if fields.get("id") == decision.id:

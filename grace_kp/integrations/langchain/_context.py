@@ -1,10 +1,7 @@
-"""The surroundings of an event in LangChain: its place and the attributes in its config, and the handlers beside ours.
+"""The context of a LangChain event: its place, the attributes in its config, and the other handlers.
 
-The location comes from the configuration that LangChain carries through its own threads and tasks. A context variable of ours, set in a
-callback, would leak: streams call back in one context and continue in another.
-
-While any handler with `run_inline` is attached, langchain-core reports the start of text models (`on_llm_start` in its
-`AsyncCallbackManager`) to such handlers only. Other handlers would then receive the end of a run whose start they have not seen.
+The place comes from the configuration that LangChain passes through its threads and tasks. A context variable set in a callback would leak,
+because streams call back in one context and continue in another.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ _config_here = var_child_runnable_config.get
 
 
 def frame_here(frames: Mapping[int, Frame] | None = None) -> Frame | None:
-    """Return the innermost LangChain event of this context among `frames`; by default, among those that any of our handlers knows."""
+    """Return the innermost LangChain event of this context among `frames`, by default those of all our handlers."""
     config = _config_here()
     if not config:
         return None
@@ -54,14 +51,14 @@ def _find(ours: Call | Run | None) -> Call | Run | None:
 
 
 def _place() -> str | None:
-    """Return the node of a graph that runs here. After an interrupt it is run again from its beginning."""
+    """Return the node of a graph that runs here. After an interrupt, it restarts from its beginning."""
     config = _config_here()
     metadata = config.get("metadata") if config else None
     return metadata.get(PLACE) if metadata else None
 
 
 def register() -> None:
-    """Let calls that our decorators record inside LangChain belong to LangChain's event around them."""
+    """Attach calls that our decorators record inside LangChain to the surrounding LangChain event."""
     HOST.register_location(_find, _place)
 
 
@@ -73,7 +70,7 @@ _INTERNAL_KEYS = ("langgraph_", "langfuse_", "ls_", "lc_", "checkpoint_", "graph
 
 
 def attributes_of_config(tags: list[str] | None, metadata: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the attributes in the tags and metadata of a root run, without the entries of the frameworks themselves."""
+    """Return the attributes in the tags and metadata of a root run, without entries of the frameworks."""
     metadata = metadata or {}
     more = metadata.get(TAG_KEY)
     stated = [*(tags or ()), *(more if isinstance(more, list | tuple) else ())]
@@ -99,22 +96,25 @@ def _first(metadata: dict[str, Any], keys: tuple[str, ...]) -> str | None:
 
 
 CALLERS = 8
-"""Functions of LangChain, and of a subclass, that may stand between its manager and a handler."""
+"""The most calls between LangChain's manager and a handler, subclasses of the handler included."""
 _TEXT_MODEL_START = getattr(AsyncCallbackManager.on_llm_start, "__code__", None)
 _frame_at = sys._getframe
 
 
 class InlineHandler(BaseCallbackHandler):
-    """A handler that LangChain calls inside its event loop, several times cheaper than a hop into a thread pool, and that never waits.
+    """A handler that never waits, so LangChain calls it inside the event loop, which is faster than a thread pool.
 
-    It calls `include_others` at the start of a text model.
+    It must call `include_others` at the start of a completion model.
     """
 
     run_inline = True
 
 
 def include_others() -> None:
-    """Let all handlers know of the text model that starts, unless an inline handler that is not ours keeps it from them anyway."""
+    """Report the start of a completion model to all handlers.
+
+    With an inline handler attached, `AsyncCallbackManager.on_llm_start` calls only inline handlers. A foreign one has this effect anyway.
+    """
     frame: FrameType | None = _frame_at(1)
     for _ in range(CALLERS):
         if frame is None or frame.f_code is _TEXT_MODEL_START:
@@ -124,6 +124,6 @@ def include_others() -> None:
         return
     found = frame.f_locals if frame is not None else {}
     called, others = found.get("inline_handlers"), found.get("non_inline_handlers")
-    # LangChain calls the inline handlers in this list first, and then the others in it.
+    # The manager is still iterating over this list, so it calls the added handlers, too.
     if called and others and all(isinstance(handler, InlineHandler) for handler in called):
         called.extend(others)

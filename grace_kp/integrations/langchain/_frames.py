@@ -1,6 +1,6 @@
-"""Open events of LangChain: the place of each among the others, what its surroundings state about it, its task, and the runs that wait.
+"""Open events of LangChain: their nesting, their names and objectives, their asyncio tasks, and the suspended runs.
 
-A run that waits is stored as suspended before LangGraph hands out the question, so that a process that is killed right afterwards loses nothing.
+A run is stored as suspended before LangGraph returns the question, so that a kill right afterwards loses nothing.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 MAX_OBJECTIVE = 2_000
 EVERY = "*"
-"""Stands for every search that is not declared by its name."""
+"""Declares all searches that are not declared by name."""
 RELEVANCE = frozenset({"similarity_search_with_relevance_scores", "asimilarity_search_with_relevance_scores"})
 """Methods of LangChain's vector stores whose scores are similarities from 0 to 1 by their contract."""
 DISTANCE_STORES = frozenset({"Annoy", "Chroma", "FAISS", "LanceDB", "PGVector"})
-"""Vector stores whose native scores are distances: a `score` beside their documents may be a distance or a similarity."""
+"""Vector stores whose native scores are distances. A `score` of their documents may be a distance or a similarity."""
 MAX_SPECS = 10_000
 AGENTS = "langchain_create_agent"
 STREAMED = {"input": ""}
-"""The input that LangChain reports for a streamed chain before it has read its input."""
+"""LangChain's placeholder for the input of a stream that has not read it yet."""
 
 running_loop = asyncio._get_running_loop  # None outside of a loop, where `get_running_loop` would raise an exception
 
@@ -43,8 +43,7 @@ running_loop = asyncio._get_running_loop  # None outside of a loop, where `get_r
 def watch_task(ended: Callable[[BaseException], None]) -> Watch | None:
     """Call `ended` when the task of an event that begins here is done. Return what `unwatch` takes; None outside of any task.
 
-    LangChain reports nothing when a lone tool is cancelled, or when a sequence is cancelled while its handlers are called one after another.
-    Then only the end of the task shows it.
+    LangChain does not report the cancellation of a lone tool, or of a sequence while it calls handlers. Only the end of the task shows it.
     """
     loop = running_loop()
     task = None if loop is None else asyncio.current_task(loop)
@@ -55,7 +54,7 @@ def watch_task(ended: Callable[[BaseException], None]) -> Watch | None:
         ended(asyncio.CancelledError() if task.cancelled() else RuntimeError("not ended"))
 
     task.add_done_callback(done)
-    return ref(task), done  # weak: a task that is dropped unfinished ends its events
+    return ref(task), done  # weak, so that an unfinished task can be collected, which ends its events
 
 
 def unwatch(watch: Watch) -> None:
@@ -71,22 +70,22 @@ class RunFailures:
 
     def __init__(self) -> None:
         self.attempts: dict[str, tuple[Frame, tuple[str, str], int]] = {}
-        """Failed first attempts of nodes, by their place; they count once the node is tried again."""
+        """First failed attempts of nodes, by place. They count once the node is tried again."""
         self.names: set[str] = set()
-        """Places, parsers and schemas that have failed before."""
+        """Places, parsers and schemas that failed before."""
 
 
 class Frame:
     """One open event: the call or run that it belongs to, and the call or run that ends with it.
 
-    Tools and retrievers below a root need no more than these slots, and come most often. A `Chain` changes the other attributes.
+    Tools and retrievers below a root are the most frequent events and need only these slots. A `Chain` sets the other attributes, too.
     """
 
     __slots__ = ("here", "home", "keys", "leaf", "name", "own", "parent", "searched", "seen", "thread")
 
     checkpoint: str | None = None
     failures: RunFailures | None = None
-    """For the frame of a run, the failures in it that no callback reports."""
+    """For the frame of a run."""
     inputs: object = None
     interrupts: tuple[str, ...] = ()
     is_agent_model: bool = False
@@ -99,44 +98,42 @@ class Frame:
     places: set[str] | None = None
     quiet: bool = False
     raised: tuple[BaseException, ...] = ()
-    """Exceptions inside a node that are recorded already."""
+    """Exceptions inside a node that the trace holds already."""
     start: int = 0
     steps: tuple[int, int] | None = None
-    """The first and the last of the thread's steps in this run, for the frame of a graph."""
+    """The first and last step of the thread, for the frame of a graph."""
     task: Watch | None = None
-    """For a root, the asyncio task that it began in, and the callback there."""
+    """For a root, the asyncio task in which it began, and the callback there."""
     tokens: list[str] | None = None
-    """The text that a model has streamed so far."""
+    """The tokens that a model has streamed so far."""
 
     def __init__(self, parent: Frame | None, here: Call | Run, name: str, own: Call | Run | None, seen: object) -> None:
         self.parent = parent
         self.here = here
-        """The call or run that events inside it belong to."""
+        """The call or run to which inner events belong."""
         self.name = name
         self.own = own
-        """The call or run that ends with it."""
+        """The call or run that ends with this event."""
         self.seen = seen
-        """Our own innermost call or run of the context in which it began."""
+        """The innermost recorded call or run of the context in which this event began."""
         self.leaf = True
         self.searched = False
         self.home: Chain = self if parent is None else parent.home  # type: ignore[assignment] # a root is a chain
-        """The frame that opened the run around it."""
+        """The frame that opened the surrounding run."""
         self.keys: set[int] = set() if parent is None else parent.keys
-        """The frames that are open below the root."""
+        """Open frames below the root."""
         self.thread: str | None = None if parent is None else parent.thread
-        """The thread of the graph around it."""
 
     @property
     def run(self) -> Run:
         return self.here.run if isinstance(self.here, Call) else self.here
 
     def inner_here(self) -> Call | Run:
-        """Return the innermost call or run of this context, inside this event."""
         ours = CURRENT.get()
         return self.here if ours is None or ours is self.seen else self.inner(ours)
 
     def inner(self, ours: Call | Run | None) -> Call | Run:
-        """Return this event's call or run, or our own innermost one if that stands inside this event and not around it."""
+        """Return `ours` if it is inside this event and its run is open, else this event's call or run."""
         if ours is None or self.seen is ours or not (ours.run if isinstance(ours, Call) else ours).open:
             return self.here
         above: Frame | None = self
@@ -147,7 +144,7 @@ class Frame:
         return ours
 
     def mark_searched(self) -> None:
-        """Note that search results were recorded in here, so that no event around it records them again."""
+        """Note that search results were recorded here, so that no outer event records them again."""
         frame: Frame | None = self
         while frame is not None and not frame.searched:
             frame.searched = True
@@ -155,7 +152,7 @@ class Frame:
 
 
 class Chain(Frame):
-    """An open chain, graph or node, or any event without one around it."""
+    """An open chain, graph or node, or any event without an outer one."""
 
     def __init__(self, parent: Frame | None, here: Call | Run, name: str, inputs: object, place: str | None) -> None:
         super().__init__(parent, here, name, None, CURRENT.get())
@@ -180,15 +177,14 @@ class Chain(Frame):
             home.steps = (step if home.steps is None else home.steps[0], step)
 
 
-def named(inputs: object, name: str) -> dict[str, Any]:
-    """Return an input as arguments by name: its own keys, or `name` for the whole input."""
+def input_by_name(inputs: object, name: str) -> dict[str, Any]:
+    """Return an input as arguments by its own keys, or as one argument called `name`."""
     if isinstance(inputs, Mapping) and all(isinstance(key, str) for key in inputs):
         return dict(inputs)
     return {name: inputs}
 
 
 def open_here() -> Call | Run | None:
-    """Return the innermost call or run of this context if its run is open."""
     here = located()
     if here is None:
         return None
@@ -200,7 +196,7 @@ class Specs:
 
     def __init__(self) -> None:
         self.known: dict[tuple[str | None, ...], Spec] = {}
-        """Those used so far, for callbacks that come often: by kind, name and domain, and the vector store of a retriever."""
+        """Descriptions used so far, by kind, name and domain, and the vector store of a retriever. Frequent callbacks read it."""
         self._declared: dict[str, Scores] = {}
 
     def __call__(self, kind: str, name: str, domain: str | None, store: str | None = None) -> Spec:
@@ -234,8 +230,7 @@ class Specs:
         return UNKNOWN if store in DISTANCE_STORES else None
 
 
-def streamed(inputs: object) -> bool:
-    """Return whether an input is the placeholder of a stream that has not read its input."""
+def is_placeholder(inputs: object) -> bool:
     return type(inputs) is dict and inputs == STREAMED
 
 
@@ -247,7 +242,7 @@ def objective_of(recorder: Recorder, name: str, inputs: object) -> str:
     limit = min(MAX_OBJECTIVE, recorder.max_text)
     if text and not text.isspace():
         return text if len(text) <= limit else cut(text, limit)
-    if inputs is None or streamed(inputs) or type(inputs).__name__ == "Command":
+    if inputs is None or is_placeholder(inputs) or type(inputs).__name__ == "Command":
         return name
     return cut(f"{name}({to_text(render(inputs, 200))})", limit)
 
@@ -257,30 +252,24 @@ MAX_INTERRUPTS = 100
 
 
 class Suspensions:
-    """The suspended runs of one recorder that this process still holds, by thread, checkpoint and place."""
+    """The suspended runs that one recorder holds in this process, by thread, checkpoint and place."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self.runs: OrderedDict[tuple[str, str | None, str | None], Run] = OrderedDict()
 
     def take(self, thread: str, checkpoint: str | None, place: str | None) -> Run | None:
-        """Return the run that stopped there and forget it; None if this process has none."""
+        """Remove and return the run that stopped there; None if this process has none."""
         run = self.runs.pop((thread, checkpoint, place), None)
-        # If the reader left at the question, the checkpoint was never reported.
+        # The checkpoint was not reported if the reader of the stream left at the question.
         return run if run is not None or checkpoint is None else self.runs.pop((thread, None, place), None)
 
     def give_back(self, run: Run) -> None:
         if run.pause is not None:
             self.runs[run.pause.thread, run.pause.checkpoint, run.pause.place] = run
 
-    def stopped(self, frame: Chain, checkpoint: str, interrupts: Iterable[Any]) -> None:
-        """Note the checkpoint at which a graph stopped, at a breakpoint or at a node's question, which is stored already."""
-        frame.checkpoint = str(checkpoint)
-        frame.interrupts = _ids_of(interrupts)
-        self.ask(frame, interrupts)
-
     def ask(self, frame: Frame, interrupts: Iterable[Any]) -> None:
-        """Store the runs around an interrupted node as suspended, before anybody hears of the question."""
+        """Store the runs around an interrupted node as suspended before LangGraph returns the question."""
         if not frame.thread:
             return
         waiting: list[tuple[Run, Pause]] = []
@@ -288,7 +277,7 @@ class Suspensions:
         above: Frame | None = frame
         while above is not None:
             if isinstance(above.own, Run):
-                waiting.append((above.own, _pause(above, above.own, _ids_of(interrupts), places)))
+                waiting.append((above.own, _pause(above, above.own, ids_of(interrupts), places)))
                 places = set()
             if above.place is not None:
                 places.add(above.place)
@@ -298,7 +287,7 @@ class Suspensions:
         self._recorder.asked(waiting)
 
     def suspend(self, frame: Frame, run: Run) -> None:
-        """End a run that waits; its thread, checkpoint and place find it again."""
+        """Suspend a run, and keep it by its thread, checkpoint and place."""
         pause = _pause(frame, run, frame.interrupts)
         if frame.thread:
             self.runs[pause.thread, pause.checkpoint, pause.place] = run
@@ -308,7 +297,7 @@ class Suspensions:
 
 
 def _pause(frame: Frame, run: Run, interrupts: tuple[str, ...], places: Iterable[str] = ()) -> Pause:
-    """Return where a run waits, and state it in its facts."""
+    """Return where a run waits, and add it to the run's facts."""
     run.facts = facts = run.facts if run.facts is not None else {}
     note_steps(frame)
     if frame.checkpoint is not None:
@@ -319,12 +308,12 @@ def _pause(frame: Frame, run: Run, interrupts: tuple[str, ...], places: Iterable
     return Pause(frame.thread or "", frame.checkpoint, place, frozenset({*places, *(frame.places or ())}))
 
 
-def _ids_of(interrupts: Iterable[Any]) -> tuple[str, ...]:
+def ids_of(interrupts: Iterable[Any]) -> tuple[str, ...]:
     return tuple(str(interrupt.id) for interrupt in interrupts if hasattr(interrupt, "id"))[:MAX_INTERRUPTS]
 
 
 def note_steps(frame: Frame) -> None:
-    """Add the steps of the thread that a run has covered to its trace, as [first, last]."""
+    """Add the range of the thread's steps in a run to its trace, as [first, last]."""
     run = frame.own
     if frame.steps is not None and isinstance(run, Run) and run.facts is not None:
         run.facts["steps"] = list(frame.steps)

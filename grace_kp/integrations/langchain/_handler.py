@@ -8,7 +8,7 @@
 The handler needs langchain-core alone. The middleware and `gated_node` need langchain and langgraph, and load on first use.
 """
 
-# ruff: noqa: ARG002 — LangChain passes more than is recorded, and naming an argument is cheaper than collecting it in `kwargs`
+# ruff: noqa: ARG002 — LangChain passes more than is recorded
 
 from __future__ import annotations
 
@@ -48,16 +48,15 @@ _EVERYWHERE: ContextVar[GraceCallbackHandler | None] = ContextVar("grace_kp_lang
 
 
 class GraceCallbackHandler(InlineHandler, _Handler):
-    """Records every run of a Runnable, graph or agent that it is attached to; one object serves any number at once.
+    """Records every run of a Runnable, graph or agent that it is attached to. One handler serves any number at once.
 
     Attach it to a call (`config={"callbacks": [handler]}`), to an object (`with_config`, or `callbacks=` of a constructor), or to
-    everything in a block (`with grace.langchain():`). It never raises and never waits. `grace.status()["troubles"]` counts what it
-    could not record.
+    everything in a block (`with grace.langchain():`). It never raises and never waits. `grace.status()["troubles"]` counts its errors.
 
     - Each root run becomes a trace. Inside a function with `@grace.agent` the two traces are linked, and a lone tool, retriever or
       model is a step of the function's run.
-    - Tools, and retrievers with the scores beside their documents or where `scores` declares them, become steps; a model's text becomes a
-      thought, and `grace.usage` sums up its tokens. Chains around them are not steps.
+    - Tools and retrievers become steps, with search scores where the documents carry them or `scores` declares them. The output of a model
+      becomes a thought, and `grace.usage` sums up its tokens. Chains around them are not steps.
     - A graph inside a graph is a nested agent: a separate trace, linked both ways.
     - A tool that raises and a ToolMessage with the status "error" are failures.
     - An interrupt suspends the run. The same trace continues when the graph is resumed on the same thread, in this process or another
@@ -75,9 +74,9 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         Args:
             grace: the runtime that scores and stores the runs.
             domain: their task domain; the runtime's when None.
-            scores: what the scores of search results are (see `Grace.retriever`): one kind for all, or kinds by the name of a
-                retriever, tool, function or class of vector store, for example `{"FAISS": "squared_l2_distance"}`. `"*"` stands for
-                all others. The declaration holds for every handler of this runtime.
+            scores: the kind of search scores (see `Grace.retriever`): one for all searches, or one for each name of a retriever,
+                tool, function or class of vector store, for example `{"FAISS": "squared_l2_distance"}`. `"*"` declares all others.
+                The declaration applies to every handler of this runtime.
 
         Raises:
             ValueError: a kind of scores is unknown.
@@ -95,7 +94,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
     def __repr__(self) -> str:
         return f"GraceCallbackHandler({self.grace!r}, domain={self.domain!r})"
 
-    # The callbacks that come most often guard themselves: packing their arguments once more costs measurable time.
+    # The most frequent callbacks catch errors themselves, because `shielded` would cost measurable time.
 
     def on_chain_start(
         self,
@@ -120,16 +119,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         except Exception as error:  # noqa: BLE001
             note("GraceCallbackHandler.on_chain_start", error)
 
-    def on_chain_end(
-        self,
-        outputs: object,
-        *,
-        run_id: UUID,
-        parent_run_id: object = None,
-        tags: object = None,
-        inputs: object = None,
-        **kwargs: object,
-    ) -> None:
+    def on_chain_end(self, outputs: object, *, run_id: UUID, inputs: object = None, **kwargs: object) -> None:
         """Record that a chain, graph or node returns."""
         try:
             self.tracker.chain_ended(outputs, run_id, inputs)
@@ -150,10 +140,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         parent_run_id: UUID | None = None,
         inputs: dict[str, Any] | None = None,
         name: str | None = None,
-        tags: object = None,
         metadata: dict[str, Any] | None = None,
-        color: object = None,
-        tool_call_id: object = None,
         **kwargs: object,
     ) -> None:
         """Record that a tool begins."""
@@ -161,7 +148,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
             tool = str((serialized.get("name") if serialized else None) or name or "tool")
             arguments = inputs if inputs is not None else {"input": input_str}
             if "runtime" in arguments and is_injected(type(arguments["runtime"])):
-                # LangGraph fills in a parameter of this name whatever its type, and LangChain does not know that.
+                # LangGraph injects a parameter of this name, whatever its type, and LangChain reports it as an argument.
                 arguments = {key: value for key, value in arguments.items() if key != "runtime"}
             specs = self.tracker.spec
             spec = specs.known.get((TOOL, tool, self.domain)) or specs(TOOL, tool, self.domain)
@@ -173,18 +160,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         except Exception as error:  # noqa: BLE001
             note("GraceCallbackHandler.on_tool_start", error)
 
-    def on_tool_end(
-        self,
-        output: object,
-        *,
-        run_id: UUID,
-        parent_run_id: object = None,
-        tags: object = None,
-        color: object = None,
-        name: object = None,
-        tool_call_id: object = None,
-        **kwargs: object,
-    ) -> None:
+    def on_tool_end(self, output: object, *, run_id: UUID, **kwargs: object) -> None:
         """Record that a tool returns."""
         try:
             self.tracker.tool_ended(output, run_id)
@@ -230,30 +206,21 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         run_id: UUID,
         parent_run_id: UUID | None = None,
         metadata: dict[str, Any] | None = None,
+        name: object = None,
         **kwargs: object,
     ) -> None:
         """Record that a chat model begins."""
-        name = _name_of(serialized, kwargs.get("name"), "model")
-        self.tracker.model_started(name, messages, run_id, parent_run_id, metadata, self.domain)
+        model = _name_of(serialized, name, "model")
+        self.tracker.model_started(model, messages, run_id, parent_run_id, metadata, self.domain)
 
     @shielded
-    def on_llm_start(
-        self,
-        serialized: dict[str, Any] | None,
-        prompts: list[str],
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        metadata: dict[str, Any] | None = None,
-        **kwargs: object,
-    ) -> None:
-        """Record that a text model begins."""
+    def on_llm_start(self, serialized: dict[str, Any] | None, prompts: list[str], **event: Any) -> None:
+        """Record that a completion model begins."""
         include_others()
-        name = _name_of(serialized, kwargs.get("name"), "model")
-        self.tracker.model_started(name, [prompts], run_id, parent_run_id, metadata, self.domain)
+        self.on_chat_model_start(serialized, [prompts], **event)
 
     def on_llm_new_token(self, token: object, *, run_id: UUID, **kwargs: object) -> None:
-        """Record that a model streams a piece of text."""
+        """Record that a model streams a token."""
         try:
             self.tracker.token(token, run_id)
         except Exception as error:  # noqa: BLE001
@@ -266,12 +233,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
 
     @shielded
     def on_llm_error(
-        self,
-        error: BaseException,
-        *,
-        run_id: UUID,
-        response: LLMResult | None = None,
-        **kwargs: object,
+        self, error: BaseException, *, run_id: UUID, response: LLMResult | None = None, **kwargs: object
     ) -> None:
         """Record that a model raises."""
         self.tracker.model_failed(error, run_id, response)
@@ -279,16 +241,15 @@ class GraceCallbackHandler(InlineHandler, _Handler):
     @shielded
     def on_interrupt(self, event: Any) -> None:
         """Record that a graph stops and waits."""
-        self.tracker.interrupted(event.run_id, event.checkpoint_id, event.interrupts)
+        self.tracker.graph_interrupted(event.run_id, event.checkpoint_id, event.interrupts)
 
     @shielded
     def on_resume(self, event: Any) -> None:
         """Record that a graph continues."""
-        self.tracker.resumed(event.run_id, event.checkpoint_id, self.domain)
+        self.tracker.graph_resumed(event.run_id, event.checkpoint_id, self.domain)
 
 
 def _name_of(serialized: dict[str, Any] | None, name: object, default: str) -> str:
-    """Return the name of what begins: the one that its call states, else that of its class."""
     if not name and serialized:
         name = serialized.get("name") or (serialized.get("id") or [None])[-1]
     return str(name) if name else default

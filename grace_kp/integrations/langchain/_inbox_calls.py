@@ -1,4 +1,4 @@
-"""The tool calls of one turn as requests in the inbox: asked about by one interrupt, and decided there or by its answer."""
+"""The tool calls of one turn as requests in the inbox, decided there or by the answer to one interrupt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from grace_kp.gating.programs import PausedInquiry, Questions, state_approval
 from grace_kp.integrations.langchain._calls import Refusal, action_for, edit_problem, is_shown_as
 from grace_kp.integrations.langchain._interrupts import (
     LOOK,
-    Round,
+    QuestionRound,
     decisions_in,
     looks_into_inbox,
     program_answer,
@@ -52,8 +52,8 @@ class InboxCall(PausedInquiry):
     def __init__(self, case: ToolCase, program: RunningNode, *, entry: GateEntry, ledger_key: str) -> None:
         self.tool_case, self.entry = case, entry
         self.values: Mapping[str, Any] | None = None
-        """What the tool runs with, where a reviewer changed the arguments."""
-        gated = case.gated(knows_tool=False)
+        """The tool's arguments; None where no reviewer changed them."""
+        gated = case.as_gated(knows_tool=False)
         gated.entry, gated.program = entry, program
         reviewer = gated.reviewer if isinstance(gated.reviewer, InboxReviewer) else InboxReviewer()
         terms = Terms(
@@ -86,20 +86,20 @@ class InboxCall(PausedInquiry):
 
     def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:
         if not self.find():
-            raise ActionCancelled(f"nothing was decided about this call of `{self.tool_case.name}`")
+            raise ActionCancelled(f"this call of `{self.tool_case.name}` has no decision")
         if self.values is not None:
-            # The approval holds an edit as a person wrote it, such as the text of a date.
+            # The approval holds an edit as a person wrote it: a date as a string. Its digest covers that form.
             changes = self.changes()
             arguments = {
                 name: changes[name] if name in changes and is_shown_as(value, changes[name]) else value
                 for name, value in self.values.items()
             }
-            other = self.tool_case.gated(knows_tool=False, arguments=arguments)
+            other = self.tool_case.as_gated(knows_tool=False, arguments=arguments)
             self._case.signature, self.bound = other.signature, other.bound
             self._terms = replace(self._terms, signature=other.signature)
         return super().claim(again_after_failure=again_after_failure)
 
-    def decided(self) -> tuple[Answer, Mapping[str, Any]]:
+    def read_decision(self) -> tuple[Answer, Mapping[str, Any]]:
         approval, name = self.approval, self.tool_case.name
         decision = approval.decision
         state = decision.state if approval.state.may_have_run and decision is not None else approval.state
@@ -116,7 +116,7 @@ class InboxCall(PausedInquiry):
 
 
 def _version(names: Mapping[str, bool] | None) -> str:
-    """Return the version of a tool: a hash of the names of its arguments, and whether each is required."""
+    """Return a fingerprint of the tool's arguments, with which of them are required."""
     text = json.dumps(None if names is None else sorted(names.items()))
     return f"tool:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
@@ -125,7 +125,7 @@ def _refusal(name: str, approval: Approval, words: str) -> Refusal:
     why = f" ({words})" if words else ""
     texts = {
         ApprovalState.SKIPPED: f"`{name}` was skipped by the reviewer{why}; it was not run.",
-        ApprovalState.EXPIRED: f"nobody decided in time about `{name}`; it was not run.",
+        ApprovalState.EXPIRED: f"no reviewer decided about `{name}` in time; it was not run.",
         ApprovalState.RETRIED: f"The reviewer wants `{name}` to be assessed again{why}. It was not run; call it again if it is still needed.",
     }
     outcome = {ApprovalState.SKIPPED: "skipped", ApprovalState.EXPIRED: "timed_out"}.get(approval.state, "cancelled")
@@ -134,7 +134,7 @@ def _refusal(name: str, approval: Approval, words: str) -> Refusal:
 
 
 def inbox_answers(calls: list[InboxCall]) -> Generator[Step, Any, list[tuple[InboxCall, Answer]]]:
-    """Ask about the calls by one interrupt, until each is decided; return what was decided."""
+    """Ask about the calls by one interrupt until each is decided; return the answers."""
     filed: list[InboxCall] = []
     answers: list[tuple[InboxCall, Answer]] = []
     for call in calls:
@@ -146,24 +146,24 @@ def inbox_answers(calls: list[InboxCall]) -> Generator[Step, Any, list[tuple[Inb
         if HOST.pauses(error):
             raise error
         why = str(error) if isinstance(error, ActionNotApproved) else error_text(error)
-        text = f"`{call.tool_case.name}` was not run, because its request cannot be kept: {why}."
+        text = f"`{call.tool_case.name}` was not run, because its request could not be stored: {why}."
         answers.append((call, Refusal("cancelled", text)))
     yield from FiledRound(filed).ask()
     for call in filed:
-        found = yield Work(call.decided)
-        answers.append((call, _usable(call, found)))
+        found = yield Work(call.read_decision)
+        answers.append((call, _check_answer(call, found)))
         state_approval(call._case, call.approval, call.waits)
     return answers
 
 
-class FiledRound(Round):
-    """The questions about calls whose requests wait in the inbox, where they may be decided meanwhile."""
+class FiledRound(QuestionRound):
+    """Questions about calls whose requests wait in the inbox, where people may decide them meanwhile."""
 
     def __init__(self, calls: list[InboxCall]) -> None:
         self._calls = calls
 
     def prepare(self, number: int) -> bool:
-        """Read the requests; return whether one of them is to be asked about."""
+        """Read the requests; return whether one of them still needs a question."""
         asking = [call.must_ask(number) for call in self._calls]
         if not any(asking):
             return False
@@ -182,8 +182,8 @@ class FiledRound(Round):
             call.questions.ask(number, [digest])
 
     def take(self, number: int, answer: Any) -> str:
-        """Decide the requests by an answer; return why the same has to be asked again."""
-        if self.is_new:  # an answer that was there before the question was put to anybody
+        """Decide the requests by an answer; return why the question must be asked again."""
+        if self.is_new:  # the answer existed before the question was asked, so it is void
             for call in self._calls:
                 call.questions.ask(number, [])
         if self.is_new or not all(self._digests):
@@ -205,13 +205,13 @@ class FiledRound(Round):
         for number, (call, decision) in enumerate(zip(calls, decisions, strict=False)):
             changes = decision.response.modified
             missing = [] if changes is None else [name for name in call.tool_case.arguments if name not in changes]
-            if missing and not problem:  # the inbox holds changes, and cannot hold that an argument is gone
+            if missing and not problem:  # the inbox stores changed arguments and cannot express a removed one
                 problem = f"decision {number}: an edit needs all arguments of the call, and lacks {', '.join(missing)}"
         return [unusable(problem)] * len(calls) if problem else [program_answer(each.response) for each in decisions]
 
 
-def _usable(call: InboxCall, found: Any) -> Answer:
-    """Return a decision with the arguments that the tool runs with, where these can be used."""
+def _check_answer(call: InboxCall, found: Any) -> Answer:
+    """Return a decision with the tool's arguments, or a refusal where an edit is not usable."""
     if isinstance(found, Failed):
         problem = f"the edited arguments cannot be read: {error_text(found.error)}"
     else:
@@ -220,7 +220,7 @@ def _usable(call: InboxCall, found: Any) -> Answer:
             return answer  # type: ignore[no-any-return]
         case, arguments = call.tool_case, {**call.tool_case.arguments, **changes}
         sealed = sorted({*changes} & {*call.approval.sealed})
-        misfit = case.edited(arguments).problem
+        misfit = case.apply_edit(arguments).problem
         if not sealed and not misfit:
             return InterventionResponse(InterventionAction.MODIFY, modified=arguments, reviewer=answer.reviewer)
         problem = (

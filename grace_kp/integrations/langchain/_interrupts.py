@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 APPROVALS = "approvals"
-"""Field of an answer with the ids of requests that are decided in the inbox."""
+"""Field of an answer: ids of requests that are decided in the inbox."""
 PERSON = "person"
-"""Who decides where an answer does not state it."""
+"""Reviewer where an answer names none."""
 MAX_NAME = 200
 DECISIONS = {
     "approve": InterventionAction.PROCEED,
@@ -55,11 +55,7 @@ def action_request(
         "name": name,
         "args": dict(arguments),
         "description": f"{name} {wants}. {reasons['reason']}\n\nTool: {name}\nArgs: {dict(arguments)}",
-        "level": reasons["level"],
-        "score": reasons["score"],
-        "breakdown": dict(reasons["breakdown"]),
-        "penalties": list(reasons["penalties"]),
-        "reason": reasons["reason"],
+        **reasons,
     }
     if approval is not None:
         action["approval"] = approval
@@ -82,7 +78,7 @@ def _unseen_form(names: Sequence[str]) -> str:
 
 
 def hitl_request(actions: list[dict[str, Any]], problem: str = "") -> dict[str, Any]:
-    """Return the value of one interrupt for all actions that wait; `problem` says why the answer before could not be used."""
+    """Return the value of one interrupt for all waiting actions; `problem` says why the previous answer was not usable."""
     reviews = [
         {
             "action_name": action["name"],
@@ -90,19 +86,15 @@ def hitl_request(actions: list[dict[str, Any]], problem: str = "") -> dict[str, 
         }
         for action in actions
     ]
-    value: dict[str, Any] = {"action_requests": actions, "review_configs": reviews}
-    if problem:
-        value["problem"] = problem
-    return value
+    return {"action_requests": actions, "review_configs": reviews, **({"problem": problem} if problem else {})}
 
 
 def looks_into_inbox(answer: Any) -> bool:
-    """Return whether an answer is no decision, but says that the requests in the inbox are decided."""
     return isinstance(answer, Mapping) and APPROVALS in answer and "decisions" not in answer
 
 
 def approvals_in(value: Any) -> list[str]:
-    """Return the ids of the requests that the value of an interrupt asks about; none where one of its actions is not in the inbox."""
+    """Return the ids of the requests in the value of an interrupt; none unless all its actions have one."""
     actions = value.get("action_requests") if isinstance(value, Mapping) else None
     if not isinstance(actions, list | tuple):
         return []
@@ -117,31 +109,30 @@ class ActionAnswer:
 
     response: InterventionResponse
     name: object = None
-    """The name of the action that an edit puts in place of what was asked about, if it states one."""
+    """The action name that an edit states, if any."""
     unseen: Any = ()
-    """Names of the arguments that the reviewer lets run without seeing them in full."""
+    """Names of arguments that the reviewer accepts without seeing them in full."""
 
     def name_problem(self, name: str, number: int) -> str:
-        """Return why an edit of the action `name` does not count: it changes the name. Empty where it does not."""
         if self.name in {None, name}:
             return ""
         return f"decision {number}: the name cannot be changed (from {name} to {self.name}); reject it and say so"
 
     def unseen_problem(self, names: Sequence[str], number: int) -> str:
-        """Return why the decision does not count: it does not name an argument that nobody could see. Empty where it names them all."""
+        """Return the problem if a decision does not name every argument that was not shown in full, else an empty string."""
         missing = [name for name in names if name not in self.unseen]
         if not missing:
             return ""
-        return f"decision {number}: {', '.join(missing)} cannot be shown in full; to run it unseen, add {_unseen_form(missing)}"
+        return f"decision {number}: {', '.join(missing)} cannot be shown in full; to run the call anyway, add {_unseen_form(missing)}"
 
 
 def decisions_in(answer: Any, count: int, approvals: Sequence[str | None] = ()) -> tuple[list[ActionAnswer], str]:
-    """Return one decision for each action; or none, and what is wrong with the answer.
+    """Return one decision for each action, or none and the problem with the answer.
 
     Args:
         answer: the value that the graph was resumed with.
-        count: the number of actions that were asked about.
-        approvals: the requests that they wait for in the inbox. A decision need not name its request, but must not name another.
+        count: the number of actions in the question.
+        approvals: ids of their requests in the inbox. A decision need not name its request, but must not name another.
     """
     decisions = answer.get("decisions") if isinstance(answer, Mapping) else None
     if decisions is None and count == 1 and isinstance(answer, Mapping) and "type" in answer:
@@ -160,7 +151,7 @@ def decisions_in(answer: Any, count: int, approvals: Sequence[str | None] = ()) 
 
 
 def _decision(decision: Any, approval: str | None) -> ActionAnswer | str:
-    """Return a decision, or why it does not count."""
+    """Return a decision, or the problem with it."""
     if not isinstance(decision, Mapping):
         return f"must be an object with a type, not {type(decision).__name__}"
     kind, words, by = decision.get("type"), decision.get("message"), decision.get("by")
@@ -168,7 +159,7 @@ def _decision(decision: Any, approval: str | None) -> ActionAnswer | str:
         return f"by must be a name of 1 to {MAX_NAME} characters"
     who = PERSON if by is None else by.strip()
     if words is not None and not isinstance(words, str):
-        return "message must be a text"
+        return f"message must be a string, not {type(words).__name__}"
     if not isinstance(kind, str) or kind not in DECISIONS:
         return f"type must be one of {', '.join(DECISIONS)}, not {kind!r:.40}"
     if kind == "respond" and not words:
@@ -182,7 +173,7 @@ def _decision(decision: Any, approval: str | None) -> ActionAnswer | str:
         if not arguments:
             return "edit needs arguments; approve runs the call as it is, reject does not run it"
     if approval is not None and (named := decision.get("approval", approval)) != approval:
-        return f"it is about {named!r:.60}, and {approval} is asked about"
+        return f"it names the request {named!r:.60}, but the question is about {approval}"
     unseen = decision.get("unseen")
     return ActionAnswer(
         InterventionResponse(
@@ -213,7 +204,7 @@ class Interrupting:
         self._checkpointed = checkpointed
 
     def stores(self, text: str) -> bool:
-        """Return whether the checkpoint holds this text already, alone or inside another."""
+        """Return whether a string in the checkpoint contains this one."""
         return any(text in held for held in self._checkpointed())
 
     def review(self, request: InterventionRequest) -> InterventionResponse:
@@ -227,7 +218,7 @@ class Interrupting:
     def _ask(
         self, request: InterventionRequest, problem: str, approval: str | None = None
     ) -> tuple[InterventionResponse | None, str]:
-        """Ask once; return the response, or why the answer does not count."""
+        """Ask once; return the response, or None and the problem with the answer."""
         from langgraph.types import interrupt
 
         views = {name: view(value) for name, value in request.arguments.items()}
@@ -244,7 +235,7 @@ class Interrupting:
         [decision] = decisions
         response, runs_as_shown = decision.response, unseen
         if response.action is InterventionAction.MODIFY:
-            # The real objects in place of their JSON form, where the reviewer sent that back unchanged.
+            # Where the reviewer returned the JSON form of a value unchanged, the original object is used.
             changes = {
                 name: request.arguments[name] if name in shown and value == shown[name] else value
                 for name, value in (response.modified or {}).items()
@@ -267,14 +258,14 @@ def _reasons(request: InterventionRequest) -> dict[str, Any]:
     return {
         "level": str(request.level),
         "score": request.decision.confidence_score,
-        "breakdown": {} if score is None else score.evaluated,
-        "penalties": [] if score is None else score.penalties_applied,
+        "breakdown": {} if score is None else dict(score.evaluated),
+        "penalties": [] if score is None else list(score.penalties_applied),
         "reason": request.reason,
     }
 
 
 class InboxQuestion(Interrupting):
-    """A reviewer that raises LangGraph's interrupt once. Whoever asks decides whether the answer counts, and asks again."""
+    """A reviewer that raises LangGraph's interrupt once. The caller judges the answer and may ask again."""
 
     def __init__(self, approval: str, checkpointed: Callable[[], Iterator[str]]) -> None:
         super().__init__(checkpointed)
@@ -295,50 +286,49 @@ def unusable(problem: str) -> ProgramAnswer:
 
 
 def program_answer(response: InterventionResponse) -> ProgramAnswer:
-    """Return a decision in an answer. Where it does not state who decides, the graph does."""
+    """Return a response as a program's answer. Its default reviewer is the graph."""
     fields: dict[str, Any] = {name: getattr(response, name) for name in response.__dataclass_fields__}
     return replace(ProgramAnswer(**fields), reviewer=ORIGIN if response.reviewer == PERSON else response.reviewer)
 
 
-def performed(step: Work) -> Generator[Step, Any, Any]:
+def perform(step: Work) -> Generator[Step, Any, Any]:
     answer = yield step
     if isinstance(answer, Failed):
         raise answer.error
     return answer
 
 
-class Round(ABC):
-    """Questions about several calls, each by one interrupt, until there is an answer that counts."""
+class QuestionRound(ABC):
+    """Questions about several calls, each by one interrupt, until an answer is usable."""
 
     actions: list[dict[str, Any]]
-    """The calls that the question shows."""
     is_new: bool
-    """Whether the question differs from what was asked before, so that there cannot be an answer to it yet."""
+    """Whether the question differs from the one asked before, so that no answer to it can exist yet."""
 
     @abstractmethod
     def prepare(self, number: int) -> bool:
-        """Prepare a question, by its number from 0; return False where none is needed."""
+        """Prepare a question, numbered from 0; return False where none is needed."""
 
     @abstractmethod
     def keep(self, number: int) -> None:
-        """Keep what a question shows, because it is being asked."""
+        """Keep the contents of a question before it is asked."""
 
     @abstractmethod
     def take(self, number: int, answer: Any) -> str:
-        """Take an answer; return why it does not count, or an empty string."""
+        """Take an answer; return the problem with it, or an empty string."""
 
     def ask(self) -> Generator[Step, Any, str]:
-        """Ask until no question is needed; return what was wrong with the last answer."""
+        """Ask until no question is needed; return the problem with the last answer."""
         from langgraph.types import interrupt
 
         number, problem = 0, ""
-        while (yield from performed(Work(functools.partial(self.prepare, number)))):
+        while (yield from perform(Work(functools.partial(self.prepare, number)))):
             question = hitl_request(self.actions, problem)
             answer = yield Work(functools.partial(interrupt, question), blocks=False)
             if isinstance(answer, Failed):
                 if self.is_new and HOST.pauses(answer.error):
-                    yield from performed(Work(functools.partial(self.keep, number)))
+                    yield from perform(Work(functools.partial(self.keep, number)))
                 raise answer.error
-            problem = yield from performed(Work(functools.partial(self.take, number, answer)))
+            problem = yield from perform(Work(functools.partial(self.take, number, answer)))
             number += 1
         return problem

@@ -1,6 +1,6 @@
-"""The texts in LangChain's inputs, messages and outputs: the question, the model's text, a tool's result, the answer.
+"""Strings in LangChain's inputs, messages and outputs: the question, the model's output, a tool's result, the answer.
 
-This code runs in the agent's thread. It changes nothing and reads no more than the first texts it finds.
+This code runs in the agent's thread. It only reads, and stops at the first match.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _USAGE = {
 
 
 def question_of(inputs: object) -> str | None:
-    """Return the question in the input of a chain, graph or model; None if it has no text."""
+    """Return the question in the input of a chain, graph or model; None if it holds no string."""
     if isinstance(inputs, str):
         return inputs or None
     if isinstance(inputs, Mapping):
@@ -47,11 +47,14 @@ def question_of(inputs: object) -> str | None:
     if hasattr(type(prompt), "to_messages"):
         return question_of(prompt.to_messages())
     text = _text_if(inputs, None)
-    return question_of(_fields(inputs)) if text is None else text
+    if text is not None:
+        return text
+    has_fields = hasattr(inputs, "__dict__") and not callable(inputs)  # such as a state that is a dataclass
+    return question_of(dict(vars(inputs)) if has_fields else {})
 
 
 def answer_of(outputs: object) -> Any:
-    """Return the answer in an output: the last text of the model, the text under a usual name, else the whole output."""
+    """Return the answer in an output: the last message of the model, the string under a usual name, else the whole output."""
     if isinstance(outputs, str):
         return outputs
     if isinstance(outputs, Mapping):
@@ -66,12 +69,8 @@ def answer_of(outputs: object) -> Any:
     return outputs if text is None else text
 
 
-def _fields(state: object) -> dict[str, Any]:
-    return dict(vars(state)) if hasattr(state, "__dict__") and not callable(state) else {}
-
-
 def text_of(message: object) -> str:
-    """Return the text of a message: its content, or the text blocks in it."""
+    """Return the content of a message, or its text blocks joined by newlines."""
     content = message["content"] if isinstance(message, Mapping) else getattr(message, "content", "")
     if isinstance(content, str):
         return content
@@ -85,7 +84,7 @@ def text_of(message: object) -> str:
 
 
 def reply_of(response: LLMResult) -> tuple[str, dict[str, int], str | None]:
-    """Return text, token usage and model of a response, without the calls that it proposes."""
+    """Return the text, token usage and model name of a response."""
     texts: list[str] = []
     usage: dict[str, int] = {}
     model: str | None = None
@@ -110,7 +109,7 @@ def reply_of(response: LLMResult) -> tuple[str, dict[str, int], str | None]:
 
 
 def proposed_by(response: LLMResult) -> str:
-    """Name the calls that a model proposed; empty where it proposed none."""
+    """Return a line with the proposed calls of a response; an empty string where it proposes none."""
     names = [
         str(call.get("name"))
         for generations in response.generations
@@ -121,7 +120,7 @@ def proposed_by(response: LLMResult) -> str:
 
 
 def tool_result(output: object) -> tuple[Any, str | None, Any]:
-    """Return the result of a tool's output, the error that it reports, if any, and its artifact."""
+    """Return the result in a tool's output, the error that it reports, and its artifact."""
     if isinstance(output, str):
         return output, None, None
     messages = _tool_messages(output)
@@ -143,7 +142,7 @@ def fields_of(value: object) -> dict[str, Any]:
 
 
 def _failure_in_json(content: str) -> str | None:
-    """Return the failure that a result of MCP reports, which LangChain has written into the message as JSON."""
+    """Return the failure in a result of MCP, which LangChain writes into the message as JSON."""
     if '"isError"' not in content or content.lstrip()[:1] != "{":
         return None
     try:
@@ -165,7 +164,7 @@ def _tool_messages(output: object) -> list[Any]:
 
 
 def documents_in(value: object) -> bool | None:
-    """Return True for search results with scores beside them, False for search results without, None for any other value."""
+    """Return True for search results with scores, False for search results without, None for any other value."""
     if not isinstance(value, list) or not value:
         return None
     first = value[0]
@@ -187,7 +186,7 @@ def _last(messages: Sequence[object], roles: set[str] | None) -> str | None:
 
 
 def _text_if(message: object, roles: set[str] | None) -> str | None:
-    """Return the text of a message in any of LangChain's forms if its role is among `roles`; None for any other value."""
+    """Return the content of a message in any of LangChain's forms if its role is among `roles`, else None."""
     if isinstance(message, str):
         return message if roles is None or "human" in roles else None
     if isinstance(message, list | tuple) and len(message) == 2 and all(isinstance(part, str) for part in message):

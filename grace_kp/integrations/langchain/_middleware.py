@@ -1,8 +1,8 @@
-"""The middleware that gates the tools of a LangChain agent on the confidence of its run: an adapter over the gates' engine.
+"""The middleware that gates the tools of a LangChain agent by the confidence of its run: an adapter over the gates' engine.
 
-It has three steps. In the model's node, proposed calls are decided on, and the decisions go into the agent's state together with the
-proposal, so that whatever is run again finds them there. In a node after the model, people are asked about all calls that need it, at
-once. Around each tool, only the decided call runs, once.
+1. The model's node decides on the proposed calls. The decisions join the proposal in the agent's state, where a repeated run finds them.
+2. A node after the model asks people about all calls that need it, at once.
+3. Around each tool, only the decided call runs, once.
 """
 
 from __future__ import annotations
@@ -17,17 +17,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.types import Command
 
 from grace_kp.errors import GateError
-from grace_kp.gating import (
-    APPROVED,
-    CANCELLED,
-    GateEntry,
-    NotStarted,
-    Policy,
-    PolicySet,
-    drive,
-    drive_async,
-    execution,
-)
+from grace_kp.gating import APPROVED, CANCELLED, GateEntry, NotStarted, Policy, PolicySet, drive, drive_async, execution
 from grace_kp.integrations.langchain._calls import (
     INVALID,
     REFUSED,
@@ -39,7 +29,7 @@ from grace_kp.integrations.langchain._calls import (
     messages_of,
 )
 from grace_kp.integrations.langchain._node import number_of_send, resumable, tools_of_graph
-from grace_kp.integrations.langchain._tool_guard import GatedTools, ToolConsent, guarded
+from grace_kp.integrations.langchain._tool_guard import GatedTools, ToolConsent, guard_tools
 from grace_kp.integrations.langchain._tool_run import ToolRun, refused_by_schema
 from grace_kp.integrations.langchain._turn import STATE, GatedCalls
 from grace_kp.record import current_run
@@ -54,11 +44,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger("grace_kp.gate")
 ANSWERED = "another middleware answered the call; its tool did not run"
 EDITED = "hitl_edited_tool_calls"
-"""Where HumanInTheLoopMiddleware keeps the calls that its reviewer edited, until it runs them."""
+"""State field of HumanInTheLoopMiddleware: calls that its reviewer edited and that have not run yet."""
 
 
 class GateState(AgentState[Any]):
-    """The agent's state with the decisions about the calls of this turn. They are no part of its input or output."""
+    """The agent's state with the decisions about this turn's calls, which are private to the graph."""
 
     grace_gates: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
 
@@ -66,16 +56,16 @@ class GateState(AgentState[Any]):
 class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
     """Gates tools: silently, with a notice, after a person confirms, or only with a person's help.
 
-    The confidence of the run so far decides how a gated tool may run. Calls that need a person are asked about by one LangGraph interrupt
-    for each turn, in the form of LangChain's HumanInTheLoopMiddleware, with `level`, `score`, `breakdown`, `penalties` and `reason` beside
-    each action. The graph is resumed with `Command(resume={"decisions": [...]})`: approve runs the call, edit runs it with other
-    arguments, reject does not run it, respond answers in its place. Without a checkpointer, the runtime's reviewer is asked.
+    The confidence of the run so far decides how a gated tool may run. One LangGraph interrupt for each turn asks about all calls that need
+    a person. It has the form of LangChain's HumanInTheLoopMiddleware; each action also has `level`, `score`, `breakdown`, `penalties` and
+    `reason`. Resume the graph with `Command(resume={"decisions": [...]})`: approve runs the call, edit runs it with other arguments,
+    reject does not run it, respond answers in its place. Without a checkpointer, the gate asks the runtime's reviewer.
 
-    The level is decided once, when the model proposes the call. An approved call runs once, also when the process dies meanwhile. A gated
-    tool does not start without a decision below this agent either, for example in a subagent; give each subagent a middleware of its own.
+    The gate decides the level once, when the model proposes the call. An approved call runs once, also when the process dies meanwhile.
+    Below this agent, for example in a subagent, a gated tool also needs a decision; give each subagent its own middleware.
 
-    List it last among the middlewares, closest to the tools. Attach a GraceCallbackHandler to the agent, too; without it there is no
-    recorded run, and the confidence rests on the tool messages alone.
+    List it last among the middlewares, closest to the tools. Attach a GraceCallbackHandler to the agent, too; without it no run is
+    recorded, and the confidence rests on the tool messages alone.
     """
 
     state_schema = GateState
@@ -88,7 +78,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         *,
         judge: Literal["always", "when_needed", "never"] = "never",
     ) -> None:
-        """Gate the tools that are named.
+        """Gate the named tools.
 
         Args:
             grace: the runtime, with its thresholds, reviewer, policies (the stricter floor holds) and store.
@@ -102,8 +92,8 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
         Raises:
             TypeError: `grace` is not a Grace, or `gates` is not a mapping.
-            ValueError: a policy or `judge` cannot be used, the name of a policy can match no tool, or a policy names groups that have none
-                in common with the runtime's; the message names it.
+            ValueError: a policy or `judge` is not usable, the name of a policy cannot match any tool, or a policy shares no group with the
+                runtime's policy; the message names it.
         """
         super().__init__()
         if not hasattr(grace, "recorder"):
@@ -132,7 +122,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
     def needs_decision(self, tool: str) -> bool:
         """Return whether a tool below this agent must not start without a decision.
 
-        That is so for every gated tool, except those that are gated by `default` alone, with a floor that asks nobody.
+        This holds for every gated tool, except for tools gated by `default` alone with a floor below CONFIRM.
         """
         policy = self.policy_for(tool)
         named = self._gates.stated_for(tool, self._known) or self.grace._gates().entry_for(tool)
@@ -158,7 +148,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             _log.warning("GraceMiddleware(gates=...): no tool of the agent is called %s", listed)
         self._offered = names
 
-    # Deciding: in the model's node, so that the decision is kept with what it is about
+    # Decide: in the model's node, so that the state keeps the decision together with the proposal
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Let the model propose calls, and decide on them."""
@@ -168,9 +158,9 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`wrap_model_call` for async agents."""
-        await _off_loop(field_of(request.state, STATE) and _has_to_look(), self._begin_turn, request)
+        await _off_loop(field_of(request.state, STATE) and _must_look_up(), self._begin_turn, request)
         response = await handler(request)
-        return await _off_loop(self.judge != "never" or _has_to_look(), self._decide, request, response)
+        return await _off_loop(self.judge != "never" or _must_look_up(), self._decide, request, response)
 
     def _begin_turn(self, request: Any) -> None:
         cancel_answered(field_of(request.state, STATE) or {}, messages_of(request.state))
@@ -206,7 +196,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             )
         return cases
 
-    # Asking: in a node behind the model
+    # Ask: in a node after the model
 
     def after_model(self, state: Any, runtime: object) -> dict[str, Any] | None:  # noqa: ARG002 - injected by name
         """Ask about the calls that need it."""
@@ -223,7 +213,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         cases = self._cases(calls, state)
         return GatedCalls(message, cases, field_of(state, STATE) or {}) if message is not None and cases else None
 
-    # Running: around each tool
+    # Run: around each tool
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Let the decided call run, once."""
@@ -232,34 +222,34 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             return run
         if not isinstance(run, ToolRun):
             try:
-                with guarded(self, run):
-                    return handler(request if run is None else run.hold(request, request.tool))
+                with guard_tools(self, run):
+                    return handler(request if run is None else run.hold_request(request, request.tool))
             except NotStarted as error:
                 return message_for(request.tool_call, f"{error}.")
 
         def start(_consent: Consent) -> Any:
             with run.guard(self):
                 result = handler(run.request)
-            return run.returned(result)
+            return run.add_notice(result)
 
         return run.message(drive(execution(run), start))
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`wrap_tool_call` for async agents."""
-        run = await _off_loop(_has_to_look(), self._run, request)
+        run = await _off_loop(_must_look_up(), self._run, request)
         if isinstance(run, ToolMessage):
             return run
         if not isinstance(run, ToolRun):
             try:
-                with guarded(self, run):
-                    return await handler(request if run is None else run.hold(request, request.tool))
+                with guard_tools(self, run):
+                    return await handler(request if run is None else run.hold_request(request, request.tool))
             except NotStarted as error:
                 return message_for(request.tool_call, f"{error}.")
 
         async def start(_consent: Consent) -> Any:
             with run.guard(self):
                 result = await handler(run.request)
-            return run.returned(result)
+            return run.add_notice(result)
 
         return run.message(await drive_async(execution(run), start))
 
@@ -271,15 +261,13 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             return None
         decisions = field_of(request.state, STATE) or {}
         state_key = call_key(call, _sent_before(call, request.state))
-        # Under another key stands what was decided about this call as it was proposed: then what is wrong can be said.
-        same_id = (
-            decision for name, decision in decisions.items() if name.startswith(state_key.rpartition(":")[0] + ":")
-        )
-        kept = decisions.get(state_key) or next(same_id, None)
-        if kept is None:
-            kept = {"id": uuid4().hex, "name": call["name"], "digest": ""}
+        # A call that was changed after its proposal has another key; the decision with its id explains the problem.
+        prefix = state_key.rpartition(":")[0] + ":"
+        same_id = (decision for name, decision in decisions.items() if name.startswith(prefix))
+        undecided = {"id": uuid4().hex, "name": call["name"], "digest": ""}
+        kept = decisions.get(state_key) or next(same_id, undecided)
         if (run := current_run()) is not None:
-            _ = run.id  # looked up here, where it may take a moment
+            _ = run.id  # may read the store, so it is loaded here and not on the event loop
         tool = request.tool
         if call["name"] != request.tool_call["name"]:
             tool = next((each for each in getattr(request.runtime, "tools", ()) if each.name == call["name"]), None)
@@ -299,8 +287,8 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def open_calls(state: object) -> tuple[AIMessage | None, list[Mapping[str, Any]]]:
-    """Return the last message of the model, and those of its calls that have no answer yet."""
-    answered: set[str] = set()  # in this turn: models use the same ids again
+    """Return the last message of the model, and its calls without an answer."""
+    answered: set[str] = set()  # in this turn only, because models reuse ids
     for message in reversed(messages_of(state)):
         if isinstance(message, ToolMessage):
             answered.add(message.tool_call_id)
@@ -310,32 +298,31 @@ def open_calls(state: object) -> tuple[AIMessage | None, list[Mapping[str, Any]]
 
 
 def _sent_before(call: Mapping[str, Any], state: object) -> list[Mapping[str, Any]]:
-    """Return the calls that come before this one in the turn. Equal calls differ by nothing but their number."""
+    """Return the calls before this one in the turn. Equal calls differ only by their number."""
     _, calls = open_calls(state)
     number = number_of_send() if sum(each["id"] == call["id"] for each in calls) > 1 else None
     return calls[:number] if number is not None and calls[number : number + 1] == [call] else []
 
 
 def _name_of(tool: object) -> str:
-    """Return the name of a tool, or of the description of one that the provider runs; empty where it has none."""
     function = tool.get("function") if isinstance(tool, dict) else None
     name = field_of(function if isinstance(function, dict) else tool, "name")
     return name if isinstance(name, str) else ""
 
 
 def effective_call(call: Mapping[str, Any], state: object) -> Mapping[str, Any]:
-    """Return a proposed call as LangChain's HumanInTheLoopMiddleware will run it, where its reviewer has edited it."""
+    """Return a call with the edits of a reviewer of LangChain's HumanInTheLoopMiddleware."""
     edited = (field_of(state, EDITED) or {}).get(call.get("id"))
     return call if edited is None else {**call, "name": edited["name"], "args": edited["args"]}
 
 
 def cancel_answered(decisions: Mapping[str, Any], messages: Sequence[Any]) -> None:
-    """State that approved calls of the turn before did not run, where another middleware has answered them."""
+    """Mark approved calls of the previous turn as cancelled where another middleware has answered them."""
     run = current_run()
     if run is None or not decisions:
         return
     if run.resumes is not None:
-        _ = run.id  # the part of the run before it was suspended is looked up
+        _ = run.id  # loads the part of the run before it was suspended
     before = ((run.earlier or {}).get("grace") or {}).get("decisions") or []
     approved = {fields.get("id"): fields for fields in [*before, *run.decisions] if fields.get("outcome") == APPROVED}
     here = {fields.get("id") for fields in run.decisions}
@@ -350,8 +337,8 @@ def cancel_answered(decisions: Mapping[str, Any], messages: Sequence[Any]) -> No
         GateEntry(fields).state(CANCELLED, problem=ANSWERED)
 
 
-def _has_to_look() -> bool:
-    """Return whether the run goes on from one that is yet to be looked up in the store."""
+def _must_look_up() -> bool:
+    """Return whether the run continues one that must still be read from the store."""
     run = current_run()
     return run is not None and run.lacks_past
 

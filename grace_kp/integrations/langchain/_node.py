@@ -1,6 +1,6 @@
-"""A node of a LangGraph graph: behind a gate as one action, and as a resumable program.
+"""A node of a LangGraph graph: as one gated action, and as a resumable program.
 
-A gate in a node asks by an interrupt, and knows its calls again when the node is run again.
+A gate in a node asks by an interrupt, and recognises its calls when the node runs again.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def gated_node(
     otherwise: Callable[[Any, ActionNotApproved], Any] | None = None,
     judge: Literal["always", "when_needed", "never"] = "never",
 ) -> Any:
-    """Return a node that runs only with the consent that its gate asks for.
+    """Return a node that runs only with the consent of its gate.
 
         graph.add_node("pay", gated_node(grace, pay, floor="confirm"))
 
-    In a graph with a checkpointer a person is asked by a LangGraph interrupt, in the form of LangChain's human-in-the-loop requests, and
-    the graph is resumed with `Command(resume={"decisions": [{"type": "approve"}]})`. The decision is made once and the node's function
-    runs once for it, however often the graph runs the node. Without a checkpointer, the runtime's reviewer is asked.
+    In a graph with a checkpointer, a LangGraph interrupt asks a person, in the form of LangChain's human-in-the-loop requests. Resume the
+    graph with `Command(resume={"decisions": [{"type": "approve"}]})`. The gate decides once, and the node's function runs once for the
+    decision, however often the graph runs the node. Without a checkpointer, the gate asks the runtime's reviewer.
 
     Args:
         grace: the runtime.
@@ -65,10 +65,10 @@ def gated_node(
         )
     action_name = name or getattr(node, "__name__", type(node).__name__)
     guard = grace.gate(floor=floor, policy=policy, name=action_name, judge=judge)
-    guard(node)  # what cannot be gated is an error now
+    guard(node)  # raises GateError now, not when the graph runs
     first = next(iter(inspect.signature(node).parameters), "state")
 
-    def prepared(state: Any, call: Callable[[Any], Any]) -> tuple[Any, dict[str, Any]]:
+    def prepare(state: Any, call: Callable[[Any], Any]) -> tuple[Any, dict[str, Any]]:
         shown = {first: state} if show is None else {name: state[name] for name in show if name in state}
 
         def act(**changed: Any) -> Any:
@@ -83,7 +83,7 @@ def gated_node(
         action.__name__ = action.__qualname__ = action_name
         return guard(action), shown
 
-    def refused(state: Any, error: ActionNotApproved) -> Any:
+    def handle_refusal(state: Any, error: ActionNotApproved) -> Any:
         if otherwise is None:
             raise error
         return otherwise(state, error)
@@ -91,24 +91,24 @@ def gated_node(
     if inspect.iscoroutinefunction(node):
 
         @functools.wraps(node)
-        async def gated_async(state: Any, *args: Any, **kwargs: Any) -> Any:
-            action, shown = prepared(state, lambda changed: node(changed, *args, **kwargs))
+        async def gate_async(state: Any, *args: Any, **kwargs: Any) -> Any:
+            action, shown = prepare(state, lambda changed: node(changed, *args, **kwargs))
             try:
                 return await action(**shown)
             except ActionNotApproved as error:
-                return refused(state, error)
+                return handle_refusal(state, error)
 
-        return gated_async
+        return gate_async
 
     @functools.wraps(node)
-    def gated(state: Any, *args: Any, **kwargs: Any) -> Any:
-        action, shown = prepared(state, lambda changed: node(changed, *args, **kwargs))
+    def gate(state: Any, *args: Any, **kwargs: Any) -> Any:
+        action, shown = prepare(state, lambda changed: node(changed, *args, **kwargs))
         try:
             return action(**shown)
         except ActionNotApproved as error:
-            return refused(state, error)
+            return handle_refusal(state, error)
 
-    return gated
+    return gate
 
 
 MAX_NODES = 2_000
@@ -123,23 +123,23 @@ class RunningNode:
         self._configurable = configurable
         self.thread = str(configurable.get("thread_id", ""))
         self.place = str(configurable.get("checkpoint_ns", ""))
-        self.reviewer = Interrupting(functools.partial(_checkpointed, configurable))
+        self.reviewer = Interrupting(functools.partial(_strings_in_checkpoint, configurable))
         self.origin = ORIGIN
         self._order = _NODES.of(configurable)
         self._number = 0
 
     def asking(self, approval: str) -> Interrupting:
-        return InboxQuestion(approval, functools.partial(_checkpointed, self._configurable))
+        return InboxQuestion(approval, functools.partial(_strings_in_checkpoint, self._configurable))
 
     def whereabouts(self) -> dict[str, Any]:
         return {"thread_id": self.thread, "checkpoint_ns": self.place}
 
     def position(self) -> dict[str, Any]:
-        """Return the whereabouts, the step of the graph, and the attempt at the node, which differs each time the node is run again."""
+        """Return the whereabouts, the graph's step, and the attempt at the node, which is new in each run of the node."""
         return {**self.whereabouts(), "step": self._order.step, "attempt": self._order.attempt}
 
     def remember(self, inbox: Inbox) -> None:
-        """Keep the thread with its configuration, so that it is found when its requests are decided."""
+        """Store the thread with its configuration, so that it can be resumed once its requests are decided."""
         from grace_kp.integrations.langchain._resume import keep_thread
 
         keep_thread(inbox.tables, self._configurable)
@@ -152,7 +152,7 @@ class RunningNode:
 
     async def wait_async(self) -> None:
         ends = time.monotonic() + LONGEST_WAIT
-        while not self._order.is_next(self._number):
+        while self._order.turn != self._number:
             if time.monotonic() > ends:
                 raise ActionCancelled(TOO_LONG)
             await asyncio.sleep(0.001)
@@ -162,25 +162,24 @@ class RunningNode:
 
     @property
     def answered(self) -> bool:
-        """Whether a person has answered an interrupt of this node before."""
+        """Whether an interrupt of this node was answered before."""
         pad = self._configurable.get("__pregel_scratchpad")
         waiting = getattr(pad, "get_null_resume", None)
         return bool(getattr(pad, "resume", None)) or (callable(waiting) and waiting(False) is not None)
 
     def may_have_forgotten(self, ledger: Ledger) -> bool:
-        """Return whether a person has answered here before, and the ledger, which ends with a process, does not know the thread."""
+        """Return whether an interrupt was answered here, but a ledger in memory does not know the thread."""
         if getattr(ledger, "lasting", False):
             return False
         first = bool(ledger.put_action(f"langgraph|{self.thread}", b"{}", only_if=None))
         return first and self.answered
 
     def ledger_key(self, action: str) -> str:
-        """Return the thread, the node's task, and the number of the call in it."""
         return f"langgraph|{self.thread}|{self.place}|{self._number}|{action}"
 
 
-def _checkpointed(configurable: dict[str, Any]) -> Iterator[str]:
-    """Yield the texts of the state that this node was started with, as LangGraph keeps it in its checkpoint."""
+def _strings_in_checkpoint(configurable: dict[str, Any]) -> Iterator[str]:
+    """Yield the strings in the checkpoint with which this node started."""
     read = configurable.get("__pregel_read")
     for argument in getattr(read, "args", ()):
         if isinstance(argument, Mapping):
@@ -194,17 +193,17 @@ def _checkpointed(configurable: dict[str, Any]) -> Iterator[str]:
 
 
 class CallOrder:
-    """The gated calls of one run of a node, numbered in the order of their calls and decided on in that order.
+    """The gated calls of one run of a node, numbered and decided in call order.
 
-    LangGraph matches answers to questions by their order in the node. Two calls that run side by side, and ask in another order when the
-    node is run again, would get each other's answers.
+    LangGraph matches answers to questions by their order in the node. Concurrent calls that ask in another order when the node runs again
+    would get each other's answers.
     """
 
     def __init__(self, step: int) -> None:
         self.step, self.attempt = step, os.urandom(8).hex()
         self._condition = threading.Condition()
         self._count = 0
-        self._turn = 0
+        self.turn = 0
         self._over: set[int] = set()
 
     def begin(self) -> int:
@@ -212,32 +211,28 @@ class CallOrder:
             self._count += 1
             return self._count - 1
 
-    def is_next(self, number: int) -> bool:
-        return self._turn == number
-
     def wait(self, number: int) -> None:
         with self._condition:
-            if not self._condition.wait_for(lambda: self.is_next(number), LONGEST_WAIT):
+            if not self._condition.wait_for(lambda: self.turn == number, LONGEST_WAIT):
                 raise ActionCancelled(TOO_LONG)
 
     def end(self, number: int) -> None:
         with self._condition:
             self._over.add(number)
-            while self._turn in self._over:
-                self._over.discard(self._turn)
-                self._turn += 1
+            while self.turn in self._over:
+                self._over.discard(self.turn)
+                self.turn += 1
             self._condition.notify_all()
 
 
 class NodeRegistry:
-    """The order of calls of the nodes that run now, and of some that have run, by LangGraph's scratchpad, which is new in each run."""
+    """The call order of running and recent nodes, by LangGraph's scratchpad, which is new in each run."""
 
     def __init__(self) -> None:
         self._nodes: OrderedDict[tuple[int, int], tuple[Any, CallOrder]] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, configurable: dict[str, Any]) -> CallOrder:
-        """Return the order of calls of the node with this configuration."""
         pad = configurable.get("__pregel_scratchpad")
         runtime = configurable.get("__pregel_runtime")
         attempt = getattr(getattr(runtime, "execution_info", None), "node_attempt", 1)
@@ -255,16 +250,9 @@ _NODES = NodeRegistry()
 
 
 def tools_of_graph() -> Mapping[str, Any] | None:
-    """Return the tools of the graph that runs here, by name; None where that cannot be found out.
-
-    LangGraph hands a node everything about its task, and the task's loop knows the other nodes.
-    """
-    from langgraph.config import get_config
-
-    try:
-        call = (get_config().get("configurable") or {}).get("__pregel_call")
-    except RuntimeError:
-        return None
+    """Return the tools of the graph that runs here, by name; None where they are unknown."""
+    call = (_configurable() or {}).get("__pregel_call")
+    # The scheduler of a node's task belongs to the loop, which knows the other nodes.
     loop = getattr(getattr(call, "keywords", {}).get("schedule_task"), "__self__", None)
     found: dict[str, Any] = {}
     registries = [
@@ -276,7 +264,7 @@ def tools_of_graph() -> Mapping[str, Any] | None:
 
 
 def number_of_send() -> int | None:
-    """Return which of the tasks that LangGraph sent out together runs here, from 0; None where it does not state that."""
+    """Return the number, from 0, of this task among those that LangGraph sent together; None where it states none."""
     from langgraph.config import get_config
 
     path: tuple[Any, ...] = (get_config().get("metadata") or {}).get("langgraph_path") or ()
@@ -285,11 +273,15 @@ def number_of_send() -> int | None:
 
 
 def resumable() -> RunningNode | None:
-    """Return a call in the node that runs here, where its graph has a checkpointer; None elsewhere."""
+    """Return a call in the node that runs here, if its graph has a checkpointer; None elsewhere."""
+    configurable = _configurable()
+    return RunningNode(configurable) if configurable and configurable.get("__pregel_checkpointer") else None
+
+
+def _configurable() -> dict[str, Any] | None:
     from langgraph.config import get_config
 
     try:
-        configurable = get_config().get("configurable") or {}
-    except RuntimeError:
+        return get_config().get("configurable")
+    except RuntimeError:  # outside of any graph
         return None
-    return RunningNode(configurable) if configurable.get("__pregel_checkpointer") else None

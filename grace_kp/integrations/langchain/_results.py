@@ -1,7 +1,8 @@
-"""The records of events that have ended: calls of models, results of tools, searches by plain functions, and failures that no callback reports.
+"""Records ended events: calls of models, results of tools, searches by plain functions, and failures that no callback reports.
 
-Such failures are calls of unknown tools, output that does not fit a schema, and attempts of a node. They become failed calls in the trace. A
-success is recorded only after a failure of the same name in the same run, so that a successful retry counts as one failure and one success.
+Callbacks do not report calls of unknown tools, output that does not fit a schema, and attempts of a node. Their failures become failed
+calls in the trace. A success is recorded only after a failure of the same name in the same run, so that a successful retry counts as
+one failure and one success.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.integrations.langchain._frames import Chain, RunFailures, named
+from grace_kp.integrations.langchain._frames import Chain, RunFailures, input_by_name
 from grace_kp.integrations.langchain._messages import answer_of, documents_in, fields_of, reply_of, text_of, tool_result
 from grace_kp.record import CLOSED, FAILED, HOST, NOT_CAPTURED, RETRIEVER, TOOL, Call, ModelCall, call_in
 from grace_kp.trace import render_text
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def record_search(frame: Frame, outputs: object, specs: Specs) -> None:
-    """Record a chain as a retriever if it called nothing and returned documents that were not its input."""
+    """Record a chain without inner events as a retriever if it returned documents that were not its input."""
     scored = documents_in(outputs)
     inputs = frame.inputs.values() if isinstance(frame.inputs, Mapping) else [frame.inputs]
     if scored is None or (not scored and any(documents_in(part) is not None for part in inputs)):
         return
-    call = call_in(frame.here, specs(RETRIEVER, frame.name, None), named(frame.inputs, "query"))
+    call = call_in(frame.here, specs(RETRIEVER, frame.name, None), input_by_name(frame.inputs, "query"))
     if call is not None:
         call.start = frame.start
         call.close(outputs)
@@ -36,7 +37,6 @@ def record_search(frame: Frame, outputs: object, specs: Specs) -> None:
 
 
 def close_tool(frame: Frame, call: Call, output: object) -> None:
-    """End a tool's call with its result, the failure that its message reports, or the documents in its artifact."""
     result, error, along = tool_result(output)
     if error is not None:
         call.refuse("ToolError", error)
@@ -48,7 +48,7 @@ def close_tool(frame: Frame, call: Call, output: object) -> None:
 
 
 def record_model(frame: Frame, response: LLMResult | None, error: BaseException | None = None) -> str:
-    """Record a call of a model that has ended, by itself or by an exception; return its text until then."""
+    """Record an ended call of a model; return its output, which is partial after an exception."""
     run = frame.run
     usage: dict[str, int] = {}
     model: str | None = None
@@ -60,27 +60,18 @@ def record_model(frame: Frame, response: LLMResult | None, error: BaseException 
     if text:
         text = render_text(text, run.max_text) if run.owner.capture_output else NOT_CAPTURED
         frame.home.last = text
-    status = None if error is None else HOST.status_after(error)
-    failure: dict[str, Any] = {}
-    if error is not None:
-        failure["status"] = "error" if status == FAILED else status
-        failure["error"] = None if status == CLOSED else run.owner.described(error)
-    run.model_called(
-        ModelCall(
-            str(model or frame.name),
-            start=frame.start,
-            end=run.clock(),
-            text=text,
-            usage=usage or None,
-            place=frame.place,
-            **failure,
-        )
+    call = ModelCall(
+        str(model or frame.name), start=frame.start, end=run.clock(), text=text, usage=usage or None, place=frame.place
     )
+    if error is not None:
+        status = HOST.status_after(error)
+        call.status = "error" if status == FAILED else status
+        call.error = None if status == CLOSED else run.owner.described(error)
+    run.model_called(call)
     return text
 
 
 def left_in(root: Frame, frames: Mapping[int, Frame]) -> tuple[Frame, ...]:
-    """Return the open events below a root; none for any other event."""
     if root.parent is not None:
         return ()
     found = (frames.get(key) for key in root.keys or ())
@@ -88,7 +79,7 @@ def left_in(root: Frame, frames: Mapping[int, Frame]) -> tuple[Frame, ...]:
 
 
 def streamed_so_far(frame: Frame, left: Sequence[Frame], outputs: object) -> Any:
-    """Return the part of a result that a run had streamed when its reader left, and record the models that were still streaming."""
+    """Record the models that still stream when the reader leaves; return the streamed part of the result."""
     text = ""
     for part in left:
         if part.tokens:
@@ -103,19 +94,18 @@ MAX_MESSAGES = 1_000
 MAX_SEEN = 16
 MAX_CAUSES = 10
 _HOOKS = (".before_agent", ".before_model", ".after_model", ".after_agent")
-"""Nodes of an agent's middleware. If they answer a call, that is a decision that it does not run, such as a rejection."""
+"""Nodes of an agent's middleware. If they answer a call, they reject it; the tool did not fail."""
 
 
 def failures_of(frame: Frame) -> RunFailures:
-    """Return the failures of the run around a frame."""
     home = frame.home
     if home.failures is None:
         home.failures = RunFailures()
     return home.failures
 
 
-def recorded(frame: Frame, error: BaseException) -> None:
-    """Note that an exception is in the trace, so that the node that it leaves does not count it again."""
+def mark_recorded(frame: Frame, error: BaseException) -> None:
+    """Note that an exception is in the trace, so that the surrounding node does not count it again."""
     above: Frame | None = frame
     while above is not None and not above.is_node:
         above = None if above is above.home else above.parent
@@ -124,7 +114,7 @@ def recorded(frame: Frame, error: BaseException) -> None:
 
 
 def _passes_through(frame: Frame, error: BaseException) -> bool:
-    """Return whether an exception that leaves a node, or a cause of it, is recorded already."""
+    """Return whether the trace already holds an exception that leaves a node, or its cause."""
     found: BaseException | None = error
     for _ in range(MAX_CAUSES):
         if found is None or any(found is known for known in frame.raised):
@@ -134,7 +124,7 @@ def _passes_through(frame: Frame, error: BaseException) -> bool:
 
 
 class Unreported:
-    """Records the failures that no callback reports."""
+    """Records failures that no callback reports."""
 
     def __init__(self, specs: Specs) -> None:
         self._specs = specs
@@ -142,7 +132,7 @@ class Unreported:
     # Attempts of a node
 
     def node_started(self, frame: Frame) -> None:
-        """Record the failed attempt before if a node begins again at the same place."""
+        """Record the previous attempt as failed if a node begins again at the same place."""
         failures = frame.home.failures
         if failures is None or not failures.attempts or frame.place is None:
             return
@@ -153,7 +143,7 @@ class Unreported:
             failures.names.add(frame.place)
 
     def node_failed(self, frame: Frame, error: BaseException) -> None:
-        """Record that a node raised. A first failed attempt is kept until the node is tried again."""
+        """Record a failed node. A first failure counts only once the node is tried again."""
         failures = failures_of(frame)
         if frame.place is None or HOST.status_after(error) != FAILED or _passes_through(frame, error):
             return
@@ -171,13 +161,13 @@ class Unreported:
     # Messages
 
     def node_ended(self, frame: Frame, outputs: object) -> None:
-        """Record the failed calls in what a node or chain returned."""
+        """Record the failed calls in the output of a node or chain."""
         failures = frame.home.failures
         if frame.is_node and failures is not None and frame.place in failures.names:
             failures.names.discard(frame.place)
             self._record(frame, frame.name, {"input": frame.inputs}, result=outputs, start=frame.start)
         if type(outputs) is str:
-            return  # no update of a state, and no message
+            return  # a string holds no messages
         updates = _updates(outputs)
         if frame.is_node and updates:
             frame.home.last = updates[-1]
@@ -186,15 +176,15 @@ class Unreported:
         messages = list(_new_messages(outputs, updates))
         failed = [message for message in messages if _is_tool(message) and message.status == "error"]
         if failed:
-            self._failed_calls(frame, messages, failed)
+            self._record_failed_calls(frame, messages, failed)
         elif frame.is_agent_model and any(_is_tool(message) for message in messages):
-            self._structured(frame, messages, updates)
+            self._record_structured_output(frame, messages, updates)
 
-    def _failed_calls(self, frame: Frame, messages: list[Any], failed: list[Any]) -> None:
+    def _record_failed_calls(self, frame: Frame, messages: list[Any], failed: list[Any]) -> None:
         calls = {id(event): event for event in frame.run.events if type(event) is Call and event.start >= frame.start}
         is_agent = any(fields_of(message).get("type") == "ai" for message in messages)
         if is_agent and any(call.child is not None for call in calls.values()):
-            return  # its own trace has these calls
+            return  # the trace of the nested agent holds these calls
         old = {message.tool_call_id for message in _messages_in(frame.inputs) if _is_tool(message)}
         answered = _answered_in(frame.inputs)
         proposed = {call.get("id"): call for call in _proposed_in(frame.inputs) if call.get("id") not in answered}
@@ -210,8 +200,8 @@ class Unreported:
                 error = "ToolError", text_of(message) or "the tool reported an error"
                 self._record(frame, name, call.get("args") or {}, error=error)
 
-    def _structured(self, frame: Frame, messages: list[Any], updates: list[Mapping[str, Any]]) -> None:
-        """Record structured output. The model's node of an agent answers calls only to read that from them."""
+    def _record_structured_output(self, frame: Frame, messages: list[Any], updates: list[Mapping[str, Any]]) -> None:
+        """Record structured output, the only calls that an agent's model node answers itself."""
         proposed = {call["id"]: call for message in messages for call in fields_of(message).get("tool_calls") or ()}
         answers = [message for message in messages if _is_tool(message) and message.tool_call_id in proposed]
         failed = all(update.get("structured_response") is None for update in updates)
@@ -233,7 +223,7 @@ class Unreported:
             self._record(frame, frame.name, {"input": frame.inputs}, result=outputs)
 
     def parser_failed(self, frame: Frame, error: BaseException) -> None:
-        recorded(frame, error)
+        mark_recorded(frame, error)
         failures_of(frame).names.add(f"parser:{frame.name}")
         self._record(frame, frame.name, {"input": frame.inputs}, error=error, start=frame.start)
 
@@ -278,7 +268,6 @@ def _is_tool(message: object) -> bool:
 
 
 def _updates(outputs: Any) -> list[Mapping[str, Any]]:
-    """Return the updates of the state in the result of a node: a mapping, or those that commands carry."""
     parts = outputs if isinstance(outputs, list | tuple) else [outputs]
     found = []
     for part in parts[:MAX_MESSAGES]:
@@ -300,7 +289,6 @@ def _new_messages(outputs: object, updates: list[Mapping[str, Any]]) -> Iterator
 
 
 def _messages_in(inputs: object) -> list[Any]:
-    """Return the messages in the input of a node, whatever the form of its state."""
     if isinstance(inputs, Mapping) and isinstance(inputs.get("state"), Mapping | list):
         inputs = inputs["state"]
     found = inputs.get("messages") if isinstance(inputs, Mapping) else fields_of(inputs).get("messages", inputs)
@@ -308,7 +296,7 @@ def _messages_in(inputs: object) -> list[Any]:
 
 
 def _answered_in(inputs: object) -> set[str]:
-    """Return the ids of calls in the last message of a model that had been answered before a node began."""
+    """Return the ids of calls of the last model message that were answered before a node began."""
     answered: set[str] = set()
     for message in reversed(_messages_in(inputs)):
         if fields_of(message).get("tool_calls"):
@@ -319,7 +307,7 @@ def _answered_in(inputs: object) -> set[str]:
 
 
 def _proposed_in(inputs: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the calls that a node should carry out: those of the last message of a model, or a single call."""
+    """Yield the calls that a node should execute: a single call, or the calls of the last model message."""
     if isinstance(inputs, Mapping) and isinstance(inputs.get("tool_call"), Mapping):
         yield inputs["tool_call"]
         return

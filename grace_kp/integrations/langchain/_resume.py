@@ -1,10 +1,10 @@
-"""Carries on the threads of a graph whose requests were decided in the inbox, by resuming their interrupts.
+"""Resumes the threads of a graph whose requests were decided in the inbox.
 
-The graph gets no decision by that, only the word to look into the inbox. So a decision is never taken twice, and nothing secret of it gets
-into a checkpoint.
+The graph does not receive the decisions, only a hint to read the inbox. So no decision is applied twice, and no secret of one gets into a
+checkpoint.
 
-Each thread is kept with the plain values of its configuration, and none that looks like a secret. The names of the others are kept, so that
-a thread is not carried on without them.
+A thread is stored with the plain values of its configuration, except those that look like secrets. Of all other values the names are
+stored, so that a thread is not resumed without them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from grace_kp.integrations.langchain._interrupts import APPROVALS, approvals_in
 from grace_kp.trace import error_text, redacted_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from grace_kp.approvals import Inbox, Tables
 
 
 WAITING, CARRIED = "langgraph waiting", "langgraph carried"
-"""Kinds of documents: by thread and node that asked, and by thread."""
+"""Kinds of documents: the former by thread and asking node, the latter by thread."""
 MAX_VALUES, MAX_TEXT, MAX_REFUSED = 50, 2_000, 100
 PATIENCE_SECONDS = 600.0
-"""How long a thread is left to a process that carries it on and may be gone, and how long it is kept after its last request."""
+"""How long a process that may be gone keeps its claim on a thread, and how long a thread is kept after its last request."""
 _OWN = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
 
 
@@ -42,24 +42,27 @@ class WaitingThread:
 
     id: str
     number: int | None = None
-    """The thread's id where that is a number."""
+    """The thread's id if it is an integer."""
     nodes: tuple[str, ...] = ()
-    """Nodes of its outermost graph that have asked."""
+    """Asking nodes of its outermost graph."""
     configurable: Mapping[str, Any] = field(default_factory=dict)
-    """The plain values of its configuration, without the thread."""
     left_out: tuple[str, ...] = ()
-    """Names of its other values, which whoever carries it on has to supply."""
+    """Names of values that were not stored. The caller must supply them."""
     refused: frozenset[str] = frozenset()
-    """Requests whose refusal the graph has raised. It would raise it again."""
+    """Requests whose refusal the graph has raised. It would raise the same error again."""
 
 
 def keep_thread(tables: Tables, configurable: Mapping[str, Any]) -> None:
-    """Keep how a thread is found again, before a request of it is filed."""
-    name = _name(str(configurable.get("thread_id", "")), str(configurable.get("checkpoint_ns", "")).partition(":")[0])
-    number = configurable.get("thread_id")
-    document = {**_document(configurable), "at": time.time()}
-    if type(number) is int:
-        document["number"] = number
+    """Store a thread before a request of it is filed."""
+    thread = configurable.get("thread_id", "")
+    name = _name(str(thread), str(configurable.get("checkpoint_ns", "")).partition(":")[0])
+    values = {name: value for name, value in configurable.items() if name not in _OWN and not name.startswith("__")}
+    plain = {name: value for name, value in values.items() if _is_plain(value)}
+    hidden = redacted_arguments(plain, identifiers=False)[1]
+    kept = {name: plain[name] for name in [name for name in plain if name not in hidden][:MAX_VALUES]}
+    document = {"configurable": kept, "left_out": sorted(values.keys() - kept.keys()), "at": time.time()}
+    if type(thread) is int:
+        document["number"] = thread
     with tables.transaction() as writes:
         before = writes.document(WAITING, name)
         refused = [] if before is None else json.loads(before).get("refused", [])
@@ -70,20 +73,12 @@ def _name(thread: str, node: str) -> str:
     return json.dumps([thread, node])
 
 
-def _document(configurable: Mapping[str, Any]) -> dict[str, Any]:
-    values = {name: value for name, value in configurable.items() if name not in _OWN and not name.startswith("__")}
-    plain = {name: value for name, value in values.items() if _is_plain(value)}
-    hidden = redacted_arguments(plain, identifiers=False)[1]
-    kept = {name: plain[name] for name in [name for name in plain if name not in hidden][:MAX_VALUES]}
-    return {"configurable": kept, "left_out": sorted(name for name in values if name not in kept)}
-
-
 def _is_plain(value: object) -> bool:
     return value is None or type(value) in {bool, int, float} or (type(value) is str and len(value) <= MAX_TEXT)
 
 
 def waiting_threads(tables: Tables, thread: str | None = None) -> list[WaitingThread]:
-    """Return the threads that are kept, by name; or one, also where it is not kept."""
+    """Return all stored threads, or one by its id, even if it is not stored."""
     found: dict[str, WaitingThread] = {} if thread is None else {thread: WaitingThread(id=thread)}
     for name, data in sorted(tables.documents(WAITING).items()):
         own, node = json.loads(name)
@@ -102,7 +97,7 @@ def waiting_threads(tables: Tables, thread: str | None = None) -> list[WaitingTh
 
 
 def begin_carrying(tables: Tables, thread: WaitingThread) -> str | None:
-    """Record that this process carries a thread on; return the token that ends it, or None where somebody does already."""
+    """Claim a thread for this process; return the claim's token, or None where another process holds a claim."""
     with tables.transaction() as writes:
         data = writes.document(CARRIED, thread.id)
         if data is not None:
@@ -118,11 +113,7 @@ def begin_carrying(tables: Tables, thread: WaitingThread) -> str | None:
 def end_carrying(
     tables: Tables, thread: WaitingThread, token: str, *, over: Sequence[str] = (), refused: Sequence[str] = ()
 ) -> None:
-    """Record that nobody carries a thread on.
-
-    Args:
-        token: what `begin_carrying` returned.
-    """
+    """End the claim with this token; forget the nodes in `over`, and note the requests in `refused`."""
     with tables.transaction() as writes:
         data = writes.document(CARRIED, thread.id)
         if data is not None and json.loads(data)["token"] == token:
@@ -131,7 +122,7 @@ def end_carrying(
             name = _name(thread.id, node)
             kept = writes.document(WAITING, name)
             document = {} if kept is None else json.loads(kept)
-            # A request that was filed just now may not have reached the checkpoint yet.
+            # The checkpoint may not have reached the store yet for a request that was filed just now.
             if document and node in over and time.time() - document["at"] > PATIENCE_SECONDS:
                 writes.put_document(WAITING, name, None)
             elif document and refused:
@@ -140,7 +131,7 @@ def end_carrying(
 
 
 _NOT_YET = frozenset({ApprovalState.PENDING, ApprovalState.CLAIMED, ApprovalState.UNKNOWN})
-"""States in which the graph could not go on: somebody decides, runs the action, or has to find out what it did."""
+"""States that do not let the graph continue: undecided, running, or with an unknown outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,35 +148,37 @@ class Ready:
     def approvals(self) -> tuple[str, ...]:
         return tuple(approval for answer in self.answers.values() for approval in answer[APPROVALS])
 
-    def ended(self, output: Any) -> Resumed:
+    def report(self, output: Any = None, error: Exception | None = None) -> Resumed:
         paused = isinstance(output, dict) and bool(output.get("__interrupt__"))
-        state = "paused" if paused else "finished"
-        return Resumed(thread=self.thread.id, approvals=self.approvals, state=state, output=output)
-
-    def raised(self, error: Exception) -> Resumed:
-        problem = error_text(error)
-        return Resumed(thread=self.thread.id, approvals=self.approvals, state="raised", problem=problem, error=error)
+        return Resumed(
+            thread=self.thread.id,
+            approvals=self.approvals,
+            state="raised" if error is not None else "paused" if paused else "finished",
+            output=output,
+            problem="" if error is None else error_text(error),
+            error=error,
+        )
 
 
 def resume_graph(
     inbox: Inbox, graph: Any, *, thread: str | None, limit: int | None, config: Mapping[str, Any] | None
 ) -> list[Resumed]:
-    """Carry on the threads whose requests are decided; see `Approvals.resume`."""
+    """Resume the threads whose requests are decided; see `Approvals.resume`."""
     _check(graph, limit)
     found: list[Resumed] = []
     for each in _candidates(inbox, graph, thread):
         if limit is not None and sum(resumed.state != "left" for resumed in found) >= limit:
             break
         merged = _config(each, config)
-        taken = _taken(inbox, graph, each, merged, graph.get_state(merged))
+        taken = _claim(inbox, graph, each, merged, graph.get_state(merged))
         if not isinstance(taken, Ready):
             found += taken
             continue
         outcome: Resumed | None = None
         try:
-            outcome = taken.ended(graph.invoke(Command(resume=taken.answers), taken.config))
-        except Exception as error:  # noqa: BLE001 — the other threads are carried on, too
-            outcome = taken.raised(error)
+            outcome = taken.report(graph.invoke(Command(resume=taken.answers), taken.config))
+        except Exception as error:  # noqa: BLE001 — the other threads are still resumed
+            outcome = taken.report(error=error)
         finally:
             _close(inbox, graph, taken, outcome)
         found.append(outcome)
@@ -205,15 +198,15 @@ async def aresume_graph(
             break
         merged = _config(each, config)
         state = await graph.aget_state(merged)
-        taken = await asyncio.to_thread(_taken, inbox, graph, each, merged, state)
+        taken = await asyncio.to_thread(_claim, inbox, graph, each, merged, state)
         if not isinstance(taken, Ready):
             found += taken
             continue
         outcome: Resumed | None = None
         try:
-            outcome = taken.ended(await graph.ainvoke(Command(resume=taken.answers), taken.config))
+            outcome = taken.report(await graph.ainvoke(Command(resume=taken.answers), taken.config))
         except Exception as error:  # noqa: BLE001 — as in `resume_graph`
-            outcome = taken.raised(error)
+            outcome = taken.report(error=error)
         finally:
             await asyncio.to_thread(_close, inbox, graph, taken, outcome)
         found.append(outcome)
@@ -242,12 +235,13 @@ def _config(thread: WaitingThread, config: Mapping[str, Any] | None) -> dict[str
     return merged
 
 
-def _taken(
+def _claim(
     inbox: Inbox, graph: Any, thread: WaitingThread, config: dict[str, Any], state: Any
 ) -> Ready | list[Resumed]:
-    """Return what a thread is resumed with, with this process as the one that does it; or why it is not."""
-    waiting = list(_interrupts(state))
-    answers = dict(_decided(inbox, thread, waiting))
+    """Claim a thread and return the answers to resume it with, or why it is not resumed."""
+    interrupts = [each for task in getattr(state, "tasks", ()) for each in getattr(task, "interrupts", ())]
+    waiting = {str(interrupt.id): ids for interrupt in interrupts if (ids := approvals_in(interrupt.value))}
+    answers = {interrupt: {APPROVALS: ids} for interrupt, ids in waiting.items() if _can_continue(inbox, thread, ids)}
     if not answers:
         if not waiting and getattr(state, "created_at", None) is not None:
             end_carrying(inbox.tables, thread, "", over=_nodes(graph, thread))
@@ -258,28 +252,17 @@ def _taken(
         token = begin_carrying(inbox.tables, thread)
         if token is not None:
             return Ready(thread, token, config, answers)
-        problem = "another process carries it on"
+        problem = "another process is resuming it"
     return [Resumed(thread=thread.id, state="left", problem=problem)]
 
 
-def _interrupts(state: Any) -> Iterator[tuple[str, list[str]]]:
-    """Yield the interrupts that ask about requests in the inbox, with the ids of these."""
-    for task in getattr(state, "tasks", ()):
-        for interrupt in getattr(task, "interrupts", ()):
-            if ids := approvals_in(interrupt.value):
-                yield str(interrupt.id), ids
-
-
-def _decided(inbox: Inbox, thread: WaitingThread, waiting: list[tuple[str, list[str]]]) -> Iterator[tuple[str, Any]]:
-    for interrupt, ids in waiting:
-        if thread.refused.issuperset(ids):
-            continue
-        try:
-            states = {inbox.requests.get(approval).state for approval in ids}
-        except ApprovalError:
-            continue  # of another store
-        if not states & _NOT_YET:
-            yield interrupt, {APPROVALS: ids}
+def _can_continue(inbox: Inbox, thread: WaitingThread, ids: list[str]) -> bool:
+    if thread.refused.issuperset(ids):
+        return False
+    try:
+        return not {inbox.requests.get(approval).state for approval in ids} & _NOT_YET
+    except ApprovalError:  # requests of another store
+        return False
 
 
 def _close(inbox: Inbox, graph: Any, ready: Ready, outcome: Resumed | None) -> None:

@@ -1,4 +1,4 @@
-"""The last check before a tool starts: only the call that was decided on starts, once, wherever below the agent it is called.
+"""The last check before a tool starts: only the decided call starts, once, wherever below the agent it is called.
 
 LangChain calls `on_tool_start` of its handlers right before a tool runs, also in subagents and inside other tools. The guard is such a
 handler. It is active while `GraceMiddleware` runs a tool, and raises where a gated tool would start without a decision.
@@ -20,7 +20,7 @@ from langchain_core.tracers.context import register_configure_hook
 from grace_kp.errors import ActionCancelled
 from grace_kp.gating import GateEntry, NotCheckable, NotStarted, Raised, Returned, digest_of
 from grace_kp.integrations.langchain._context import InlineHandler, include_others
-from grace_kp.integrations.langchain._tool_schema import copied, injected_values, with_parser
+from grace_kp.integrations.langchain._tool_schema import copy_values, injected_values, with_parser
 from grace_kp.record import current_run, note, shielded
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class GatesTools(Protocol):
         ...
 
     def needs_decision(self, tool: str) -> bool:
-        """Return whether a call of the tool that nobody decided on must not start."""
+        """Return whether a call of the tool must not start without a decision."""
         ...
 
 
@@ -53,9 +53,9 @@ class ToolConsent:
         tool: name of the tool.
         digest: SHA-256 of the call.
         again_after_failure: whether the tool may start again after it has raised.
-        values: the arguments that the tool runs with; None where it is to refuse the call.
-        proposed: SHA-256 of the call before the tool validated its arguments, which may stand in the request, too.
-        is_held: whether the tool needs not be held to the values, because nobody was asked about them.
+        values: the arguments that the tool runs with; None where the tool must refuse the call.
+        proposed: SHA-256 of the call before validation; a request may hold this form, too.
+        is_held: True where the tool may run with other values, because no person approved these.
     """
 
     def __init__(
@@ -72,9 +72,8 @@ class ToolConsent:
         self.digest = digest
         self.run_id: UUID | None = None
         self.ended: Returned | Raised | None = None
-        """How the run of the tool ended; None before."""
         self.refused_again = False
-        """Whether the tool was to start once more, and did not."""
+        """Whether another start of the tool was refused."""
         self._values = values
         self._proposed = proposed
         self._is_held, self._is_parsing = is_held, False
@@ -82,21 +81,21 @@ class ToolConsent:
         self._again_after_failure = again_after_failure
         self._lock = threading.Lock()
 
-    def held(self, tool: Any) -> Any:
-        """Return the tool so that it runs with the arguments that were decided on, and does not validate them again."""
+    def hold_tool(self, tool: Any) -> Any:
+        """Return a stand-in of the tool that runs with the decided arguments and does not validate them again."""
 
         def starts() -> None:
             self._is_held = True
 
         def parse(own: Any, tool_input: Any, tool_call_id: str | None) -> Any:
             if not self._is_parsing:
-                return own(tool_input, tool_call_id)  # the tool calls itself
+                return own(tool_input, tool_call_id)  # a recursive call, which is not the decided one
             self._is_parsing = False
             if self._values is None:
                 own(tool_input, tool_call_id)
                 problem = f"`{self.tool}` refused its arguments when they were proposed"
             elif _digest(self.tool, self._values) == self.digest:
-                return {**copied(self._values), **injected_values(tool, tool_input, tool_call_id)}
+                return {**copy_values(self._values), **injected_values(tool, tool_input, tool_call_id)}
             else:
                 problem = f"the arguments of `{self.tool}` were changed after the decision"
             self.run_id, self.ended = self._earlier
@@ -105,14 +104,14 @@ class ToolConsent:
 
         return with_parser(tool, parse, starts)
 
-    def hold(self, request: Any, tool: Any) -> Any:
-        """Return a request to run a tool so that the tool is held to the consent."""
+    def hold_request(self, request: Any, tool: Any) -> Any:
+        """Return a request whose tool runs with the decided arguments only."""
         if tool is None:
-            return request  # LangGraph answers that there is no such tool
-        held = self.held(tool)
+            return request  # LangGraph reports the unknown tool to the model
+        held = self.hold_tool(tool)
         if request.tool is tool:
             return request.override(tool=held)
-        # HumanInTheLoopMiddleware has put this tool in place of the request's, and takes it from there.
+        # HumanInTheLoopMiddleware replaces the request's tool by one of these.
         tools = [held if each is tool else each for each in getattr(request.runtime, "tools", ())]
         return request.override(runtime=dataclasses.replace(request.runtime, tools=tools))
 
@@ -121,27 +120,27 @@ class ToolConsent:
             self.ended = outcome
 
     def problem_with(self, inputs: Mapping[str, Any], run_id: UUID, parent: UUID | None) -> str:
-        """Let the tool start; return why it must not, or an empty string."""
+        """Claim the start of the tool; return why it must not start, or an empty string."""
         if self.run_id is not None and parent == self.run_id:
             return ""  # the tool calls a tool of the same name
         if not self._is_held:
-            return f"another tool stands in the place of `{self.tool}`, which was decided on; it was not run"
+            return f"another tool has replaced `{self.tool}` since the decision; it was not run"
         is_proposed = self._proposed is not None and _digest(self.tool, inputs, ordered=False) == self._proposed
         if not is_proposed and _digest(self.tool, inputs) != self.digest:
             self.refused_again = self.ended is not None
-            return f"`{self.tool}` is called with other arguments than were decided on; it was not run"
+            return f"`{self.tool}` is called with other arguments than the decision covers; it was not run"
         with self._lock:
             failed = isinstance(self.ended, Raised) and isinstance(self.ended.error, Exception)
             if self.run_id is not None and not (failed and self._again_after_failure):
                 self.refused_again = True
-                return f"`{self.tool}` has been started once, which is all that was decided on; it was not run again"
+                return f"`{self.tool}` has been started once, and the decision covers one start; it was not run again"
             self._earlier = self.run_id, self.ended
             self.run_id, self.ended, self._is_parsing = run_id, None, True
         return ""
 
 
 def _digest(name: str, arguments: Mapping[str, Any], *, ordered: bool = True) -> str:
-    """Return the digest of a call; an empty string, which is that of no call, where its arguments cannot be checked."""
+    """Return the digest of a call; an empty string, which no call has, where its arguments have no digest."""
     try:
         return call_digest(name, arguments, ordered=ordered)
     except ActionCancelled:
@@ -173,7 +172,7 @@ class ToolGuard(InlineHandler):
     ) -> None:
         name = (serialized or {}).get("name") or kwargs.get("name") or ""
         arguments = {"input": input_str} if inputs is None else inputs
-        innermost = _GUARD.get() or self  # LangChain keeps the first guard among the handlers of everything below
+        innermost = _GUARD.get() or self  # below a nested agent, LangChain still calls the outermost guard
         consent = innermost._consent
         if consent is not None and consent.tool == name:
             problem = consent.problem_with(arguments, run_id, parent_run_id)
@@ -186,13 +185,12 @@ class ToolGuard(InlineHandler):
         if guard is None:
             return
         if guard._gates.needs_decision(name):
-            problem = f"nothing was decided about this call of `{name}`"
+            problem = f"this call of `{name}` has no decision"
             record_undecided(name, arguments, current_run(), outcome="cancelled", problem=problem)
             raise NotStarted(f"{problem}, which is gated: {HOW_TO_GATE}; it was not run")
         record_undecided(name, arguments, current_run(), outcome="ungated", problem="the tool ran without a decision")
 
     def on_llm_start(self, *_args: object, **_kwargs: object) -> None:
-        """Let the other handlers know."""
         include_others()
 
     def on_tool_end(self, output: object, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002 - as LangChain calls it
@@ -212,8 +210,8 @@ register_configure_hook(_GUARD, inheritable=True, handle_class=ToolGuard)
 
 
 @contextmanager
-def guarded(gates: GatesTools, consent: ToolConsent | None) -> Iterator[None]:
-    """Check every tool that starts inside; `consent` lets one execution start."""
+def guard_tools(gates: GatesTools, consent: ToolConsent | None) -> Iterator[None]:
+    """Check every tool that starts in this block; `consent` permits one execution."""
     token = _GUARD.set(ToolGuard(gates, consent, _GUARD.get()))
     try:
         yield
@@ -222,7 +220,7 @@ def guarded(gates: GatesTools, consent: ToolConsent | None) -> Iterator[None]:
 
 
 class GatedTools:
-    """The tools that the middlewares of one runtime gate, for handlers that see a tool start outside any guard."""
+    """The tools gated by the middlewares of one runtime, for handlers that see a tool start outside any guard."""
 
     def __init__(self) -> None:
         self.gates: tuple[weakref.ref[GatesTools], ...] = ()
@@ -234,11 +232,10 @@ class GatedTools:
         return found
 
     def add(self, gates: GatesTools) -> None:
-        """Add a middleware; it is forgotten when nothing else holds it."""
         self.gates = (*(ref for ref in self.gates if ref() is not None), weakref.ref(gates))
 
     def check(self, tool: str, inputs: Mapping[str, Any], run: Run | None) -> None:
-        """Record with its run, and warn, when a gated tool starts that no guard has seen."""
+        """Record a start of a gated tool outside any guard, and warn once for each tool."""
         gates = [] if _GUARD.get() is not None else [ref() for ref in self.gates]
         if not any(each is not None and each.policy_for(tool) for each in gates):
             return
@@ -252,7 +249,6 @@ class GatedTools:
 
 @shielded
 def record_undecided(tool: str, inputs: Mapping[str, Any], run: Run | None, *, outcome: str, problem: str) -> None:
-    """Record a call of a gated tool that nobody decided on with the run that it belongs to."""
     entry = GateEntry.new(tool, inputs, entry_id=uuid4().hex)
     entry.fields.update(outcome=outcome, problem=problem)
     keep_entry(entry.fields, run)

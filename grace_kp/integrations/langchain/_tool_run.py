@@ -1,4 +1,4 @@
-"""One execution of a gated tool: whether the call may run, and what the model gets for it."""
+"""One execution of a gated tool: whether the call may run, and the message that the model gets."""
 
 from __future__ import annotations
 
@@ -10,15 +10,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
 
 from grace_kp.errors import ActionCancelled
-from grace_kp.gating import (
-    Consent,
-    Execution,
-    LedgerEntry,
-    NotStarted,
-    Raised,
-    RanBefore,
-    Returned,
-)
+from grace_kp.gating import Consent, Execution, LedgerEntry, NotStarted, Raised, RanBefore, Returned
 from grace_kp.integrations.langchain._calls import (
     CONSENTED,
     NOT_NEEDED,
@@ -29,13 +21,13 @@ from grace_kp.integrations.langchain._calls import (
     restored_values,
 )
 from grace_kp.integrations.langchain._inbox_calls import InboxCall
-from grace_kp.integrations.langchain._tool_guard import ToolConsent, call_digest, guarded
+from grace_kp.integrations.langchain._tool_guard import ToolConsent, call_digest, guard_tools
 from grace_kp.integrations.langchain._tool_schema import (
     InvalidCall,
     NotHeld,
     argument_names,
     argument_types,
-    validated,
+    validate_arguments,
     without_defaults,
 )
 from grace_kp.levels import InterventionLevel
@@ -51,13 +43,13 @@ if TYPE_CHECKING:
     from grace_kp.runtime import Grace
 
 NOTICE = (
-    "A reviewer changed this call before it ran; what your message shows is the call that you proposed. "
-    "The change is meant: do not make the original call again. What ran: {name} with {arguments}."
+    "A reviewer changed this call before it ran; your message shows the call that you proposed. "
+    "The change is intended: do not make the original call again. The call that ran: {name} with {arguments}."
 )
 
 
 class ToolRun(Execution):
-    """One execution of a gated tool. A middleware closer to the tool may yet put another call in place of the one that was decided on."""
+    """One execution of a gated tool. A middleware closer to the tool may still replace the decided call."""
 
     def __init__(self, grace: Grace, request: Any, case: ToolCase, program: RunningNode | None) -> None:
         self.name: str = case.name
@@ -85,16 +77,15 @@ class ToolRun(Execution):
         call = {**request.tool_call, "args": dict(self._values)}
         self.request = request.override(tool_call=call) if request.tool is case.tool else request
         if self._is_watched and self._is_held:
-            self.request = self._tool_consent.hold(self.request, case.tool)
+            self.request = self._tool_consent.hold_request(self.request, case.tool)
         gates = grace._gates()
         self._ledger_key = ledger_key(getattr(program, "thread", ""), decision.message, decision.id, case.call)
         self.ledger_entry = LedgerEntry(lambda: gates.in_memory if program is None else gates.ledger, self._ledger_key)
         self.operation = self.ledger_entry.id
         self.on_notify = gates.on_notify
         if program is not None and decision.level == InterventionLevel.NOTIFY:
-            self.notice = decision.question(
-                dict(case.arguments), decision.digest
-            )  # without a program, notice was given at the decision
+            # Without a program, the notice was sent at the decision.
+            self.notice = decision.question(dict(case.arguments), decision.digest)
         if program is not None and decision.filed and decision.consent == CONSENTED:
             self._filed = InboxCall(case, program, entry=self.entry, ledger_key=self._ledger_key)
             self._filed.run_tool(case.tool)
@@ -113,50 +104,50 @@ class ToolRun(Execution):
             if (digest := call_digest(self.name, values)) != decision.executed_digest:
                 raise ValueError("its arguments were changed")
             return values, digest
-        # Decided by an earlier version, or where the tool or its arguments could not be kept: validated here, and not before.
+        # The decision was made by an earlier version, or without a tool or arguments that could be kept: validate now.
         values = case.arguments if decision.args is None else decision.args
         if not isinstance(case.tool, BaseTool) or not decision.may_run:
             return values, call_digest(self.name, values)
         try:
-            found = validated(case.tool, values)
+            found = validate_arguments(case.tool, values)
             digest = call_digest(self.name, found)
         except (ActionCancelled, InvalidCall, NotHeld):
             if not self.again_after_failure:
                 raise
-            self._is_held = False  # nobody was asked, and the tool states its own error
+            self._is_held = False  # no person approved the arguments, so the tool may report its own error
             return values, call_digest(self.name, values)
         if self.again_after_failure:
             case.arguments = found
             return found, digest
-        # An earlier version showed no defaults, and what it has asked about can still be answered.
+        # Questions of earlier versions showed no defaults; answers to them still count.
         shown = call_digest(self.name, without_defaults(case.tool, found, values), ordered=False)
         if shown != decision.executed_digest:
-            raise ValueError(f"it would run with other arguments than were decided on: {json_values(found)[0]}")
+            raise ValueError(f"it would run with other arguments than the decision covers: {json_values(found)[0]}")
         return found, digest
 
     def problem(self) -> str:
-        """Return why this very call may not run; an empty string where it may."""
+        """Return why this call may not run; an empty string where it may."""
         case, decision, name = self._case, self._case.decision, self.name
         if case.policy.denies:
             if self._filed is not None:
                 self._filed.forbid()
             return f"`{name}` is forbidden by its policy"
         if not decision.may_run:
-            return f"nothing was decided about this call of `{name}`"
-        if self._filed is None and (now := case.raised(decision).level) != decision.level:
-            return f"the policy of `{name}` requires {now} now, and it was decided on at {decision.level}"
+            return f"this call of `{name}` has no decision"
+        if self._filed is None and (now := case.raise_level(decision).level) != decision.level:
+            return f"the policy of `{name}` now requires {now}, but the decision was made at {decision.level}"
         if decision.proposed_digest != case.proposed:
-            return f"`{name}` is called with other arguments than were decided on"
+            return f"`{name}` is called with other arguments than the decision covers"
         messages = [message for message in messages_of(self._state) if isinstance(message, AIMessage)]
         call_id = self._call.get("id")
         proposals = (it for it in reversed(messages) if any(call["id"] == call_id for call in it.tool_calls))
         proposal = next(proposals, None)
         if proposal is None or proposal.id != decision.message:
-            return f"what was decided about `{name}` belongs to another turn"
+            return f"the decision about `{name}` belongs to another turn"
         if self._unreadable:
-            return f"`{name}` cannot run as it was decided on: {self._unreadable}"
+            return f"`{name}` cannot run as decided: {self._unreadable}"
         if decision.proposed is not None and decision.names not in (None, argument_names(case.tool)):
-            return f"`{name}` takes other arguments than when it was decided on"
+            return f"the parameters of `{name}` have changed since the decision"
         return ""
 
     def refuse(self, problem: str) -> ToolMessage:
@@ -170,39 +161,39 @@ class ToolRun(Execution):
         return None if self._case.decision.args is None else self._values
 
     def has_started(self) -> bool:
-        """Return whether the tool was begun, and no middleware closer to it answered in its place."""
+        """Return whether the tool started; without a way to watch it, assume that it did."""
         return self._tool_consent.run_id is not None or not (self._is_watched or self._case.tool is None)
 
     def kept(self, result: object) -> tuple[object, bool]:
-        """Return a result as the ledger keeps it, and whether it can be kept."""
+        """Return a result in the ledger's form, and whether the ledger can keep it."""
         if isinstance(result, ToolMessage) and result.artifact is None and isinstance(result.content, str):
             return {"content": result.content, "status": result.status}, True
         return None, False
 
     def ended(self, outcome: Returned | Raised) -> Returned | Raised:
-        """Return how the tool ended; a middleware may have answered in its place, or got a refusal when it tried to start it once more."""
+        """Return how the tool itself ended: a middleware may hide its error, or get a refusal for a second start."""
         consent = self._tool_consent
         is_other = consent.refused_again or isinstance(consent.ended, Raised)
         return consent.ended if is_other and consent.ended is not None else outcome
 
     def guard(self, gates: GatesTools) -> AbstractContextManager[None]:
-        return guarded(gates, self._tool_consent)
+        return guard_tools(gates, self._tool_consent)
 
-    def returned(self, result: Any) -> Any:
-        """Return what the model gets for a result, with a notice where a reviewer changed the call."""
+    def add_notice(self, result: Any) -> Any:
+        """Return the result for the model, with a notice where a reviewer changed the call."""
         if self._case.decision.args is None:
             return result
         arguments = json.dumps(self._case.decision.args, default=str, ensure_ascii=False)
         notice = NOTICE.format(name=self.name, arguments=arguments)
         if isinstance(result, ToolMessage):
-            return _prefixed(result, notice)
+            return _prefix(result, notice)
         update: Any = getattr(result, "update", None)
         messages = update.get("messages") if isinstance(update, dict) else None
         if not isinstance(messages, list) or not dataclasses.is_dataclass(result) or isinstance(result, type):
             return result
         call_id = self._call.get("id")
         prefixed = [
-            _prefixed(message, notice)
+            _prefix(message, notice)
             if isinstance(message, ToolMessage) and message.tool_call_id == call_id
             else message
             for message in messages
@@ -229,12 +220,11 @@ def ledger_key(thread: str, message: str | None, decision: str, call: Mapping[st
 
 
 def refused_by_schema(call: Mapping[str, Any], problem: str) -> str:
-    """Return what a model gets for arguments that do not fit, in the words of LangGraph."""
     arguments = f"Error invoking tool '{call['name']}' with kwargs {call['args']} with error:\n {problem}"
     return f"{arguments}\n Please fix the error and try again."
 
 
-def _prefixed(message: ToolMessage, notice: str) -> ToolMessage:
+def _prefix(message: ToolMessage, notice: str) -> ToolMessage:
     content: Any = message.content
     if isinstance(content, str):
         content = f"{notice}\n\n{content}" if content else notice

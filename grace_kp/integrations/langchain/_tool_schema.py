@@ -1,4 +1,4 @@
-"""The arguments that a tool takes, read off its schema; what is wrong with others; and what the tool makes of them before it runs."""
+"""The arguments of a tool: their names and types by its schema, problems with others, and their validation before the tool runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
 def argument_names(tool: object) -> dict[str, bool] | None:
-    """Return the arguments that a model may pass to a tool, and whether each is required; None where the tool has no schema."""
+    """Return the arguments that a model may pass, and whether each is required; None where the tool has no schema."""
     schema = _call_schema(tool)
     if isinstance(schema, dict):
         return {name: name in schema["required"] for name in schema["properties"]}
@@ -46,9 +46,9 @@ def argument_types(tool: object) -> dict[str, Any]:
 
 
 def edit_schema(tool: object, signature: inspect.Signature) -> dict[str, Any]:
-    """Return the JSON schema with which an inbox checks edits of a call, as far as it describes single arguments.
+    """Return the JSON schema by which an inbox checks single arguments of an edit.
 
-    The inbox does not know the tool's classes: what needs them, as all the rest, is checked by the process that goes on.
+    The inbox does not know the tool's classes. The process that continues the run checks everything else.
     """
     schema = _call_schema(tool)
     if isinstance(schema, dict):
@@ -68,7 +68,7 @@ def edit_schema(tool: object, signature: inspect.Signature) -> dict[str, Any]:
 
 
 def _is_usable(schema: Any, definitions: Mapping[str, Any]) -> bool:
-    """Return whether a schema refers to nothing but definitions, and to no classes or keys of other types, which JSON does not have."""
+    """Return whether a schema refers to its own definitions only, and needs no classes or dictionary keys that JSON lacks."""
     if isinstance(schema, list):
         return all(_is_usable(item, definitions) for item in schema)
     if not isinstance(schema, dict):
@@ -81,12 +81,11 @@ def _is_usable(schema: Any, definitions: Mapping[str, Any]) -> bool:
 
 
 def schema_problem(tool: object, arguments: Mapping[str, Any], names: Mapping[str, bool] | None = None) -> str:
-    """Return what is wrong with arguments for a tool; an empty string where nothing is."""
     names = argument_names(tool) or names
     if names:
         unknown = [name for name in arguments if name not in names]
         if unknown and not _takes_more(tool):
-            return f"there is no argument {unknown[0]!r}; there are {', '.join(names)}"
+            return f"the tool has no argument {unknown[0]!r}; its arguments are {', '.join(names)}"
         missing = [name for name, required in names.items() if required and name not in arguments]
         if missing:
             return f"the argument {missing[0]!r} is missing"
@@ -98,7 +97,7 @@ def schema_problem(tool: object, arguments: Mapping[str, Any], names: Mapping[st
 
 
 def _json_schema_problem(schema: Mapping[str, Any], arguments: Mapping[str, Any], *, is_edit: bool) -> str:
-    """Return what is wrong with arguments for a JSON schema. A call of the model is checked as far as that is possible, an edit completely."""
+    """Return the problem with arguments by a JSON schema, or an empty string. What cannot be checked is a problem only in an edit."""
     try:
         from jsonschema import Draft202012Validator
         from jsonschema.exceptions import UnknownType, best_match
@@ -106,13 +105,13 @@ def _json_schema_problem(schema: Mapping[str, Any], arguments: Mapping[str, Any]
     except ImportError:
         return str(MissingExtra("Checking an edit by a JSON Schema", "approvals")) if is_edit else ""
     try:
-        # The registry holds nothing, so that no reference leaves the schema.
+        # The registry is empty, so references cannot leave the schema.
         own = {name: _with_null(item) for name, item in schema.items()}
         validator = Draft202012Validator(own, registry=Registry())
         worst: Any = best_match(validator.iter_errors(dict(arguments)))
     except UnknownType:
         return ""
-    except Exception as error:  # noqa: BLE001 — a schema may come from a foreign server, and break a validator anywhere
+    except Exception as error:  # noqa: BLE001 — a foreign schema may break a validator anywhere
         return f"the schema of the tool cannot be used ({type(error).__name__})" if is_edit else ""
     return "" if worst is None else f"{worst.json_path.removeprefix('$.')}: {worst.message[:300]}"
 
@@ -123,7 +122,6 @@ def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _with_null(schema: Any) -> Any:
-    """Return a schema with the `nullable` of OpenAPI as JSON Schema has it."""
     if isinstance(schema, list):
         return [_with_null(item) for item in schema]
     if not isinstance(schema, dict):
@@ -133,13 +131,12 @@ def _with_null(schema: Any) -> Any:
 
 
 def _takes_more(tool: object) -> bool:
-    schema = getattr(tool, "args_schema", None)  # that of the call has none of its settings
+    schema = getattr(tool, "args_schema", None)  # the call schema lacks its settings
     if isinstance(schema, dict):
         return bool(schema.get("additionalProperties", False))
-    config = getattr(schema, "model_config", None) or {
-        "extra": getattr(getattr(schema, "__config__", None), "extra", "")
-    }
-    return bool(config.get("extra") == "allow")
+    config = getattr(schema, "model_config", None)
+    extra = config.get("extra") if config else getattr(getattr(schema, "__config__", None), "extra", "")
+    return bool(extra == "allow")
 
 
 class InvalidCall(Exception):
@@ -147,11 +144,11 @@ class InvalidCall(Exception):
 
 
 class NotHeld(Exception):
-    """A tool that cannot be made to run with what was shown. The message says why."""
+    """A tool that cannot be held to the arguments that people see. The message says why."""
 
 
-def validated(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a tool makes of the arguments of a call before it runs, without the parameters that LangChain fills in."""
+def validate_arguments(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call as the tool validates them, without the parameters that LangChain fills in."""
     schema, injected = tool.args_schema, injected_names(tool)
     own = {name: value for name, value in arguments.items() if name not in injected}
     for name in ("invoke", "ainvoke", "run", "arun", "_to_args_and_kwargs"):
@@ -178,7 +175,7 @@ def validated(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     except Exception as error:
         found = error.errors() if isinstance(error, ValidationError) else [{"type": "value_error"}]
         raised_by_code = any(each["type"] in {"value_error", "assertion_error"} for each in found)
-        if filled_in and raised_by_code:  # of the schema, which may need what is filled in only when the tool runs
+        if filled_in and raised_by_code:  # a validator may need the parameters that LangChain fills in later
             problem = f"without what LangChain fills in ({', '.join(sorted(filled_in))}): {error_text(error)}"
             raise NotHeld(f"its arguments cannot be validated before it runs, {problem}") from error
         raise InvalidCall(error_text(error)) from error
@@ -197,7 +194,7 @@ def validated(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_defaults(tool: Any, found: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
-    """Return validated arguments without those that a call does not state, and that have the constant default of the tool's schema."""
+    """Return validated arguments without the constant defaults that a call does not state."""
     fields = _fields(tool.args_schema)
     return {
         name: value
@@ -207,7 +204,7 @@ def without_defaults(tool: Any, found: Mapping[str, Any], stated: Mapping[str, A
 
 
 def as_input(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments under the names that the schema of a tool reads, which may be aliases of those that its function takes."""
+    """Return arguments under the names that the tool's schema reads, which may be aliases of its function's parameters."""
     found = {}
     for name, value in arguments.items():
         field = _fields(tool.args_schema).get(name)
@@ -218,7 +215,7 @@ def as_input(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_typed(tool: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values in the declared types of a tool's arguments. No validator of the schema runs; those of a declared type do."""
+    """Convert values to the declared types of a tool's arguments, without the validators of its schema."""
     types = argument_types(tool)
     try:
         return {name: TypeAdapter(types.get(name, Any)).validate_python(value) for name, value in values.items()}
@@ -226,16 +223,15 @@ def as_typed(tool: Any, values: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidCall(error_text(error)) from error
 
 
-def copied(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values of their own, so that an attempt that changes them and fails does not change those of the next."""
+def copy_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy arguments, so that a failed attempt cannot change those of the next."""
     try:
         return copy.deepcopy(dict(values))
-    except Exception:  # noqa: BLE001 — a value may refuse to be copied in any way; a change of it is found
+    except Exception:  # noqa: BLE001 — a value may refuse in any way; the digest reveals a change
         return dict(values)
 
 
 def kinds_in(value: object) -> set[type]:
-    """Return the types of a value and of the items in it."""
     items: Any = [*value, *value.values()] if isinstance(value, dict) else value
     items = items if isinstance(items, list | tuple | set | frozenset) else ()
     return {type(value)}.union(*map(kinds_in, items))
@@ -246,7 +242,7 @@ def has_factory(tool: Any, name: str) -> bool:
 
 
 def injected_names(tool: Any) -> set[str]:
-    """Return the parameters of a tool that LangChain fills in. Where a model names one, its value is dropped."""
+    """Return the parameters that LangChain fills in. It drops a model's values for them."""
     names = {*_taken_names(tool), *getattr(tool, "_injected_args_keys", ())}
     if isinstance(tool.args_schema, type):
         names |= _fields(tool.args_schema).keys() - _fields(tool.tool_call_schema).keys()
@@ -254,20 +250,19 @@ def injected_names(tool: Any) -> set[str]:
 
 
 def _taken_names(tool: Any) -> set[str]:
-    """Return the names of arguments that LangChain or LangGraph uses otherwise, also where the tool's schema has them."""
+    """Return the argument names that LangChain or LangGraph reserves, even in a tool's schema."""
     names = set(FILTERED_ARGS)
     if getattr(type(tool), "_run", None) in (StructuredTool._run, Tool._run):
         names.add("config")  # a parameter of their `_run`, which does not pass it on
     function = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
-    if "runtime" in _fields(getattr(tool, "args_schema", None)) or "runtime" in getattr(
-        function, "__annotations__", ()
-    ):
-        names.add("runtime")  # LangGraph goes by this name
+    declared = {*_fields(getattr(tool, "args_schema", None)), *getattr(function, "__annotations__", ())}
+    if "runtime" in declared:
+        names.add("runtime")  # LangGraph injects by this name, whatever the type
     return names
 
 
 def _call_schema(tool: Any) -> Any:
-    """Return the schema of what the function of a tool gets from a call; None where there is none."""
+    """Return the schema of the arguments that a call passes to the function; None where the tool has none."""
     schema: Any = getattr(tool, "tool_call_schema", None)
     taken = _taken_names(tool)
     if isinstance(schema, dict):
@@ -282,7 +277,7 @@ def _call_schema(tool: Any) -> Any:
 
 
 def is_injected(declared: Any) -> bool:
-    """Return whether LangChain or LangGraph itself fills in the parameters of this type, whoever calls the function.
+    """Return whether LangChain or LangGraph fills in parameters of this type.
 
     A union with RunnableConfig does not count: LangChain leaves such a parameter of a tool to the model.
     """
@@ -301,7 +296,7 @@ def is_injected(declared: Any) -> bool:
 
 
 def injected_values(tool: Any, tool_input: Mapping[str, Any], tool_call_id: str | None) -> dict[str, Any]:
-    """Return what LangChain has filled in for a call, validated as the tool does it."""
+    """Return the parameters that LangChain filled in for a call, validated as by the tool."""
     schema, injected = tool.args_schema, injected_names(tool) - {"config", *FILTERED_ARGS}
     filled_in = {name: value for name, value in tool_input.items() if name in injected}
     if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
@@ -314,7 +309,7 @@ def injected_values(tool: Any, tool_input: Mapping[str, Any], tool_call_id: str 
 
 
 def with_parser(tool: Any, parse: Parse, starts: Callable[[], None]) -> Any:
-    """Return a stand-in of a tool, of the same class, whose arguments are parsed by `parse`. What runs is the tool itself."""
+    """Return a stand-in of the same class that parses its arguments by `parse` and runs the tool itself."""
 
     def _filter_injected_args(tool_input: dict[str, Any]) -> Any:
         starts()
@@ -330,7 +325,7 @@ def with_parser(tool: Any, parse: Parse, starts: Callable[[], None]) -> Any:
         "_run": tool._run,
         "_arun": tool._arun,
     }
-    # Neither a subclass, whose definition may run code of the tool's class, nor a copy: a tool may count its calls in its own fields.
+    # A subclass may run code of the tool's class when it is defined, and a copy would not share the tool's own counters.
     held = object.__new__(type(tool))
     object.__setattr__(held, "__dict__", {**tool.__dict__, **own})
     for name in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):

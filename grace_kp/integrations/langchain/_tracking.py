@@ -17,13 +17,14 @@ from grace_kp.integrations.langchain._frames import (
     Frame,
     Specs,
     Suspensions,
+    ids_of,
+    input_by_name,
     interrupts_of,
-    named,
+    is_placeholder,
     note_steps,
     objective_of,
     open_here,
     running_loop,
-    streamed,
     unwatch,
     watch_task,
 )
@@ -32,9 +33,9 @@ from grace_kp.integrations.langchain._results import (
     Unreported,
     close_tool,
     left_in,
+    mark_recorded,
     record_model,
     record_search,
-    recorded,
     streamed_so_far,
 )
 from grace_kp.record import (
@@ -106,7 +107,7 @@ class Tracker:
         key, frames = run_id.int, self.frames
         if key in frames or not self.recorder.enabled:
             return
-        # An event without a parent id may still have a parent: an attempt of a fallback, a chain with its own callbacks.
+        # An attempt of a fallback, or a chain with its own callbacks, has a parent but no parent id.
         parent = (parent_id and frames.get(parent_id.int)) or (frame_here(frames) if frames else None)
         if parent is None:
             self._root(key, inputs, name, tags, metadata, domain)
@@ -134,7 +135,7 @@ class Tracker:
         domain: str | None,
     ) -> Chain | None:
         thread = metadata.get("thread_id") if metadata else None
-        # A graph without new input may continue a suspended run. Which run that is, it reports a moment later.
+        # A graph without new input may continue a suspended run, which a later event names.
         quiet = thread is not None and (inputs is None or type(inputs).__name__ == "Command")
         objective = objective_of(self.recorder, name, inputs)
         spec = self.spec.known.get((AGENT, name, domain)) or self.spec(AGENT, name, domain)
@@ -149,12 +150,15 @@ class Tracker:
         if tags or metadata:
             run.update(**attributes_of_config(tags, metadata))
         if running_loop() is not None:
-            frame.task = watch_task(partial(self.lost, key))
+            frame.task = watch_task(partial(self.fail_lost, key))
         return frame
 
     def _promote(self, frame: Chain, domain: str | None, resumes: Pause | None = None) -> None:
-        """Give a chain inside a run its own run, because it turned out to be a graph: a nested agent."""
-        objective, arguments = objective_of(self.recorder, frame.name, frame.inputs), named(frame.inputs, "input")
+        """Give a chain inside a run its own run, because it is a graph: a nested agent."""
+        objective, arguments = (
+            objective_of(self.recorder, frame.name, frame.inputs),
+            input_by_name(frame.inputs, "input"),
+        )
         spec = self.spec(AGENT, frame.name, domain)
         run = open_run(self.recorder, spec, (), arguments, objective=objective, inside=frame.here, quiet=True)
         if run is None:
@@ -207,7 +211,7 @@ class Tracker:
             return
         frame = Chain(None, here, spec.name, None, None)
         frame.own = call
-        frame.task = watch_task(partial(self.lost, key))
+        frame.task = watch_task(partial(self.fail_lost, key))
         self._keep(key, frame)
 
     def model_started(
@@ -250,7 +254,7 @@ class Tracker:
             if frame.parent is None:
                 if frame.task is not None:
                     unwatch(frame.task)
-                # Events still open below the root will never end, or have no open run to be recorded in.
+                # The remaining events below the root never end, or have no open run.
                 for left in tuple(frame.keys):
                     self.frames.pop(left, None)
         return frame
@@ -259,8 +263,8 @@ class Tracker:
         frame = self.frames.get(run_id.int)
         if frame is None:
             return
-        # A dropped stream reports the end of the whole before the ends of its parts, and no error.
-        from_stream = type(frame.inputs) is dict and streamed(frame.inputs)
+        # A dropped stream reports the end of the whole before the ends of its parts, without an error.
+        from_stream = type(frame.inputs) is dict and is_placeholder(frame.inputs)
         left = left_in(frame, self.frames) if from_stream else ()
         self._done(run_id)
         if frame.leaf and not frame.searched and isinstance(outputs, list):
@@ -275,7 +279,7 @@ class Tracker:
             return
         waits = frame.places is not None or frame.checkpoint is not None
         if frame.quiet and frame.leaf and not waits:
-            run.discard(outputs)  # an answer to a thread that waits for none: no node has run
+            run.discard(outputs)  # the thread expected no answer, so no node has run
             return
         if frame.quiet:
             self._announce(frame)
@@ -291,7 +295,7 @@ class Tracker:
             run.close(outputs if type(outputs) is str else answer_of(outputs))
 
     def chain_failed(self, error: BaseException, run_id: UUID, inputs: object) -> None:
-        """Record that an exception left a chain. An interrupt is no failure."""
+        """Record that an exception left a chain. Interrupts are not failures."""
         frame = self.frames.get(run_id.int)
         if frame is None:
             return
@@ -310,7 +314,7 @@ class Tracker:
             return
         if frame.quiet:
             self._give_back(frame, run)
-        if inputs is not None and streamed(frame.inputs):
+        if inputs is not None and is_placeholder(frame.inputs):
             run.objective = objective_of(self.recorder, frame.name, inputs)
         if status == SUSPENDED or (status == CLOSED and frame.places is not None):
             if frame.parent is not None and frame.place is not None:
@@ -320,25 +324,26 @@ class Tracker:
         else:
             note_steps(frame)
             if frame.parent is not None:
-                recorded(frame.parent, error)
+                mark_recorded(frame.parent, error)
             if status == CLOSED:
                 run.drop(streamed_so_far(frame, left, None))
             else:
                 run.fail(error)
 
     def _give_back(self, frame: Frame, run: Run) -> None:
-        """Let a suspended run wait on, because the graph that should have continued it failed before any node ran."""
+        """Return a run to the suspended runs, because the graph failed before it could continue the run."""
         pause, run.resumes = run.resumes, None
         if pause is not None and isinstance(pause.previous, Run):
             self.suspensions.give_back(pause.previous)
         self._announce(frame)
 
-    def interrupted(self, run_id: UUID | None, checkpoint: str, interrupts: Iterable[Any]) -> None:
+    def graph_interrupted(self, run_id: UUID | None, checkpoint: str, interrupts: Iterable[Any]) -> None:
         frame = None if run_id is None else self.frames.get(run_id.int)
         if isinstance(frame, Chain):
-            self.suspensions.stopped(frame, checkpoint, interrupts)
+            frame.checkpoint, frame.interrupts = str(checkpoint), ids_of(interrupts)
+            self.suspensions.ask(frame, interrupts)
 
-    def resumed(self, run_id: UUID | None, checkpoint: str, domain: str | None) -> None:
+    def graph_resumed(self, run_id: UUID | None, checkpoint: str, domain: str | None) -> None:
         frame = None if run_id is None else self.frames.get(run_id.int)
         if not isinstance(frame, Chain) or frame.thread is None:
             return
@@ -366,7 +371,7 @@ class Tracker:
     def call_failed(self, error: BaseException, run_id: UUID) -> None:
         if (frame := self._done(run_id)) and isinstance(frame.own, Call):
             if frame.parent is not None:
-                recorded(frame.parent, error)
+                mark_recorded(frame.parent, error)
             frame.own.fail(error)
 
     def model_ended(self, response: LLMResult, run_id: UUID) -> None:
@@ -380,7 +385,7 @@ class Tracker:
         """Record that an exception left a model, with the part of its response until then, if any."""
         if frame := self._done(run_id):
             text = record_model(frame, response, error)
-            recorded(frame, error)
+            mark_recorded(frame, error)
             if frame.own is not frame.run:
                 return
             if HOST.status_after(error) == CLOSED:
@@ -388,8 +393,8 @@ class Tracker:
             else:
                 frame.run.fail(error)
 
-    def lost(self, key: int, error: BaseException) -> None:
-        """End a root whose asyncio task has ended without a report from LangChain."""
+    def fail_lost(self, key: int, error: BaseException) -> None:
+        """End a root whose asyncio task ended without a report from LangChain."""
         frame = self.frames.get(key)
         if frame is not None and isinstance(frame.own, Call):
             del self.frames[key]

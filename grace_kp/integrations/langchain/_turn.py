@@ -1,4 +1,4 @@
-"""The gated calls of one message of the model on their way to a decision each: by one interrupt, or in the inbox, too."""
+"""Obtains a decision for each gated call of one model message: from policy, by one interrupt, or in the inbox."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from grace_kp.integrations.langchain._calls import (
     settle,
 )
 from grace_kp.integrations.langchain._inbox_calls import InboxCall, inbox_answers
-from grace_kp.integrations.langchain._interrupts import MAX_QUESTIONS, Round, decisions_in
+from grace_kp.integrations.langchain._interrupts import MAX_QUESTIONS, QuestionRound, decisions_in
 from grace_kp.integrations.langchain._node import resumable
 from grace_kp.integrations.langchain._tool_run import ledger_key
 from grace_kp.levels import InterventionAction, InterventionLevel
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from grace_kp.integrations.langchain._node import RunningNode
 
 STATE = "grace_gates"
-OTHER_CALLS = "the earlier answer belongs to other calls; decide about these"
+OTHER_CALLS = "the earlier answer belongs to other calls; decide about the calls shown here"
 
 
 class GatedCalls:
-    """The gated calls of one message of the model, on their way to a decision each."""
+    """The gated calls of one message of the model, and the decisions about them."""
 
     def __init__(self, message: AIMessage, cases: list[ToolCase], decided: Mapping[str, Any]) -> None:
         self.program = resumable()
@@ -56,24 +56,24 @@ class GatedCalls:
                 if self.program is None:
                     case.decision = case.validate(keeps=False)
                 elif decision is not None and decision.proposed_digest == case.proposed:
-                    case.take_up(case.raised(decision))
+                    case.take_up(case.raise_level(decision))
                 else:
-                    # The model did not propose it like this. Nobody knows whether this is decided for the first time, so a person is asked.
-                    case.take_up(self._decided_before(case, self.program))
+                    # The call was changed after its proposal. Whether it was decided before is unknown, so a person is asked.
+                    case.take_up(self._decide_changed(case, self.program))
             except ValueError as error:
                 case.decision = replace(decision or case.decision, problem=str(error))
-            self._found(case)
+            self._settle_or_queue(case)
 
-    def _decided_before(self, case: ToolCase, program: RunningNode) -> ToolDecision:
-        """Decide on a call that was changed after it was proposed; where this is run again, return the first decision."""
-        # With the same id each time, the question and the outcome are one entry.
+    def _decide_changed(self, case: ToolCase, program: RunningNode) -> ToolDecision:
+        """Decide on a call that was changed after its proposal; when run again, return the first decision."""
+        # A repeated run must find the same id, so that question and outcome share one entry.
         same_id = hashlib.sha256(f"{self._message.id}|{case.state_key}".encode()).hexdigest()[:32]
         case.decision = replace(case.decision, id=same_id)
         key = ledger_key(program.thread, self._message.id, same_id, case.call)
         entry = LedgerEntry(lambda: case.scope.ledger, key)
         return ToolDecision.from_dict(entry.decision() or entry.decide(case.decide(is_changed=True).to_dict()))
 
-    def _found(self, case: ToolCase) -> None:
+    def _settle_or_queue(self, case: ToolCase) -> None:
         decision, program = case.decision, self.program
         if case.policy.denies:
             if decision.filed and program is not None:
@@ -89,14 +89,14 @@ class GatedCalls:
             self._undecided.append(case)
 
     def ask(self) -> Generator[Step, Any, dict[str, Any]]:
-        """Ask about everything that is undecided: the runtime's reviewer, or by one interrupt. Return the state's update."""
+        """Ask about all undecided calls, by the runtime's reviewer or one interrupt; return the state update."""
         waiting, program = self._undecided, self.program
         if program is None:
             for case in waiting:
-                asked = case.gated()
+                asked = case.as_gated()
                 consent = yield from attempt(consent_to(asked))
                 self.take(case, answer_of(case, asked, consent), asked.entry)
-        elif any(case.decision.filed for case in waiting):  # people decide in the inbox, too
+        elif any(case.decision.filed for case in waiting):  # then all requests of the turn wait in the inbox
             calls = [self._inbox_call(case, program) for case in waiting]
             for call, filed in (yield from inbox_answers(calls)):
                 self.take(call.tool_case, filed, call.entry)
@@ -108,7 +108,8 @@ class GatedCalls:
                 text = f"`{case.name}` was not run: there was no usable answer ({problem})."
                 decided = Refusal("cancelled", text) if problem else asking.answers[number].response
                 self.take(case, decided, entry)
-        return self.update()
+        update: dict[str, Any] = {STATE: self._decisions}
+        return {**update, "messages": self._answers} if self._answers else update
 
     def _inbox_call(self, case: ToolCase, program: RunningNode) -> InboxCall:
         case.decision = replace(case.decision, filed=True)
@@ -117,23 +118,17 @@ class GatedCalls:
         return InboxCall(case, program, entry=entry, ledger_key=key)
 
     def take(self, case: ToolCase, answer: Answer, entry: GateEntry | None = None) -> None:
-        """Take what was decided about one call: it may run, or a message stands in its place."""
+        """Apply the answer about one call: it may run, or a message replaces its result."""
         message = settle(case, answer, entry)
         if message is not None:
             self._answers.append(message)
         self._decisions[case.state_key] = replace(case.decision, message=self._message.id).to_dict()
 
-    def update(self) -> dict[str, Any]:
-        update: dict[str, Any] = {STATE: self._decisions}
-        if self._answers:
-            update["messages"] = self._answers
-        return update
 
+class MessageRound(QuestionRound):
+    """Questions about the calls of one message that can be decided by interrupts only.
 
-class MessageRound(Round):
-    """The questions about the calls of one message, which nobody can decide elsewhere.
-
-    An answer to a question that showed other calls is void: somebody may have changed the agent's state since then.
+    An answer to a question that showed other calls is void, because the agent's state may have changed since then.
     """
 
     def __init__(self, cases: list[ToolCase], thread: str, message: str | None) -> None:
@@ -146,11 +141,11 @@ class MessageRound(Round):
         self._questions = Questions(lambda: self._ledger, f"langchain|{thread}|{message}|questions")
 
     def prepare(self, number: int) -> bool:
-        """Read what the question showed when it was asked before."""
+        """Compare this question with the kept question of the same number."""
         if self.answers or number == MAX_QUESTIONS:
             return False
         if number == 0:
-            # An earlier version may have asked, or a process whose store did not last: it is not known what they showed.
+            # An earlier version, or a process whose ledger was in memory, may have asked without keeping the question.
             lasts = getattr(self._ledger, "lasting", False)
             first_key = f"langchain|{self._thread}|asked"
             self._may_have_forgotten = (not lasts and self._ledger.put_action(first_key, b"{}", only_if=None)) or all(
@@ -164,11 +159,10 @@ class MessageRound(Round):
         self._questions.put(number, self._shown)
 
     def take(self, number: int, answer: Any) -> str:
-        """Take the answer, if the question showed these calls."""
         if self._before is None and self._may_have_forgotten:
             self._questions.put(number, self._shown)
         elif self.is_new:
-            if self._before != []:  # else it is void already, and what is kept about later questions counts
+            if self._before != []:  # else it is void already; writing again would erase later questions
                 self._questions.put(number, [])
             return OTHER_CALLS
         answers, problem = decisions_in(answer, len(self._cases))

@@ -69,5 +69,5 @@ def test_a_case_that_was_skipped_has_no_score():
 
 
 def test_what_is_no_scorer():
-    with pytest.raises(TypeError, match="str has not"):
+    with pytest.raises(TypeError, match="str has none"):
         AutoevalsScorer("Levenshtein")

@@ -1,17 +1,14 @@
-"""Our suites inside of the real pydantic-evals, and what a case of another framework may state as expected."""
+"""Our suites inside of the real pydantic-evals."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 
 import pytest
 from pydantic_evals import Case, Dataset
 
 import grace_kp as gk
 from grace_kp import scorers as sc
-from grace_kp.errors import brief
-from grace_kp.integrations._expected import as_expectation
 from grace_kp.integrations.pydantic_evals import SuiteEvaluator
 
 pytest.importorskip("pydantic_evals", reason="needs the extra pydantic-evals")
@@ -102,11 +99,3 @@ def test_a_suite_in_a_dataset_s_file(tmp_path):
 def test_an_unknown_preset():
     with pytest.raises(sc.SuiteError, match="a preset must be one of"):
         SuiteEvaluator("harsh")
-
-
-@pytest.mark.parametrize("value", [3, None, "paid", ["paid"]])
-def test_anything_else_is_refused_with_its_place(value):
-    """The error names the place in the case, what is allowed, and the value."""
-    message = re.escape(f"the place must be an EditExpectation or an object with its fields, not {brief(value)}")
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        as_expectation(value, "the place")

@@ -63,7 +63,7 @@ class Registry:
                     self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
                     self.connection.close()
                 elif answer == "silence":
-                    time.sleep(2.0)
+                    outer.released.wait(2.0)
                 elif answer in {"endless", "dripping"}:
                     self.wfile.write(b"HTTP/1.1 201 Created\r\n")
                     if answer == "endless":
@@ -93,5 +93,6 @@ class Registry:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def close(self):
+        self.released.set()
         self.server.shutdown()
         self.server.server_close()

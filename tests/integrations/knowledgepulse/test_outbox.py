@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 import threading
 import time
@@ -164,7 +163,6 @@ class TestTheEndOfAProgram:
         assert (0, "", sent) == (ran.returncode, ran.stderr, len(server.bodies))
 
     def test_it_does_not_wait_for_a_registry_that_hangs(self):
-        """The program ends all the same, and says that traces were lost."""
         server = Registry(*["silence"] * 50)
         ran = self.end(server.url, GRACE + REGISTRY + HOOK + RUN * 20, seconds=2.0)
         server.close()
@@ -198,8 +196,6 @@ def waits_of_this_thread(monkeypatch):
 
 
 class TestAnswers:
-    """Through the real client, with answers in place of a network."""
-
     def test_sent(self, registry):
         with respx.mock:
             route = respx.post(f"{URL}/v1/knowledge").mock(return_value=httpx.Response(201))
@@ -212,19 +208,14 @@ class TestAnswers:
             request.headers["authorization"], request.headers["idempotency-key"],
         )  # fmt: skip
 
-    @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
-    def test_again_with_the_same_key(self, registry, status):
+    @pytest.mark.parametrize("fault", [408, 425, 429, 500, 502, 503, 504, httpx.ConnectError, httpx.ReadTimeout])
+    def test_again_with_the_same_key(self, registry, fault):
+        failed = httpx.Response(fault) if isinstance(fault, int) else fault("x")
         with respx.mock:
-            route = respx.post(f"{URL}/v1/knowledge").mock(side_effect=[httpx.Response(status), httpx.Response(201)])
+            route = respx.post(f"{URL}/v1/knowledge").mock(side_effect=[failed, httpx.Response(201)])
             done = registry.contribute(trace())
         assert ("sent", 2) == (done.status, done.attempts)
         assert 1 == len({call.request.headers["idempotency-key"] for call in route.calls})
-
-    @pytest.mark.parametrize("error", [httpx.ConnectError, httpx.ReadTimeout, httpx.RemoteProtocolError])
-    def test_again_after_a_broken_connection(self, registry, error):
-        with respx.mock:
-            respx.post(f"{URL}/v1/knowledge").mock(side_effect=[error("x"), httpx.Response(201)])
-            assert ("sent", 2) == ((done := registry.contribute(trace())).status, done.attempts)
 
     @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
     def test_refused_at_once(self, registry, status):
@@ -237,14 +228,6 @@ class TestAnswers:
         assert "top-secret-key" not in done.reason
         assert "bob@" not in done.reason
         assert len(done.reason) <= 300
-
-    def test_a_redirect_is_not_followed(self, registry):
-        with respx.mock:
-            respx.post(f"{URL}/v1/knowledge").mock(
-                return_value=httpx.Response(307, headers={"location": "https://evil.example/"})
-            )
-            done = registry.contribute(trace())
-        assert ("failed", "HTTP 307: redirects are not followed") == (done.status, done.reason)
 
     @pytest.mark.parametrize("how", ["seconds", "date"])
     def test_more_time_is_asked_for_than_there_is(self, how):
@@ -312,7 +295,6 @@ def test_a_server_with_faults_gets_the_trace_in_the_end(server):
     ids=str,
 )
 def test_an_answer_that_settles_it_is_not_asked_for_again(server, status, said):
-    """Whatever the rest of it is like: cut off, or longer than anybody reads."""
     done = KnowledgePulse(server.url, "top-secret-key", timeout=30.0).contribute(trace())
     assert ("failed", status, 1, 1) == (done.status, done.http_status, done.attempts, len(server.bodies))
     assert said in done.reason
@@ -320,7 +302,6 @@ def test_an_answer_that_settles_it_is_not_asked_for_again(server, status, said):
 
 @pytest.mark.parametrize("server", [("half",), ("endless",), ("gzip",)], indirect=True)
 def test_the_status_settles_it_whatever_follows(server):
-    """An answer that breaks off, never ends or is compressed unasked."""
     done = KnowledgePulse(server.url, "k").contribute(trace())
     assert ("sent", 201, 1) == (done.status, done.http_status, len(server.bodies))
 
@@ -333,14 +314,6 @@ def test_a_proxy_is_not_given_what_goes_to_this_machine(server, monkeypatch):
     done = KnowledgePulse(server.url, "k").contribute(trace())
     proxy.close()
     assert ("sent", [], 1) == (done.status, proxy.bodies, len(server.bodies))
-
-
-def test_a_server_that_is_not_there():
-    with socket.socket() as taken:  # so that no other server of a test gets the port
-        taken.bind(("127.0.0.1", 0))
-        done = KnowledgePulse(f"http://127.0.0.1:{taken.getsockname()[1]}", "k", deadline=0.3).contribute(trace())
-    assert ("failed", None) == (done.status, done.http_status)
-    assert done.attempts >= 1
 
 
 @pytest.mark.parametrize("server", [("dripping",) * 50], indirect=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import operator
+import sys
 import time
 from typing import Annotated, TypedDict
 
@@ -28,6 +29,7 @@ from langgraph.types import Command
 
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler
+from tests import warm
 
 
 class Model(GenericFakeChatModel):
@@ -81,6 +83,17 @@ def answer(*decisions, **more):
     return Command(resume={"decisions": [{"type": one, **more} if isinstance(one, str) else one for one in decisions]})
 
 
+def asked(out):
+    """The value of the only interrupt."""
+    (question,) = out["__interrupt__"]
+    return question.value
+
+
+def action_in(out):
+    (action,) = asked(out)["action_requests"]
+    return action
+
+
 def config(handler=None, thread="1"):
     return {"configurable": {"thread_id": thread}, "callbacks": [handler] if handler else []}
 
@@ -103,6 +116,11 @@ def built(*nodes, state=State, **options):
         graph.add_edge(before, name)
         before = name
     return graph.compile(**options)
+
+
+def run_program(code, *arguments):
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return warm.run(command, imports=warm.LANGGRAPH, capture_output=True, text=True, timeout=300)
 
 
 def in_world(function, world):

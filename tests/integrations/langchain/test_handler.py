@@ -44,8 +44,6 @@ def test_a_retrieval_chain_is_one_run_with_a_search_and_a_thought(grace):
 
 
 def test_a_tool_that_raises_and_a_run_that_goes_on(grace, handler):
-    """The recovery stands between the error and what came next."""
-
     def agent(question):
         try:
             broken.invoke({"query": question})
@@ -98,50 +96,39 @@ def test_lone_tools_retrievers_and_models_are_runs_of_their_own(grace, handler):
     assert [("thought", "ho")] == steps(traces[3])
 
 
-class TestWaysToCall:
-    """The same run, however it is called."""
+def check_rag_runs(grace, *questions):
+    traces = grace.store.query()
+    assert sorted(questions) == sorted(trace.task.objective for trace in traces)
+    for trace in traces:
+        search_step, _, thought = steps(trace)
+        assert (("tool_call", "Docs"), ("thought", "Five days.")) == (search_step, thought)
+        assert ("completed", True) == (trace.grace["status"], trace.metadata.success)
+        assert "Five days." == trace.outcome.result_summary
 
-    EXPECTED = (("tool_call", "Docs"), ("thought", "Five days."))
 
-    def check(self, grace, count=1):
-        traces = grace.store.query()
-        assert count == len(traces)
-        for trace in traces:
-            kinds = steps(trace)
-            assert self.EXPECTED == (kinds[0], kinds[2])
-            assert ("completed", True) == (trace.grace["status"], trace.metadata.success)
-            assert "Five days." == trace.outcome.result_summary
-        return sorted(trace.task.objective for trace in traces)
-
-    def test_stream(self, grace, handler):
-        assert "Five days." == "".join(rag().stream("When?", {"callbacks": [handler]}))
-        assert ["When?"] == self.check(grace)
-
-    async def test_ainvoke(self, grace, handler):
-        assert "Five days." == await rag().ainvoke("When?", {"callbacks": [handler]})
-        assert ["When?"] == self.check(grace)
-
-    async def test_astream_events(self, grace, handler):
-        events = [event async for event in rag().astream_events("When?", {"callbacks": [handler]}, version="v2")]
-        assert "on_retriever_end" in {event["event"] for event in events}
-        assert ["When?"] == self.check(grace)
-
-    def test_batch(self, grace, handler):
+@pytest.mark.parametrize("way", ["stream", "batch", "ainvoke", "astream_events"])
+async def test_every_way_to_call_is_recorded(grace, handler, way):
+    chain, questions, settings = rag(), ["When?"], {"callbacks": [handler]}
+    if way == "stream":
+        assert "Five days." == "".join(chain.stream("When?", settings))
+    elif way == "batch":
         questions = [f"q{number:02}" for number in range(50)]
-        assert ["Five days."] * 50 == rag().batch(questions, {"callbacks": [handler]})
-        assert questions == self.check(grace, 50)
+        assert ["Five days."] * 50 == chain.batch(questions, settings)
+    elif way == "ainvoke":
+        assert "Five days." == await chain.ainvoke("When?", settings)
+    else:
+        events = [event["event"] async for event in chain.astream_events("When?", settings, version="v2")]
+        assert "on_retriever_end" in events
+    check_rag_runs(grace, *questions)
 
-    def test_everywhere(self, grace):
-        with grace.langchain() as handler:
-            assert "Five days." == rag().invoke("When?")
-            assert handler.grace is grace
-        rag().invoke("not recorded")
-        assert ["When?"] == self.check(grace)
 
-    def test_everywhere_and_by_name_is_once(self, grace, handler):
-        with grace.langchain():
-            rag().invoke("When?", {"callbacks": [handler, handler, GraceCallbackHandler(grace)]})
-        assert ["When?"] == self.check(grace)
+def test_everywhere_records_once(grace, handler):
+    with grace.langchain() as everywhere:
+        assert everywhere.grace is grace
+        rag().invoke("When?")
+        rag().invoke("Named, too", {"callbacks": [handler, handler, GraceCallbackHandler(grace)]})
+    rag().invoke("not recorded")
+    check_rag_runs(grace, "When?", "Named, too")
 
 
 def test_secrets_do_not_reach_the_store(grace, handler):
@@ -162,7 +149,6 @@ class Hostile:
 
 
 def test_values_that_raise_do_no_harm(grace, handler, monkeypatch):
-    """The chain's result is as it would be without; what could not be recorded is counted."""
     monkeypatch.delenv("GRACE_KP_STRICT_RECORDING")
     hostile = Hostile()
     chain = RunnableLambda(lambda _: hostile) | RunnableLambda(lambda value: "done")
@@ -241,8 +227,6 @@ def test_threads_do_not_mix(grace, handler):
 
 
 class TestWithDecorators:
-    """The handler and the decorators in one program."""
-
     def test_a_chain_inside_of_an_agent_is_a_run_that_is_linked(self, grace, handler):
         @grace.agent
         def agent(question):
@@ -287,8 +271,6 @@ class TestWithDecorators:
         assert "helping" in [step.content for step in trace.steps]
 
     async def test_nothing_leaks_out_of_a_stream(self, grace, handler):
-        """What the caller does between two pieces belongs to the caller."""
-
         @grace.tool
         def mine(text):
             return text
@@ -317,7 +299,7 @@ class TestWaysOut:
 
         async def wait(_):
             started.set()
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
 
         task = asyncio.create_task(RunnableLambda(wait).ainvoke("q", {"callbacks": [handler]}))
         await started.wait()
@@ -334,7 +316,7 @@ class TestWaysOut:
         async def slow(query: str) -> str:
             """Wait."""
             started.set()
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
 
         task = asyncio.create_task(slow.ainvoke({"query": "q"}, {"callbacks": [handler]}))
         await started.wait()
@@ -392,8 +374,6 @@ class Heard(BaseCallbackHandler):
 
 
 class HeardAsync(AsyncCallbackHandler):
-    """The same, as an asynchronous handler."""
-
     def __init__(self):
         self.events = []
 
@@ -402,14 +382,10 @@ class HeardAsync(AsyncCallbackHandler):
 
 
 class HeardInline(Heard):
-    """The same, run in the event loop like ours."""
-
     run_inline = True
 
 
 class HeardByTracer(BaseTracer):
-    """The same, as a tracer."""
-
     def __init__(self):
         super().__init__()
         self.events = []
@@ -456,8 +432,6 @@ def without_ids(event):
 
 
 async def test_event_streams_are_the_same(handler, model):
-    """`astream_events` yields the same events for text models and chat models, with and without the handler."""
-
     async def events(runnable, inputs, config):
         found = runnable.astream_events(inputs, config, version="v2")
         return [without_ids(event) async for event in found]
@@ -500,7 +474,7 @@ async def test_text_models_are_recorded_whoever_else_listens(grace, handler):
 @pytest.mark.parametrize("others", [[Heard], [Heard, HeardAsync], [HeardInline, Heard]])
 async def test_other_handlers_hear_the_same_inside_a_gated_tool(others):
     """The guard of a tool call, which is an inline handler, keeps no start of a text model from other handlers."""
-    from grace_kp.integrations.langchain._tool_guard import guarded
+    from grace_kp.integrations.langchain._tool_guard import guard_tools
 
     class Gates:
         def policy_for(self, tool):
@@ -515,5 +489,5 @@ async def test_other_handlers_hear_the_same_inside_a_gated_tool(others):
         return [handler.events for handler in handlers]
 
     unguarded = await heard()
-    with guarded(Gates(), None):
+    with guard_tools(Gates(), None):
         assert unguarded == await heard()

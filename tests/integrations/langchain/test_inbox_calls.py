@@ -89,7 +89,6 @@ def tool_texts(out):
 
 @both
 async def test_each_call_of_a_turn_is_a_request(desk_of, world):
-    """One interrupt names them in the order of the message."""
     desk = desk_of()
     waiting, out = await desk.ask(world)
     asked = out["__interrupt__"][0].value["action_requests"]
@@ -114,7 +113,7 @@ async def test_an_agent_goes_on_when_all_calls_are_decided(desk_of, world):
     assert ("finished", [("ann", 4)]) == (resumed.state, desk.ran)
     refused, paid = sorted(tool_texts(resumed.output), reverse=True)
     assert "not him" in refused
-    assert 'What ran: pay with {"to": "ann", "euros": 4}.\n\npaid 4 to ann' in paid
+    assert 'The call that ran: pay with {"to": "ann", "euros": 4}.\n\npaid 4 to ann' in paid
     assert {"ann": "done", "bob": "rejected"} == desk.states()
 
 
@@ -130,49 +129,38 @@ async def test_an_answer_to_the_agent_decides_in_the_inbox(desk_of, world):
 
 
 @both
-@pytest.mark.parametrize("verb", ["skip", "retry", "respond", "withdraw"])
-async def test_the_other_verbs_reach_the_model(desk_of, world, verb):
-    desk = desk_of(TWO[:1])
+@pytest.mark.parametrize(
+    ("verb", "expected"),
+    [
+        ("skip", "was skipped"),
+        ("retry", "assessed again"),
+        ("respond", "ask for the receipt"),
+        ("withdraw", "was cancelled"),
+        ("expire", "no reviewer decided about `pay` in time; it was not run."),
+        ("approve and withdraw", "was cancelled"),
+    ],
+)
+async def test_the_other_ends_of_a_request_reach_the_model(desk_of, let_pass, world, verb, expected):
+    desk = desk_of(TWO[:1], before=["tools"], deadline=600.0)
     waiting, _ = await desk.ask(world)
-    if verb == "respond":
-        desk.grace.approvals.respond(waiting["ann"].id, "ask for the receipt", by="ana")
+    request, approvals = waiting["ann"].id, desk.grace.approvals
+    if verb == "approve and withdraw":
+        await desk.call(answer(approve()), world)
+        approvals.withdraw(request, by="eve")
+        out = await desk.call(None, world)
+    elif verb == "expire":
+        let_pass(desk.grace, 601.0)
+        out = await desk.call(answer(approve()), world)
     else:
-        getattr(desk.grace.approvals, verb)(waiting["ann"].id, by="ana")
-    (resumed,) = await desk.resume(world)
-    (text,) = tool_texts(resumed.output)
-    expected = {
-        "skip": "was skipped",
-        "retry": "assessed again",
-        "respond": "ask for the receipt",
-        "withdraw": "was cancelled",
-    }
-    assert ([], True) == (desk.ran, expected[verb] in text)
-
-
-@both
-async def test_what_has_expired_does_not_run_when_the_agent_is_answered(desk_of, let_pass, world):
-    desk = desk_of(TWO[:1], deadline=600.0)
-    await desk.ask(world)
-    let_pass(desk.grace, 601.0)
-    out = await desk.call(answer(approve()), world)
-    assert ([], ["nobody decided in time about `pay`; it was not run."]) == (desk.ran, tool_texts(out))
-
-
-@both
-async def test_what_is_withdrawn_before_the_tool_starts_does_not_run(desk_of, world):
-    desk = desk_of(TWO[:1], before=["tools"])
-    waiting, _ = await desk.ask(world)
-    await desk.call(answer(approve()), world)
-    assert "approved" == desk.grace.approvals.get(waiting["ann"].id).state
-    desk.grace.approvals.withdraw(waiting["ann"].id, by="eve")
-    out = await desk.call(None, world)
-    assert [] == desk.ran
-    assert "was cancelled" in tool_texts(out)[0]
+        by = {"by": "ana"} | ({"words": "ask for the receipt"} if verb == "respond" else {})
+        getattr(approvals, verb)(request, **by)
+        (resumed,) = await desk.resume(world)
+        out = resumed.output
+    assert ([], [True]) == (desk.ran, [expected in text for text in tool_texts(out)])
 
 
 @both
 async def test_a_quorum_holds_for_answers_to_the_agent(desk_of, world):
-    """The same question is asked until enough people have answered."""
     desk = desk_of(quorum=2, identity="stated")
     waiting, _ = await desk.ask(world)
     desk.grace.approvals.approve(waiting["bob"].id, by="carl")
@@ -189,7 +177,6 @@ async def test_a_quorum_holds_for_answers_to_the_agent(desk_of, world):
 
 @both
 async def test_edits_that_cannot_be_used_are_asked_about_again(desk_of, world):
-    """Nothing of the answer is written, and the question says why."""
     desk = desk_of(TWO[:1])
     waiting, _ = await desk.ask(world)
     for args, problem in (
@@ -201,7 +188,7 @@ async def test_edits_that_cannot_be_used_are_asked_about_again(desk_of, world):
         assert problem in out["__interrupt__"][0].value["problem"]
         assert "pending" == desk.grace.approvals.get(waiting["ann"].id).state
     out = await desk.call(answer(approve(approval="ap-0")), world)
-    assert "is about 'ap-0'" in out["__interrupt__"][0].value["problem"]
+    assert "names the request 'ap-0'" in out["__interrupt__"][0].value["problem"]
     await desk.call(
         answer({"type": "edit", "edited_action": {"name": "pay", "args": {"to": "ann", "euros": 1}}}), world
     )

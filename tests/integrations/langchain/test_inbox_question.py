@@ -12,7 +12,7 @@ from langgraph.types import Command, interrupt
 import grace_kp as gk
 from grace_kp.integrations.langchain import gated_node
 
-from .conftest import answer, both, built, call, in_world, node_of, runtime
+from .conftest import action_in, answer, both, built, call, in_world, node_of, runtime
 
 CONFIG = {"configurable": {"thread_id": "1"}}
 
@@ -59,10 +59,6 @@ def only(grace):
     return approval
 
 
-def action_in(out):
-    return out["__interrupt__"][0].value["action_requests"][0]
-
-
 @both
 async def test_a_question_is_listed_among_the_pending_approvals(inbox_of, world):
     """With its arguments and the thread that waits; the interrupt names it, and is otherwise as without an inbox."""
@@ -79,7 +75,6 @@ async def test_a_question_is_listed_among_the_pending_approvals(inbox_of, world)
 
 @both
 async def test_without_an_inbox_nothing_is_filed(world):
-    """A graph whose runtime has another reviewer, or none, asks as it always did."""
     with runtime(reviewer=None) as grace:
         out = await call(app_of(paying(grace, world, [])), {"said": []}, world)
         assert "approval" not in action_in(out)
@@ -263,7 +258,6 @@ async def test_a_gate_that_pauses_inside_keeps_its_decision(inbox_of, world):
 
 
 def test_a_gated_node_waits_in_the_inbox(inbox_of):
-    """As a whole, with the part of the state that it shows."""
     grace, ran = inbox_of(), []
 
     def send(state):

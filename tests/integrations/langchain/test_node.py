@@ -21,7 +21,7 @@ from grace_kp.integrations.langchain import GraceCallbackHandler, gated_node
 from grace_kp.integrations.langchain._node import RunningNode
 from tests.runtime.learned import Learned
 
-from .conftest import answer, both, built, call, config, in_world, node_of, runtime
+from .conftest import action_in, answer, both, built, call, config, in_world, node_of, runtime
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -38,12 +38,6 @@ def app_of(node, saver="memory", **options):
     return graph.compile(checkpointer=InMemorySaver() if saver == "memory" else saver)
 
 
-def asked(out):
-    (question,) = out["__interrupt__"]
-    (action,) = question.value["action_requests"]
-    return action
-
-
 @pytest.fixture
 def acts():
     return []
@@ -53,8 +47,6 @@ GIVEN = {"to": "bob", "said": []}
 
 
 class TestGatedFunction:
-    """`@grace.gate` on a function that a node calls."""
-
     @pytest.fixture
     def app(self, grace, acts):
         @grace.gate(floor="confirm")
@@ -67,7 +59,7 @@ class TestGatedFunction:
     @pytest.mark.parametrize("recorded", [True, False])
     def test_it_asks_by_an_interrupt(self, app, handler, acts, recorded):
         cfg = config(handler if recorded else None)
-        action = asked(app.invoke(GIVEN, cfg))
+        action = action_in(app.invoke(GIVEN, cfg))
         assert ("pay", {"to": "bob", "euros": 5}, "confirm") == (action["name"], action["args"], action["level"])
         assert [] == acts
         assert ["paid bob 5"] == app.invoke(answer("approve"), cfg)["said"]
@@ -110,7 +102,7 @@ def test_an_answer_to_another_question_runs_nothing(grace, acts):
     )
     app.invoke(GIVEN, config())
     app.update_state(config(), {"to": "eve"}, as_node="before")
-    action = asked(app.invoke(answer("approve"), config()))
+    action = action_in(app.invoke(answer("approve"), config()))
     assert ({"to": "eve"}, []) == (action["args"], acts)
     assert ["paid eve"] == app.invoke(answer("approve"), config())["said"]
 
@@ -227,12 +219,11 @@ class TestOnce:
         except (gk.ActionNotApproved, ConnectionError):
             out = None
         # Some versions of LangGraph tell which attempt this is; where they do not, a person is asked anew.
-        assert out is None or asked(out)
+        assert out is None or action_in(out)
         assert ["bob"] == acts
 
     @pytest.mark.parametrize("world", ["threads", "tasks"])
     async def test_calls_side_by_side_hear_their_own_answers(self, grace, handler, acts, world, monkeypatch):
-        """LangGraph gives answers by the order of the questions; each approval is for the payment that was shown."""
         begun, begin = threading.Semaphore(0), RunningNode.begin
 
         def begin_and_tell(call):
@@ -269,7 +260,7 @@ class TestOnce:
         app = app_of(node if world == "tasks" else threads)
         out = await app.ainvoke(GIVEN, config(handler))
         for _ in range(4):
-            to = asked(out)["args"]["to"]
+            to = action_in(out)["args"]["to"]
             before = list(acts)
             out = await app.ainvoke(answer("approve"), config(handler))
             assert [*before, to] == acts
@@ -277,29 +268,22 @@ class TestOnce:
 
 
 class TestGatedNode:
-    """A node that is itself the action."""
-
-    @pytest.mark.parametrize("world", ["sync", "async"])
+    @both
     @pytest.mark.parametrize("show", [None, ["to"]])
     async def test_it_runs_with_consent(self, grace, handler, acts, show, world):
         def pay(state, config: RunnableConfig):
             acts.append((state["to"], config["configurable"]["thread_id"]))
             return {"said": ["paid"]}
 
-        async def pay_async(state, config: RunnableConfig):
-            return pay(state, config)
-
-        node = gated_node(grace, pay if world == "sync" else pay_async, name="pay", floor="confirm", show=show)
-        app = app_of(node)
-        call = (lambda given, cfg: asyncio.to_thread(app.invoke, given, cfg)) if world == "sync" else app.ainvoke
-        action = asked(await call(GIVEN, config(handler)))
+        app = app_of(gated_node(grace, in_world(pay, world), floor="confirm", show=show))
+        action = action_in(await call(app, GIVEN, world, handler))
         assert ("pay", {"to": "bob"} if show else {"state": GIVEN}) == (action["name"], action["args"])
-        out = await call(answer("approve"), config(handler))
+        out = await call(app, answer("approve"), world, handler)
         assert (["paid"], [("bob", "1")]) == (out["said"], acts)
 
-        await call(GIVEN, config(handler, "2"))
+        await call(app, GIVEN, world, handler, "2")
         args = {"to": "eve"} if show else {"state": {"to": "eve", "said": []}}
-        await call(answer("edit", edited_action={"name": "pay", "args": args}), config(handler, "2"))
+        await call(app, answer("edit", edited_action={"name": "pay", "args": args}), world, handler, "2")
         assert ("eve", "2") == acts[-1]
 
     def test_what_happens_otherwise_is_the_user_s(self, grace, handler, acts):

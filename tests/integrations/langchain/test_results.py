@@ -134,26 +134,23 @@ class TestDroppedStreams:
         assert [given] == [step.content for step in trace.steps if step.type == "thought"]
         assert "GeneratorExit" not in str([step.content for step in trace.steps])
 
-    def models(self):
-        return FakeListChatModel(responses=[self.TEXT]), Pieces(responses=[self.TEXT])
+    @pytest.fixture(params=[FakeListChatModel, Pieces])
+    def model(self, request):
+        return request.param(responses=[self.TEXT])
 
-    @pytest.mark.parametrize("number", [0, 1])
-    @pytest.mark.parametrize("wrapped", [False, True])
+    @pytest.fixture(params=[False, True], ids=["alone", "with a parser"])
+    def runnable(self, request, model):
+        return model | StrOutputParser() if request.param else model
+
     @pytest.mark.parametrize("pieces", [1, 5])
-    def test_of_a_model(self, grace, handler, number, wrapped, pieces):
-        runnable = self.models()[number]
-        runnable = runnable | StrOutputParser() if wrapped else runnable
+    def test_of_a_model(self, grace, handler, runnable, pieces):
         stream = runnable.stream("q", {"callbacks": [handler]})
         for _ in range(pieces):
             next(stream)
         stream.close()
         self.check(grace, self.TEXT[:pieces])
 
-    @pytest.mark.parametrize("number", [0, 1])
-    @pytest.mark.parametrize("wrapped", [False, True])
-    async def test_of_a_model_in_async(self, grace, handler, number, wrapped):
-        runnable = self.models()[number]
-        runnable = runnable | StrOutputParser() if wrapped else runnable
+    async def test_of_a_model_in_async(self, grace, handler, runnable):
         stream = runnable.astream("q", {"callbacks": [handler]})
         for _ in range(5):
             await anext(stream)
@@ -177,12 +174,10 @@ class TestDroppedStreams:
         (trace,) = grace.store.query()
         assert ("closed", "I will look.") == (trace.grace["status"], trace.outcome.result_summary)
 
-    def test_a_stream_that_is_read_to_its_end_is_completed(self, grace, handler):
-        for runnable in (*self.models(), self.models()[0] | StrOutputParser()):
-            list(runnable.stream("q", {"callbacks": [handler]}))
-        assert 3 * [("completed", self.TEXT)] == [
-            (trace.grace["status"], trace.outcome.result_summary) for trace in grace.store.query()
-        ]
+    def test_a_stream_that_is_read_to_its_end_is_completed(self, grace, handler, runnable):
+        list(runnable.stream("q", {"callbacks": [handler]}))
+        trace = only(grace)
+        assert ("completed", self.TEXT) == (trace.grace["status"], trace.outcome.result_summary)
 
 
 class TestProposals:

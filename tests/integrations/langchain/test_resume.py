@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
@@ -14,9 +12,8 @@ from langgraph.types import interrupt
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler
 from grace_kp.integrations.langchain import _resume as threads
-from tests import warm
 
-from .conftest import State, built, runtime
+from .conftest import State, built, run_program, runtime
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
@@ -254,13 +251,8 @@ sys.exit(any([os.waitpid(child, 0)[1] for child in children]))
 
 def in_processes(folder, *whats, threads):
     """Run these programs side by side, each in a process; they begin their work at the same time."""
-    done = run_program(PROCESS, folder, *whats, threads=threads)
+    done = run_program(PROCESS, folder, ",".join(whats), threads)
     assert done.returncode == 0, done.stderr[-3000:]
-
-
-def run_program(code, folder, *whats, threads):
-    command = [sys.executable, "-c", code, str(folder), ",".join(whats), str(threads)]
-    return warm.run(command, imports=warm.LANGGRAPH, capture_output=True, text=True)
 
 
 def ran_in(folder):
@@ -272,7 +264,6 @@ THREADS = 8
 
 
 def test_decided_in_both_places_an_action_runs_once(tmp_path):
-    """Two processes carry decided threads on while a third answers the graph: each action runs once."""
     in_processes(tmp_path, "ask", threads=THREADS)
     with gk.Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as grace:
         approve_all(grace)
@@ -288,7 +279,7 @@ def test_a_process_that_is_killed_in_the_action_leaves_it_unknown(tmp_path):
     with gk.Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as grace:
         approve_all(grace)
         killed = PROCESS.replace("time.sleep(0.02)", "__import__('os').kill(__import__('os').getpid(), 9)")
-        assert -9 == run_program(killed, tmp_path, "resume", threads=1).returncode
+        assert -9 == run_program(killed, tmp_path, "resume", 1).returncode
         in_processes(tmp_path, "resume", threads=1)
         (approval,) = grace.approvals.history()
         assert ("unknown", ["0"]) == (approval.state, ran_in(tmp_path))
@@ -321,7 +312,6 @@ def tables():
 
 
 def test_a_thread_is_carried_on_by_one_at_a_time(tables):
-    """Whoever comes second leaves it, until it is ended."""
     threads.keep_thread(tables, {"thread_id": "1", **NODE})
     (thread,) = threads.waiting_threads(tables)
     token = threads.begin_carrying(tables, thread)

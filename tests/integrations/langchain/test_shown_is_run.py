@@ -217,6 +217,14 @@ def tool_with(schema, ran, name="act"):
     return StructuredTool(name=name, description="Act.", args_schema=schema, func=act)
 
 
+async def begin(grace, schema, args, world="sync", **options):
+    """A conversation after its first message, in which a model proposed a call; and the arguments that it will have run with."""
+    ran = []
+    talk = Conversation(grace, [tool_with(schema, ran)], ("act", args), **options)
+    await talk.call(QUESTION, world)
+    return talk, ran
+
+
 CASES = {
     "defaults and validators": (Transfer, {"to": "ann", "euros": 5}),
     "coerced": (Whole, {"a": "1"}),
@@ -276,11 +284,8 @@ async def test_another_process_runs_what_was_shown(grace, case, world):
 
 
 async def test_a_default_is_made_once(grace):
-    """The question, the record and the tool have the same one, in whatever process."""
     Cents.numbers = iter(range(9))
-    ran = []
-    talk = Conversation(grace, [tool_with(Cents, ran)], ("act", {"euros": "5"}))
-    await talk.call(QUESTION)
+    talk, ran = await begin(grace, Cents, {"euros": "5"})
     for _ in range(2):
         talk.again()
     assert [{"euros": 500, "id": "id 0"}] == talk.shown
@@ -294,9 +299,7 @@ async def test_a_default_is_made_once(grace):
 async def test_an_edit_runs_as_it_stands(grace, world):
     """Also where the tool converts what the model writes: an edit replaces what was shown, which is converted already."""
     Cents.numbers = iter(range(9))
-    ran = []
-    talk = Conversation(grace, [tool_with(Cents, ran)], ("act", {"euros": 5}))
-    await talk.call(QUESTION, world)
+    talk, ran = await begin(grace, Cents, {"euros": 5}, world)
     await talk.answer(edit("act", euros=300, id="id 0"), world=world)
     (entry,) = talk.decisions
     assert [{"euros": 300, "id": "id 0"}] == ran == [entry.executed_arguments]
@@ -315,9 +318,7 @@ async def test_an_edit_runs_as_it_stands(grace, world):
 )  # fmt: skip
 async def test_an_edit_must_fit_the_whole_schema(grace, schema, first, wrong, problem, right):
     """A tool that would make another value of it would run with something that nobody was shown. It is asked again, also in another process."""
-    ran = []
-    talk = Conversation(grace, [tool_with(schema, ran)], ("act", first))
-    await talk.call(QUESTION)
+    talk, ran = await begin(grace, schema, first)
     talk.again()
     await talk.answer(edit("act", **wrong))
     assert problem in talk.out["__interrupt__"][0].value["problem"]
@@ -330,9 +331,7 @@ async def test_an_edit_must_fit_the_whole_schema(grace, schema, first, wrong, pr
 
 async def test_an_edit_runs_with_nothing_that_nobody_saw(grace):
     """A reviewer who leaves out an argument is asked again, with what would run; a default that was shown stays."""
-    ran = []
-    talk = Conversation(grace, [tool_with(Transfer, ran)], ("act", {"to": "ann", "euros": 70, "account": "checking"}))
-    await talk.call(QUESTION)
+    talk, ran = await begin(grace, Transfer, {"to": "ann", "euros": 70, "account": "checking"})
     await talk.answer(edit("act", to="bob", euros=70))
     problem = talk.out["__interrupt__"][0].value["problem"]
     assert ([], True, True) == (ran, "lacks account" in problem, "'account': 'savings'" in problem)
@@ -349,9 +348,7 @@ class Login(Secret):
 
 
 async def test_an_edit_may_leave_a_secret_as_it_is(grace):
-    ran = []
-    talk = Conversation(grace, [tool_with(Login, ran)], ("act", {"password": "quiet plum", "user": "ann"}))
-    await talk.call(QUESTION)
+    talk, ran = await begin(grace, Login, {"password": "quiet plum", "user": "ann"})
     talk.again()
     await talk.answer(edit("act", **{**talk.shown[0], "user": "eve"}))
     assert [{"password": SecretStr("quiet plum"), "user": "eve"}] == ran
@@ -379,7 +376,6 @@ class Days(BaseModel):
 
 
 async def test_an_edit_has_the_types_of_the_function(grace):
-    """Also inside of containers, and where the tool would convert it once more."""
     ran = []
     args = {"days": ["2026-01-01"], "fees": {"a": "1.5"}, "pets": [{"kind": "cat"}]}
     talk = Conversation(grace, [tool_with(Days, ran)], ("act", args))
@@ -554,7 +550,6 @@ NAMED_CONFIG = {
 @pytest.mark.parametrize("floor", ["silent", "confirm"])
 @pytest.mark.parametrize("schema", [Config, NAMED_CONFIG])
 async def test_what_langchain_takes_for_itself_is_not_shown(grace, schema, floor):
-    """The question and the trace have what the function gets."""
     ran, given = [], {"config": "prod.yaml", "n": 1 if schema is Config else "a"}
     talk = Conversation(grace, [tool_with(schema, ran)], ("act", given), floor=floor)
     await talk.call(QUESTION)
@@ -634,9 +629,7 @@ async def test_a_value_that_no_checkpoint_can_keep_is_refused(grace):
         model_config = ConfigDict(arbitrary_types_allowed=True)
         thing: Any = Field(default_factory=object)
 
-    ran = []
-    talk = Conversation(grace, [tool_with(Live, ran)], ("act", {}))
-    await talk.call(QUESTION)
+    talk, ran = await begin(grace, Live, {})
     assert ([], "error") == (ran, talk.results[0][1])
     assert "the checkpoint cannot keep the argument 'thing'" in talk.results[0][0]
     quiet = Conversation(grace, [tool_with(Live, ran)], ("act", {}), floor="silent")
@@ -685,9 +678,7 @@ async def test_what_langchain_fills_in_is_no_argument(grace, world):
 
 
 async def test_a_validator_beside_what_langchain_fills_in_runs_once(grace):
-    ran = []
-    talk = Conversation(grace, [tool_with(InState, ran)], ("act", {"x": 1}))
-    await talk.call(QUESTION)
+    talk, ran = await begin(grace, InState, {"x": 1})
     assert [{"x": 2}] == talk.shown
     await talk.answer(APPROVE)
     assert (2, 2) == (ran[0]["x"], len(ran[0]["state"]["messages"]))
@@ -745,35 +736,32 @@ class TestEqualCalls:
 
 
 class TestInTheInbox:
-    """Requests hold what the tool made of the call."""
-
     @pytest.fixture
     def filed(self):
         with runtime(reviewer=gk.InboxReviewer(deadline="1h")) as grace:
             yield grace
 
+    def decide(self, filed, talk, changes=None):
+        (waiting,) = filed.approvals.pending()
+        if changes is None:
+            filed.approvals.approve(waiting.id, by="ana")
+        else:
+            filed.approvals.edit(waiting.id, changes, by="ana")
+        talk.again()
+        filed.approvals.resume(talk.agent)
+
     @pytest.mark.parametrize("case", [name for name in CASES if name != "a secret"])
     async def test_what_was_approved_runs(self, filed, case):
         schema, args = CASES[case]
-        ran = []
-        talk = Conversation(filed, [tool_with(schema, ran)], ("act", args))
-        await talk.call(QUESTION)
-        (waiting,) = filed.approvals.pending()
-        filed.approvals.approve(waiting.id, by="ana")
-        talk.again()
-        filed.approvals.resume(talk.agent)
+        talk, ran = await begin(filed, schema, args)
+        self.decide(filed, talk)
         assert args.keys() <= {name.rstrip("_") for name in ran[0]}
         assert ["done"] == [str(approval.state) for approval in filed.approvals.history()]
 
     async def test_an_edit_runs_in_the_types_of_the_tool(self, filed):
         schema, args = CASES["types"]
-        ran = []
-        talk = Conversation(filed, [tool_with(schema, ran)], ("act", args))
-        await talk.call(QUESTION)
-        (waiting,) = filed.approvals.pending()
-        filed.approvals.edit(waiting.id, {"when": "2027-03-04", "color": "red"}, by="ana")
-        talk.again()
-        filed.approvals.resume(talk.agent)
+        talk, ran = await begin(filed, schema, args)
+        self.decide(filed, talk, {"when": "2027-03-04", "color": "red"})
         assert (datetime.date(2027, 3, 4), Color.RED) == (ran[0]["when"], ran[0]["color"])
 
     @pytest.mark.parametrize(
@@ -786,15 +774,10 @@ class TestInTheInbox:
         ],
     )
     async def test_an_edit_that_does_not_fit_is_refused_at_once(self, filed, schema, args, wrong, right):
-        ran = []
-        talk = Conversation(filed, [tool_with(schema, ran)], ("act", args))
-        await talk.call(QUESTION)
-        (waiting,) = filed.approvals.pending()
+        talk, ran = await begin(filed, schema, args)
         with pytest.raises(gk.EditRefused, match=r"50 is greater than the maximum of 10|'eve' is not one of"):
-            filed.approvals.edit(waiting.id, wrong, by="ana")
-        filed.approvals.edit(waiting.id, right, by="ana")
-        talk.again()
-        filed.approvals.resume(talk.agent)
+            self.decide(filed, talk, wrong)
+        self.decide(filed, talk, right)
         assert [{**args, **right}] == ran
 
     async def test_a_schema_that_refers_elsewhere_keeps_no_edit_from_running(self, filed):
@@ -802,9 +785,7 @@ class TestInTheInbox:
         schema = {"properties": {"o": {"$ref": "#/definitions/o"}}, "definitions": {"o": {"type": "object"}}}
         talk = Conversation(filed, [tool_with({"type": "object", **schema}, ran)], ("act", {"o": {"n": 1}}))
         await talk.call(QUESTION)
-        (waiting,) = filed.approvals.pending()
-        filed.approvals.edit(waiting.id, {"o": {"n": 2}}, by="ana")
-        filed.approvals.resume(talk.agent)
+        self.decide(filed, talk, {"o": {"n": 2}})
         assert [{"o": {"n": 2}}] == ran
 
 
@@ -840,20 +821,13 @@ class TestBesideOthers:
         Cents.numbers = iter(range(9))
         ran = []
         with SqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as saver:
-            talk = Conversation(grace, [tool_with(Cents, ran)], ("act", {"euros": 5}), saver=saver)
             theirs = HumanInTheLoopMiddleware({"act": True})
-            talk.more = ()
-            ours = GraceMiddleware(grace, {"*": "confirm"})
-            replies = [AIMessage(one) if isinstance(one, str) else one for one in talk.script]
-            agents = [
-                create_agent(Script(responses=replies), talk.tools, middleware=[ours, theirs], checkpointer=saver)
-                for _ in range(2)
-            ]
-            talk.agent = agents[0]
+            used = [tool_with(Cents, ran)]
+            talk = Conversation(grace, used, ("act", {"euros": 5}), saver=saver, behind=(theirs,))
             await talk.call(QUESTION)
             await talk.answer(edit("act", euros=7))
             (shown,) = talk.shown
-            talk.agent = agents[1]
+            talk.again()
             await talk.answer(APPROVE)
             assert 700 == shown["euros"]
             assert [shown] == ran
@@ -870,17 +844,10 @@ class TestBesideOthers:
             async def awrap_tool_call(self, request, handler):
                 return await handler(request.override(tool=other))
 
-        replies = [AIMessage("", tool_calls=[{"name": "act", "args": {"to": "a", "euros": 1}, "id": "1"}]), "done"]
-        agent = create_agent(
-            says(*replies),
-            [tool_with(Transfer, ran)],
-            middleware=[GraceMiddleware(grace, {"act": "silent"}), Swaps()],
-            checkpointer=InMemorySaver(),
-        )
-        config = {"configurable": {"thread_id": "1"}, "callbacks": [GraceCallbackHandler(grace)]}
-        out = agent.invoke(QUESTION, config) if world == "sync" else await agent.ainvoke(QUESTION, config)
-        (message,) = [one for one in out["messages"] if isinstance(one, ToolMessage)]
-        assert ([], True) == (ran, "another tool stands in the place" in message.content)
+        call = ("act", {"to": "a", "euros": 1})
+        talk = Conversation(grace, [tool_with(Transfer, ran)], call, floor="silent", behind=(Swaps(),))
+        await talk.call(QUESTION, world)
+        assert ([], True) == (ran, "another tool has replaced" in talk.results[0][0])
 
 
 class TestAStateThatIsChangedWhileAQuestionWaits:
@@ -896,9 +863,7 @@ class TestAStateThatIsChangedWhileAQuestionWaits:
 
     @both
     async def test_other_arguments_are_asked_about(self, grace, world):
-        ran = []
-        talk = Conversation(grace, [tool_with(Transfer, ran)], self.CALL)
-        await talk.call(QUESTION, world)
+        talk, ran = await begin(grace, Transfer, self.CALL[1], world)
         self.change(talk, lambda calls: calls[0]["args"].update(to="eve", euros=5000))
         await talk.answer(APPROVE, world=world)
         assert ([], "eve") == (ran, talk.shown[0]["to"])
@@ -926,9 +891,7 @@ class TestAStateThatIsChangedWhileAQuestionWaits:
 
     async def test_a_process_whose_store_did_not_last_asks_no_more_often(self, grace):
         """It does not know what the question showed, and takes the answer; also when the node runs again."""
-        ran = []
-        talk = Conversation(grace, [tool_with(Transfer, ran)], self.CALL)
-        await talk.call(QUESTION)
+        talk, ran = await begin(grace, Transfer, self.CALL[1])
         with runtime(reviewer=None) as talk.grace:
             talk.again()
             await talk.answer(edit("act", whom="eve"))

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import signal
-import sys
 
 import pytest
 
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler
-from tests import warm
 
 pytest.importorskip("langchain", reason="needs the extra langchain")
 
@@ -21,12 +19,11 @@ from langchain_core.tools import tool
 from langchain_core.tracers.base import BaseTracer
 from langgraph._internal._runnable import RunnableSeq
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
-from .conftest import State, built, config, statuses, steps
+from .conftest import State, both, built, call, config, run_program, statuses, steps
 
 
 @tool
@@ -67,14 +64,14 @@ def calls_of(trace):
 def well_formed(trace):
     """Steps are numbered from 0, and calls point at the steps they say."""
     assert list(range(len(trace.steps))) == [step.step_id for step in trace.steps]
-    for number, call in enumerate(trace.grace["calls"]):
-        assert f"c{number}" == call["call_id"]
-        assert "tool_call" == trace.steps[call["tool_call"]].type
-        assert call["name"] == trace.steps[call["tool_call"]].tool.name
-        if "observation" in call:
-            assert "observation" == trace.steps[call["observation"]].type
-        if "recovery" in call:
-            assert "error_recovery" == trace.steps[call["recovery"]].type
+    for number, entry in enumerate(trace.grace["calls"]):
+        assert f"c{number}" == entry["call_id"]
+        assert "tool_call" == trace.steps[entry["tool_call"]].type
+        assert entry["name"] == trace.steps[entry["tool_call"]].tool.name
+        if "observation" in entry:
+            assert "observation" == trace.steps[entry["observation"]].type
+        if "recovery" in entry:
+            assert "error_recovery" == trace.steps[entry["recovery"]].type
     return trace
 
 
@@ -141,8 +138,6 @@ def test_a_question_inside_of_a_tool(grace, handler, saver):
 
 
 def test_questions_side_by_side(grace, handler, saver):
-    """Two nodes ask in one step, and a third one is through; all of it is in the trace once."""
-
     def asking(name):
         def node(state):
             before.invoke({"query": name})
@@ -191,7 +186,6 @@ def test_breakpoints_suspend_too(grace, handler, saver):
 
 
 def test_a_suspended_trace_that_is_gone_leaves_a_new_one(grace, handler, saver):
-    """The run goes on all the same; its trace begins where it was resumed."""
     app = built(first, ask, checkpointer=saver)
     app.invoke({"said": []}, config(handler))
     grace.flush()
@@ -265,7 +259,6 @@ def test_a_run_in_a_node_waits_until_the_node_is_repeated(grace, handler, saver,
 
 
 def test_runs_that_wait_side_by_side_do_not_close_each_other(grace, saver):
-    """One attempt at a node asks twice; only the next attempt supersedes its runs."""
     waiting = []
 
     @grace.agent
@@ -318,35 +311,14 @@ def only_ask(state):
     return {"said": [interrupt("ok?")]}
 
 
-def invoked(app, inputs, handler, thread="1"):
-    return app.invoke(inputs, config(handler, thread))
-
-
-def ainvoked(app, inputs, handler, thread="1"):
-    return asyncio.run(app.ainvoke(inputs, config(handler, thread)))
-
-
-@pytest.fixture(params=[invoked, ainvoked], ids=["sync", "async"])
-def call(request):
-    return request.param
-
-
-def both(saver, call):
-    if call is ainvoked and isinstance(saver, SqliteSaver):
-        return InMemorySaver()  # the other saver for async graphs is tested in test_resume
-    return saver
-
-
-class TestBeforeTheFirstStep:
-    """A run that is suspended before its first step has thought nothing."""
-
-    def test_what_stands_in_for_steps_is_gone_when_it_goes_on(self, grace, handler, saver, call):
-        app = built(only_ask, look_first, checkpointer=both(saver, call))
-        call(app, {"said": []}, handler)
-        call(app, Command(resume="yes"), handler)
-        (done,) = grace.store.query()
-        assert [("tool_call", "look"), ("observation", "found first")] == steps(done)
-        assert "repeated" not in done.grace
+@both
+async def test_a_run_that_is_suspended_before_its_first_step_has_thought_nothing(grace, handler, world):
+    app = built(only_ask, look_first, checkpointer=InMemorySaver())
+    await call(app, {"said": []}, world, handler)
+    await call(app, Command(resume="yes"), world, handler)
+    (done,) = grace.store.query()
+    assert [("tool_call", "look"), ("observation", "found first")] == steps(done)
+    assert "repeated" not in done.grace
 
 
 KILLED = """
@@ -402,13 +374,7 @@ else:
 @pytest.mark.parametrize("way", ["invoke", "stream", "astream", "breakpoint"])
 def test_a_process_that_is_killed_as_soon_as_the_question_is_seen_has_stored_its_trace(tmp_path, way):
     """The suspended traces, nested ones included, are on disk before anybody can see the question."""
-    ran = warm.run(
-        [sys.executable, "-c", KILLED, str(tmp_path), way],
-        imports=warm.LANGGRAPH,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    ran = run_program(KILLED, tmp_path, way)
     assert (-signal.SIGKILL, "") == (ran.returncode, ran.stderr)
     with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:
         traces = {trace.grace["name"]: trace for trace in grace.store.query()}
@@ -420,7 +386,6 @@ def test_a_process_that_is_killed_as_soon_as_the_question_is_seen_has_stored_its
 
 
 def test_a_killed_process_s_run_goes_on_in_another_one(tmp_path):
-    """What was stored before the question is found again by the answer, with each step once."""
     program = KILLED.replace("checkpointer=InMemorySaver()", "checkpointer=saver").replace(
         "folder, way = sys.argv[1:]",
         "folder, way = sys.argv[1:]\nfrom langgraph.checkpoint.sqlite import SqliteSaver\n"
@@ -429,20 +394,8 @@ def test_a_killed_process_s_run_goes_on_in_another_one(tmp_path):
     answer = program.split("def die():")[0] + (
         "from langgraph.types import Command\nprint(app.invoke(Command(resume='yes'), config)['said'])\ngrace.close()\n"
     )
-    asked = warm.run(
-        [sys.executable, "-c", program, str(tmp_path), "invoke"],
-        imports=warm.LANGGRAPH,
-        capture_output=True,
-        timeout=300,
-    )
-    assert -signal.SIGKILL == asked.returncode
-    answered = warm.run(
-        [sys.executable, "-c", answer, str(tmp_path), "invoke"],
-        imports=warm.LANGGRAPH,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    assert -signal.SIGKILL == run_program(program, tmp_path, "invoke").returncode
+    answered = run_program(answer, tmp_path, "invoke")
     assert ("['found', 'found', 'yes', 'found']", "") == (answered.stdout.strip(), answered.stderr)
     with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:
         traces = {trace.grace["name"]: trace for trace in grace.store.query()}
@@ -462,28 +415,29 @@ def test_a_reader_who_leaves_at_the_question_has_one_trace(grace, handler, saver
 
 
 class TestAnswersThatComeTooLate:
-    def test_a_late_duplicate_adds_no_trace(self, grace, handler, saver, call):
-        app = built(look_first, only_ask, checkpointer=both(saver, call))
-        call(app, {"said": []}, handler)
-        call(app, Command(resume="yes"), handler)
+    @both
+    async def test_a_late_duplicate_adds_no_trace(self, grace, handler, world):
+        app = built(look_first, only_ask, checkpointer=InMemorySaver())
+        await call(app, {"said": []}, world, handler)
+        await call(app, Command(resume="yes"), world, handler)
         (done,) = grace.store.query()
         for again in (Command(resume="no"), Command(resume="no"), None):
-            call(app, again, handler)
+            await call(app, again, world, handler)
         assert [done.to_dict()] == [trace.to_dict() for trace in grace.store.query()]
         assert {} == handler.tracker.frames
 
     def test_an_answer_that_is_refused_leaves_the_run_waiting(self, grace, handler, saver, monkeypatch):
         """A resume that fails before any node runs is a failed run; the question can still be answered."""
         app = built(look_first, only_ask, checkpointer=saver)
-        invoked(app, {"said": []}, handler)
+        app.invoke({"said": []}, config(handler))
         (waiting,) = grace.store.query()
         with monkeypatch.context() as patch:
             patch.setattr(saver, "get_tuple", lambda _config: 1 / 0)
             with pytest.raises(ZeroDivisionError):
-                invoked(app, Command(resume="yes"), handler)
+                app.invoke(Command(resume="yes"), config(handler))
         assert {"suspended", "failed"} == {trace.grace["status"] for trace in grace.store.query()}
         assert "suspended" == grace.store.get(waiting.id).grace["status"]
-        invoked(app, Command(resume="yes"), handler)
+        app.invoke(Command(resume="yes"), config(handler))
         assert "completed" == grace.store.get(waiting.id).grace["status"]
 
 
@@ -513,43 +467,44 @@ def test_a_question_in_a_task_of_the_functional_api(grace, handler, saver):
 class TestNewMessages:
     """A new message instead of an answer: LangGraph drops the question, so its trace is closed."""
 
-    def test_the_old_trace_is_closed(self, grace, handler, saver, call):
-        app = built(look_first, only_ask, checkpointer=both(saver, call))
-        call(app, {"said": ["old"]}, handler)
+    @both
+    async def test_the_old_trace_is_closed(self, grace, handler, world):
+        app = built(look_first, only_ask, checkpointer=InMemorySaver())
+        await call(app, {"said": ["old"]}, world, handler)
         (old,) = grace.store.query()
-        call(app, {"said": ["new"]}, handler)
+        await call(app, {"said": ["new"]}, world, handler)
         closed = grace.store.get(old.id)
         (new,) = [trace for trace in grace.store.query() if trace.id != old.id]
         assert ("closed", False) == (closed.grace["status"], closed.metadata.success)
         assert new.id == closed.grace["superseded_by"]
         assert "Closed without an answer: its thread went on with other input." == closed.outcome.result_summary
         assert "suspended" == new.grace["status"]
-        call(app, Command(resume="yes"), handler)
+        await call(app, Command(resume="yes"), world, handler)
         assert ["closed", "completed"] == sorted(trace.grace["status"] for trace in grace.store.query())
 
     def test_nested_traces_are_closed_with_it(self, grace, handler, saver):
         app = built(("inner", built(only_ask, name="inner")), checkpointer=saver, name="outer")
-        invoked(app, {"said": []}, handler)
-        invoked(app, {"said": ["new"]}, handler)
+        app.invoke({"said": []}, config(handler))
+        app.invoke({"said": ["new"]}, config(handler))
         assert 2 * ["closed"] + 2 * ["suspended"] == sorted(trace.grace["status"] for trace in grace.store.query())
 
     def test_other_threads_and_other_graphs_keep_waiting(self, grace, handler):
         """A graph of the same name with checkpoints of its own may have a thread of the same name."""
         one, two = (built(look_first, only_ask, checkpointer=InMemorySaver()) for _ in range(2))
-        invoked(one, {"said": []}, handler)
-        invoked(two, {"said": []}, handler)
-        invoked(one, {"said": []}, handler, thread="2")
+        one.invoke({"said": []}, config(handler))
+        two.invoke({"said": []}, config(handler))
+        one.invoke({"said": []}, config(handler, "2"))
         assert 3 * ["suspended"] == [trace.grace["status"] for trace in grace.store.query()]
-        invoked(one, Command(resume="yes"), handler)
-        invoked(two, Command(resume="yes"), handler)
+        one.invoke(Command(resume="yes"), config(handler))
+        two.invoke(Command(resume="yes"), config(handler))
         assert ["completed", "completed", "suspended"] == sorted(trace.grace["status"] for trace in grace.store.query())
 
     def test_a_state_that_a_person_changed_goes_on_in_a_new_trace(self, grace, handler, saver):
         """After `update_state` the graph goes on from another checkpoint; the trace that waited is closed, not forgotten."""
         app = built(look_first, only_ask, checkpointer=saver)
-        invoked(app, {"said": []}, handler)
+        app.invoke({"said": []}, config(handler))
         app.update_state(config(handler), {"said": ["changed"]}, as_node="look_first")
-        invoked(app, None, handler)
+        app.invoke(None, config(handler))
         assert ["closed", "suspended"] == sorted(trace.grace["status"] for trace in grace.store.query())
 
 

@@ -89,7 +89,7 @@ class TestSubagents:
         assert [] == bank.paid
         ((text, status),) = results(out)
         assert "error" == status
-        assert "nothing was decided about this call of `pay`" in text
+        assert "this call of `pay` has no decision" in text
         assert "give the agent that calls it a GraceMiddleware of its own" in text
         assert "done" == out["messages"][-1].content
         if recorded:
@@ -115,7 +115,6 @@ class TestSubagents:
 
     @both
     async def test_a_subagent_with_a_gate_of_its_own_asks(self, grace, handler, bank, world):
-        """The question reaches the caller of the main agent, and the approved call runs once."""
         subagent = create_agent(
             says([*PAY], "paid"), [bank.pay], middleware=[GraceMiddleware(grace, {"pay": "confirm"})], name="payer"
         )
@@ -220,7 +219,7 @@ class TestBesideOthers:
     async def test_a_changed_call_does_not_run(self, grace, handler, bank, world, place):
         (text, status), decided = await self.run(grace, handler, world, place, Changes(dearer), bank.tools)
         assert ([], "error", [("pay", "cancelled")]) == (bank.paid, status, decided)
-        assert "other arguments than were decided on" in text
+        assert "other arguments than the decision covers" in text
 
     @pytest.mark.parametrize(("floor", "tries"), [("confirm", 1), ("notify", 2)])
     async def test_a_failed_call_is_retried_only_where_nobody_was_asked(
@@ -274,13 +273,11 @@ async def test_a_call_that_is_put_in_place_of_another_does_not_run(grace, handle
     agent = create_agent(said, bank.tools, middleware=middleware, checkpointer=InMemorySaver())
     ((text, _),) = results(await call(agent, QUESTION, world, handler))
     assert ([], [("pay", "cancelled")]) == (bank.paid, decisions(grace))
-    assert "nothing was decided about this call" in text
+    assert "has no decision" in text
 
 
 @both
 async def test_a_tool_that_calls_a_tool_of_its_name_runs(grace, handler, bank, world):
-    """The inner tool is part of the approved one."""
-
     @tool("pay")
     def outer(to: str, euros: int) -> str:
         """Send money."""
@@ -293,109 +290,71 @@ async def test_a_tool_that_calls_a_tool_of_its_name_runs(grace, handler, bank, w
     assert ([("bob", 6)], [("pay", "executed")]) == (bank.paid, decisions(grace))
 
 
+THEIRS, OURS = "theirs asks first", "ours asks first"
+REJECT = {"type": "reject"}
+LOOK = [("look", {"query": "x"})]
+EXECUTED, CANCELLED = [("pay", "executed")], [("pay", "cancelled")]
+# The order of the middlewares, the proposed call, the answers one after the other, the payments and our decisions.
+BOTH_ASK = {
+    "both approve": (THEIRS, PAY, [APPROVE, APPROVE], [("bob", 5)], EXECUTED),
+    "both approve, ours first": (OURS, PAY, [APPROVE, APPROVE], [("bob", 5)], EXECUTED),
+    "theirs rejects": (THEIRS, PAY, [REJECT], [], []),
+    "theirs rejects after ours": (OURS, PAY, [APPROVE, REJECT], [], CANCELLED),
+    "theirs edits": (THEIRS, PAY, [edit(to="bob", euros=1), APPROVE], [("bob", 1)], EXECUTED),
+    "theirs edits after ours": (OURS, PAY, [APPROVE, edit(to="bob", euros=1)], [], CANCELLED),
+    "theirs edits into a gated tool": (THEIRS, LOOK, [edit(to="eve", euros=9), APPROVE], [("eve", 9)], EXECUTED),
+    "theirs edits into a gated tool after ours": (OURS, LOOK, [edit(to="eve", euros=9)], [], CANCELLED),
+    "theirs edits out of a gated tool": (THEIRS, PAY, [edit("look", query="x")], [], []),
+}
+
+
 class TestBesideHumanInTheLoop:
     """In every order our reviewer sees the call that will run, or it does not run."""
 
-    def agent(self, grace, bank, order, *, said=(PAY, "done"), gates=None, **mode):
-        ours = GraceMiddleware(grace, gates or {"pay": "confirm"})
+    def agent(self, grace, bank, order, *, said=PAY, **mode):
+        ours = GraceMiddleware(grace, {"pay": "confirm"})
         theirs = HumanInTheLoopMiddleware({"pay": True, "look": True}, **mode)
-        middleware = [ours, theirs] if order == "theirs asks first" else [theirs, ours]
-        return create_agent(says(*said), [bank.pay, bank.look], middleware=middleware, checkpointer=InMemorySaver())
+        middleware = [ours, theirs] if order == THEIRS else [theirs, ours]
+        return create_agent(
+            says(said, "done"), [bank.pay, bank.look], middleware=middleware, checkpointer=InMemorySaver()
+        )
 
     @both
-    async def test_when_theirs_asks_first_ours_shows_its_edit(self, grace, handler, bank, world):
-        agent = self.agent(grace, bank, "theirs asks first")
-        assert [("pay", {"to": "bob", "euros": 5})] == asked(await call(agent, QUESTION, world, handler))
-        out = await call(agent, answer(edit(to="bob", euros=1)), world, handler)
-        assert [("pay", {"to": "bob", "euros": 1})] == asked(out)
-        await call(agent, answer(APPROVE), world, handler)
-        assert [("bob", 1)] == bank.paid
-        assert [("pay", "executed")] == decisions(grace)
-        (trace,) = grace.store.query()
-        assert {"to": "bob", "euros": 1} == trace.decisions[0].arguments
+    @pytest.mark.parametrize("case", BOTH_ASK)
+    async def test_both_ask(self, grace, handler, bank, world, case):
+        order, said, answers, paid, decided = BOTH_ASK[case]
+        agent = self.agent(grace, bank, order, said=said)
+        out = await call(agent, QUESTION, world, handler)
+        for given in answers:
+            shown = asked(out)
+            out = await call(agent, answer(given), world, handler)
+        assert (paid, decided) == (bank.paid, decisions(grace))
+        if paid:
+            assert [("pay", {"to": to, "euros": euros}) for to, euros in paid] == shown
+        if "out of" in case:
+            assert results(out)[0][0].endswith("seen x")
 
     @both
     async def test_when_both_edit_nothing_runs_that_ours_did_not_see(self, grace, handler, bank, world):
         """Ours has the last word. A LangChain whose middleware checks the call at its start refuses what ours made of it."""
-        agent = self.agent(grace, bank, "theirs asks first")
+        agent = self.agent(grace, bank, THEIRS)
         await call(agent, QUESTION, world, handler)
         await call(agent, answer(edit(to="bob", euros=1)), world, handler)
-        out = await call(agent, answer(edit(to="bob", euros=2)), world, handler)
-        paid, status, outcome = (
-            ([], "error", "cancelled") if HAS_MODES else ([("bob", 2)], "success", "executed_modified")
-        )
-        assert (paid, status) == (bank.paid, results(out)[0][1])
-        assert [("pay", outcome)] == decisions(grace)
-
-    @both
-    async def test_when_ours_asks_first_an_edit_after_it_is_refused(self, grace, handler, bank, world):
-        """Ours approved 5 and theirs made it 1, which ours has not seen."""
-        agent = self.agent(grace, bank, "ours asks first")
-        await call(agent, QUESTION, world, handler)
-        await call(agent, answer(APPROVE), world, handler)
-        out = await call(agent, answer(edit(to="bob", euros=1)), world, handler)
-        assert ([], "error") == (bank.paid, results(out)[0][1])
-        assert [("pay", "cancelled")] == decisions(grace)
-
-    @both
-    @pytest.mark.parametrize("order", ["theirs asks first", "ours asks first"])
-    async def test_when_both_approve_it_runs_once(self, grace, handler, bank, world, order):
-        agent = self.agent(grace, bank, order)
-        await call(agent, QUESTION, world, handler)
-        await call(agent, answer(APPROVE), world, handler)
-        await call(agent, answer(APPROVE), world, handler)
-        assert [("bob", 5)] == bank.paid
-        assert [("pay", "executed")] == decisions(grace)
-
-    @both
-    @pytest.mark.parametrize("order", ["theirs asks first", "ours asks first"])
-    async def test_when_theirs_rejects_it_does_not_run(self, grace, handler, bank, world, order):
-        agent = self.agent(grace, bank, order)
-        await call(agent, QUESTION, world, handler)
-        approve_or_reject = [answer(APPROVE), answer({"type": "reject"})]
-        for given in approve_or_reject if order == "ours asks first" else approve_or_reject[1:]:
-            await call(agent, given, world, handler)
-        assert [] == bank.paid
-        assert ([] if order == "theirs asks first" else [("pay", "cancelled")]) == decisions(grace)
-
-    @both
-    async def test_an_edit_into_a_gated_tool_is_asked_about(self, grace, handler, bank, world):
-        """Their reviewer turns a call of a tool that is not gated into a payment."""
-        agent = self.agent(grace, bank, "theirs asks first", said=([("look", {"query": "x"})], "done"))
-        await call(agent, QUESTION, world, handler)
-        out = await call(agent, answer(edit(to="eve", euros=9)), world, handler)
-        assert [("pay", {"to": "eve", "euros": 9})] == asked(out)
-        await call(agent, answer(APPROVE), world, handler)
-        assert [("eve", 9)] == bank.paid
-        assert [("pay", "executed")] == decisions(grace)
-
-    @both
-    async def test_an_edit_into_a_gated_tool_after_our_question_does_not_run(self, grace, handler, bank, world):
-        agent = self.agent(grace, bank, "ours asks first", said=([("look", {"query": "x"})], "done"))
-        await call(agent, QUESTION, world, handler)
-        await call(agent, answer(edit(to="eve", euros=9)), world, handler)
-        assert [] == bank.paid
-        assert [("pay", "cancelled")] == decisions(grace)
-
-    @both
-    async def test_an_edit_out_of_a_gated_tool_runs_the_other_one(self, grace, handler, bank, world):
-        agent = self.agent(grace, bank, "theirs asks first")
-        await call(agent, QUESTION, world, handler)
-        out = await call(agent, answer(edit("look", query="x")), world, handler)
-        assert [] == bank.paid
-        assert results(out)[0][0].endswith("seen x")
+        await call(agent, answer(edit(to="bob", euros=2)), world, handler)
+        paid, outcome = ([], "cancelled") if HAS_MODES else ([("bob", 2)], "executed_modified")
+        assert (paid, [("pay", outcome)]) == (bank.paid, decisions(grace))
 
     if HAS_MODES:
 
         @both
-        @pytest.mark.parametrize("order", ["theirs asks first", "ours asks first"])
+        @pytest.mark.parametrize("order", [THEIRS, OURS])
         @pytest.mark.parametrize(("theirs", "paid"), [("approve", 5), ("edit", None), ("reject", None)])
         async def test_questions_call_by_call(self, grace, handler, bank, world, order, theirs, paid):
             """In the mode `per_call` theirs asks as the call starts, after ours; an edit runs only where ours has seen it."""
             agent = self.agent(grace, bank, order, interrupt_mode="per_call")
             await call(agent, QUESTION, world, handler)
             out = await call(agent, answer(APPROVE), world, handler)
-            decision = {"approve": APPROVE, "edit": edit(to="bob", euros=1), "reject": {"type": "reject"}}[theirs]
+            decision = {"approve": APPROVE, "edit": edit(to="bob", euros=1), "reject": REJECT}[theirs]
             await call(agent, Command(resume={out["__interrupt__"][0].id: decision}), world, handler)
             assert ([] if paid is None else [("bob", paid)]) == bank.paid
             assert [("pay", "cancelled" if paid is None else "executed")] == decisions(grace)

@@ -39,24 +39,29 @@ class Notes(TypedDict):
     notes: Annotated[list, operator.add]
 
 
-def run(app, inputs, handler, mode):
-    """Invoke a graph, by name of the way to call it."""
-
-    async def drained():
-        return [part async for part in app.astream(inputs, config(handler))]
-
-    if mode == "invoke":
-        return app.invoke(inputs, config(handler))
-    if mode == "stream":
-        return list(app.stream(inputs, config(handler)))
-    if mode == "ainvoke":
-        return asyncio.run(app.ainvoke(inputs, config(handler)))
-    return asyncio.run(drained())
+async def _read(stream):
+    return [part async for part in stream]
 
 
-@pytest.fixture(params=["invoke", "stream", "ainvoke", "astream"])
-def mode(request):
+WAYS = {
+    "invoke": lambda app, *given, **more: app.invoke(*given, **more),
+    "stream": lambda app, *given, **more: list(app.stream(*given, **more)),
+    "ainvoke": lambda app, *given, **more: asyncio.run(app.ainvoke(*given, **more)),
+    "astream": lambda app, *given, **more: asyncio.run(_read(app.astream(*given, **more))),
+}
+
+
+ASYNC = {"ainvoke", "astream"}
+
+
+@pytest.fixture(params=WAYS)
+def way(request):
     return request.param
+
+
+@pytest.fixture
+def call(way):
+    return WAYS[way]
 
 
 def handing_over(goto, **update):
@@ -77,8 +82,8 @@ def handing_over(goto, **update):
 
 
 @pytest.mark.parametrize("goto", ["second", Send("second", {"notes": []}), ["second"]])
-def test_a_handoff_completes_the_graph_that_hands_over(grace, handler, mode, goto):
-    run(handing_over(goto, notes=["x" * 500]), {"notes": []}, handler, mode)
+def test_a_handoff_completes_the_graph_that_hands_over(grace, handler, call, goto):
+    call(handing_over(goto, notes=["x" * 500]), {"notes": []}, config(handler))
     traces = by_name(grace)
     assert {"outer": "completed", "first": "completed"} == {name: it.grace["status"] for name, it in traces.items()}
     assert {True} == {trace.metadata.success for trace in traces.values()}
@@ -88,8 +93,6 @@ def test_a_handoff_completes_the_graph_that_hands_over(grace, handler, mode, got
 
 
 def test_a_function_of_ours_that_hands_over_has_succeeded(grace, handler):
-    """The exception that carries the handoff passes through tools and agents of grace_kp, too."""
-
     @grace.tool
     def transfer(target):
         raise ParentCommand(Command(graph=Command.PARENT, goto=target))
@@ -107,8 +110,7 @@ def test_a_function_of_ours_that_hands_over_has_succeeded(grace, handler):
     assert "handed off to second" == trace.steps[1].content
 
 
-def test_a_drained_graph_is_cancelled(grace, handler, mode):
-    """A drain asks the graph to stop between two steps; nobody is being asked anything."""
+def test_a_drained_graph_is_cancelled(grace, handler, call):
     control = RunControl()
 
     def first(state):
@@ -118,27 +120,14 @@ def test_a_drained_graph_is_cancelled(grace, handler, mode):
     app = built(
         first, ("second", lambda _: {"notes": ["second"]}), state=Notes, checkpointer=InMemorySaver(), name="app"
     )
-    call = {"config": config(handler), "control": control}
-
-    async def drained():
-        return [part async for part in app.astream({"notes": []}, **call)]
-
-    ways = {
-        "invoke": lambda: app.invoke({"notes": []}, **call),
-        "stream": lambda: list(app.stream({"notes": []}, **call)),
-        "ainvoke": lambda: asyncio.run(app.ainvoke({"notes": []}, **call)),
-        "astream": lambda: asyncio.run(drained()),
-    }
     with pytest.raises(GraphDrained):
-        ways[mode]()
+        call(app, {"notes": []}, config(handler), control=control)
     (trace,) = grace.store.query()
     assert ("cancelled", False) == (trace.grace["status"], trace.metadata.success)
     assert {"type": "GraphDrained", "message": "Graph drained: shutdown"} == trace.grace["error"]
 
 
 def test_an_unknown_signal_of_the_framework_is_a_failure(grace):
-    """An exception that nobody has heard of is not taken for a question."""
-
     @grace.agent
     def agent(question):
         raise type("Novel", (GraphBubbleUp,), {})("what?")
@@ -280,7 +269,6 @@ def test_an_artifact_of_documents_is_a_search(grace, scores, found):
 
 
 def agent_of(model, tools, **options):
-    """The agent of `create_agent`, which hands its calls to the tools one by one."""
     return create_agent(model, tools, **options)
 
 
@@ -297,23 +285,6 @@ def graph_of(model, tools, **options):
 
 @pytest.fixture(params=[agent_of, graph_of])
 def made(request):
-    return request.param
-
-
-def invoke(app, inputs, config):
-    return app.invoke(inputs, config)
-
-
-def ainvoke(app, inputs, config):
-    return asyncio.run(app.ainvoke(inputs, config))
-
-
-def stream(app, inputs, config):
-    return list(app.stream(inputs, config, stream_mode="updates"))
-
-
-@pytest.fixture(params=[invoke, ainvoke, stream])
-def call(request):
     return request.param
 
 
@@ -356,8 +327,6 @@ class TestUnknownTools:
 
 
 class TestFailuresThatAreSeenAlready:
-    """What a tool's own callback reports, or a person decided, is not counted a second time."""
-
     def test_arguments_that_do_not_fit(self, grace, handler, made, call):
         call(made(says([("search", {"wrong": 1})], "done"), [search]), question(), {"callbacks": [handler]})
         assert [("search", "error")] == statuses(only(grace))
@@ -423,15 +392,14 @@ class TestOutputThatFitsNoSchema:
         call(create_agent(model, [], response_format=ToolStrategy(Weather)), question(), {"callbacks": [handler]})
         assert [] == only(grace).grace["calls"]
 
-    def test_a_parser_that_fails_and_one_that_follows(self, grace, handler, call):
+    def test_a_parser_that_fails_and_one_that_follows(self, grace, handler, way):
         parser = PydanticOutputParser(pydantic_object=Weather)
         attempts = iter(["cold", '{"degrees": 3}'])
         chain = (RunnableLambda(lambda _: next(attempts)) | parser).with_retry(
             stop_after_attempt=2, wait_exponential_jitter=False
         )
-        call(chain, "q", {"callbacks": [handler]}) if call is not stream else chain.invoke(
-            "q", {"callbacks": [handler]}
-        )
+        # LangChain does not try a stream again.
+        WAYS["ainvoke" if way in ASYNC else "invoke"](chain, "q", {"callbacks": [handler]})
         trace = only(grace)
         assert [("PydanticOutputParser", "error"), ("PydanticOutputParser", "ok")] == statuses(trace)
         assert ("OutputParserException", True) == (trace.grace["calls"][0]["error"]["type"], trace.metadata.success)
@@ -475,37 +443,37 @@ class TestAttempts:
 
         return fetch, afetch
 
-    def node(self, call, *args):
-        return self.failing(*args)[call is ainvoke]
+    def node(self, way, *args):
+        return self.failing(*args)[way in ASYNC]
 
-    def test_two_failures_and_a_success(self, grace, handler, call):
-        call(self.app(self.node(call, 2)), {"said": []}, {"callbacks": [handler]})
+    def test_two_failures_and_a_success(self, grace, handler, call, way):
+        call(self.app(self.node(way, 2)), {"said": []}, {"callbacks": [handler]})
         trace = only(grace)
         assert [("fetch", "error"), ("fetch", "error"), ("fetch", "ok")] == statuses(trace)
         assert success(trace) == pytest.approx(1 / 3)
         assert {"type": "ConnectionError", "message": "down"} == trace.grace["calls"][0]["error"]
         assert 2 == [step.type for step in trace.steps].count("error_recovery")
 
-    def test_attempts_that_are_used_up(self, grace, handler, call):
+    def test_attempts_that_are_used_up(self, grace, handler, call, way):
         with pytest.raises(ConnectionError):
-            call(self.app(self.node(call, 9)), {"said": []}, {"callbacks": [handler]})
+            call(self.app(self.node(way, 9)), {"said": []}, {"callbacks": [handler]})
         trace = only(grace)
         assert ("failed", 3 * [("fetch", "error")]) == (trace.grace["status"], statuses(trace))
 
-    def test_a_node_that_fails_without_another_attempt_is_no_call(self, grace, handler, call):
+    def test_a_node_that_fails_without_another_attempt_is_no_call(self, grace, handler, call, way):
         with pytest.raises(ConnectionError):
-            call(built(("fetch", self.node(call, 9))), {"said": []}, {"callbacks": [handler]})
+            call(built(("fetch", self.node(way, 9))), {"said": []}, {"callbacks": [handler]})
         trace = only(grace)
         assert ("failed", []) == (trace.grace["status"], trace.grace["calls"])
 
-    def test_a_tool_s_error_that_makes_its_node_try_again_counts_once(self, grace, handler, call):
+    def test_a_tool_s_error_that_makes_its_node_try_again_counts_once(self, grace, handler, call, way):
         def action(number):
             (broken if number == 1 else search).invoke({"query": "x"})
 
-        call(self.app(self.node(call, 0, action)), {"said": []}, {"callbacks": [handler]})
+        call(self.app(self.node(way, 0, action)), {"said": []}, {"callbacks": [handler]})
         assert [("broken", "error"), ("search", "ok")] == statuses(only(grace))
 
-    def test_a_task_of_the_functional_api(self, grace, handler, call):
+    def test_a_task_of_the_functional_api(self, grace, handler, call, way):
         fetch = task(retry_policy=self.POLICY, name="fetch")(self.failing(2)[0])
 
         @entrypoint()
@@ -516,12 +484,11 @@ class TestAttempts:
         async def aflow(inputs):
             return await fetch(inputs)
 
-        call(aflow if call is ainvoke else flow, {"said": []}, {"callbacks": [handler]})
+        call(aflow if way in ASYNC else flow, {"said": []}, {"callbacks": [handler]})
         assert [("fetch", "error"), ("fetch", "error"), ("fetch", "ok")] == statuses(only(grace))
 
 
 def test_hostile_outputs_do_no_harm(grace, handler, monkeypatch):
-    """Messages and errors whose attributes raise leave the graph's result as it is."""
     monkeypatch.delenv("GRACE_KP_STRICT_RECORDING")
 
     class Hostile:
