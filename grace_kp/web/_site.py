@@ -7,7 +7,9 @@ Templates escape everything that they show and make invisible characters visible
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import math
 import threading
 import time
@@ -24,9 +26,10 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 from grace_kp.approvals import Actor
+from grace_kp.background import DeadlineExceeded, call_within
 from grace_kp.errors import ApprovalError, GraceError
 from grace_kp.pages import badge, count_text, duration_text, facts, fold, linked, meter, spaced, visible
-from grace_kp.trace import object_without_duplicates
+from grace_kp.trace import object_without_duplicates, redacted_error
 from grace_kp.web._errors import explain_error
 
 if TYPE_CHECKING:
@@ -174,9 +177,10 @@ def _as_markup(part: Callable[..., str]) -> Callable[..., Markup]:
     return markup
 
 
+_log = logging.getLogger("grace_kp.web")
 FRESH_SECONDS = 60.0
 PATIENCE = 2.0
-"""Seconds that a reader waits for the computation of another one; a page must be fast, and the next view shows the value."""
+"""Seconds that a reader waits for a first value. After that, the page says that it is being computed, and the next view shows it."""
 MAX_KEPT = 16
 
 
@@ -191,17 +195,14 @@ class KeptValue:
 
 
 class Kept:
-    """Values that take too long for each view of a page: computed once a minute at most, and kept for those who look next.
-
-    One value is computed at a time, so that requests for many of them leave threads to other pages.
-    """
+    """Values that take too long for each view of a page: computed at most once a minute in a background thread, one at a time."""
 
     def __init__(self) -> None:
         self._computing = threading.Lock()
         self._values: OrderedDict[Hashable, KeptValue] = OrderedDict()
 
     def get(self, key: Hashable, now: float, compute: Callable[[], Any]) -> KeptValue | None:
-        """Return a value of the last minute; the one before, or None, while another thread computes.
+        """Return a value of the last minute; the previous one, or None, if the computation takes longer than a reader waits.
 
         Args:
             now: seconds since the epoch.
@@ -209,21 +210,30 @@ class Kept:
         before = self._values.get(key)
         if before is not None and 0 <= now - before.at < FRESH_SECONDS:
             return before
-        if not self._computing.acquire(timeout=PATIENCE if before is None else 0):
-            return before
+        patience = PATIENCE if before is None else 0
+        if self._computing.acquire(timeout=patience):
+            if self._values.get(key) is not before:  # computed while this reader waited
+                self._computing.release()
+            else:
+                with contextlib.suppress(DeadlineExceeded):
+                    call_within(patience, lambda: self._compute(key, now, compute), name="figures", or_inline=True)
+        return self._values.get(key)
+
+    def _compute(self, key: Hashable, now: float, compute: Callable[[], Any]) -> None:
+        """Compute and keep a value, and release the lock that the reader took: it may have stopped waiting."""
+        found = KeptValue(problem="the computation failed. The log of the server has the reason", at=now)
         try:
-            if self._values.get(key) is not before:  # computed while this thread waited
-                return self._values.get(key)
-            try:
-                found = KeptValue(value=compute(), at=now)
-            except (GraceError, ValueError) as error:
-                found = KeptValue(problem=explain_error(error, "computing figures"), at=now)
+            found = KeptValue(value=compute(), at=now)
+        except (GraceError, ValueError) as error:
+            found = KeptValue(problem=explain_error(error, "computing figures"), at=now)
+        except Exception as error:
+            _log.error("figures cannot be computed: %s", redacted_error(error))
+            raise
+        finally:
             self._values[key] = found
             self._values.move_to_end(key)
             if len(self._values) > MAX_KEPT:
                 self._values.popitem(last=False)
-            return found
-        finally:
             self._computing.release()
 
 

@@ -10,9 +10,16 @@ import pytest
 import grace_kp as gk
 from grace_kp import Grace
 from grace_kp.runtime import record_of
+from grace_kp.web import _site
 from tests.pages.reading import Elements
 from tests.trace.html.traces import document, full
-from tests.web.visiting import Browser
+from tests.web.visiting import PATIENCE, Browser
+
+
+@pytest.fixture(autouse=True)
+def _patient_readers(monkeypatch):
+    """On a busy machine a first view of figures may take longer than a reader waits."""
+    monkeypatch.setattr(_site, "PATIENCE", PATIENCE)
 
 
 class House:
