@@ -122,10 +122,6 @@ class Canvas:
             x += wide + 14
         self.top = max(self.top, y + 10)
 
-    def drawn(self) -> str:
-        """Return what was drawn."""
-        return "".join(self.parts)
-
 
 def widest(texts: Iterable[str]) -> float:
     """Return the width of the widest text, in units; 0 without any."""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from grace_kp.approvals import Tables
     from grace_kp.runtime import Grace
     from grace_kp.store import Catalog
     from grace_kp.web.security import Addresses, IdentityProvider
@@ -50,7 +49,7 @@ def app(grace: Grace, *, auth: Callable[[Request], Any] | None = None, public_ur
         raise SettingsError(
             "app() needs auth=: a function from the request to a grace_kp.web.Person, or to None for nobody; `grace-kp serve` has logins of its own"
         )
-    identity_provider = security.HostIdentityProvider(auth, tables_of(grace))
+    identity_provider = security.HostIdentityProvider(auth, grace.approvals.inbox.tables)
     return application(grace, identity_provider, security.Addresses(public_url=public_url))
 
 
@@ -72,10 +71,7 @@ def application(grace: Grace, identity_provider: IdentityProvider, addresses: Ad
         ],
         middleware=[
             Middleware(
-                security.Gatekeeper,
-                identity_provider=identity_provider,
-                addresses=addresses,
-                refusals=refusals,
+                security.Gatekeeper, identity_provider=identity_provider, addresses=addresses, refusals=refusals
             ),
             Middleware(following.before),  # behind the gatekeeper, who answers for a store that cannot be used
         ],
@@ -86,11 +82,6 @@ def application(grace: Grace, identity_provider: IdentityProvider, addresses: Ad
     built.state.site, built.state.identity_provider, built.state.addresses = site, identity_provider, addresses
     built.state.refusals = refusals
     return built
-
-
-def tables_of(grace: Grace) -> Tables:
-    """Return the tables of approvals of a runtime."""
-    return grace.approvals.inbox.tables
 
 
 class Following:
@@ -133,12 +124,11 @@ SCRIPTS = ("site.js", "runs.js")
 
 
 def _static_routes() -> list[PageRoute]:
-    """Return the routes of the style sheet and the scripts. They need no login. The files are read now, and never again."""
-    files_by_name = {
-        "site.css": "\n".join([style(), *map(_read_file, SHEETS)]),
-        **{name: _read_file(name) for name in SCRIPTS},
-    }
-    return [_static_route(name, content) for name, content in files_by_name.items()]
+    """Return the routes of the style sheet and the scripts. They need no login, and read the files only once."""
+    folder = files("grace_kp.web").joinpath("static")
+    content = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in (*SHEETS, *SCRIPTS)}
+    sheet = "\n".join([style(), *(content[name] for name in SHEETS)])
+    return [_static_route("site.css", sheet), *(_static_route(name, content[name]) for name in SCRIPTS)]
 
 
 def _static_route(name: str, content: str) -> PageRoute:
@@ -152,7 +142,3 @@ def _static_route(name: str, content: str) -> PageRoute:
         return Response(content, media_type=kind, headers=headers)
 
     return route(f"/static/{name}", send, Right.ANYBODY)
-
-
-def _read_file(name: str) -> str:
-    return files("grace_kp.web").joinpath("static", name).read_text(encoding="utf-8")

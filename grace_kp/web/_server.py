@@ -11,9 +11,9 @@ import socket
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import GraceError, MissingExtra, SettingsError, brief
-from grace_kp.web._app import application, tables_of
+from grace_kp.web._app import application
 from grace_kp.web.inbox import stop_events
-from grace_kp.web.security import Addresses, Logins
+from grace_kp.web.security import HEADER_BYTES, Addresses, Logins
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
 
     from grace_kp.runtime import Grace
 
-HEADER_BYTES = 32_768
-"""Headers of one request at most."""
-TASKS = 1_024
-KEEP_ALIVE_SECONDS = 15
-END_SECONDS = 1
-"""Time for requests that are being answered when the server ends. Event streams end, too."""
 BACKLOG = 256
 HINT = (
     "The server answers requests for 127.0.0.1 and localhost only, and has no protection against slow clients. "
@@ -85,10 +79,10 @@ class Server:
             proxy_headers=False,
             server_header=False,
             root_path=self._root,
-            limit_concurrency=TASKS,
+            limit_concurrency=1_024,
             backlog=BACKLOG,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=END_SECONDS,
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=1,
             h11_max_incomplete_event_size=HEADER_BYTES,
         )
         self._uvicorn = Ending(config)
@@ -140,7 +134,7 @@ def serving(
     if not public_url:
         addresses = Addresses(port=number, trusted_proxies=addresses.trusted_proxies)
     try:
-        logins = Logins(tables_of(grace), addresses, root=root)
+        logins = Logins(grace.approvals.inbox.tables, addresses, root=root)
         app = application(grace, logins, addresses)
     except BaseException:
         listener.close()
@@ -160,7 +154,7 @@ def _check_open(grace: Grace, host: str, addresses: Addresses) -> None:
             f"--public-url {brief(addresses.public_url)} must begin with https://, because logins would otherwise travel "
             "unencrypted; http:// is allowed for localhost and 127.0.0.1 only"
         )
-    if not tables_of(grace).documents("account"):
+    if not grace.approvals.inbox.tables.documents("account"):
         raise GraceError(
             f"Others can reach {addresses.public_url or host}, so it needs an account. "
             "Run `grace-kp serve users add NAME --role admin` with the same --store, then start again."

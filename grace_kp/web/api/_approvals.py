@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 ID = "ap-5e9c12e34cc947d6"
 DIGEST = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
-ONLY_PAST = "by", "since"
-ONLY_PENDING = ("group",)
-"""Conditions that only one of the two lists has."""
 
 
 Digest = Annotated[str, Field(min_length=1, max_length=200, description="Digest of the arguments that were shown.")]
@@ -38,13 +35,10 @@ Unseen = Annotated[bool, Field(description="Consent although the JSON of the app
 class VerbBody(Body):
     """A body of a verb on an approval."""
 
-    words_field: ClassVar[str] = "note"
-    """Name of the field that holds the words of the person."""
-
     def arguments(self) -> dict[str, Any]:
         """Return the fields as the arguments of `perform`."""
         fields = self.model_dump(exclude_unset=True, exclude={"unseen"})
-        return {"words" if name == self.words_field else name: value for name, value in fields.items()}
+        return {"words" if name in {"note", "reason"} else name: value for name, value in fields.items()}
 
 
 class Approve(VerbBody):
@@ -68,7 +62,6 @@ class NewArguments(VerbBody):
 class Reject(VerbBody):
     """Refuse the action."""
 
-    words_field = "reason"
     reason: Words = ""
     digest: Digest | None = None
 
@@ -76,7 +69,6 @@ class Reject(VerbBody):
 class Respond(VerbBody):
     """Answer with instructions for the agent; the action does not run."""
 
-    words_field = "words"
     words: Annotated[str, Field(min_length=1, max_length=10_000, pattern=r"[^\s\x00-\x1f\x85]")]
     """The instructions."""
     digest: Digest | None = None
@@ -92,7 +84,6 @@ class Pass(VerbBody):
 class Withdraw(VerbBody):
     """Cancel a request, or a decision that has not been claimed."""
 
-    words_field = "reason"
     reason: Words = ""
 
 
@@ -161,7 +152,7 @@ def list_approvals(call: ApiCall) -> dict[str, Any]:
     values = dict(call.values)
     state, limit, offset = values.pop("state"), values["limit"], values["offset"]
     values["limit"] = limit + 1
-    other = ONLY_PAST if state == "pending" else ONLY_PENDING
+    other = ("by", "since") if state == "pending" else ("group",)
     problems = {name: f"is not a condition of the list state={state}" for name in other if name in values}
     if problems:
         raise invalid("parameter", problems)
@@ -248,12 +239,8 @@ def _find_unseen(requests: RequestStore, approval_id: str) -> ApiProblem | None:
     hidden = ", ".join([*approval.sealed, *approval.unencoded])
     if not hidden or approval.state != "pending":
         return None
-    more = {"approval": _brief(requests, approval_id)}
-    return ApiProblem(
-        "unseen",
-        f"the API does not show {hidden}; to consent unseen, state `unseen: true`, for one approval at a time",
-        more=more,
-    )
+    message = f"the API does not show {hidden}; to consent unseen, state `unseen: true`, for one approval at a time"
+    return ApiProblem("unseen", message, more={"approval": _brief(requests, approval_id)})
 
 
 def _brief(requests: RequestStore, approval_id: str) -> dict[str, Any]:

@@ -158,8 +158,10 @@ class _Generator(GenerateJsonSchema):
 
 def component_schemas(kinds: Sequence[type]) -> dict[str, dict[str, Any]]:
     """Return the JSON schemas of types and of the types within them, by name."""
-    adapters: list[tuple[type, Literal["serialization"], TypeAdapter[Any]]]
-    adapters = [(kind, "serialization", _adapter(kind)) for kind in kinds]
+    adapters: list[tuple[type, Literal["serialization"], TypeAdapter[Any]]] = []
+    for kind in kinds:
+        adapters.append((kind, "serialization", TypeAdapter(kind)))
+        adapters[-1][2].rebuild(force=True, _types_namespace=_NAMES)
     _, found = TypeAdapter.json_schemas(adapters, ref_template=PLACE + "{model}", schema_generator=_Generator)
     schemas: dict[str, dict[str, Any]] = found["$defs"]
     for kind in _DATACLASSES:
@@ -188,12 +190,6 @@ def _describe_approvals(schemas: dict[str, dict[str, Any]]) -> None:
         "properties": {name: each for name, each in whole["properties"].items() if name not in LEFT_OUT},
         "required": [name for name in whole["required"] if name not in LEFT_OUT],
     }
-
-
-def _adapter(kind: type) -> TypeAdapter[Any]:
-    adapter: TypeAdapter[Any] = TypeAdapter(kind)
-    adapter.rebuild(force=True, _types_namespace=_NAMES)
-    return adapter
 
 
 def _field_texts(kind: type) -> dict[str, str]:
@@ -244,9 +240,10 @@ def document(operations: Sequence[ApiOperation], *, root: str = "", cookie: str 
 
 
 def _security(cookie: str) -> dict[str, Any]:
-    token = {"type": "http", "scheme": "bearer", "description": "The token of an account."}
+    source = "The token of an account." if cookie else "A token that the host application accepts."
+    token = {"type": "http", "scheme": "bearer", "description": source}
     if not cookie:
-        return {"token": {**token, "description": "What the application that this one is mounted into accepts."}}
+        return {"token": token}
     csrf = "The CSRF token of the session, which pages hold in their forms; only writes need it, with the Origin of the pages."
     return {
         "token": token,

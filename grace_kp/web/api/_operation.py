@@ -44,14 +44,11 @@ def json_text(value: object) -> str:
     return text
 
 
-def json_response(text: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Return JSON text as a response that no browser takes for anything else."""
-    return Response(
-        text,
-        status,
-        media_type="application/json",
-        headers={"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", **(headers or {})},
-    )
+def json_response(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return a value, or a JSON text, as a response that browsers treat as JSON only."""
+    own = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", **(headers or {})}
+    text = value if isinstance(value, str) else json_text(value)
+    return Response(text, status, media_type="application/json", headers=own)
 
 
 def _writable(value: Any, depth: int) -> Any:
@@ -149,18 +146,15 @@ class ApiOperation:
     def respond(self, request: Request) -> Response:
         """Answer a request."""
         try:
-            result = self.answer(ApiCall(request=request, values=self._values(request), body=self._body(request)))
+            values, problems = self.parameters.read(request.query_params.multi_items())
+            if problems:
+                raise invalid("parameter", problems)
+            result = self.answer(ApiCall(request=request, values=values, body=self._body(request)))
         except (GraceError, ApiProblem) as error:
             request.scope["grace_kp.error"] = type(error).__name__  # for the record of refused decisions
             problem = error if isinstance(error, ApiProblem) else problem_of(error, task=f"{self.method} {self.path}")
-            return json_response(json_text(problem.document), problem.status)
-        return json_response(result if isinstance(result, str) else json_text(result), self.status)
-
-    def _values(self, request: Request) -> dict[str, Any]:
-        values, problems = self.parameters.read(request.query_params.multi_items())
-        if problems:
-            raise invalid("parameter", problems)
-        return values
+            return json_response(problem.document, problem.status)
+        return json_response(result, self.status)
 
     def _body(self, request: Request) -> Any:
         if self.body is None:
@@ -199,7 +193,7 @@ def refuse_other_methods(address: str, operations: Sequence[ApiOperation]) -> Pa
         problem = ApiProblem(
             "method_not_allowed", f"this address has no method {request.method}, only {', '.join(allowed)}"
         )
-        return json_response(json_text(problem.document), problem.status, {"Allow": ", ".join(allowed)})
+        return json_response(problem.document, problem.status, {"Allow": ", ".join(allowed)})
 
     others = [method for method in METHODS if method not in allowed]
     return route(address, refuse, operations[0].right, methods=others)

@@ -21,12 +21,12 @@ from grace_kp.web.inbox._request import sentence_of, show_entry, value_of
 from grace_kp.web.inbox._words import query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from grace_kp.approvals import Checkpoint, Tables, Verification
+    from grace_kp.approvals import Checkpoint, Verification
     from grace_kp.web._site import Site
 
 PAGE = 100
@@ -110,14 +110,7 @@ def export_lines(request: Request) -> Response:
     """Send the chain as JSON lines, which can be verified without this library."""
     with_contents = request.query_params.get("contents", "1") != "0"
     name = "approvals.jsonl" if with_contents else "approvals-without-contents.jsonl"
-    return StreamingResponse(
-        _chunks(site_of(request).tables, with_contents),
-        media_type="application/jsonl",
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
-
-
-def _chunks(tables: Tables, with_contents: bool) -> Iterator[str]:
-    lines = iter(export(tables, with_contents=with_contents))
-    while part := list(itertools.islice(lines, CHUNK)):
-        yield "".join(f"{json.dumps(line, ensure_ascii=True)}\n" for line in part)
+    lines = (f"{json.dumps(line)}\n" for line in export(site_of(request).tables, with_contents=with_contents))
+    chunks = iter(lambda: "".join(itertools.islice(lines, CHUNK)), "")
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(chunks, media_type="application/jsonl", headers=headers)

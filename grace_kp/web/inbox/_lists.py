@@ -79,11 +79,8 @@ def contains(approval: Approval, wanted: str) -> bool:
     if any(wanted in text.casefold() for text in texts if text):
         return True
     # As JSON, in which a quote or a line break of an argument has another form.
-    return _json(wanted)[1:-1] in _json(approval.encoded).casefold()
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    sought, arguments = (json.dumps(each, ensure_ascii=False, default=str) for each in (wanted, approval.encoded))
+    return sought[1:-1] in arguments.casefold()
 
 
 PAGE = 50
@@ -235,7 +232,6 @@ def since_of(text: str) -> tuple[float | None, str]:
 
 MOST_SELECTED = 200
 """Requests that can be decided at once."""
-_UNSHOWN = "Its arguments cannot be shown in full. It can only be approved on its own page."
 VERBS = MappingProxyType(
     {
         "approve": "approved",
@@ -301,25 +297,25 @@ def _decide_selected(request: Request, ids: list[str], verb: str, digests: dict[
     if verb == "respond" and not note:
         problem = "An answer needs words for the agent. Nothing was decided."
         return _show_selected(request, ids, problem=problem, status=422)
-    found = {each: _find(site, each) for each in ids}
-    unseen = [
-        each
-        for each, approval in found.items()
-        if verb == "approve"
-        and approval
-        and approval.state == "pending"
-        and unshown_arguments(approval, MAX_CHARACTERS)
-    ]
-    outcomes = perform_several(request, verb, {each: digests[each] for each in ids if each not in unseen}, words=note)
-    results = [(each, _find(site, each), _UNSHOWN if each in unseen else _problem(outcomes[each])) for each in ids]
-    failed = sum(bool(problem) for _, _, problem in results)
+    problems: dict[str, str] = {}
+    for each in ids if verb == "approve" else ():
+        approval = _find(site, each)
+        if approval and approval.state == "pending" and unshown_arguments(approval, MAX_CHARACTERS):
+            problems[each] = "Its arguments cannot be shown in full. It can only be approved on its own page."
+    digests = {each: digest for each, digest in digests.items() if each not in problems}
+    for each, outcome in perform_several(request, verb, digests, words=note).items():
+        if isinstance(outcome, ChangedSinceShown):
+            problems[each] = "The arguments have changed since they were shown. It was not decided."
+        elif isinstance(outcome, ApprovalError):
+            problems[each] = sentence_of(outcome)
+    results = [(each, _find(site, each), problems.get(each, "")) for each in ids]
     return site.page(
         request,
         "inbox/decided.html",
-        status=409 if failed == len(results) and results else 200,
+        status=409 if results and len(problems) == len(results) else 200,
         done=VERBS[verb],
         results=results,
-        failed=failed,
+        failed=len(problems),
     )
 
 
@@ -328,9 +324,3 @@ def _find(site: Site, approval_id: str) -> Approval | None:
         return site.requests.get(approval_id)
     except UnknownApproval:
         return None
-
-
-def _problem(outcome: Approval | ApprovalError) -> str:
-    if isinstance(outcome, ChangedSinceShown):
-        return "Somebody has changed the arguments since they were shown. It was not decided."
-    return sentence_of(outcome) if isinstance(outcome, ApprovalError) else ""

@@ -30,7 +30,7 @@ from grace_kp.trace.html import (
 from grace_kp.web._site import Right, form_of, person_of, root_of, site_of, whole_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from starlette.requests import Request
 
@@ -88,27 +88,19 @@ def matching_steps(document: Mapping[str, Any], query: str) -> list[int]:
 
 
 def mark_matches(page: str, query: str) -> str:
-    """Return HTML in which each occurrence of a text within one element is marked."""
-    sought = re.compile(re.escape(visible(query, lines=True)), re.IGNORECASE)
+    """Mark each occurrence of a search string within one element of some HTML."""
+    sought = re.compile(f"({re.escape(visible(query, lines=True))})", re.IGNORECASE)
     left = MAX_MARKS
     parts = _TAG.split(page)
     for place in range(0, len(parts), 2):
-        if left <= 0 or not parts[place]:
-            continue
-        plain = html.unescape(parts[place])
-        found = list(sought.finditer(plain))[:left]
-        if found:
-            left -= len(found)
-            parts[place] = _with_marks(plain, found)
+        if left > 0 and parts[place]:
+            # The group makes every second piece a match.
+            pieces = sought.split(html.unescape(parts[place]), maxsplit=left)
+            shown = [safe(piece, lines=True) for piece in pieces]
+            shown[1::2] = [f"<mark>{match}</mark>" for match in shown[1::2]]
+            parts[place] = "".join(shown)
+            left -= len(pieces) // 2
     return "".join(parts)
-
-
-def _with_marks(plain: str, found: Iterable[re.Match[str]]) -> str:
-    parts, end = [], 0
-    for match in found:
-        parts += [safe(plain[end : match.start()], lines=True), f"<mark>{safe(match[0], lines=True)}</mark>"]
-        end = match.end()
-    return "".join(parts) + safe(plain[end:], lines=True)
 
 
 def _words(values: list[Any]) -> str:
@@ -197,13 +189,14 @@ def _timeline(document: Mapping[str, Any], request: Request, links: Links) -> di
     if query:
         found = matching_steps(document, query)
         rest = [place for place in found if place >= start]
-        shown = rest[:MAX_FOUND]
-        context = sorted({near for place in shown for near in (place - 1, place, place + 1) if 0 <= near < count})
+        context = sorted(
+            {near for place in rest[:MAX_FOUND] for near in (place - 1, place, place + 1) if 0 <= near < count}
+        )
         steps = mark_matches(run_timeline(document, places=context, links=links), query)
         more = f"{address}?{urlencode({'q': query, 'from': rest[MAX_FOUND]})}" if len(rest) > MAX_FOUND else ""
         words = f"{count_text(len(found), 'step')} of {count:,} contain{'s' if len(found) == 1 else ''} “{query}”"
         return {
-            "content": _html(steps if shown else ""),
+            "content": _html(steps if rest else ""),
             "query": query,
             "found": words,
             "hits": len(found),

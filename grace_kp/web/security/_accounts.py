@@ -101,8 +101,12 @@ class Accounts:
             GraceError: the name has an account.
             ValueError: the name cannot be used.
         """
-        name, now, token = _check_name(name), self._clock(), new_token()
-        account = Account(name=name, role=role, token_sha256=hash_of(token), created=now, changed=now)
+        if not name.strip() or len(name) > NAME_LENGTH or not person(name) or not name.strip().isprintable():
+            raise ValueError(f"an account needs a name of 1 to {NAME_LENGTH} printable characters, not {name!r:.60}")
+        if redact_text(name, identifiers=False) != name:
+            raise ValueError("the name of an account must not hold a secret")
+        now, token = self._clock(), new_token()
+        account = Account(name=name.strip(), role=role, token_sha256=hash_of(token), created=now, changed=now)
         with self._tables.transaction() as writes:
             if other := _read(writes).get(account.id):
                 raise GraceError(f"{printable(other.name)} has an account; `rotate` gives it a new token")
@@ -170,19 +174,19 @@ class Accounts:
 
 
 def _read(reads: Reads) -> dict[str, Account]:
-    return {name: _account(name, data) for name, data in sorted(reads.documents(ACCOUNT).items()) if data}
-
-
-def _account(name: str, data: bytes) -> Account:
-    try:
-        fields = json.loads(data)
-        account = Account(**{**fields, "role": Role(fields["role"])})
-        readable = account.id == name and isinstance(account.token_sha256, str)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        readable = False
-    if not readable:
-        raise StoreError(f"the account {printable(name)!r:.80} in the store cannot be read")
-    return account
+    accounts = {}
+    for name, data in sorted(reads.documents(ACCOUNT).items()):
+        if not data:
+            continue
+        try:
+            fields = json.loads(data)
+            accounts[name] = Account(**{**fields, "role": Role(fields["role"])})
+            is_readable = accounts[name].id == name and isinstance(accounts[name].token_sha256, str)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            is_readable = False
+        if not is_readable:
+            raise StoreError(f"the account {printable(name)!r:.80} in the store cannot be read")
+    return accounts
 
 
 def _existing(accounts: Mapping[str, Account], name: str) -> Account:
@@ -191,14 +195,6 @@ def _existing(accounts: Mapping[str, Account], name: str) -> Account:
         known = ", ".join(printable(account.name) for account in list(accounts.values())[:10]) or "none"
         raise GraceError(f"there is no account {printable(name)!r:.80}; accounts: {known}")
     return found
-
-
-def _check_name(name: str) -> str:
-    if not name.strip() or len(name) > NAME_LENGTH or not person(name) or not name.strip().isprintable():
-        raise ValueError(f"an account needs a name of 1 to {NAME_LENGTH} printable characters, not {name!r:.60}")
-    if redact_text(name, identifiers=False) != name:
-        raise ValueError("the name of an account must not hold a secret")
-    return name.strip()
 
 
 def _check_last_admin(accounts: Mapping[str, Account], account: Account, force: bool) -> None:

@@ -224,12 +224,7 @@ class Gatekeeper:
     """
 
     def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        identity_provider: IdentityProvider,
-        addresses: Addresses,
-        refusals: Refusals,
+        self, app: ASGIApp, *, identity_provider: IdentityProvider, addresses: Addresses, refusals: Refusals
     ) -> None:
         self.app, self.identity_provider, self.addresses = app, identity_provider, addresses
         self.attempts, self.refusals = identity_provider.attempts, refusals
@@ -241,12 +236,8 @@ class Gatekeeper:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         elif scope["type"] == "http":
-            path = path_of(scope)
-            scope = {
-                **scope,
-                "state": dict(scope.get("state") or {}),
-                "grace_kp.is_api": path == "/api" or path.startswith("/api/"),
-            }
+            is_api = f"{path_of(scope)}/".startswith("/api/")
+            scope = {**scope, "state": dict(scope.get("state") or {}), "grace_kp.is_api": is_api}
             await _Visit(self, Request(scope, receive), send).run()
 
 
@@ -299,7 +290,9 @@ class _Visit:
         self._check_source()
         self._right = self._find_right()
         if self._right is not Right.ANYBODY:  # what needs no login must not wait for finding out who asks
-            self._visitor = await self._keeper.identity_provider.visitor(request, touch=not _is_background(request))
+            # What a page reads by itself does not count as a use of the session.
+            is_background = "x-background" in request.headers or request.headers.get("accept") == "text/event-stream"
+            self._visitor = await self._keeper.identity_provider.visitor(request, touch=not is_background)
             if self._visitor is None:
                 self._refuse_unknown()
             state.person, state.csrf = self._visitor.person, self._visitor.csrf
@@ -423,12 +416,6 @@ class _Visit:
 _PRINTED = "Open it at the address that `grace-kp serve` printed, or restart it with --public-url https://HOST."
 _MOUNTED = "Open it at the address of the application, or pass another one to app() as public_url=."
 _CHANGE = " Whoever runs this server can change it with `grace-kp serve users role`."
-
-
-def _is_background(request: Request) -> bool:
-    """Return whether a page reads this by itself, by an event stream or its script, which does not count as a use of the session."""
-    headers = request.headers
-    return "x-background" in headers or headers.get("accept") == "text/event-stream"
 
 
 async def still_may(request: Request, right: Right) -> bool:

@@ -11,7 +11,7 @@ import os
 import re
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -107,8 +107,7 @@ class Sessions:
     def count(self) -> dict[str, int]:
         """Return the number of sessions by owner."""
         with self._lock:
-            owners = [session.owner for session in self._sessions.values()]
-        return {owner: owners.count(owner) for owner in set(owners)}
+            return Counter(session.owner for session in self._sessions.values())
 
 
 AT_MOST_COOKIES = 4
@@ -229,9 +228,7 @@ class Logins:
         if not owner:
             return None if accounts else Person(name=os_user(), role=Role.ADMIN, authenticated=False)
         account = accounts.get(owner)
-        if account is None or _fingerprint(account) != fingerprint:
-            return None
-        return account.person
+        return None if account is None or _fingerprint(account) != fingerprint else account.person
 
 
 def os_user() -> str:
@@ -252,7 +249,7 @@ _log = logging.getLogger("grace_kp.web")
 def routes() -> list[PageRoute]:
     """Return the routes of `grace-kp serve` for logins and accounts. A mounted application has none of them."""
     return [
-        route("/login", _login, Right.ANYBODY),
+        route("/login", _login_page, Right.ANYBODY),
         route("/login", _enter, Right.ANYBODY, methods=["POST"]),
         route("/logout", _leave, Right.SEE, methods=["POST"]),
         route("/accounts", _accounts, Right.MANAGE),
@@ -271,18 +268,14 @@ def local_path(text: str, otherwise: str = "/") -> str:
     return text if len(text) <= 2_000 and _LOCAL_PATH.fullmatch(text) else otherwise
 
 
-def _login(request: Request) -> Response:
+def _login_page(request: Request, *, to: str | None = None, problem: str = "", status: int = 200) -> Response:
     params = request.query_params
-    return _login_page(request, code=params.get("code", "")[:200], to=params.get("next", ""))
-
-
-def _login_page(request: Request, *, code: str = "", to: str = "", problem: str = "", status: int = 200) -> Response:
     return site_of(request).page(
         request,
         "login.html",
         status=status,
-        code=code,
-        to=local_path(to, ""),
+        code=params.get("code", "")[:200],
+        to=local_path(params.get("next", "") if to is None else to, ""),
         problem=problem,
         has_accounts=bool(_logins(request).accounts.all()),
     )

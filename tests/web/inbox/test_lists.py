@@ -206,7 +206,7 @@ def test_what_was_changed_or_decided_meanwhile_is_left_as_it_is(shop, ana):
     shop.desk.reject(decided.id, by=person("bo"))
     text = ana.post("/approvals/decide", data=form).text
     assert "2 requests could not be decided" in text
-    assert "changed the arguments" in text
+    assert "The arguments have changed since they were shown" in text
     assert "was rejected by bo" in text
     assert ["pending", "rejected", "approved"] == [shop.get(each).state for each in (edited, decided, free)]
 
