@@ -1,6 +1,6 @@
 """A confidence with its parts: the number, a bar for each sub-score, the penalties in words and the reason.
 
-The values may come from a document of another program: nothing is taken for granted, and everything is bounded.
+The values may come from a document of another program, so every type is checked and every length is bounded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from grace_kp.pages._words import penalty_text, spaced
 MAX_PARTS = 30
 """Sub-scores and penalties that are shown; a note gives the number of the others."""
 MAX_NAME = 80
-"""Characters of a name, a penalty or a value that is no number."""
+"""Characters of a name, a penalty or a value that is not a number."""
 MAX_REASON = 2_000
 
 
@@ -28,7 +28,7 @@ def confidence_html(
     not_scored: object = (),
     level: str | None = None,
 ) -> str:
-    """Return a confidence with its parts. All texts are plain text.
+    """Return a confidence with its parts as HTML. Every string is escaped.
 
     Args:
         score: 0 to 1; anything else is shown as "no confidence".
@@ -78,7 +78,7 @@ def _more(count: int, noun: str) -> str:
 
 
 def _texts(values: object) -> list[str]:
-    """Return the texts among the values; none unless they are a collection."""
+    """Return the strings of a collection; an empty list for any other value."""
     if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
         return []
     return [value for value in values if isinstance(value, str)]

@@ -1,7 +1,7 @@
-"""A fragment for a notebook: many of them stand in one document, which has a style of its own and may remove theirs.
+"""A fragment for a notebook. One document contains many fragments, has its own style and may remove theirs.
 
-The fragment holds the rules of the one style that it uses, scoped to itself. The host's rules for elements do not reach into it. It follows the
-colours of JupyterLab, VS Code, Colab and Sphinx themes, and of any page that declares `color-scheme`. Without any style it still reads well.
+The fragment contains the rules of the shared style that it uses, scoped to itself, and resets the host's rules for elements. It follows the
+colours of JupyterLab, VS Code, Colab and Sphinx themes, and of any page that declares `color-scheme`. Without any style it stays readable.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _OWN = (
     ":where(:not(style,svg,svg *)){all:revert}>style+*{margin-top:0!important}>:last-child{margin-bottom:0!important}"
 )
 MAX_BODY = 1_000_000
-"""Characters of an output; a notebook with larger ones cannot be opened or kept in git."""
+"""Characters of an output; larger ones make a notebook too large to open or to keep in git."""
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _RULE = re.compile(r"(@media[^{]*)\{((?:[^{}]*\{[^{}]*\})*)\s*\}|([^{}@]+)\{([^{}]*)\}")
-# A notebook that is printed or converted never scrolls to what is drawn on sight.
+# A printed or converted notebook never scrolls to parts that are drawn when they become visible.
 _LAZY = re.compile(r";(?:content-visibility:auto|contain-intrinsic-size:[^;]*)")
 _COMMA = re.compile(r",(?![^()]*\))\s*")
 _NO_NAME = re.compile(r":not\([^)]*\)|\[[^\]]*\]|::?[\w-]+")
@@ -52,10 +52,10 @@ class StyleRule(NamedTuple):
 
 
 def notebook(body: str) -> str:
-    """Return HTML for a cell of a notebook: with the style it needs, and with ids that no other output has.
+    """Return HTML for a cell of a notebook, with its style and with unique ids.
 
     Args:
-        body: HTML made of the parts of this package, in which text is escaped; a note replaces more than 1,000,000 characters.
+        body: HTML from the parts of this package; a note replaces more than 1,000,000 characters.
     """
     if len(body) > MAX_BODY:
         body = f'<p class="note">These {len(body):,} characters of HTML are too many for a notebook.</p>'

@@ -1,6 +1,6 @@
-"""Plots as SVG, drawn on the server: bars over time, a histogram, bars with names, and curves. Each has its numbers as a table beside it.
+"""Plots as SVG, drawn on the server: bars over time, a histogram, bars with names, and curves. Each includes a table of its numbers.
 
-Curves differ in their line, their marker and their name in the legend, so that neither grey nor colour-blindness hides which is which.
+Curves differ in their line, their marker and their name in the legend, so that they can be told apart without colour.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 HEIGHT = 210.0
 WIDEST = 90.0
-"""Width of a bar at most: a single day is no wall."""
+"""Largest width of a bar, so that a single day does not fill the plot."""
 _ROW = 26.0
 
 
@@ -54,11 +54,11 @@ def timeline(
     unit: str = "day",
     caption: str = "",
 ) -> str:
-    """Return bars over time as a figure; the series of a bar stand on each other, and the second is hatched.
+    """Return bars over time as a figure; the series of a bar are stacked, and the second is hatched.
 
     Args:
         dates: the first day of each bar, in order.
-        unit: what a bar stands for: `day`, `week`, …
+        unit: the period of a bar: `day`, `week`, …
     """
     sums = [sum(map(_from_zero, values)) for values in zip(*series.values(), strict=True)]
     names = list(series)
@@ -155,7 +155,7 @@ def named_bars(
     shares: bool = True,
     caption: str = "",
 ) -> str:
-    """Return a horizontal bar for each name as a figure, with its number and its share beside it."""
+    """Return a horizontal bar for each name as a figure, with its number and its share."""
     total = sum(map(_from_zero, values.values()))
     largest = max(map(_from_zero, values.values()), default=0.0) or 1.0
     texts = {
@@ -190,7 +190,7 @@ def _from_zero(value: float) -> float:
 
 
 def _place(value: float, edges: Sequence[float]) -> float:
-    """Return the place of a value among bins that are drawn with the same width, as a share of all."""
+    """Return the place of a value among bins of equal width, as a share of their total width."""
     if value <= edges[0]:
         return 0.0
     for place, (low, high) in enumerate(itertools.pairwise(edges)):
@@ -232,7 +232,7 @@ def _swatch(canvas: Canvas, x: float, y: float, *, hatched: bool) -> None:
 
 
 def _rule_labels(canvas: Canvas, rules: Sequence[tuple[float, str]]) -> list[tuple[float, float]]:
-    """Write the labels of rules above each other where they would overlap, make room for them, and return where each rule begins."""
+    """Write the labels of rules, stacked if they would overlap, make room for them, and return the start of each rule."""
     rows: list[float] = []
     found = []
     for share, label in sorted(rules):
@@ -264,7 +264,7 @@ class Curve:
     points: Sequence[Point]
     """In the order in which they are joined."""
     band: Sequence[tuple[float, float]] = ()
-    """The lower and upper end of what is plausible at each point; empty for none."""
+    """The plausible interval at each point; empty for no band."""
     sizes: Sequence[float] = ()
     """Weight of each point, from 0; heavier points get a larger marker. Empty for equal weights."""
     notes: Sequence[str] = ()
@@ -284,9 +284,9 @@ class Plane:
     """Whether only whole numbers make sense on the horizontal axis."""
     x_range: Point | None = None
     y_range: Point | None = None
-    """Ends of the axes; those of the data where None."""
+    """Ends of the axes; None for the range of the data."""
     diagonal: str = ""
-    """Meaning of the line of equal x and y; the line is drawn where this is not empty."""
+    """Label of the line of equal x and y; empty for no line."""
     rules: Sequence[Rule] = ()
     """Values of y that are marked."""
     note: str = ""
@@ -382,7 +382,7 @@ class _Axes:
             )
 
     def curve(self, curve: Curve, number: int) -> None:
-        """Draw the line of a curve, and its points where they are few or differ in size."""
+        """Draw the line of a curve, and its points if they are few or differ in size."""
         places = [
             (self.x(curve.points[each][0]), self.y(curve.points[each][1])) for each in _spread_places(len(curve.points))
         ]
@@ -411,7 +411,7 @@ def _texts(ticks: Sequence[float]) -> list[str]:
 
 
 def _spread_places(count: int, most: int = MOST_DRAWN) -> list[int]:
-    """Return the places of at most so many points, the first and the last among them."""
+    """Return evenly spread places of at most `most` points, including the first and the last."""
     if count <= most:
         return list(range(count))
     return sorted({round(place * (count - 1) / (most - 1)) for place in range(most)})
@@ -460,7 +460,7 @@ def _numbers(title: str, found: Sequence[Curve], plane: Plane) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number for the table: three decimals, where these say something about it."""
+    """Return a number for the table, with at most three decimals for common sizes."""
     if 0.001 <= abs(value) < 1_000:
         text = f"{value:.3f}".rstrip("0").rstrip(".")
     else:

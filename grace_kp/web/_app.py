@@ -1,4 +1,4 @@
-"""The application: its routes, the gatekeeper before them, and what happens at its start and end."""
+"""The application: its routes, its middleware, and its start and end."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def app(grace: Grace, *, auth: Callable[[Request], Any] | None = None, public_ur
 
     Args:
         grace: the runtime, whose store is shown.
-        auth: called with each request; returns the `Person` who sends it, or None for nobody. Plain functions run in a thread, coroutine
-            functions on the loop. What it raises refuses the request. There is no login page: who is not known here logs in to the host.
+        auth: called with each request; returns the `Person` who sends it, or None for an unknown sender. Plain functions run in a thread,
+            coroutine functions on the loop. An exception refuses the request. People log in to the host application; there is no login page.
         public_url: `https://host[:port]` under which browsers reach the application, without a path. Requests with another Host header
             and writes from another origin are refused. When empty, only names of this machine are accepted: `localhost`, `127.0.0.1`
             and `[::1]`, with any port.
@@ -47,17 +47,16 @@ def app(grace: Grace, *, auth: Callable[[Request], Any] | None = None, public_ur
     """
     if not callable(auth):
         raise SettingsError(
-            "app() needs auth=: a function from the request to a grace_kp.web.Person, or to None for nobody; `grace-kp serve` has logins of its own"
+            "app() needs auth=: a function from the request to a grace_kp.web.Person, or to None for an unknown sender; `grace-kp serve` has its own logins"
         )
     identity_provider = security.HostIdentityProvider(auth, grace.approvals.inbox.tables)
     return application(grace, identity_provider, security.Addresses(public_url=public_url))
 
 
 def application(grace: Grace, identity_provider: IdentityProvider, addresses: Addresses) -> Starlette:
-    """Return the application for a way of logging in."""
     site = Site(grace=grace, inbox=grace.approvals.inbox, catalog=open_catalog(grace.store))
     site.look.globals["words"] = inbox.WORDS
-    following = Following(site.catalog)
+    following = CatalogFollower(site.catalog)
     refusals = security.Refusals(site.tables, site.clock)
     built = Starlette(
         routes=[
@@ -84,8 +83,8 @@ def application(grace: Grace, identity_provider: IdentityProvider, addresses: Ad
     return built
 
 
-class Following:
-    """Starts the catalog: when the application starts, or at the first request of a mounted application, which gets no start event."""
+class CatalogFollower:
+    """Starts the catalog: when the application starts, or at the first request of a mounted application, which receives no start event."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog, self._follows = catalog, False

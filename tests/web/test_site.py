@@ -14,7 +14,16 @@ from starlette.requests import Request
 import grace_kp as gk
 from grace_kp.errors import StoreError
 from grace_kp.web import _site
-from grace_kp.web._site import FRESH_SECONDS, Kept, asking_lines, path_of, recording_lines, root_of, templates, when
+from grace_kp.web._site import (
+    FRESH_SECONDS,
+    ValueCache,
+    asking_lines,
+    path_of,
+    recording_lines,
+    root_of,
+    templates,
+    when,
+)
 from tests.web.visiting import PATIENCE
 
 
@@ -74,7 +83,6 @@ def test_a_time_is_in_utc_and_for_scripts(seconds, expected):
 
 
 def test_the_first_records_a_run(tmp_path, monkeypatch):
-    """It is complete: it can be run as it is, and the run is in the store."""
     monkeypatch.chdir(tmp_path)
     names = {}
     lines = recording_lines("sqlite:////secret/place.db")
@@ -102,14 +110,14 @@ def test_the_second_waits_for_a_decision(tmp_path, monkeypatch, capsys):
 
 
 def test_a_kept_value_is_computed_once_a_minute():
-    kept = Kept()
+    kept = ValueCache()
     values = iter("ab")
     assert ["a", "a"] == [kept.get("key", now, lambda: next(values)).value for now in (0.0, FRESH_SECONDS - 1)]
 
 
 def test_readers_do_not_wait_for_a_long_computation(monkeypatch):
     """The first reader gets no value, later ones the previous one, until the background thread has computed it."""
-    kept, may_end = Kept(), threading.Event()
+    kept, may_end = ValueCache(), threading.Event()
 
     def compute():
         may_end.wait(PATIENCE)
@@ -134,12 +142,10 @@ def test_readers_do_not_wait_for_a_long_computation(monkeypatch):
     ],
 )
 def test_a_computation_that_fails_is_a_problem_of_the_value(caplog, error, problem):
-    """Only the log names the file."""
-
     def fail():
         raise error
 
-    kept = Kept()
+    kept = ValueCache()
     with contextlib.suppress(KeyError):
         kept.get("key", 0.0, fail)
     assert (None, problem) == (kept.get("key", 0.0, fail).value, kept.get("key", 0.0, fail).problem)

@@ -28,7 +28,9 @@ DIGEST = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a0
 
 
 Digest = Annotated[str, Field(min_length=1, max_length=200, description="Digest of the arguments that were shown.")]
-Words = Annotated[str, Field(max_length=10_000, description="Kept with the decision. Recognised secrets are removed.")]
+Words = Annotated[
+    str, Field(max_length=10_000, description="Stored with the decision. Recognised secrets are removed.")
+]
 Unseen = Annotated[bool, Field(description="Consent although the JSON of the approval does not show some arguments.")]
 
 
@@ -75,7 +77,7 @@ class Respond(VerbBody):
 
 
 class Pass(VerbBody):
-    """Let the agent go on without the action, or have the gate assess the call again."""
+    """Let the agent continue without the action, or have the gate assess the call again."""
 
     note: Words = ""
     digest: Digest | None = None
@@ -116,11 +118,11 @@ class ListParameters(Parameters):
     """Conditions on approvals, and the place of the page."""
 
     state: Literal["pending", "past"] = "pending"
-    """Those that wait for a decision, or the others."""
+    """Approvals that wait for a decision, or all others."""
     action: Text = Field(UNSTATED, examples=["refund"])
     """Name of the action, or a glob such as `refund.*`."""
     group: Text = UNSTATED
-    """Only those that members of this group may decide."""
+    """Only approvals that members of this group may decide."""
     by: Text = UNSTATED
     """Only what this person decided, voted for or closed."""
     since: Time = Field(UNSTATED, examples=["7d"])
@@ -144,7 +146,7 @@ class StandingParameters(Parameters):
     """Which standing approvals to list."""
 
     ended: bool = False
-    """Also those that do not hold any more."""
+    """Include ended ones."""
 
 
 def list_approvals(call: ApiCall) -> dict[str, Any]:
@@ -173,7 +175,6 @@ def get_approval(call: ApiCall) -> dict[str, Any]:
 
 
 def list_entries(call: ApiCall) -> dict[str, Any]:
-    """Return entries of the audit trail about an approval."""
     limit = call.values["limit"]
     call.site.requests.get(call.id)  # raises if there is none
     lines = export(call.site.tables, after=call.values["after"], approval=call.id, with_contents=False)
@@ -183,7 +184,6 @@ def list_entries(call: ApiCall) -> dict[str, Any]:
 
 
 def list_standing(call: ApiCall) -> dict[str, Any]:
-    """Return standing approvals."""
     return {"standing": [asdict(each) for each in call.site.requests.standing(ended=call.values["ended"])]}
 
 
@@ -201,8 +201,6 @@ def decide_several(call: ApiCall) -> dict[str, Any]:
 
 
 def decide(verb: str) -> Callable[[ApiCall], dict[str, Any]]:
-    """Return what carries out a verb on an approval."""
-
     def answer(call: ApiCall) -> dict[str, Any]:
         body: VerbBody = call.body
         is_blind = isinstance(body, Approve | NewArguments) and not body.unseen
@@ -219,7 +217,6 @@ def decide(verb: str) -> Callable[[ApiCall], dict[str, Any]]:
 
 
 def list_entry_of(approval: Approval) -> dict[str, Any]:
-    """Return an approval as lists hold it."""
     return {name: value for name, value in approval.to_dict().items() if name not in LEFT_OUT}
 
 
@@ -231,7 +228,7 @@ def _outcome(approval_id: str, outcome: Approval | ApprovalError | ApiProblem) -
 
 
 def _find_unseen(requests: RequestStore, approval_id: str) -> ApiProblem | None:
-    """Return why a plain consent to an approval does not count: its JSON does not show everything that would run."""
+    """Return the problem of a plain consent if the JSON of the approval does not show every argument."""
     try:
         approval = requests.get(approval_id)
     except UnknownApproval:
@@ -309,7 +306,7 @@ OPERATIONS = (
           description="Votes for other arguments are dropped; the edit counts as a vote."),
     _verb("reject", Reject, "Refuse an action", {"reason": "already refunded"}, _CHANGED),
     _verb("respond", Respond, "Answer the agent with instructions", {"words": "Ask the customer first."}, _CHANGED),
-    _verb("skip", Pass, "Let the agent go on without the action", {"note": "not needed"}, _CHANGED),
+    _verb("skip", Pass, "Let the agent continue without the action", {"note": "not needed"}, _CHANGED),
     _verb("retry", Pass, "Have the gate assess the call again", {"note": "the search works again"}, _CHANGED),
     _verb("withdraw", Withdraw, "Cancel a request, or a decision that has not been claimed", {"reason": "obsolete"}),
     _verb("reconcile", Reconcile, "State whether an action with an unknown outcome has happened", {"revision": 4, "happened": True}, _CHANGED),

@@ -1,4 +1,4 @@
-"""The OpenAPI description, made from the operations and the types that they return: what is described is checked, and what is checked is described."""
+"""The OpenAPI description. It is generated from the operations and types that also check requests, so that both always agree."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ApprovalList(ApiResult):
 
     approvals: list[ListedApproval]
     next: int | None
-    """`offset=` of the next page; null where there is none."""
+    """`offset=` of the next page; null at the end."""
 
 
 class DecisionOutcome(ApiResult):
@@ -83,11 +83,11 @@ class DecisionOutcome(ApiResult):
 
     id: str
     ok: bool
-    """Whether the verb was carried out, or had been before by this person."""
+    """Whether this person has carried out the verb, now or before."""
     approval: ListedApproval | None = None
-    """The approval as it is then."""
+    """The resulting approval."""
     code: str | None = None
-    """Why not, as in a problem."""
+    """The code of the problem, if not."""
     message: str | None = None
 
 
@@ -101,8 +101,8 @@ class AuditEntry(ApiResult):
     """An entry of the audit trail."""
 
     entry: dict[str, Any] | str
-    """Its number `seq`, hash of the entry before it `prev`, time `at`, `kind`, `approval`, `revision`, `actor`, `facts`, `commitment`. The text of
-    an entry that is damaged."""
+    """Its number `seq`, hash of the previous entry `prev`, time `at`, `kind`, `approval`, `revision`, `actor`, `facts`, `commitment`. A damaged
+    entry is a string."""
     hash: str
     """SHA-256 of the canonical JSON of the entry."""
 
@@ -112,7 +112,7 @@ class Entries(ApiResult):
 
     entries: list[AuditEntry]
     next: int | None
-    """`after=` for the entries that follow; null where there are none."""
+    """`after=` of the next page; null at the end."""
 
 
 class StandingList(ApiResult):
@@ -176,7 +176,7 @@ def component_schemas(kinds: Sequence[type]) -> dict[str, dict[str, Any]]:
 
 
 def _describe_approvals(schemas: dict[str, dict[str, Any]]) -> None:
-    """Describe approvals as `Approval.to_dict` writes them, and without what lists leave out."""
+    """Describe approvals as `Approval.to_dict` writes them, and their shorter form in lists."""
     whole = schemas["Approval"]
     whole["properties"] = {name: each for name, each in whole["properties"].items() if name not in _ELSEWHERE}
     whole["required"] = [name for name in whole["properties"] if name != "asked"]
@@ -193,7 +193,7 @@ def _describe_approvals(schemas: dict[str, dict[str, Any]]) -> None:
 
 
 def _field_texts(kind: type) -> dict[str, str]:
-    """Return the text below each field of a class, also of those that it inherits; none where the source is not there."""
+    """Return the docstrings of the own and inherited fields of a class, if its source is available."""
     texts: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
         try:
@@ -215,8 +215,8 @@ _ID = {
     "schema": {"type": "string", "minLength": 1, "maxLength": 200},
 }
 INTRODUCTION = """\
-Runs of agents, their labels, approvals and figures as JSON. Texts of people and agents stand in it as they are: whoever displays them escapes
-them and makes control characters visible. Unknown parameters and fields are refused by name."""
+Runs of agents, their labels, approvals and figures as JSON. Strings from people and agents are unchanged: before you display them, escape
+them and make control characters visible. Unknown parameters and fields are refused by name."""
 
 
 def document(operations: Sequence[ApiOperation], *, root: str = "", cookie: str = "") -> dict[str, Any]:
@@ -254,7 +254,7 @@ def _security(cookie: str) -> dict[str, Any]:
 
 def _describe_operation(operation: ApiOperation) -> dict[str, Any]:
     roles = [role.value for role, rights in RIGHTS.items() if operation.right in rights]
-    who = "Open to anybody." if operation.right is Right.ANYBODY else f"Roles: {', '.join(roles)}."
+    who = "No login is needed." if operation.right is Right.ANYBODY else f"Roles: {', '.join(roles)}."
     described: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,

@@ -18,7 +18,7 @@ from grace_kp.web._parameter import UNSTATED, RunConditions, Share
 from grace_kp.web._site import Right
 from grace_kp.web.api._document import Feedback, Figures
 from grace_kp.web.api._operation import ApiOperation, Body, invalid
-from grace_kp.web.figures._page import LONGEST, USUAL, FigureParameters, asked_for
+from grace_kp.web.figures._page import LONGEST, USUAL, FigureParameters, read_period
 from grace_kp.web.figures._sums import decisions_of, spending
 
 if TYPE_CHECKING:
@@ -60,7 +60,6 @@ def _find_run(call: ApiCall) -> ReasoningTrace:
 
 
 def list_runs(call: ApiCall) -> dict[str, Any]:
-    """Return a page of runs."""
     query = CatalogQuery(**{name: value for name, value in call.values.items() if name in RunConditions.model_fields})
     place = {name: call.values[name] for name in ("before", "after", "limit") if name in call.values}
     return asdict(call.site.catalog.find(query, **place))
@@ -72,14 +71,12 @@ def get_run(call: ApiCall) -> str:
 
 
 def list_feedback(call: ApiCall) -> dict[str, Any]:
-    """Return the labels of a run."""
     labels = (_find_run(call).grace or {}).get("feedback")
     kept = [label for label in labels if isinstance(label, dict)] if isinstance(labels, list) else []
     return {"trace": call.id, "feedback": kept}
 
 
 def add_feedback(call: ApiCall) -> dict[str, Any]:
-    """Label a run, and return its labels."""
     body: RunLabel = call.body
     _find_run(call)
     stated: Any = {"by": call.person.name, "note": body.note, "probability": body.probability}
@@ -95,10 +92,9 @@ def add_feedback(call: ApiCall) -> dict[str, Any]:
 
 
 def get_figures(call: ApiCall) -> dict[str, Any]:
-    """Return the figures of a period."""
     site = call.site
     today = datetime.fromtimestamp(site.clock(), UTC).date()
-    asked = asked_for(call.request.query_params, today, lambda: today)
+    asked = read_period(call.request.query_params, today, lambda: today)
     if asked.problems:
         raise invalid("parameter", asked.problems)
     since, until = asked.since.isoformat(), asked.until.isoformat()

@@ -56,7 +56,7 @@ class Audit:
         self._state = VerificationState()
 
     def verify(self, request: Request) -> Response:
-        """Begin a verification, which runs after the answer was sent; refuse a second one meanwhile."""
+        """Begin a verification, which runs after the response; refuse a second one until it ends."""
         site, text = site_of(request), value_of(form_of(request), "checkpoints")
         try:
             points = parse_checkpoints(text.strip(), secret=site.inbox.secret, place="the checkpoints")
@@ -79,7 +79,7 @@ class Audit:
             self._state = VerificationState(ended=site.clock(), found=found, problem=problem)
 
     def page(self, request: Request, *, problem: str = "", status: int = 200) -> Response:
-        """Show the newest entries, and what the last verification has found."""
+        """Show the newest entries and the result of the last verification."""
         site, state = site_of(request), self._state
         values = texts_of(request, "approval")
         before = whole_of(request.query_params.get("before", "")) or 0

@@ -1,4 +1,4 @@
-"""Who may see and decide: the gatekeeper before every route, accounts, logins and sessions, and the record of what was refused.
+"""Access control: the gatekeeper before every route, accounts, logins, sessions, and the record of refusals.
 
 The threat model is in `docs/web-threats.md`.
 """

@@ -1,7 +1,7 @@
 """Accounts: people and programs that may log in, with a role and the hash of a token, in the tables of approvals.
 
-Each change is an entry of the audit trail, written in the same transaction. Whoever can write the store can add an account, but not without an
-entry that `grace-kp approvals verify` compares with it.
+The same transaction writes each change and its entry of the audit trail. A process that can write the store can add an account, but
+`grace-kp approvals verify` compares every account with its entries.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 SEEN = "account_seen"
-"""Kind of the documents that hold when a token was last used. They do not belong to the audit trail."""
+"""Kind of the documents with the last use of a token. They are not part of the audit trail."""
 SEEN_SECONDS = 600.0
 """The last use of a token is written at most this often."""
 NAME_LENGTH = 200
@@ -87,7 +87,7 @@ class Accounts:
         return _existing(self.all(), name)
 
     def of_token(self, token: str) -> Account | None:
-        """Return the account that a token belongs to; None if it belongs to none."""
+        """Return the account of a token, or None."""
         wanted, found = hash_of(token), None
         for account in self.all().values():
             if is_same(account.token_sha256, wanted):
@@ -95,7 +95,7 @@ class Accounts:
         return found
 
     def add(self, name: str, role: Role, *, actor: Actor) -> str:
-        """Add an account and return its token, which is kept nowhere.
+        """Add an account and return its token, which is not stored.
 
         Raises:
             GraceError: the name has an account.
@@ -117,7 +117,7 @@ class Accounts:
         """Give an account a new token and return it. The old one and all sessions end.
 
         Raises:
-            GraceError: there is no such account.
+            GraceError: the account does not exist.
         """
         token = new_token()
         with self._tables.transaction() as writes:
@@ -129,7 +129,7 @@ class Accounts:
         """Change the role of an account. Its sessions end.
 
         Raises:
-            GraceError: there is no such account, or it is the last admin and `force` is False.
+            GraceError: the account does not exist, or it is the last admin and `force` is False.
         """
         with self._tables.transaction() as writes:
             accounts = _read(writes)
@@ -143,7 +143,7 @@ class Accounts:
         """Remove an account. Its token and its sessions end.
 
         Raises:
-            GraceError: there is no such account, or it is the last admin and `force` is False.
+            GraceError: the account does not exist, or it is the last admin and `force` is False.
         """
         with self._tables.transaction() as writes:
             accounts = _read(writes)
@@ -157,7 +157,7 @@ class Accounts:
         return {name: float(data) for name, data in self._tables.documents(SEEN).items() if data}
 
     def note_use(self, account: Account) -> None:
-        """Write that the token of an account was used, unless that was written a short time ago."""
+        """Store the time at which a token was used, unless a recent time is stored."""
         now, last = self._clock(), self._tables.document(SEEN, account.id)
         if last is None or not 0 <= now - float(last) < SEEN_SECONDS:
             with self._tables.transaction() as writes:
@@ -193,7 +193,7 @@ def _existing(accounts: Mapping[str, Account], name: str) -> Account:
     found = accounts.get(person(name))
     if found is None:
         known = ", ".join(printable(account.name) for account in list(accounts.values())[:10]) or "none"
-        raise GraceError(f"there is no account {printable(name)!r:.80}; accounts: {known}")
+        raise GraceError(f"no account is named {printable(name)!r:.80}; accounts: {known}")
     return found
 
 
