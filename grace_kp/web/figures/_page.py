@@ -114,6 +114,7 @@ def read_period(params: QueryParams, today: date, oldest: Callable[[], date]) ->
 
 
 def figures_page(request: Request) -> Response:
+    """Show the figures of the period and agent of an address."""
     site, root = site_of(request), root_of(request)
     now = site.clock()
     asked = read_period(request.query_params, datetime.fromtimestamp(now, UTC).date(), lambda: _oldest_day(site))

@@ -175,6 +175,7 @@ class Logins:
         return self.sessions.begin(account.id, _fingerprint(account))
 
     def leave(self, request: Request) -> None:
+        """End the sessions of a request."""
         for secret in self._cookies(request):
             self.sessions.end(secret)
 
