@@ -1,4 +1,4 @@
-"""What HTML for people is made of: the one style, safe texts, tables, bars, plots and folded parts, without scripts and external resources.
+"""Parts of HTML pages: the shared style, escaped strings, tables, bars, plots and folded parts, without scripts and external resources.
 
 Names are resolved on first use: recording needs `printable` and none of the rest.
 """

@@ -1,16 +1,19 @@
-"""A fragment for a notebook: many of them stand in one document, which has a style of its own and may remove theirs.
+"""A fragment for a notebook. One document contains many fragments, has its own style and may remove theirs.
 
-The fragment holds the rules of the one style that it uses, scoped to itself. The host's rules for elements do not reach into it. It follows the
-colours of JupyterLab, VS Code, Colab and Sphinx themes, and of any page that declares `color-scheme`. Without any style it still reads well.
+The fragment contains the rules of the shared style that it uses, scoped to itself, and resets the host's rules for elements. It follows the
+colours of JupyterLab, VS Code, Colab and Sphinx themes, and of any page that declares `color-scheme`. Without any style it stays readable.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from grace_kp.pages._parts import style
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _DARK = "[data-jp-theme-light=false],.vscode-dark,.vscode-high-contrast,[theme=dark],[data-theme=dark]"
 _LIGHT = "[data-jp-theme-light=true],.vscode-light,.vscode-high-contrast-light,[theme=light],[data-theme=light]"
@@ -23,10 +26,10 @@ _OWN = (
     ":where(:not(style,svg,svg *)){all:revert}>style+*{margin-top:0!important}>:last-child{margin-bottom:0!important}"
 )
 MAX_BODY = 1_000_000
-"""Characters of an output; a notebook with larger ones cannot be opened or kept in git."""
+"""Characters of an output; larger ones make a notebook too large to open or to keep in git."""
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _RULE = re.compile(r"(@media[^{]*)\{((?:[^{}]*\{[^{}]*\})*)\s*\}|([^{}@]+)\{([^{}]*)\}")
-# A notebook that is printed or converted never scrolls to what is drawn on sight.
+# A printed or converted notebook never scrolls to parts that are drawn when they become visible.
 _LAZY = re.compile(r";(?:content-visibility:auto|contain-intrinsic-size:[^;]*)")
 _COMMA = re.compile(r",(?![^()]*\))\s*")
 _NO_NAME = re.compile(r":not\([^)]*\)|\[[^\]]*\]|::?[\w-]+")
@@ -49,10 +52,10 @@ class StyleRule(NamedTuple):
 
 
 def notebook(body: str) -> str:
-    """Return HTML for a cell of a notebook: with the style it needs, and with ids that no other output has.
+    """Return HTML for a cell of a notebook, with its style and with unique ids.
 
     Args:
-        body: HTML made of the parts of this package, in which text is escaped; a note replaces more than 1,000,000 characters.
+        body: HTML from the parts of this package; a note replaces more than 1,000,000 characters.
     """
     if len(body) > MAX_BODY:
         body = f'<p class="note">These {len(body):,} characters of HTML are too many for a notebook.</p>'
@@ -61,66 +64,48 @@ def notebook(body: str) -> str:
 
 def rules(text: str) -> tuple[StyleRule, ...]:
     """Return the rules of a style sheet in order. The sheet has rules and `@media` blocks of rules."""
-    return tuple(_rules_in(_COMMENT.sub("", text), ""))
+    return tuple(_read_rules(_COMMENT.sub("", text), ""))
 
 
-def _rules_in(text: str, condition: str) -> list[StyleRule]:
-    found = []
+def _read_rules(text: str, condition: str) -> Iterator[StyleRule]:
     for media, inner, selectors, declarations in _RULE.findall(text):
         if media:
-            found += _rules_in(inner, " ".join(media.split()))
+            yield from _read_rules(inner, " ".join(media.split()))
         else:
             names = tuple(_COMMA.split(" ".join(selectors.split())))
-            found.append(StyleRule(condition, names, _short(declarations)))
-    return found
-
-
-def _short(declarations: str) -> str:
-    return re.sub(r"\s*([:;])\s*", r"\1", " ".join(declarations.split())).strip("; ")
-
-
-def _sheet() -> tuple[tuple[str, tuple[tuple[str, frozenset[str]], ...], str], ...]:
-    """Return the rules of the one style: condition, selectors with the classes and elements that they need, declarations."""
-    found = []
-    for rule in rules(style()):
-        names = tuple((_scope_selector(selector), _needs(selector)) for selector in rule.selectors)
-        found.append((rule.condition, names, _LAZY.sub("", rule.declarations)))
-    return tuple(found)
+            short = re.sub(r"\s*([:;])\s*", r"\1", " ".join(declarations.split())).strip("; ")
+            yield StyleRule(condition, names, short)
 
 
 def _scope_selector(selector: str) -> str:
     return "&" if selector in {":root", "body"} else re.sub(r"\s*([>+~])\s*", r"\1", selector)
 
 
-def _needs(selector: str) -> frozenset[str]:
+def _needs(selector: str) -> set[str]:
     """Return the elements and classes, the latter with their dot, without which a selector matches nothing."""
     named = _NO_NAME.sub("", selector)
-    classes = _CLASS.findall(named)
     tags = set(_TAG.findall(_CLASS.sub("", named))) - {"body"}
-    return frozenset([*tags, *(f".{name}" for name in classes)])
+    return tags | {f".{name}" for name in _CLASS.findall(named)}
 
 
 def _style_for(body: str) -> str:
+    """Return the scoped style with the rules for the elements and classes of a body."""
     present = set(_ELEMENT.findall(body))
     present |= {f".{name}" for names in _CLASSES.findall(body) for name in names.split()}
-    return _style_of(frozenset(present))
-
-
-def _style_of(present: frozenset[str]) -> str:
-    """Return the scoped style for a body with these elements and classes."""
     variables: dict[str, str] = {}
     parts: list[str] = []
     conditional: dict[str, str] = {}
-    for condition, selectors, declarations in _sheet():
+    for condition, selectors, declarations in rules(style()):
+        declarations = _LAZY.sub("", declarations)
         stated = (declaration.partition(":") for declaration in declarations.split(";"))
         defined = {name: value for name, _, value in stated if name.startswith("--")}
-        if defined and selectors[0][0] == "&":
+        if defined and _scope_selector(selectors[0]) == "&":
             variables |= defined
             continue
-        used = ",".join(name for name, needs in selectors if needs <= present)
+        used = ",".join(_scope_selector(selector) for selector in selectors if _needs(selector) <= present)
         if not used:
             continue
-        # What stands in the scope itself needs no block.
+        # Declarations of the scope itself need no block.
         rule = f"{declarations};" if used == "&" and not condition else f"{used}{{{declarations}}}"
         if condition:
             conditional[condition] = conditional.get(condition, "") + rule
@@ -137,8 +122,8 @@ def _with_own_ids(body: str) -> str:
         return body
     own = f"g{secrets.token_hex(5)}-"
 
-    def renamed(match: re.Match[str]) -> str:
+    def prefix_ids(match: re.Match[str]) -> str:
         markup = _NAMES.sub(lambda names: f'{names[1]}{" ".join(own + name for name in names[2].split())}"', match[0])
         return _REFERENCE.sub(rf"\g<1>{own}", markup)
 
-    return _MARKUP.sub(renamed, body)
+    return _MARKUP.sub(prefix_ids, body)

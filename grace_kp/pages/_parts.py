@@ -1,4 +1,4 @@
-"""The parts of a page: its frame and style, safe texts, badges, bars from 0 to 1, labelled facts, tables, links, and texts that fold. All texts are plain text."""
+"""The parts of a page: frame, style, escaped strings, badges, bars from 0 to 1, facts, tables, links and folded strings. All escape their arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""Whatever a page should hold by mistake, a browser runs no script of it and loads nothing for it."""
+"""Even if a page contained foreign markup by mistake, a browser would not run scripts or load resources."""
 
 
 def style() -> str:
@@ -33,18 +33,16 @@ def page(title: str, body: str) -> str:
 
 
 def safe(text: str, *, lines: bool = False) -> str:
-    """Return a text for HTML, also within an attribute: no markup, and characters that are obeyed or hidden as their code."""
+    """Escape a string for HTML and attributes, and write control and invisible characters as codes."""
     return html.escape(visible(text, lines=lines))
 
 
 MAX_SHOWN = 20_000
-"""Characters of a text on a page; the JSON of the record holds the rest."""
-FOLDED = 600
-"""Characters of a text above which it is folded."""
-FOLDED_LINES = 12
-"""Lines of a text above which it is folded."""
+"""Characters of a string on a page; the JSON of the record has the rest."""
+FOLDED, FOLDED_LINES = 600, 12
+"""Characters and lines above which a string is folded."""
 SUMMARY = 160
-"""Characters of the summary of a folded text."""
+"""Characters of the summary of a folded string."""
 _LINK = re.compile(r"https?://[!#$%&'()*+,\-./0-9:;=?@A-Z_a-z~\[\]]{3,2000}")
 _AFTER = ".,;:!?'"
 """Characters that end a sentence rather than an address."""
@@ -63,15 +61,11 @@ def badge(word: str, kind: str | None = None) -> str:
 
 
 def meter(value: float, kind: str = "") -> str:
-    """Return a horizontal bar from 0 to 1; decoration beside the number, which the caller writes.
-
-    Args:
-        value: 0 to 1; a value outside is drawn at the nearer end, and NaN as an empty bar.
-    """
+    """Return a bar from 0 to 1, as decoration of a number that the caller writes. Other values are clipped; NaN gives an empty bar."""
     share = min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0
     fill = f"fill {kind}" if kind else "fill"
     return (
-        # Sizes and colours for a notebook that removes the style.
+        # The attributes give sizes and colours in a notebook that removes the style.
         '<svg class="meter" viewBox="0 0 100 8" width="160" height="8" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
         f'<rect class="track" width="100" height="8" rx="2" fill="#aab3be"/><rect class="{fill}" width="{100 * share:.4g}" height="8" rx="2" fill="#2f74c8"/></svg>'
     )
@@ -84,7 +78,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def linked(text: str, *, lines: bool = True) -> str:
-    """Return a text for HTML in which addresses of http and https are links; nothing else becomes one."""
+    """Escape a string for HTML and turn its http and https addresses into links."""
     parts, end = [], 0
     for match in _LINK.finditer(text):
         address = match[0].rstrip(_AFTER)
@@ -98,11 +92,7 @@ def linked(text: str, *, lines: bool = True) -> str:
 
 
 def fold(text: str, *, code: bool = False, label: str = "") -> str:
-    """Return a text, folded if it is long.
-
-    Args:
-        text: any text; beyond 20,000 characters a note gives the number of those left out.
-    """
+    """Return a string as HTML, folded if it is long. Beyond 20,000 characters, a note gives the number of omitted ones."""
     tag = '<pre tabindex="0">' if code and len(text) > FOLDED else "<pre>" if code else '<p class="text">'
     end = tag[1:].split(" ")[0].rstrip(">")
     shown = f"{tag}{linked(text[:MAX_SHOWN])}</{end}>"
@@ -116,7 +106,7 @@ def fold(text: str, *, code: bool = False, label: str = "") -> str:
 
 
 WIDE = 4
-"""Tables with more columns show their cells below each other on a narrow page."""
+"""Tables with more columns stack their cells on a narrow page."""
 _NUMBER = re.compile(r"(?:[-+−<×] ?)?\d[\d.,]*(?: ?%)?(?: (?:to|of) [-+−]?[\d.,]+)?(?: ?%)?(?: \([\d.]+ to [\d.]+\))?")
 
 
@@ -128,7 +118,7 @@ def table(
     words: Collection[str] = (),
     caption: str = "",
 ) -> str:
-    """Return a table. All texts are plain text."""
+    """Return a table as HTML. Every string is escaped."""
     numbers = {
         place
         for place in range(1, len(header))

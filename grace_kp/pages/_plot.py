@@ -1,6 +1,6 @@
-"""Plots as SVG, drawn on the server: bars over time, a histogram, bars with names, and curves. Each has its numbers as a table beside it.
+"""Plots as SVG, drawn on the server: bars over time, a histogram, bars with names, and curves. Each includes a table of its numbers.
 
-Curves differ in their line, their marker and their name in the legend, so that neither grey nor colour-blindness hides which is which.
+Curves differ in their line, their marker and their name in the legend, so that they can be told apart without colour.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
     from grace_kp.pages._plot_canvas import Size
 
+    Point = tuple[float, float]
 
 HEIGHT = 210.0
 WIDEST = 90.0
-"""Width of a bar at most: a single day is no wall."""
+"""Largest width of a bar, so that a single day does not fill the plot."""
 _ROW = 26.0
 
 
@@ -53,11 +54,11 @@ def timeline(
     unit: str = "day",
     caption: str = "",
 ) -> str:
-    """Return bars over time as a figure; the series of a bar stand on each other, and the second is hatched.
+    """Return bars over time as a figure; the series of a bar are stacked, and the second is hatched.
 
     Args:
         dates: the first day of each bar, in order.
-        unit: what a bar stands for: `day`, `week`, …
+        unit: the period of a bar: `day`, `week`, …
     """
     sums = [sum(map(_from_zero, values)) for values in zip(*series.values(), strict=True)]
     names = list(series)
@@ -87,7 +88,7 @@ def timeline(
             x = canvas.x((place + 0.5) * step)
             canvas.line("axis", x, canvas.y(0), x, canvas.y(0) + 4)
             canvas.text(x, HEIGHT - 5, label, anchor="middle", kind="tick")
-        return HEIGHT, canvas.drawn()
+        return HEIGHT, "".join(canvas.parts)
 
     return plot_figure(title, words, table((unit, *names), rows, caption=title), draw, caption)
 
@@ -131,13 +132,16 @@ def histogram(
             _column(canvas, place * step, step, 0.0, _from_zero(count) / ticks[-1], label)
         for share, y in marked:
             canvas.line("guide", canvas.x(share), y, canvas.x(share), canvas.y(0))
-        for place in range(0, len(edges), _every(len(counts), size.ticks)):
+        # A tick at every so many bins: a divisor of their number, if one is not much larger than necessary.
+        least = max(1, math.ceil(len(counts) / size.ticks))
+        distance = next((each for each in range(least, 2 * least + 1) if len(counts) % each == 0), least)
+        for place in range(0, len(edges), distance):
             x = canvas.x(place * step)
             canvas.line("axis", x, canvas.y(0), x, canvas.y(0) + 4)
             canvas.text(x, canvas.y(0) + 17, labels[place], anchor="middle", kind="tick")
         if axis:
             canvas.text(canvas.x(0.5), canvas.height - 4, axis, anchor="middle", kind="tick")
-        return canvas.height, canvas.drawn()
+        return canvas.height, "".join(canvas.parts)
 
     return plot_figure(title, words, table((axis or "from", unit, "share"), rows, caption=title), draw, caption)
 
@@ -151,7 +155,7 @@ def named_bars(
     shares: bool = True,
     caption: str = "",
 ) -> str:
-    """Return a horizontal bar for each name as a figure, with its number and its share beside it."""
+    """Return a horizontal bar for each name as a figure, with its number and its share."""
     total = sum(map(_from_zero, values.values()))
     largest = max(map(_from_zero, values.values()), default=0.0) or 1.0
     texts = {
@@ -171,28 +175,22 @@ def named_bars(
             canvas.bar("c1", canvas.left, y + 5, end - canvas.left, _ROW - 10, f"{name}: {texts[name]} {unit}")
             canvas.text(end + 6, y + 17, texts[name], kind="tick")
         canvas.line("axis", canvas.left, 4, canvas.left, height - 4)
-        return height, canvas.drawn()
+        return height, "".join(canvas.parts)
 
-    header = (kind, unit, "share") if shares else (kind, unit)
     rows = [
-        (name, f"{value:,.6g}", *((f"{_from_zero(value) / total:.1%}" if total else "–",) if shares else ()))
-        for name, value in values.items()
+        (name, f"{value:,.6g}", f"{_from_zero(value) / total:.1%}" if total else "–") for name, value in values.items()
     ]
-    return plot_figure(title, f"{words}.", table(header, rows, caption=title), draw, caption)
+    columns = 3 if shares else 2
+    numbers = table((kind, unit, "share")[:columns], [row[:columns] for row in rows], caption=title)
+    return plot_figure(title, f"{words}.", numbers, draw, caption)
 
 
 def _from_zero(value: float) -> float:
     return value if math.isfinite(value) and value > 0 else 0.0
 
 
-def _every(bins: int, most: int) -> int:
-    """Return how many bins are between two ticks: a divisor of the number of bins, if there is one that is not much larger than necessary."""
-    least = max(1, math.ceil(bins / most))
-    return next((every for every in range(least, 2 * least + 1) if bins % every == 0), least)
-
-
 def _place(value: float, edges: Sequence[float]) -> float:
-    """Return the place of a value among bins that are drawn with the same width, as a share of all."""
+    """Return the place of a value among bins of equal width, as a share of their total width."""
     if value <= edges[0]:
         return 0.0
     for place, (low, high) in enumerate(itertools.pairwise(edges)):
@@ -219,15 +217,13 @@ def _count_axis(canvas: Canvas, highest: float) -> tuple[float, ...]:
 def _column(
     canvas: Canvas, start: float, step: float, base: float, value: float, words: str, *, hatched: bool = False
 ) -> None:
+    if value <= 0:
+        return
     left, right = canvas.x(start), canvas.x(start + step)
-    gap = min(4.0, 0.15 * (right - left))
-    width = min(WIDEST, right - left - 2 * gap)
-    top = canvas.y(base + value)
-    if value > 0:
-        height = max(1.0, canvas.y(base) - top)
-        kind = "c2" if hatched else "c1"
-        y = canvas.y(base) - height
-        canvas.bar(kind, (left + right - width) / 2, y, width, height, words, hatched=hatched)
+    width = min(WIDEST, right - left - 2 * min(4.0, 0.15 * (right - left)))
+    height = max(1.0, canvas.y(base) - canvas.y(base + value))
+    kind = "c2" if hatched else "c1"
+    canvas.bar(kind, (left + right - width) / 2, canvas.y(base) - height, width, height, words, hatched=hatched)
 
 
 def _swatch(canvas: Canvas, x: float, y: float, *, hatched: bool) -> None:
@@ -236,7 +232,7 @@ def _swatch(canvas: Canvas, x: float, y: float, *, hatched: bool) -> None:
 
 
 def _rule_labels(canvas: Canvas, rules: Sequence[tuple[float, str]]) -> list[tuple[float, float]]:
-    """Write the labels of rules above each other where they would overlap, make room for them, and return where each rule begins."""
+    """Write the labels of rules, stacked if they would overlap, make room for them, and return the start of each rule."""
     rows: list[float] = []
     found = []
     for share, label in sorted(rules):
@@ -250,14 +246,6 @@ def _rule_labels(canvas: Canvas, rules: Sequence[tuple[float, str]]) -> list[tup
     canvas.top = max(canvas.top, 10 + len(rows) * LINE)
     return found
 
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from grace_kp.pages._plot import Rule
-    from grace_kp.pages._plot_canvas import Size
-
-    Point = tuple[float, float]
 
 CURVES_HEIGHT = 280.0
 FEW_POINTS = 12
@@ -276,7 +264,7 @@ class Curve:
     points: Sequence[Point]
     """In the order in which they are joined."""
     band: Sequence[tuple[float, float]] = ()
-    """The lower and upper end of what is plausible at each point; empty for none."""
+    """The plausible interval at each point; empty for no band."""
     sizes: Sequence[float] = ()
     """Weight of each point, from 0; heavier points get a larger marker. Empty for equal weights."""
     notes: Sequence[str] = ()
@@ -296,9 +284,9 @@ class Plane:
     """Whether only whole numbers make sense on the horizontal axis."""
     x_range: Point | None = None
     y_range: Point | None = None
-    """Ends of the axes; those of the data where None."""
+    """Ends of the axes; None for the range of the data."""
     diagonal: str = ""
-    """Meaning of the line of equal x and y; the line is drawn where this is not empty."""
+    """Label of the line of equal x and y; empty for no line."""
     rules: Sequence[Rule] = ()
     """Values of y that are marked."""
     note: str = ""
@@ -314,18 +302,23 @@ def curves(title: str, found: Sequence[Curve], plane: Plane, *, caption: str = "
         plane.y_range or _extent([y for _, y in places + ends] + [rule.value for rule in plane.rules]),
     )
 
+    def draw_key(canvas: Canvas, x: float, y: float, *, number: int | None) -> None:
+        if number is None:
+            canvas.line("guide", x, y, x + 22, y)
+        else:
+            canvas.line(f"c{number + 1} curve{_DASHES[number % len(_DASHES)]}", x, y, x + 22, y)
+            canvas.parts.append(_marker(x + 11, y, number, 4))
+
     def draw(size: Size, plot_id: str) -> tuple[float, str]:
         canvas = Canvas(size, plot_id, CURVES_HEIGHT, bottom=22 + LINE)
-        canvas.legend(
-            [(curve.name, partial(_draw_key, number=number)) for number, curve in enumerate(found)]
-            + [(plane.diagonal, _draw_guide)] * bool(plane.diagonal)
-        )
-        axes = _Axes.drawn(canvas, plane, *ranges)
+        entries = [(curve.name, partial(draw_key, number=number)) for number, curve in enumerate(found)]
+        canvas.legend([*entries, *[(plane.diagonal, partial(draw_key, number=None))] * bool(plane.diagonal)])
+        axes = _Axes.draw(canvas, plane, *ranges)
         for number, curve in enumerate(found):
             axes.band(curve, number)
         for number, curve in enumerate(found):
             axes.curve(curve, number)
-        return CURVES_HEIGHT, canvas.drawn()
+        return CURVES_HEIGHT, "".join(canvas.parts)
 
     return plot_figure(title, _in_words(found, plane), _numbers(title, found, plane), draw, caption)
 
@@ -339,7 +332,7 @@ class _Axes:
     y_ticks: Sequence[float]
 
     @classmethod
-    def drawn(cls, canvas: Canvas, plane: Plane, x_range: Point, y_range: Point) -> _Axes:
+    def draw(cls, canvas: Canvas, plane: Plane, x_range: Point, y_range: Point) -> _Axes:
         """Draw the axes, and make room for their numbers."""
         x_ticks = nice_ticks(*x_range, canvas.size.ticks + 1, whole=plane.x_is_whole)
         y_ticks = nice_ticks(*y_range, 6)
@@ -359,8 +352,9 @@ class _Axes:
             canvas.text(x, canvas.y(0) + 17, text, anchor="middle", kind="tick")
         canvas.text(4, canvas.top - 8, plane.y, kind="tick")
         canvas.text(canvas.x(0.5), CURVES_HEIGHT - 4, plane.x, anchor="middle", kind="tick")
-        if plane.diagonal:
-            axes._diagonal()
+        low, high = max(x_ticks[0], y_ticks[0]), min(x_ticks[-1], y_ticks[-1])
+        if plane.diagonal and low < high:
+            canvas.line("guide", axes.x(low), axes.y(low), axes.x(high), axes.y(high))
         for rule, label in zip(plane.rules, labels, strict=True):
             y = axes.y(rule.value)
             canvas.line("guide", canvas.x(0), y, canvas.x(1), y)
@@ -372,11 +366,6 @@ class _Axes:
 
     def y(self, value: float) -> float:
         return self.canvas.y(_share(value, self.y_ticks))
-
-    def _diagonal(self) -> None:
-        low, high = max(self.x_ticks[0], self.y_ticks[0]), min(self.x_ticks[-1], self.y_ticks[-1])
-        if low < high:
-            self.canvas.line("guide", self.x(low), self.y(low), self.x(high), self.y(high))
 
     def band(self, curve: Curve, number: int) -> None:
         """Draw the band of a curve; around a single point, a line."""
@@ -393,7 +382,7 @@ class _Axes:
             )
 
     def curve(self, curve: Curve, number: int) -> None:
-        """Draw the line of a curve, and its points where they are few or differ in size."""
+        """Draw the line of a curve, and its points if they are few or differ in size."""
         places = [
             (self.x(curve.points[each][0]), self.y(curve.points[each][1])) for each in _spread_places(len(curve.points))
         ]
@@ -422,7 +411,7 @@ def _texts(ticks: Sequence[float]) -> list[str]:
 
 
 def _spread_places(count: int, most: int = MOST_DRAWN) -> list[int]:
-    """Return the places of at most so many points, the first and the last among them."""
+    """Return evenly spread places of at most `most` points, including the first and the last."""
     if count <= most:
         return list(range(count))
     return sorted({round(place * (count - 1) / (most - 1)) for place in range(most)})
@@ -442,15 +431,6 @@ def _marker(x: float, y: float, number: int, radius: float) -> str:
         return f'<rect class="{kind}" x="{x - side / 2:.1f}" y="{y - side / 2:.1f}" width="{side:.1f}" height="{side:.1f}"/>'
     corners = [(x, y - radius), (x - radius, y + radius), (x + radius, y + radius)]
     return f'<polygon class="{kind}" points="{_join_places(corners)}"/>'
-
-
-def _draw_key(canvas: Canvas, x: float, y: float, *, number: int) -> None:
-    canvas.line(f"c{number + 1} curve{_DASHES[number % len(_DASHES)]}", x, y, x + 22, y)
-    canvas.parts.append(_marker(x + 11, y, number, 4))
-
-
-def _draw_guide(canvas: Canvas, x: float, y: float) -> None:
-    canvas.line("guide", x, y, x + 22, y)
 
 
 def _in_words(found: Sequence[Curve], plane: Plane) -> str:
@@ -480,7 +460,7 @@ def _numbers(title: str, found: Sequence[Curve], plane: Plane) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number for the table: three decimals, where these say something about it."""
+    """Return a number for the table, with at most three decimals for common sizes."""
     if 0.001 <= abs(value) < 1_000:
         text = f"{value:.3f}".rstrip("0").rstrip(".")
     else:

@@ -1,7 +1,7 @@
-"""The canvas of every plot: two sizes with axes, ticks, rules and texts, in a figure that also holds the numbers as a table.
+"""The canvas of every plot: two sizes with axes, ticks, rules and labels, in a figure that also contains the numbers as a table.
 
-A plot is drawn twice, for wide and for narrow pages, and the style shows one of the two: letters that shrink with their plot cannot be read on
-a phone. Colours are classes of the style. No two series differ in colour alone.
+A plot is drawn twice, for wide and for narrow pages, and the style shows one of the two, because scaled letters would be unreadable on a phone.
+Colours are classes of the style. No two series differ in colour alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LETTER, WIDE_LETTER = 6.9, 12.5
 """Widths of a letter and of an ideograph in text of 12 units; generous, because the reader's font is not known."""
 LINE = 15.0
-"""Height of a line of text."""
+"""Height of a line of letters."""
 _EDGE = 4.0
 
 
@@ -42,12 +42,12 @@ WIDE, NARROW = Size("at-wide", 600.0, 8), Size("at-narrow", 320.0, 5)
 
 
 def text_width(text: str) -> float:
-    """Return an estimate of the width of a text, in units."""
+    """Estimate the width of a string, in units."""
     return sum(WIDE_LETTER if unicodedata.east_asian_width(each) in "WF" else LETTER for each in text)
 
 
 def fit_text(text: str, width: float) -> str:
-    """Return a text, cut to a width with an ellipsis, and its invisible characters made visible."""
+    """Return a string with visible control characters, cut to a width with an ellipsis."""
     shown = visible(text[:500])
     if text_width(shown) <= width:
         return shown
@@ -72,11 +72,11 @@ class Canvas:
     parts: list[str] = field(default_factory=list)
 
     def x(self, share: float) -> float:
-        """Return the place of a share of the width; what lies outside is drawn at the edge."""
+        """Return the place of a share of the width; other values are clipped."""
         return self.left + _unit(share) * (self.size.width - self.left - self.right)
 
     def y(self, share: float) -> float:
-        """Return the place of a share of the height, from the bottom; what lies outside is drawn at the edge."""
+        """Return the place of a share of the height, from the bottom; other values are clipped."""
         return self.height - self.bottom - _unit(share) * (self.height - self.top - self.bottom)
 
     def line(self, kind: str, x1: float, y1: float, x2: float, y2: float) -> None:
@@ -84,7 +84,7 @@ class Canvas:
         self.parts.append(f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>')
 
     def text(self, x: float, y: float, words: str, *, anchor: str = "start", kind: str = "") -> None:
-        """Write a text; it is moved into the drawing where it would reach out of it, and cut where it is wider."""
+        """Write a string, moved into the drawing if it would reach beyond the edge, and cut if it is wider."""
         words = fit_text(words, self.size.width - 2 * _EDGE)
         wide = text_width(words)
         before = {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
@@ -122,13 +122,9 @@ class Canvas:
             x += wide + 14
         self.top = max(self.top, y + 10)
 
-    def drawn(self) -> str:
-        """Return what was drawn."""
-        return "".join(self.parts)
-
 
 def widest(texts: Iterable[str]) -> float:
-    """Return the width of the widest text, in units; 0 without any."""
+    """Return the width of the widest string, in units; 0 for an empty collection."""
     return max(map(text_width, texts), default=0.0)
 
 
@@ -165,17 +161,16 @@ MOST = 6
 LARGEST = 1e300
 """Numbers beyond it are treated as this."""
 _RELATIVE = 1e-9
-"""A range that is narrower than this share of its numbers is a single value."""
+"""A range that is narrower than this share of its numbers counts as a single value."""
 _WEEK, _MONTH, _YEAR = 7, 27, 364
-"""Bars that are further apart, in days, are longer than a week, as long as a month, as long as a year."""
+"""Distances of bars in days: beyond them, bars are longer than a week, or as long as a month or a year."""
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def nice_ticks(low: float, high: float, most: int = MOST, *, whole: bool = False) -> tuple[float, ...]:
     """Return round numbers at equal distances, 1, 2 or 5 times a power of ten, the first at or below `low` and the last at or above `high`.
 
-    Args:
-        high: the largest value; finite. If both are equal, the ticks reach from 0 to them, or from 0 to 1.
+    If both are equal, the ticks reach from 0 to them, or from 0 to 1.
     """
     if not (math.isfinite(low) and math.isfinite(high)) or most < 3:
         raise ValueError(f"ticks need finite numbers and at least 3 ticks (got {low!r}, {high!r}, {most!r})")
@@ -197,7 +192,7 @@ def _spread(low: float, high: float) -> tuple[float, float]:
 
 
 def tick_text(value: float, step: float = 0.0) -> str:
-    """Return a number as it stands at an axis: `0.25`, `1,200`, `15k`, `2.5M`."""
+    """Format a number for an axis: `0.25`, `1,200`, `15k`, `2.5M`."""
     size = abs(value)
     for limit, unit, letter in ((1e15, 1.0, ""), (1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
         if size >= limit:
@@ -208,12 +203,9 @@ def tick_text(value: float, step: float = 0.0) -> str:
 
 
 def date_ticks(dates: Sequence[date], most: int = MOST) -> tuple[tuple[int, str], ...]:
-    """Return the places of the dates that stand at an axis, and how they read: days, Mondays, first days of months or years.
+    """Return the places and labels of the ticks below bars, given the first day of each: days, Mondays, first days of months or years.
 
-    The first of a year names it, and so does the first of the axis.
-
-    Args:
-        dates: in order; the first day of each bar.
+    The first tick and the first of each year name the year.
     """
     gap = min((later - day).days for day, later in itertools.pairwise(dates)) if len(dates) > 1 else 1
     name = _year if gap > _YEAR else _month if gap > _MONTH else _day

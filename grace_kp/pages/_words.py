@@ -1,4 +1,4 @@
-"""Texts for people: names of records, durations and numbers in words, without the characters that a terminal or a browser obeys or hides."""
+"""Strings for people: names, durations and numbers in words, without characters that a terminal or a browser obeys or hides."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ _FIXED = {
     "error_recovery_bonus": "more than two recoveries: +0.1",
     "low_tool_diversity": "only one tool: -0.1",
 }
-
-
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 APPROVAL_STATES: Mapping[str, str] = {
     "approved": "approved",
@@ -43,7 +41,7 @@ APPROVAL_STATES: Mapping[str, str] = {
 
 
 def outcome_text(approval: Mapping[str, Any]) -> str:
-    """Return what has become of a request since its run ended, with who decided; empty if that is not known."""
+    """Return the outcome of a request after the end of its run and who decided; empty if unknown."""
     now = approval.get("now")
     state, decision, by = (
         str((now if isinstance(now, dict) else {}).get(name, ""))[:200] for name in ("state", "decision", "by")
@@ -59,14 +57,14 @@ def penalty_text(penalty: str) -> str:
     """
     failures = _FAILURES.fullmatch(penalty)
     if failures is not None:
-        # A rate of 1.00 is rounded: there is no penalty where every tool succeeded.
+        # A rate of 1.00 is rounded: if every tool had succeeded, the penalty would not exist.
         share = "over 99" if failures[1] == "1.00" else str(round(float(failures[1]) * 100))
         return f"tools succeeded: {share} %"
     return _FIXED.get(penalty, penalty)
 
 
 def with_fallbacks(parts: Mapping[str, Any], fallbacks: object) -> dict[str, Any]:
-    """Return sub-scores in which each that was not measured and counts all the same reads `fallback 0.5`."""
+    """Return sub-scores in which an unmeasured one with a fallback value reads `fallback 0.5`."""
     known = fallbacks if isinstance(fallbacks, dict) else {}
     values = {name: value for name, value in known.items() if type(value) in {int, float} and 0 <= value <= 1}
     return {**parts, **{name: f"fallback {value:g}" for name, value in values.items()}}
@@ -78,7 +76,7 @@ def spaced(name: object) -> str:
 
 
 def duration_text(milliseconds: float) -> str:
-    """Return a duration: `40 µs`, `0.4 ms`, `420 ms`, `3.2 s`, `4 min 10 s`, `3 h 5 min`; empty for a number that is none."""
+    """Return a duration: `40 µs`, `0.4 ms`, `420 ms`, `3.2 s`, `4 min 10 s`, `3 h 5 min`; empty for a negative or non-finite number."""
     if not math.isfinite(milliseconds) or milliseconds < 0:
         return ""
     if 0 < milliseconds < 0.0995:
@@ -121,17 +119,14 @@ _SPACE = "\u3000"
 
 
 def hides(character: str) -> bool:
-    """Return whether a character shows nothing although `str.isprintable` accepts it."""
+    """Return whether a character is invisible although `str.isprintable` accepts it."""
     return _INVISIBLE.match(character) is not None
 
 
 def printable(text: str, *, keep: str = "", replace: str | Callable[[str], str] = " ") -> str:
-    """Return the text with each character replaced that `str.isprintable` refuses, or that shows nothing.
+    """Replace each character that `str.isprintable` refuses or that is invisible, except those in `keep`.
 
     A variation selector stays after the symbol or ideograph that it belongs to.
-
-    Args:
-        keep: characters that stay although they are not printable, such as line breaks.
     """
     rest = text.translate(dict.fromkeys(map(ord, keep))) if keep else text
     if rest.isprintable() and (text.isascii() or not _INVISIBLE.search(text)):
@@ -153,7 +148,7 @@ def _belongs(selector: str, before: str) -> bool:
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    """Return the text for a page: characters that are obeyed or hidden are written as their code, such as ⟨U+202E⟩, and blanks as spaces."""
+    """Return a string for a page: control and invisible characters become codes such as ⟨U+202E⟩, and blanks become spaces."""
     if lines:
         return printable(text.replace("\r\n", "\n"), keep=f"\n\t{_SPACE}", replace=_code)
     return printable(text, keep=_SPACE, replace=lambda character: " " if character in "\t\n\r" else _code(character))

@@ -1,7 +1,7 @@
-"""Pages for people and an API beside them: what waits for a decision, what happened in a run, and what the figures are.
+"""Web pages and an API for approvals, runs and figures.
 
-`grace-kp serve` serves them; `app` mounts them into an ASGI application of your own. Nothing is decided here: approvals, feedback, search and
-figures are those of the rooms below. This room adds accounts, sessions, pages and an API. It needs the extra `web`.
+`grace-kp serve` serves them; `app` mounts them into your ASGI application. Approvals, feedback, search and figures come from the rooms below.
+This room adds accounts, sessions, pages and the API. It needs the extra `web`.
 """
 
 from grace_kp.errors import MissingExtra

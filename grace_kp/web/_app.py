@@ -1,4 +1,4 @@
-"""The application: its routes, the gatekeeper before them, and what happens at its start and end."""
+"""The application: its routes, its middleware, and its start and end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from grace_kp.approvals import Tables
     from grace_kp.runtime import Grace
     from grace_kp.store import Catalog
     from grace_kp.web.security import Addresses, IdentityProvider
@@ -37,8 +36,8 @@ def app(grace: Grace, *, auth: Callable[[Request], Any] | None = None, public_ur
 
     Args:
         grace: the runtime, whose store is shown.
-        auth: called with each request; returns the `Person` who sends it, or None for nobody. Plain functions run in a thread, coroutine
-            functions on the loop. What it raises refuses the request. There is no login page: who is not known here logs in to the host.
+        auth: called with each request; returns the `Person` who sends it, or None for an unknown sender. Plain functions run in a thread,
+            coroutine functions on the loop. An exception refuses the request. People log in to the host application; there is no login page.
         public_url: `https://host[:port]` under which browsers reach the application, without a path. Requests with another Host header
             and writes from another origin are refused. When empty, only names of this machine are accepted: `localhost`, `127.0.0.1`
             and `[::1]`, with any port.
@@ -48,17 +47,16 @@ def app(grace: Grace, *, auth: Callable[[Request], Any] | None = None, public_ur
     """
     if not callable(auth):
         raise SettingsError(
-            "app() needs auth=: a function from the request to a grace_kp.web.Person, or to None for nobody; `grace-kp serve` has logins of its own"
+            "app() needs auth=: a function from the request to a grace_kp.web.Person, or to None for an unknown sender; `grace-kp serve` has its own logins"
         )
-    identity_provider = security.HostIdentityProvider(auth, tables_of(grace))
+    identity_provider = security.HostIdentityProvider(auth, grace.approvals.inbox.tables)
     return application(grace, identity_provider, security.Addresses(public_url=public_url))
 
 
 def application(grace: Grace, identity_provider: IdentityProvider, addresses: Addresses) -> Starlette:
-    """Return the application for a way of logging in."""
     site = Site(grace=grace, inbox=grace.approvals.inbox, catalog=open_catalog(grace.store))
     site.look.globals["words"] = inbox.WORDS
-    following = Following(site.catalog)
+    following = CatalogFollower(site.catalog)
     refusals = security.Refusals(site.tables, site.clock)
     built = Starlette(
         routes=[
@@ -72,10 +70,7 @@ def application(grace: Grace, identity_provider: IdentityProvider, addresses: Ad
         ],
         middleware=[
             Middleware(
-                security.Gatekeeper,
-                identity_provider=identity_provider,
-                addresses=addresses,
-                refusals=refusals,
+                security.Gatekeeper, identity_provider=identity_provider, addresses=addresses, refusals=refusals
             ),
             Middleware(following.before),  # behind the gatekeeper, who answers for a store that cannot be used
         ],
@@ -88,13 +83,8 @@ def application(grace: Grace, identity_provider: IdentityProvider, addresses: Ad
     return built
 
 
-def tables_of(grace: Grace) -> Tables:
-    """Return the tables of approvals of a runtime."""
-    return grace.approvals.inbox.tables
-
-
-class Following:
-    """Starts the catalog: when the application starts, or at the first request of a mounted application, which gets no start event."""
+class CatalogFollower:
+    """Starts the catalog: when the application starts, or at the first request of a mounted application, which receives no start event."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog, self._follows = catalog, False
@@ -133,12 +123,11 @@ SCRIPTS = ("site.js", "runs.js")
 
 
 def _static_routes() -> list[PageRoute]:
-    """Return the routes of the style sheet and the scripts. They need no login. The files are read now, and never again."""
-    files_by_name = {
-        "site.css": "\n".join([style(), *map(_read_file, SHEETS)]),
-        **{name: _read_file(name) for name in SCRIPTS},
-    }
-    return [_static_route(name, content) for name, content in files_by_name.items()]
+    """Return the routes of the style sheet and the scripts. They need no login, and read the files only once."""
+    folder = files("grace_kp.web").joinpath("static")
+    content = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in (*SHEETS, *SCRIPTS)}
+    sheet = "\n".join([style(), *(content[name] for name in SHEETS)])
+    return [_static_route("site.css", sheet), *(_static_route(name, content[name]) for name in SCRIPTS)]
 
 
 def _static_route(name: str, content: str) -> PageRoute:
@@ -152,7 +141,3 @@ def _static_route(name: str, content: str) -> PageRoute:
         return Response(content, media_type=kind, headers=headers)
 
     return route(f"/static/{name}", send, Right.ANYBODY)
-
-
-def _read_file(name: str) -> str:
-    return files("grace_kp.web").joinpath("static", name).read_text(encoding="utf-8")

@@ -96,12 +96,10 @@ class ApiProblem(Exception):
 
     @property
     def status(self) -> int:
-        """The HTTP status."""
         return CODES[self.code][0]
 
     @property
     def document(self) -> dict[str, Any]:
-        """The problem as JSON."""
         fields = {"fields": self.fields} if self.fields else {}
         return {"code": self.code, "message": self.message, **fields, **self.more}
 
@@ -118,7 +116,7 @@ def _code_of(error: Exception) -> str:
 
 
 def explain_error(error: Exception, task: str) -> str:
-    """Return what people may read of an error. What a store says may name its file, so it goes to the log instead."""
+    """Return the message of an error for people. The message of a store may name its file, so only the log contains it."""
     if not isinstance(error, StoreError):
         return str(error)
     _log.error("%s failed: %s", printable(task), printable(str(error))[:LONGEST])
@@ -167,7 +165,7 @@ def answer(request: Request, error: Exception) -> Response:
 
 
 def refusal(request: Request, status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a response that says why a request is not answered."""
+    """Return a page or a problem that explains a refusal."""
     text = printable(text)[:LONGEST]
     if is_api(request):
         response: Response = JSONResponse(http_problem(status, text).document, status)
@@ -187,7 +185,7 @@ def answer_unexpected(request: Request, error: Exception) -> Response:
     what = f"{printable(redacted_error(error))[:LONGEST]}{where}"
     _log.error("%s %s failed: %s", request.method, printable(request.url.path[:200]), what)
     _log.debug("traceback: %s", redact_text("".join(traceback.format_exception(error)), identifiers=False))
-    text = "Something went wrong here. It is in the log of the server."
+    text = "The server failed. Its log has the reason."
     return JSONResponse(http_problem(500, text).document, 500) if is_api(request) else PlainTextResponse(text, 500)
 
 

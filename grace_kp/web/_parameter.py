@@ -1,6 +1,6 @@
-"""Parameters of addresses as pydantic models: a field states what a parameter means and allows, and gives its value and its JSON schema.
+"""Parameters of addresses as pydantic models. Each field states the meaning, the allowed values and the JSON schema of a parameter.
 
-`RunConditions` are those of a search for runs, which the list of runs and the API share.
+The list of runs and the API share `RunConditions`, the conditions of a search for runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.datastructures import QueryParams
 
 UNSTATED: Any = None
-"""The default of a parameter that has no value where the address does not state it."""
+"""The default of a parameter that is absent from the values unless the address states it."""
 AT_MOST_VALUES = 20
 """Values of a parameter that may be repeated."""
 _DAY = "[1-9][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -27,16 +27,16 @@ _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,9})?)?"
 _TIME = f"{_DAY}(?:T{_CLOCK}(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?)?|[0-9]{{1,4}}[smhdw]"
 
 
-def _moment(text: str) -> str:
-    return str(moment(text[:40], "it"))
-
-
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Day = Annotated[
     str, Field(pattern=f"^{_DAY}$", json_schema_extra={"format": "date"}), AfterValidator(date.fromisoformat)
 ]
-Time = Annotated[str, AfterValidator(_moment), WithJsonSchema({"type": "string", "pattern": f"^(?:{_TIME})$"})]
+Time = Annotated[
+    str,
+    AfterValidator(lambda text: str(moment(text[:40], "it"))),
+    WithJsonSchema({"type": "string", "pattern": f"^(?:{_TIME})$"}),
+]
 """A date, a date and time (UTC where it names no zone), or how long ago, such as `2h`. The value is the time as traces hold it."""
 
 
@@ -47,7 +47,7 @@ class Parameters(BaseModel):
 
     @classmethod
     def read(cls, items: Sequence[tuple[str, str]]) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return the values by name, and by name what is wrong with the others: a sentence without a subject."""
+        """Return the valid values, and a problem (a sentence without its subject) for each other value, both by name."""
         stated: dict[str, list[str]] = {}
         for name, value in items:
             stated.setdefault(name, []).append(value)
@@ -62,12 +62,11 @@ class Parameters(BaseModel):
 
     @classmethod
     def is_list(cls, name: str) -> bool:
-        """Return whether a parameter may be repeated."""
         return name in cls.model_fields and cls.model_fields[name].annotation == tuple[Text, ...]
 
 
 def problems_in(error: ValidationError, model: type[BaseModel]) -> dict[str, str]:
-    """Return what is wrong with parameters or a body, by field: a sentence without a subject."""
+    """Return the problems of parameters or a body by field, each a sentence without its subject."""
     texts = {
         "missing": "is missing",
         "extra_forbidden": f"is unknown; known are {', '.join(model.model_fields) or 'none'}",
@@ -106,7 +105,7 @@ class RunConditions(Parameters):
     scorer_passed: bool = UNSTATED
     """Whether the run passed that scorer, or any."""
     tags: tuple[Text, ...] = Field(UNSTATED, max_length=AT_MOST_VALUES)
-    """A tag of the run; repeat it for several, which must all be there."""
+    """A tag of the run; repeat the parameter to require several tags."""
     user: Text = UNSTATED
     """User of the run."""
     session: Text = UNSTATED
@@ -116,11 +115,11 @@ class RunConditions(Parameters):
     until: Time = Field(UNSTATED, examples=["2026-11-25T12:00:00Z"])
     """Runs that began at or before this time."""
     text: str = Field(UNSTATED, min_length=1, max_length=500)
-    """A text that the run contains, in any case."""
+    """A string that the run contains, ignoring case."""
     feedback: bool = UNSTATED
     """Only runs with feedback, or only runs without."""
     roots: bool = UNSTATED
-    """Only runs that are nested in no other."""
+    """Only runs that are not nested in another."""
 
 
 def query_from(params: QueryParams) -> tuple[CatalogQuery, dict[str, str]]:

@@ -1,6 +1,6 @@
 """The server of `grace-kp serve`: its address, its logins, and uvicorn with narrow limits.
 
-Clients that send their headers slowly, or read nothing, are left to a proxy: here they hold a connection until they go.
+Clients that send their headers slowly, or read nothing, are left to a proxy: here they hold a connection until they disconnect.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import socket
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import GraceError, MissingExtra, SettingsError, brief
-from grace_kp.web._app import application, tables_of
+from grace_kp.web._app import application
 from grace_kp.web.inbox import stop_events
-from grace_kp.web.security import Addresses, Logins
+from grace_kp.web.security import HEADER_BYTES, Addresses, Logins
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
 
     from grace_kp.runtime import Grace
 
-HEADER_BYTES = 32_768
-"""Headers of one request at most."""
-TASKS = 1_024
-KEEP_ALIVE_SECONDS = 15
-END_SECONDS = 1
-"""Time for requests that are being answered when the server ends. Event streams end, too."""
 BACKLOG = 256
 HINT = (
     "The server answers requests for 127.0.0.1 and localhost only, and has no protection against slow clients. "
@@ -46,7 +40,7 @@ class Server:
         listener: the bound socket.
         url: the address that people open, without a slash at its end.
         root: the path in it.
-        hint: what an operator should know about the address; empty for nothing.
+        hint: advice about the address for the operator, or an empty string.
     """
 
     def __init__(
@@ -57,7 +51,7 @@ class Server:
         self._uvicorn: uvicorn.Server | None = None
 
     def address(self) -> str:
-        """Return the address to open, with a one-time code while there are no accounts."""
+        """Return the address to open, with a one-time code if the store has no accounts."""
         code = self.logins.code()
         return f"{self.url}/" if code is None else f"{self.url}/login?code={code}"
 
@@ -69,7 +63,7 @@ class Server:
 
         class Ending(uvicorn.Server):
             def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-                # Without a note of the signal, which uvicorn would raise again: this is how a server ends.
+                # Does not record the signal: uvicorn would raise it again after an orderly end.
                 del sig, frame
                 self.force_exit, self.should_exit = self.should_exit, True
                 stop_events(served)
@@ -85,10 +79,10 @@ class Server:
             proxy_headers=False,
             server_header=False,
             root_path=self._root,
-            limit_concurrency=TASKS,
+            limit_concurrency=1_024,
             backlog=BACKLOG,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=END_SECONDS,
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=1,
             h11_max_incomplete_event_size=HEADER_BYTES,
         )
         self._uvicorn = Ending(config)
@@ -98,7 +92,7 @@ class Server:
             self.listener.close()
 
     def end(self) -> None:
-        """End `run`, from any thread. What is being answered has one second left; event streams end, too."""
+        """End `run`, from any thread. Requests in progress have one second to finish; event streams end."""
         if self._uvicorn is not None:
             self._uvicorn.should_exit = True
 
@@ -118,7 +112,7 @@ def serving(
         grace: the runtime.
         host: an address of this machine. Other addresses than loopback need accounts. Without a public URL, the server answers to the names
             of this machine only, whatever address it listens on: as in a container whose port is published on its host.
-        port: a port; 0 for any that is free.
+        port: a port; 0 for any free one.
         public_url: `https://host[:port]` under which a proxy offers the pages. It needs accounts.
         trusted_proxies: addresses of proxies whose `X-Forwarded-For` names the client.
         root: the path that the proxy offers the pages under, such as `/grace`, and removes from requests.
@@ -132,15 +126,15 @@ def serving(
         import uvicorn  # noqa: F401
     except ImportError:
         raise MissingExtra("grace-kp serve", "web") from None
-    root = _checked_root(root)
+    root = _check_root(root)
     addresses = Addresses(public_url=public_url.rstrip("/"), trusted_proxies=frozenset(trusted_proxies))
     _check_open(grace, host, addresses)
-    listener = _bound(host, port)
+    listener = _bind(host, port)
     number = listener.getsockname()[1]
     if not public_url:
         addresses = Addresses(port=number, trusted_proxies=addresses.trusted_proxies)
     try:
-        logins = Logins(tables_of(grace), addresses, root=root)
+        logins = Logins(grace.approvals.inbox.tables, addresses, root=root)
         app = application(grace, logins, addresses)
     except BaseException:
         listener.close()
@@ -160,7 +154,7 @@ def _check_open(grace: Grace, host: str, addresses: Addresses) -> None:
             f"--public-url {brief(addresses.public_url)} must begin with https://, because logins would otherwise travel "
             "unencrypted; http:// is allowed for localhost and 127.0.0.1 only"
         )
-    if not tables_of(grace).documents("account"):
+    if not grace.approvals.inbox.tables.documents("account"):
         raise GraceError(
             f"Others can reach {addresses.public_url or host}, so it needs an account. "
             "Run `grace-kp serve users add NAME --role admin` with the same --store, then start again."
@@ -171,8 +165,8 @@ def _is_loopback(host: str) -> bool:
     return host == "localhost" or re.fullmatch(r"127(\.[0-9]{1,3}){3}|::1", host) is not None
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    """Return a socket that listens already, so that the address can be opened as soon as it is printed."""
+def _bind(host: str, port: int) -> socket.socket:
+    """Return a listening socket, so that people can open the address as soon as it is printed."""
     is_v6 = ":" in host
     try:
         return socket.create_server(
@@ -192,7 +186,7 @@ def _bound(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def _checked_root(root: str) -> str:
+def _check_root(root: str) -> str:
     parts = root.strip("/").split("/")
     if parts == [""]:
         return ""

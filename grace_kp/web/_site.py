@@ -1,13 +1,14 @@
-"""What all pages share: who looks at them and with which right, routes, the context of one application, the templates, and what a handler may read
-of a request.
+"""The parts that all pages share: people and their rights, routes, the context of an application, templates, and access to a checked request.
 
-Templates escape everything that they show and make invisible characters visible. They use these filters and functions beside Jinja's own: `when`
+Templates escape every value and make invisible characters visible. They use these filters and functions beside Jinja's own: `when`
 (a time), `duration`, `spaced`, `badge`, `meter`, `facts`, `fold`, `linked`, `count`. All but `spaced`, `duration` and `count` return HTML.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import math
 import threading
 import time
@@ -24,9 +25,10 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 from grace_kp.approvals import Actor
+from grace_kp.background import DeadlineExceeded, call_within
 from grace_kp.errors import ApprovalError, GraceError
 from grace_kp.pages import badge, count_text, duration_text, facts, fold, linked, meter, spaced, visible
-from grace_kp.trace import object_without_duplicates
+from grace_kp.trace import object_without_duplicates, redacted_error
 from grace_kp.web._errors import explain_error
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ class Right(StrEnum):
     """A right that a route requires."""
 
     ANYBODY = "anybody"
-    """Also without a login: the login itself, style sheets, `/healthz`."""
+    """Without a login: the login itself, style sheets, `/healthz`."""
     SEE = "see"
     LABEL = "label"
     """Add feedback to runs."""
@@ -80,15 +82,15 @@ class Person:
     Return one from the `auth=` of `app` to use the identities of your own application.
 
     Raises:
-        ValueError: there is no such role.
+        ValueError: the role is unknown.
     """
 
     name: str
     role: Role
     authenticated: bool = True
-    """Whether a login established the name; False for the operating system's user while there are no accounts."""
+    """Whether a login established the name; False for the operating system's user of a store without accounts."""
     account: str = ""
-    """Mark of the account of `grace-kp serve`, with which consent ends. Leave it empty for identities of your own application."""
+    """Identifies the account of `grace-kp serve`, whose removal ends consent. Leave it empty for identities of your application."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", Role(self.role))
@@ -99,7 +101,7 @@ class Person:
 
     @property
     def is_program(self) -> bool:
-        """Whether this is a program, whose labels count behind those of people."""
+        """Whether this is a program. Labels of people replace its labels."""
         return self.role is Role.AGENT
 
     @property
@@ -128,7 +130,6 @@ def route(
 
 
 def templates() -> Environment:
-    """Return the Jinja environment of the pages."""
     look = Environment(
         loader=PackageLoader("grace_kp.web"),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -167,41 +168,39 @@ def _show_value(value: object) -> object:
     return "" if value is None else visible(str(value), lines=True)
 
 
+def trust_html(part: str) -> Markup:
+    """Mark HTML as safe: the parts of `grace_kp.pages` and `grace_kp.trace.html` escape every string."""
+    return Markup(part)  # noqa: S704
+
+
 def _as_markup(part: Callable[..., str]) -> Callable[..., Markup]:
-    def markup(*args: Any, **kwargs: Any) -> Markup:
-        return Markup(part(*args, **kwargs))  # noqa: S704 — the parts of pages escape every text
-
-    return markup
+    return lambda *args, **kwargs: trust_html(part(*args, **kwargs))
 
 
+_log = logging.getLogger("grace_kp.web")
 FRESH_SECONDS = 60.0
 PATIENCE = 2.0
-"""Seconds that a reader waits for the computation of another one; a page must be fast, and the next view shows the value."""
+"""Seconds that a reader waits for a first value. After that, the page says that it is being computed, and the next view shows it."""
 MAX_KEPT = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptValue:
-    """A value, or why there is none."""
-
+class CachedValue:
     value: Any = None
     problem: str = ""
     at: float = 0.0
     """When it was asked for, in seconds since the epoch."""
 
 
-class Kept:
-    """Values that take too long for each view of a page: computed once a minute at most, and kept for those who look next.
-
-    One value is computed at a time, so that requests for many of them leave threads to other pages.
-    """
+class ValueCache:
+    """Values that take too long to compute for each view of a page: at most once a minute, in a background thread, one at a time."""
 
     def __init__(self) -> None:
         self._computing = threading.Lock()
-        self._values: OrderedDict[Hashable, KeptValue] = OrderedDict()
+        self._values: OrderedDict[Hashable, CachedValue] = OrderedDict()
 
-    def get(self, key: Hashable, now: float, compute: Callable[[], Any]) -> KeptValue | None:
-        """Return a value of the last minute; the one before, or None, while another thread computes.
+    def get(self, key: Hashable, now: float, compute: Callable[[], Any]) -> CachedValue | None:
+        """Return a value of the last minute; the previous one, or None, if the computation takes longer than a reader waits.
 
         Args:
             now: seconds since the epoch.
@@ -209,21 +208,30 @@ class Kept:
         before = self._values.get(key)
         if before is not None and 0 <= now - before.at < FRESH_SECONDS:
             return before
-        if not self._computing.acquire(timeout=PATIENCE if before is None else 0):
-            return before
+        patience = PATIENCE if before is None else 0
+        if self._computing.acquire(timeout=patience):
+            if self._values.get(key) is not before:  # computed while this reader waited
+                self._computing.release()
+            else:
+                with contextlib.suppress(DeadlineExceeded):
+                    call_within(patience, lambda: self._compute(key, now, compute), name="figures", or_inline=True)
+        return self._values.get(key)
+
+    def _compute(self, key: Hashable, now: float, compute: Callable[[], Any]) -> None:
+        """Compute and keep a value, and release the lock that the reader took: it may have stopped waiting."""
+        found = CachedValue(problem="the computation failed. The log of the server has the reason", at=now)
         try:
-            if self._values.get(key) is not before:  # computed while this thread waited
-                return self._values.get(key)
-            try:
-                found = KeptValue(value=compute(), at=now)
-            except (GraceError, ValueError) as error:
-                found = KeptValue(problem=explain_error(error, "computing figures"), at=now)
+            found = CachedValue(value=compute(), at=now)
+        except (GraceError, ValueError) as error:
+            found = CachedValue(problem=explain_error(error, "computing figures"), at=now)
+        except Exception as error:
+            _log.error("figures cannot be computed: %s", redacted_error(error))
+            raise
+        finally:
             self._values[key] = found
             self._values.move_to_end(key)
             if len(self._values) > MAX_KEPT:
                 self._values.popitem(last=False)
-            return found
-        finally:
             self._computing.release()
 
 
@@ -238,29 +246,27 @@ class Site:
     """The index of the runs: lists, search and figures."""
     clock: Callable[[], float] = time.time
     """The wall clock, in seconds since the epoch."""
-    figures: Kept = field(default_factory=Kept)
-    """What the page of figures and the API compute once a minute at most."""
+    figures: ValueCache = field(default_factory=ValueCache)
+    """Slow values of the page of figures and the API."""
     look: Any = field(default_factory=templates)
     """The Jinja environment."""
     own_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(2))
-    """Threads for what must be answered while requests that wait occupy all others."""
+    """Threads for requests that must be answered even if waiting requests occupy all other threads."""
 
     @property
     def requests(self) -> RequestStore:
-        """The verbs on approvals."""
         return self.inbox.requests
 
     @property
     def tables(self) -> Tables:
-        """The tables of approvals, for reading."""
         return self.inbox.tables
 
     def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
         """Render a template as a page.
 
         Args:
-            values: what the template shows. Texts are escaped, and invisible characters in them are made visible; HTML from `grace_kp.pages`
-                must be passed as `markupsafe.Markup`.
+            values: the values of the template. Strings are escaped, and their invisible characters are made visible; pass HTML from
+                `grace_kp.pages` as `markupsafe.Markup`.
         """
         text = self.look.get_template(template).render(
             request=request,
@@ -275,35 +281,34 @@ class Site:
 
 
 def site_of(request: Request) -> Site:
-    """Return the site that a request is for."""
     return cast("Site", request.app.state.site)
 
 
 def person_of(request: Request) -> Person:
-    """Return who sent a request; the gatekeeper has established it."""
+    """Return the sender of a request, whom the gatekeeper has identified."""
     return cast("Person", request.state.person)
 
 
 def form_of(request: Request) -> dict[str, list[str]]:
-    """Return the fields of a form that was posted; the gatekeeper has checked its origin and token, and bounded its size."""
+    """Return the fields of a posted form, whose origin, token and size the gatekeeper has checked."""
     return cast("dict[str, list[str]]", request.state.form)
 
 
 def body_of(request: Request) -> Any:
-    """Return the JSON body of a request to the API; the gatekeeper has read, bounded and parsed it. None without a body."""
+    """Return the JSON body of a request to the API, which the gatekeeper has parsed; None without a body."""
     return request.state.body
 
 
 def whole_of(text: str) -> int | None:
-    """Return the whole number from 0 that a text states in digits; None for any other text."""
+    """Parse a non-negative integer in digits; return None for any other string."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None
 
 
 def read_json(text: str) -> Any:
-    """Return the JSON value of a text.
+    """Parse JSON.
 
     Raises:
-        ValueError, RecursionError: the text is not JSON, is nested too deeply, or has a name twice in an object.
+        ValueError, RecursionError: the string is not JSON, is nested too deeply, or has an object with a repeated name.
     """
     return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=object_without_duplicates)
 
@@ -313,18 +318,17 @@ def _refuse_constant(constant: str) -> NoReturn:
 
 
 def path_of(scope: Mapping[str, Any]) -> str:
-    """Return the path of a request below the one that this application is mounted under."""
+    """Return the path of a request below the mount path of this application."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path[len(root) :] if root and path.startswith(f"{root}/") else "" if root and path == root else path
 
 
 def root_of(request: Request) -> str:
-    """Return the path that this application is mounted under, without a slash at its end: links begin with it."""
+    """Return the mount path of this application, without a trailing slash. Links begin with it."""
     return str(request.scope.get("root_path", "")).rstrip("/")
 
 
 def recording_lines(url: str | None) -> str:
-    """Return lines that record a run."""
     return f"""{_runtime(url)}
 
 @grace.agent
@@ -334,7 +338,7 @@ answer("When do I get my money back?")"""
 
 
 def asking_lines(url: str | None) -> str:
-    """Return lines that ask for an approval, and wait for the decision."""
+    """Return a program that asks for an approval and waits for the decision."""
     return f"""{_runtime(url, "reviewer=gk.InboxReviewer()")}
 
 @grace.gate(floor="confirm")
@@ -359,7 +363,7 @@ def perform(
     digest: str | None = None,
     changes: Mapping[str, Any] | None = None,
 ) -> Approval:
-    """Carry out a verb and return the approval as it is then."""
+    """Carry out a verb and return the resulting approval."""
     if verb == "edit":
         return requests.edit(approval_id, changes or {}, by=actor, note=words, digest=digest, is_encoded=True)
     outcome = requests.decide_all(
@@ -373,9 +377,9 @@ def perform(
 def perform_several(
     request: Request, verb: str, digests: Mapping[str, str], *, words: str = ""
 ) -> dict[str, Approval | ApprovalError]:
-    """Carry out a verb on several approvals for the person who sent a request, and return each outcome, by id.
+    """Carry out a verb on several approvals for the sender of a request, and return the outcomes by id.
 
-    Refused ones are recorded in the audit trail, as the gatekeeper records a single one.
+    The audit trail records refused ones, as the gatekeeper records a single one.
     """
     person = person_of(request)
     outcomes = site_of(request).requests.decide_all(list(digests), verb, by=person.actor, note=words, digests=digests)

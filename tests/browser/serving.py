@@ -50,27 +50,21 @@ class Server:
 
     def start(self, *options):
         """Start serving and return the address that is printed, which carries the code of the first login if there is one."""
-        log = self.folder / f"serve-{time.monotonic_ns()}.log"
-        with log.open("wb") as out:
-            self.process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "grace_kp.cli", "serve", "--store", self.store),
-                    *("--port", str(self.port), "--no-browser", *options),
-                ],
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-            )
-        printed = until(lambda: ADDRESS.search(log.read_text("utf-8")) or self.process.poll() is not None)
-        if printed is True:
-            raise RuntimeError(f"serve ended with {self.process.returncode}:\n{log.read_text('utf-8')}")
-        until(self.is_listening)
-        return printed[0]
-
-    def is_listening(self):
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+        command = ("serve", "--store", self.store, "--port", str(self.port), "--no-browser", *options)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "grace_kp.cli", *command],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+        )
+        printed = []
+        for line in self.process.stdout:  # when the address is printed, the server listens
+            printed.append(line)
+            if found := ADDRESS.search(line):
+                return found[0]
+        raise RuntimeError(f"serve ended with {self.process.wait(PATIENCE)}:\n{''.join(printed)}")
 
     def fill(self):
         """Have the agents of the shop work, in a process of their own."""
@@ -97,7 +91,7 @@ class Server:
 
     def kill(self):
         self.process.kill()
-        self.process.wait(PATIENCE)
+        self.process.communicate()
 
 
 def until(fact):

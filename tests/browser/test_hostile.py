@@ -50,7 +50,6 @@ def test_a_hostile_run_is_text(visit, shop, view):
 
 
 def test_hostile_runs_are_text_in_lists_and_searches(visit, shop):
-    """And in the filters, which repeat what was asked for."""
     visit.expect_message("404")
     visit.expect_message("422")
     page = visit("/runs")
@@ -103,7 +102,6 @@ def test_a_hostile_request_is_text_until_it_is_decided(visit, shop):
     "path", ["/inbox?{}", "/approvals/history?{}", "/approvals/audit?{}", "/runs?{}", "/figures?{}", "/login?{}"]
 )
 def test_hostile_addresses_are_text(visit, path):
-    """In every parameter, whether or not the page knows it."""
     names = "action level group mine q by since state approval agent domain status user session text tags min_score until days code next from view"
     visit.expect_message("422")
     page = visit(path.format("x=1"))
@@ -172,7 +170,6 @@ def test_a_form_of_a_stranger_decides_nothing(visit, server, shop, stranger):
 
 
 def test_a_script_of_a_stranger_decides_nothing(visit, server, shop, stranger):
-    """Neither with a form nor with JSON, and it is not told why."""
     approval = shop.ask()
     visit.expect_message("403")
     visit.expect_message("CORS")
@@ -190,7 +187,6 @@ def test_a_script_of_a_stranger_decides_nothing(visit, server, shop, stranger):
 
 
 def test_a_frame_of_a_stranger_stays_empty(visit, server, shop, stranger):
-    """So nobody can be made to click a button that they do not see."""
     approval = shop.ask()
     visit.expect_message("frame-ancestors")
     visit.expect_message("Refused to display")

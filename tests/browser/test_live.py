@@ -64,7 +64,6 @@ def test_news_move_no_row_of_the_inbox(visit, shop, width, scheme):
 
 
 def test_the_back_button_leads_to_what_is_true_now(visit, shop):
-    """After a decision, it offers no second one. Nothing is sent again."""
     approval = shop.ask()
     page = visit("/inbox?action=refund")
     page.goto(visit.origin + f"/approvals/{approval.id}")
@@ -138,7 +137,6 @@ def logged_in(served, visits, token, path, **window):
 
 
 def test_of_two_people_one_is_first(team):
-    """The other one is told who decided what, and nothing is decided twice."""
     served, visits = team
     tokens = {name: served.add_user(name, "approver") for name in ("ana", "bo")}
     served.start()

@@ -56,7 +56,6 @@ def host(outputs, *, attributes="", ink="black", paper="white"):
 
 
 def test_outputs_change_nothing_of_the_page_around_them(tab, outputs):
-    """Every element of the host looks as it did without them."""
     own = [":not(.grace-kp, .grace-kp *, .out:has(.grace-kp), head *)", LOOKS]
     tab.set_content(host([]))
     before = tab.evaluate(STYLES, own)
@@ -99,7 +98,6 @@ def test_outputs_follow_the_theme_of_the_notebook(browser, outputs, system, attr
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("run", ["full", "long"])
 def test_a_mailed_run_is_accessible_and_fits_a_phone(browser, scheme, run, tmp_path):
-    """axe-core reports nothing, and nothing scrolls sideways."""
     steps = [{"type": "thought", "content": "x" * 300} for _ in range(200)]
     path = tmp_path / "run.html"
     path.write_text(run_page(full() if run == "full" else document(steps)), encoding="utf-8")

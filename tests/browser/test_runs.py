@@ -42,7 +42,6 @@ def test_a_run_is_labelled_with_one_click(visit, shop, width, script):
 
 @pytest.mark.parametrize(("width", "script"), WAYS)
 def test_two_runs_stand_side_by_side(visit, shop, width, script):
-    """Ticked in the list; the page leads to the first step that differs."""
     for question in ("first", "second"):
         recorded(shop, f"Compare the {question} at {width} {script}")
     page = visit("/runs", width=width, script=script)

@@ -205,8 +205,8 @@ def test_roles_change_and_accounts_go(users):
         (("add", "ana", "--role", "owner"), 2, "the role must be viewer, approver, admin or agent, not 'owner'"),
         (("add", "ana"), 2, "--role"),
         (("add", "ana", "--role", "viewer", "--by", ""), 2, "by must be a name"),
-        (("remove", "ana"), 1, "there is no account 'ana'; accounts: none"),
-        (("rotate", "\x1b[31m"), 1, "there is no account"),
+        (("remove", "ana"), 1, "no account is named 'ana'; accounts: none"),
+        (("rotate", "\x1b[31m"), 1, "no account is named"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(users, arguments, code, expected):

@@ -51,21 +51,8 @@ class Elements(HTMLParser):
 
 
 BANNED = {
-    "script",
-    "iframe",
-    "object",
-    "embed",
-    "link",
-    "base",
-    "form",
-    "img",
-    "image",
-    "foreignobject",
-    "audio",
-    "video",
-    "template",
-    "math",
-}
+    "script", "iframe", "object", "embed", "link", "base", "form", "img", "image", "foreignobject", "audio", "video", "template", "math",
+}  # fmt: skip
 LOCAL = ("#", "http://", "https://")
 
 

@@ -17,7 +17,6 @@ JSON = st.recursive(
 
 
 def test_the_number_its_parts_penalties_and_reason_are_shown():
-    """Each sub-score with a bar, or as not evaluated or not scored; penalties in words."""
     found = confidence_html(
         0.6125,
         breakdown={"search_quality": 0.5, "source_agreement": None, "query_coverage": None, "other_search": None},
@@ -37,7 +36,6 @@ def test_the_number_its_parts_penalties_and_reason_are_shown():
 
 
 def test_every_text_is_text():
-    """Markup in a name, a value, a penalty, the reason or the level is shown."""
     found = confidence_html(
         0.5, breakdown={HOSTILE: HOSTILE, "a": 1}, penalties=[HOSTILE], reason=HOSTILE, not_scored=["b"], level=HOSTILE
     )  # fmt: skip
@@ -47,14 +45,12 @@ def test_every_text_is_text():
 
 
 def test_without_a_score_the_parts_remain():
-    """No number is invented for it."""
     found = confidence_html(None, breakdown={"search_quality": 0.25})
     assert "no confidence" in found
     assert "0.250" in found
 
 
 def test_size_is_bounded():
-    """With a note of the sub-scores and penalties that are left out."""
     found = confidence_html(
         0.5,
         breakdown={f"{place}{'x' * 900}": 0.5 for place in range(9_000)},

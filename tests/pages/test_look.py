@@ -38,20 +38,17 @@ def contrast(one, other):
 
 
 def test_contrast_is_that_of_the_standard():
-    """Between 1 and 21."""
     assert 21 == pytest.approx(contrast("#000000", "#ffffff"))
     assert 1 == pytest.approx(contrast("#336699", "#336699"))
     assert 4.54 == pytest.approx(contrast("#767676", "#ffffff"), abs=0.01)
 
 
 def test_every_colour_has_a_purpose():
-    """A new one must be given its place here."""
     assert set(COLOURS) == TEXT | DRAWN | set(BEHIND) | FAINT
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_texts_can_be_read(scheme):
-    """On both backgrounds, and on filled badges and buttons."""
     place = SCHEMES[scheme]
     pairs = [(name, behind) for name in sorted(TEXT) for behind in BEHIND] + [("paper", "bad"), ("paper", "first")]
     found = {pair: contrast(COLOURS[pair[0]][place], COLOURS[pair[1]][place]) for pair in pairs}
@@ -60,7 +57,6 @@ def test_texts_can_be_read(scheme):
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_what_is_drawn_can_be_seen(scheme):
-    """Bars and curves on both backgrounds, and the filled part of a bar beside its track."""
     place = SCHEMES[scheme]
     pairs = [(name, behind) for name in sorted(TEXT | DRAWN) for behind in BEHIND]
     pairs += [(name, "line") for name in ("first", "good", "warn", "bad")]
@@ -83,18 +79,14 @@ def test_other_colours_are_readable_too(sheet, scheme):
             colour = pair[1 + place]
             if name.startswith("background"):
                 found[rule.selectors, name] = contrast(colour, COLOURS["ink"][place]) / TEXT_CONTRAST
-            elif name.startswith("border"):
-                worst = min(contrast(colour, COLOURS[behind][place]) for behind in BEHIND)
-                found[rule.selectors, name] = worst / DRAWN_CONTRAST
             else:
                 worst = min(contrast(colour, COLOURS[behind][place]) for behind in BEHIND)
-                found[rule.selectors, name] = worst / TEXT_CONTRAST
+                found[rule.selectors, name] = worst / (DRAWN_CONTRAST if name.startswith("border") else TEXT_CONTRAST)
     assert {} == {place: value for place, value in found.items() if value < 1}
 
 
 @pytest.mark.parametrize("sheet", SHEETS)
 def test_texts_have_colours_of_texts(sheet):
-    """No text is drawn in a colour that is only good enough for bars or lines."""
     found = [
         (rule.selectors, name)
         for rule in rules(SHEETS[sheet])
@@ -105,7 +97,6 @@ def test_texts_have_colours_of_texts(sheet):
 
 @pytest.mark.parametrize("sheet", SHEETS)
 def test_each_class_of_a_sheet_is_used(sheet):
-    """By the code, a template or the script; numbered classes such as `c3` by their letter."""
     sources = "".join(
         path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*") if path.suffix in {".py", ".html", ".js"}
     )

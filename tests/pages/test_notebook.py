@@ -33,12 +33,10 @@ def top_level(sheet):
 
 @pytest.mark.parametrize("body", [BODY, confidence_html(0.5, breakdown={"a": 0.5}), table(("a",) * 5, [("b",) * 5])])
 def test_no_rule_reaches_beyond_the_fragment(body):
-    """Every rule stands inside of the fragment's own class."""
     assert all(re.search(r"(\.grace-kp){3}$", selector) for selector in top_level(css(notebook(body))))
 
 
 def test_only_rules_that_the_body_uses_are_written():
-    """Those of its elements and classes; no controls, plots or timelines where there are none."""
     found = css(notebook(badge("escalate")))
     assert ".badge.escalate{" in found
     for unused in ("table", "textarea", "button", ".plot", ".step", ".badge.good", "--mono"):
@@ -47,7 +45,6 @@ def test_only_rules_that_the_body_uses_are_written():
 
 
 def test_every_rule_of_the_style_can_be_used():
-    """A body with every element and class of the style gets each of its declarations."""
     sheet = style()
     names = sorted(set(re.findall(r"\.([a-z][\w-]*)", re.sub(r"/\*.*?\*/|\d\.\d", "", sheet))))
     tags = ("table", "tr", "td", "th", "thead", "tbody", "caption", "a", "p", "li", "ul", "ol", "h1", "h2", "h3", "code", "pre", "kbd", "figure",
@@ -64,7 +61,6 @@ def test_every_rule_of_the_style_can_be_used():
 
 
 def test_colours_are_those_of_the_style():
-    """Each variable that a rule uses is defined in the fragment."""
     for body in (badge("escalate"), confidence_html(0.5, breakdown={"a": 0.5}), fold("x", code=True), BODY):
         found = css(notebook(body))
         used = set(re.findall(r"var\((--[\w-]+)\)", found))
@@ -72,7 +68,6 @@ def test_colours_are_those_of_the_style():
 
 
 def test_two_outputs_share_no_id():
-    """And links lead to the output that they stand in."""
     first, second = Elements(notebook(BODY)), Elements(notebook(BODY))
     assert 1 == len(first.ids) == len(second.ids)
     assert first.ids != second.ids
@@ -80,7 +75,6 @@ def test_two_outputs_share_no_id():
 
 
 def test_ids_in_texts_are_left_alone():
-    """What a person wrote is no attribute."""
     assert "&quot;#x&quot; id=&quot;y&quot;" in notebook(BODY + fold('"#x" id="y" href="#z"'))
 
 
@@ -90,7 +84,6 @@ def test_without_ids_the_output_is_the_same_each_time():
 
 
 def test_references_of_pictures_follow_their_ids():
-    """Clip paths and used shapes of a plot."""
     body = '<svg><defs><path id="m1"/></defs><use xlink:href="#m1"/><g clip-path="url(#m1)"></g></svg>'
     found = notebook(body)
     own = Elements(found).ids[0]
@@ -99,12 +92,10 @@ def test_references_of_pictures_follow_their_ids():
 
 
 def test_a_note_replaces_what_is_too_large():
-    """A notebook stays small enough to be opened."""
     found = notebook("x" * 1_000_001)
     assert "1,000,001 characters of HTML are too many" in found
     assert len(found) < 3_000
 
 
 def test_the_one_style_of_pages_stays_as_it_is():
-    """Pages have it whole."""
     assert style() in page("a", BODY)

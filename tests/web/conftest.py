@@ -10,9 +10,16 @@ import pytest
 import grace_kp as gk
 from grace_kp import Grace
 from grace_kp.runtime import record_of
+from grace_kp.web import _site
 from tests.pages.reading import Elements
 from tests.trace.html.traces import document, full
-from tests.web.visiting import Browser
+from tests.web.visiting import PATIENCE, Browser
+
+
+@pytest.fixture(autouse=True)
+def _patient_readers(monkeypatch):
+    """On a busy machine a first view of figures may take longer than a reader waits."""
+    monkeypatch.setattr(_site, "PATIENCE", PATIENCE)
 
 
 class House:
@@ -59,11 +66,11 @@ def house(tmp_path):
 DAY = 86_400
 
 
-class Office:
+class Office(House):
     """A runtime whose runs begin some days ago, as tests ask for."""
 
     def __init__(self, folder, **settings):
-        self.folder, self.browsers, self.began = folder, [], time.time()
+        self.browsers, self.began = [], time.time()
         usual = {"evaluator": None, "embedder": None, "reviewer": lambda request: gk.InterventionResponse("proceed")}
         self.grace = gk.Grace(
             store=f"sqlite:///{folder}/app.db", wall_clock=lambda: int(self.began * 1e9), **{**usual, **settings}
@@ -86,19 +93,11 @@ class Office:
     def visit(self, **options):
         """Return a browser; the figures know all runs so far."""
         self.grace.flush()
-        browser = Browser(self.grace, **options)
-        browser.app.state.site.catalog.refresh()
-        self.browsers.append(browser)
-        return browser
+        return super().visit(**options)
 
     def page(self, query="", **options):
         """Return the page of figures."""
         return self.visit(**options).get(f"/figures{query}")
-
-    def close(self):
-        for browser in self.browsers:
-            browser.app.state.site.catalog.close()
-        self.grace.close()
 
 
 def tiles(page):

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from grace_kp import Grace, errors
 from grace_kp.errors import SettingsError
 from grace_kp.web import Person, Role, app
-from grace_kp.web._app import SCRIPTS, Following, _static_routes
+from grace_kp.web._app import SCRIPTS, CatalogFollower, _static_routes
 from grace_kp.web._errors import http_problem, problem_of, status_of
 from grace_kp.web._site import route
 from tests.web.visiting import Browser
@@ -37,13 +37,11 @@ class Catalog:
 
 
 async def test_the_catalog_follows_the_store_from_the_first_request():
-    """Once: a mounted application gets no word of its start. Another one is told about its end, too."""
-
     async def answer(scope, receive, send):
         answered.append(scope["type"])
 
     catalog, answered = Catalog(), []
-    following = Following(catalog)
+    following = CatalogFollower(catalog)
     application = following.before(answer)
     for kind in ("lifespan", "http", "http"):
         assert ["follow"] * ("http" in answered) == catalog.calls
@@ -60,7 +58,6 @@ def client():
 
 @pytest.mark.parametrize("name", ["site.css", *SCRIPTS])
 def test_a_file_is_sent_until_the_browser_has_it(client, name):
-    """With its type; a browser that has it asks whether it has changed, and gets nothing more."""
     first = client.get(f"/static/{name}")
     assert 200 == first.status_code
     assert {"css": "text/css", "js": "text/javascript"}[name.partition(".")[2]] in first.headers["content-type"]
@@ -71,7 +68,6 @@ def test_a_file_is_sent_until_the_browser_has_it(client, name):
 
 
 def test_a_role_is_one_of_the_known():
-    """Its word is taken for it; another one is refused, before anything is asked of it."""
     assert Role.ADMIN is Person(name="ana", role="admin").role
     for role in ("root", "", None):
         with pytest.raises(ValueError, match="is not a valid Role"):
@@ -94,7 +90,6 @@ def test_a_role_is_one_of_the_known():
     ],
 )
 def test_errors_have_a_status_and_a_code(error, status, code):
-    """The same status on pages and in the API. Programs read the code, people the message."""
     problem = problem_of(error)
     assert (status, status) == (status_of(error), problem.status)
     assert {"code": code, "message": "x"} == problem.document
@@ -131,7 +126,6 @@ def test_what_a_store_says_stays_in_the_log(broken, caplog, path):
 
 
 def test_an_error_of_ours_is_a_page(broken):
-    """With its message, in which control characters and markup are harmless."""
     response = broken(errors.AlreadyDecided("<b>ben</b>\u202e was faster"))
     assert 409 == response.status_code
     assert "&lt;b&gt;ben&lt;/b&gt;" in response.text
@@ -141,10 +135,9 @@ def test_an_error_of_ours_is_a_page(broken):
 
 @pytest.mark.parametrize("path", ["/broken", "/api/broken"])
 def test_an_unexpected_error_tells_nothing(broken, path, caplog):
-    """Neither type nor message nor place reach the client."""
     response = broken(ZeroDivisionError("a secret of line 7"), path)
     assert 500 == response.status_code
-    assert "Something went wrong here" in response.text
+    assert "The server failed. Its log has the reason." in response.text
     for told in ("ZeroDivisionError", "secret", "Traceback", ".py"):
         assert told not in response.text
     assert "ZeroDivisionError: a secret of line 7" in caplog.text

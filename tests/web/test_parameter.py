@@ -80,7 +80,6 @@ def test_values(parameter, stated, expected):
     ],
 )
 def test_refusals(parameter, stated, reason):
-    """A value that is not allowed is refused with what is allowed."""
     values, problems = read(parameter, stated)
     assert (50, [parameter]) == (values["limit"], list(problems))
     assert problems[parameter].startswith("cannot be used: ")
@@ -88,7 +87,6 @@ def test_refusals(parameter, stated, reason):
 
 
 def test_all_parameters_are_read_at_once():
-    """Defaults stand in, and what is wrong or unknown is named."""
     values, problems = Example.read([("number", "2"), ("choice", "a"), ("other", "x"), ("time", "1d")])
     assert ({"limit", "choice", "time"}, "a") == (set(values), values["choice"])
     assert values["time"] < read("time", ["1h"])[0]["time"]
@@ -98,7 +96,6 @@ def test_all_parameters_are_read_at_once():
 
 
 def test_each_field_of_a_query_is_a_condition():
-    """And the levels are those of gates, with `none` for runs without one."""
     assert [field.name for field in fields(CatalogQuery)] == list(RunConditions.model_fields)
     assert (*InterventionLevel, "none") == get_args(RunConditions.model_fields["level"].annotation)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 import threading
 
 import httpx
@@ -73,7 +72,6 @@ def test_other_addresses_answer_to_local_names_without_a_public_url(bind, add):
 
 
 def test_what_others_can_reach_needs_accounts(bind, add):
-    """Whether by its own address or through a proxy."""
     for host in ("0.0.0.0", "127.0.0.1"):
         with pytest.raises(GraceError, match="Run `grace-kp serve users add NAME --role admin` with the same --store"):
             bind(host=host, public_url=PUBLIC)
@@ -92,16 +90,11 @@ def test_a_path_that_is_none_is_refused(bind, root):
 
 def test_a_taken_port_is_named(grace, bind):
     port = bind().listener.getsockname()[1]
-    taken = socket.socket()
-    taken.bind(("127.0.0.1", 0))
-    taken.listen()
-    port = taken.getsockname()[1]
-    with taken, pytest.raises(GraceError, match=f"port {port} of 127.0.0.1 is taken; --port names another"):
+    with pytest.raises(GraceError, match=f"port {port} of 127.0.0.1 is taken; --port names another"):
         serving(grace, port=port)
 
 
 def test_links_and_redirects_begin_with_the_path(grace):
-    """Which the proxy has removed from the request; the cookie is kept to it."""
     with listening(grace, root="/grace") as server:
         browser = httpx.Client(
             base_url=server.url.removesuffix("/grace"), headers={"Origin": server.url[: -len("/grace")]}
@@ -116,7 +109,6 @@ def test_links_and_redirects_begin_with_the_path(grace):
 
 
 def test_open_streams_do_not_keep_it_from_ending(grace):
-    """Browsers that follow events leave them open for ever; they end with the server."""
     ended = threading.Event()
 
     async def events():
@@ -188,7 +180,6 @@ def test_malformed_and_ambiguous_requests_are_refused(server, lines, expected):
     "path", ["/login?next=/%0d%0aSet-Cookie:%20a=b", "/%0d%0aSet-Cookie:%20a=b", "/inbox?a=%0d%0aX:%20y"]
 )
 def test_line_breaks_in_an_address_split_no_response(server, path):
-    """They stay escaped wherever the address is repeated."""
     answer = exchange(server, head(server, f"GET {path} HTTP/1.1", "Connection: close"))
     names = [line.partition(b":")[0].lower() for line in answer.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]]
     assert b"set-cookie" not in names

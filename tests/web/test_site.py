@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 
@@ -12,7 +13,18 @@ from starlette.requests import Request
 
 import grace_kp as gk
 from grace_kp.errors import StoreError
-from grace_kp.web._site import FRESH_SECONDS, Kept, asking_lines, path_of, recording_lines, root_of, templates, when
+from grace_kp.web import _site
+from grace_kp.web._site import (
+    FRESH_SECONDS,
+    ValueCache,
+    asking_lines,
+    path_of,
+    recording_lines,
+    root_of,
+    templates,
+    when,
+)
+from tests.web.visiting import PATIENCE
 
 
 @pytest.mark.parametrize(
@@ -71,7 +83,6 @@ def test_a_time_is_in_utc_and_for_scripts(seconds, expected):
 
 
 def test_the_first_records_a_run(tmp_path, monkeypatch):
-    """It is complete: it can be run as it is, and the run is in the store."""
     monkeypatch.chdir(tmp_path)
     names = {}
     lines = recording_lines("sqlite:////secret/place.db")
@@ -98,20 +109,44 @@ def test_the_second_waits_for_a_decision(tmp_path, monkeypatch, capsys):
     assert "paid back 40 euros for A-17" in capsys.readouterr().out
 
 
-def test_a_kept_value_is_computed_once_a_minute(caplog):
-    """Those who ask meanwhile get the one before; a store that cannot be read is a problem of the value, and only the log names the file."""
-    kept, computed = Kept(), []
+def test_a_kept_value_is_computed_once_a_minute():
+    kept = ValueCache()
+    values = iter("ab")
+    assert ["a", "a"] == [kept.get("key", now, lambda: next(values)).value for now in (0.0, FRESH_SECONDS - 1)]
+
+
+def test_readers_do_not_wait_for_a_long_computation(monkeypatch):
+    """The first reader gets no value, later ones the previous one, until the background thread has computed it."""
+    kept, may_end = ValueCache(), threading.Event()
 
     def compute():
-        computed.append(kept.get("key", FRESH_SECONDS + 1, lambda: "never") if computed else None)
-        return len(computed)
+        may_end.wait(PATIENCE)
+        return "computed"
 
-    assert [1, 1, 2] == [kept.get("key", now, compute).value for now in (0.0, FRESH_SECONDS - 1, FRESH_SECONDS)]
-    assert 1 == computed[1].value
+    monkeypatch.setattr(_site, "PATIENCE", 0)
+    assert kept.get("key", 0.0, compute) is None
+    assert kept.get("key", 0.0, compute) is None
+    may_end.set()
+    monkeypatch.setattr(_site, "PATIENCE", PATIENCE)
+    assert "computed" == kept.get("key", 0.0, compute).value
+    may_end.clear()
+    assert "computed" == kept.get("key", FRESH_SECONDS, compute).value
+    may_end.set()
 
+
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [
+        (StoreError("no such file: /secret/place.db"), "the store cannot be read or written at the moment"),
+        (KeyError("/secret/place.db"), "the computation failed. The log of the server has the reason"),
+    ],
+)
+def test_a_computation_that_fails_is_a_problem_of_the_value(caplog, error, problem):
     def fail():
-        raise StoreError("no such file: /secret/place.db")
+        raise error
 
-    result = kept.get("other", 0.0, fail)
-    assert (None, "the store cannot be read or written at the moment") == (result.value, result.problem)
+    kept = ValueCache()
+    with contextlib.suppress(KeyError):
+        kept.get("key", 0.0, fail)
+    assert (None, problem) == (kept.get("key", 0.0, fail).value, kept.get("key", 0.0, fail).problem)
     assert "place.db" in caplog.text

@@ -6,7 +6,6 @@ import contextlib
 import re
 import socket
 import threading
-import time
 
 from starlette.testclient import TestClient
 
@@ -45,16 +44,11 @@ PATIENCE = 60
 def listening(grace, **options):
     """Serve until the block ends."""
     server = serving(grace, port=0, **options)
-    place = server.listener.getsockname()
+    server.place = server.listener.getsockname()
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        end = time.monotonic() + PATIENCE
-        while server._uvicorn is None or not server._uvicorn.started:
-            if time.monotonic() > end or not thread.is_alive():
-                raise TimeoutError("the server does not start")
-            time.sleep(0.01)
-        server.place = place
+        exchange(server, b"OPTIONS * HTTP/1.1\r\n\r\n")  # the first answer means that it has started
         yield server
     finally:
         server.end()

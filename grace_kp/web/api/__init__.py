@@ -1,4 +1,4 @@
-"""The API: JSON beside the pages, with an OpenAPI description, for programs and for people who prefer a terminal.
+"""The JSON API with its OpenAPI description, for programs and for people who prefer a terminal.
 
 `OPERATIONS` is the table of all operations. Routes, checks and the description are made from it.
 """
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["OPERATIONS", "routes"]
 
-NOBODY = "kp:trace:00000000-0000-0000-0000-000000000000"
-"""An id that no run has: looking for it reads one page of an index."""
+NO_RUN = "kp:trace:00000000-0000-0000-0000-000000000000"
+"""An id without a run: looking it up reads one page of an index."""
 
 
 def get_health(call: ApiCall) -> dict[str, Any]:
-    """Return that all is well, after reading the store."""
-    call.site.grace.store.get(NOBODY)
+    """Read the store and report that it works."""
+    call.site.grace.store.get(NO_RUN)
     return {"status": "ok"}
 
 
@@ -36,7 +36,6 @@ class OpenApi(RootModel[dict[str, Any]]):
 
 
 def get_description(call: ApiCall) -> dict[str, Any]:
-    """Return the OpenAPI description of all operations."""
     cookie = getattr(call.request.app.state.identity_provider, "cookie", "")
     return document(OPERATIONS, root=root_of(call.request), cookie=cookie)
 
@@ -65,7 +64,7 @@ OPERATIONS = (
 
 
 def routes() -> list[PageRoute]:
-    """Return the routes of this part: those of each address together, and whole addresses before those with an id."""
+    """Return the routes of the API, grouped by address; fixed addresses precede those with an id."""
     addresses = sorted(dict.fromkeys(operation.path for operation in OPERATIONS), key=lambda path: "{id}" in path)
     found: list[PageRoute] = []
     for address in addresses:

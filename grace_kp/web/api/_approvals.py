@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -25,26 +25,22 @@ if TYPE_CHECKING:
 
 ID = "ap-5e9c12e34cc947d6"
 DIGEST = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
-ONLY_PAST = "by", "since"
-ONLY_PENDING = ("group",)
-"""Conditions that only one of the two lists has."""
 
 
 Digest = Annotated[str, Field(min_length=1, max_length=200, description="Digest of the arguments that were shown.")]
-Words = Annotated[str, Field(max_length=10_000, description="Kept with the decision. Recognised secrets are removed.")]
+Words = Annotated[
+    str, Field(max_length=10_000, description="Stored with the decision. Recognised secrets are removed.")
+]
 Unseen = Annotated[bool, Field(description="Consent although the JSON of the approval does not show some arguments.")]
 
 
 class VerbBody(Body):
     """A body of a verb on an approval."""
 
-    words_field: ClassVar[str] = "note"
-    """Name of the field that holds the words of the person."""
-
     def arguments(self) -> dict[str, Any]:
         """Return the fields as the arguments of `perform`."""
         fields = self.model_dump(exclude_unset=True, exclude={"unseen"})
-        return {"words" if name == self.words_field else name: value for name, value in fields.items()}
+        return {"words" if name in {"note", "reason"} else name: value for name, value in fields.items()}
 
 
 class Approve(VerbBody):
@@ -68,7 +64,6 @@ class NewArguments(VerbBody):
 class Reject(VerbBody):
     """Refuse the action."""
 
-    words_field = "reason"
     reason: Words = ""
     digest: Digest | None = None
 
@@ -76,14 +71,13 @@ class Reject(VerbBody):
 class Respond(VerbBody):
     """Answer with instructions for the agent; the action does not run."""
 
-    words_field = "words"
     words: Annotated[str, Field(min_length=1, max_length=10_000, pattern=r"[^\s\x00-\x1f\x85]")]
     """The instructions."""
     digest: Digest | None = None
 
 
 class Pass(VerbBody):
-    """Let the agent go on without the action, or have the gate assess the call again."""
+    """Let the agent continue without the action, or have the gate assess the call again."""
 
     note: Words = ""
     digest: Digest | None = None
@@ -92,7 +86,6 @@ class Pass(VerbBody):
 class Withdraw(VerbBody):
     """Cancel a request, or a decision that has not been claimed."""
 
-    words_field = "reason"
     reason: Words = ""
 
 
@@ -125,11 +118,11 @@ class ListParameters(Parameters):
     """Conditions on approvals, and the place of the page."""
 
     state: Literal["pending", "past"] = "pending"
-    """Those that wait for a decision, or the others."""
+    """Approvals that wait for a decision, or all others."""
     action: Text = Field(UNSTATED, examples=["refund"])
     """Name of the action, or a glob such as `refund.*`."""
     group: Text = UNSTATED
-    """Only those that members of this group may decide."""
+    """Only approvals that members of this group may decide."""
     by: Text = UNSTATED
     """Only what this person decided, voted for or closed."""
     since: Time = Field(UNSTATED, examples=["7d"])
@@ -153,7 +146,7 @@ class StandingParameters(Parameters):
     """Which standing approvals to list."""
 
     ended: bool = False
-    """Also those that do not hold any more."""
+    """Include ended ones."""
 
 
 def list_approvals(call: ApiCall) -> dict[str, Any]:
@@ -161,7 +154,7 @@ def list_approvals(call: ApiCall) -> dict[str, Any]:
     values = dict(call.values)
     state, limit, offset = values.pop("state"), values["limit"], values["offset"]
     values["limit"] = limit + 1
-    other = ONLY_PAST if state == "pending" else ONLY_PENDING
+    other = ("by", "since") if state == "pending" else ("group",)
     problems = {name: f"is not a condition of the list state={state}" for name in other if name in values}
     if problems:
         raise invalid("parameter", problems)
@@ -182,7 +175,6 @@ def get_approval(call: ApiCall) -> dict[str, Any]:
 
 
 def list_entries(call: ApiCall) -> dict[str, Any]:
-    """Return entries of the audit trail about an approval."""
     limit = call.values["limit"]
     call.site.requests.get(call.id)  # raises if there is none
     lines = export(call.site.tables, after=call.values["after"], approval=call.id, with_contents=False)
@@ -192,7 +184,6 @@ def list_entries(call: ApiCall) -> dict[str, Any]:
 
 
 def list_standing(call: ApiCall) -> dict[str, Any]:
-    """Return standing approvals."""
     return {"standing": [asdict(each) for each in call.site.requests.standing(ended=call.values["ended"])]}
 
 
@@ -210,8 +201,6 @@ def decide_several(call: ApiCall) -> dict[str, Any]:
 
 
 def decide(verb: str) -> Callable[[ApiCall], dict[str, Any]]:
-    """Return what carries out a verb on an approval."""
-
     def answer(call: ApiCall) -> dict[str, Any]:
         body: VerbBody = call.body
         is_blind = isinstance(body, Approve | NewArguments) and not body.unseen
@@ -228,7 +217,6 @@ def decide(verb: str) -> Callable[[ApiCall], dict[str, Any]]:
 
 
 def list_entry_of(approval: Approval) -> dict[str, Any]:
-    """Return an approval as lists hold it."""
     return {name: value for name, value in approval.to_dict().items() if name not in LEFT_OUT}
 
 
@@ -240,7 +228,7 @@ def _outcome(approval_id: str, outcome: Approval | ApprovalError | ApiProblem) -
 
 
 def _find_unseen(requests: RequestStore, approval_id: str) -> ApiProblem | None:
-    """Return why a plain consent to an approval does not count: its JSON does not show everything that would run."""
+    """Return the problem of a plain consent if the JSON of the approval does not show every argument."""
     try:
         approval = requests.get(approval_id)
     except UnknownApproval:
@@ -248,12 +236,8 @@ def _find_unseen(requests: RequestStore, approval_id: str) -> ApiProblem | None:
     hidden = ", ".join([*approval.sealed, *approval.unencoded])
     if not hidden or approval.state != "pending":
         return None
-    more = {"approval": _brief(requests, approval_id)}
-    return ApiProblem(
-        "unseen",
-        f"the API does not show {hidden}; to consent unseen, state `unseen: true`, for one approval at a time",
-        more=more,
-    )
+    message = f"the API does not show {hidden}; to consent unseen, state `unseen: true`, for one approval at a time"
+    return ApiProblem("unseen", message, more={"approval": _brief(requests, approval_id)})
 
 
 def _brief(requests: RequestStore, approval_id: str) -> dict[str, Any]:
@@ -322,7 +306,7 @@ OPERATIONS = (
           description="Votes for other arguments are dropped; the edit counts as a vote."),
     _verb("reject", Reject, "Refuse an action", {"reason": "already refunded"}, _CHANGED),
     _verb("respond", Respond, "Answer the agent with instructions", {"words": "Ask the customer first."}, _CHANGED),
-    _verb("skip", Pass, "Let the agent go on without the action", {"note": "not needed"}, _CHANGED),
+    _verb("skip", Pass, "Let the agent continue without the action", {"note": "not needed"}, _CHANGED),
     _verb("retry", Pass, "Have the gate assess the call again", {"note": "the search works again"}, _CHANGED),
     _verb("withdraw", Withdraw, "Cancel a request, or a decision that has not been claimed", {"reason": "obsolete"}),
     _verb("reconcile", Reconcile, "State whether an action with an unknown outcome has happened", {"revision": 4, "happened": True}, _CHANGED),

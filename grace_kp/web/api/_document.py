@@ -1,4 +1,4 @@
-"""The OpenAPI description, made from the operations and the types that they return: what is described is checked, and what is checked is described."""
+"""The OpenAPI description. It is generated from the operations and types that also check requests, so that both always agree."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ApprovalList(ApiResult):
 
     approvals: list[ListedApproval]
     next: int | None
-    """`offset=` of the next page; null where there is none."""
+    """`offset=` of the next page; null at the end."""
 
 
 class DecisionOutcome(ApiResult):
@@ -83,11 +83,11 @@ class DecisionOutcome(ApiResult):
 
     id: str
     ok: bool
-    """Whether the verb was carried out, or had been before by this person."""
+    """Whether this person has carried out the verb, now or before."""
     approval: ListedApproval | None = None
-    """The approval as it is then."""
+    """The resulting approval."""
     code: str | None = None
-    """Why not, as in a problem."""
+    """The code of the problem, if not."""
     message: str | None = None
 
 
@@ -101,8 +101,8 @@ class AuditEntry(ApiResult):
     """An entry of the audit trail."""
 
     entry: dict[str, Any] | str
-    """Its number `seq`, hash of the entry before it `prev`, time `at`, `kind`, `approval`, `revision`, `actor`, `facts`, `commitment`. The text of
-    an entry that is damaged."""
+    """Its number `seq`, hash of the previous entry `prev`, time `at`, `kind`, `approval`, `revision`, `actor`, `facts`, `commitment`. A damaged
+    entry is a string."""
     hash: str
     """SHA-256 of the canonical JSON of the entry."""
 
@@ -112,7 +112,7 @@ class Entries(ApiResult):
 
     entries: list[AuditEntry]
     next: int | None
-    """`after=` for the entries that follow; null where there are none."""
+    """`after=` of the next page; null at the end."""
 
 
 class StandingList(ApiResult):
@@ -158,8 +158,10 @@ class _Generator(GenerateJsonSchema):
 
 def component_schemas(kinds: Sequence[type]) -> dict[str, dict[str, Any]]:
     """Return the JSON schemas of types and of the types within them, by name."""
-    adapters: list[tuple[type, Literal["serialization"], TypeAdapter[Any]]]
-    adapters = [(kind, "serialization", _adapter(kind)) for kind in kinds]
+    adapters: list[tuple[type, Literal["serialization"], TypeAdapter[Any]]] = []
+    for kind in kinds:
+        adapters.append((kind, "serialization", TypeAdapter(kind)))
+        adapters[-1][2].rebuild(force=True, _types_namespace=_NAMES)
     _, found = TypeAdapter.json_schemas(adapters, ref_template=PLACE + "{model}", schema_generator=_Generator)
     schemas: dict[str, dict[str, Any]] = found["$defs"]
     for kind in _DATACLASSES:
@@ -174,7 +176,7 @@ def component_schemas(kinds: Sequence[type]) -> dict[str, dict[str, Any]]:
 
 
 def _describe_approvals(schemas: dict[str, dict[str, Any]]) -> None:
-    """Describe approvals as `Approval.to_dict` writes them, and without what lists leave out."""
+    """Describe approvals as `Approval.to_dict` writes them, and their shorter form in lists."""
     whole = schemas["Approval"]
     whole["properties"] = {name: each for name, each in whole["properties"].items() if name not in _ELSEWHERE}
     whole["required"] = [name for name in whole["properties"] if name != "asked"]
@@ -190,14 +192,8 @@ def _describe_approvals(schemas: dict[str, dict[str, Any]]) -> None:
     }
 
 
-def _adapter(kind: type) -> TypeAdapter[Any]:
-    adapter: TypeAdapter[Any] = TypeAdapter(kind)
-    adapter.rebuild(force=True, _types_namespace=_NAMES)
-    return adapter
-
-
 def _field_texts(kind: type) -> dict[str, str]:
-    """Return the text below each field of a class, also of those that it inherits; none where the source is not there."""
+    """Return the docstrings of the own and inherited fields of a class, if its source is available."""
     texts: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
         try:
@@ -219,8 +215,8 @@ _ID = {
     "schema": {"type": "string", "minLength": 1, "maxLength": 200},
 }
 INTRODUCTION = """\
-Runs of agents, their labels, approvals and figures as JSON. Texts of people and agents stand in it as they are: whoever displays them escapes
-them and makes control characters visible. Unknown parameters and fields are refused by name."""
+Runs of agents, their labels, approvals and figures as JSON. Strings from people and agents are unchanged: before you display them, escape
+them and make control characters visible. Unknown parameters and fields are refused by name."""
 
 
 def document(operations: Sequence[ApiOperation], *, root: str = "", cookie: str = "") -> dict[str, Any]:
@@ -244,9 +240,10 @@ def document(operations: Sequence[ApiOperation], *, root: str = "", cookie: str 
 
 
 def _security(cookie: str) -> dict[str, Any]:
-    token = {"type": "http", "scheme": "bearer", "description": "The token of an account."}
+    source = "The token of an account." if cookie else "A token that the host application accepts."
+    token = {"type": "http", "scheme": "bearer", "description": source}
     if not cookie:
-        return {"token": {**token, "description": "What the application that this one is mounted into accepts."}}
+        return {"token": token}
     csrf = "The CSRF token of the session, which pages hold in their forms; only writes need it, with the Origin of the pages."
     return {
         "token": token,
@@ -257,7 +254,7 @@ def _security(cookie: str) -> dict[str, Any]:
 
 def _describe_operation(operation: ApiOperation) -> dict[str, Any]:
     roles = [role.value for role, rights in RIGHTS.items() if operation.right in rights]
-    who = "Open to anybody." if operation.right is Right.ANYBODY else f"Roles: {', '.join(roles)}."
+    who = "No login is needed." if operation.right is Right.ANYBODY else f"Roles: {', '.join(roles)}."
     described: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 NOT_WRITABLE = "cannot be written as JSON"
-"""Stands for a value that is nested too deeply, or an integer with too many digits."""
+"""Replaces a value that is nested too deeply, or an integer with too many digits."""
 _MAX_DEPTH = 300
 _MAX_BITS = 14_000
 
 
 def json_text(value: object) -> str:
-    """Return a value as JSON text that UTF-8 can hold."""
+    """Return a value as a JSON string that UTF-8 can encode."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (ValueError, RecursionError):
@@ -44,14 +44,11 @@ def json_text(value: object) -> str:
     return text
 
 
-def json_response(text: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Return JSON text as a response that no browser takes for anything else."""
-    return Response(
-        text,
-        status,
-        media_type="application/json",
-        headers={"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", **(headers or {})},
-    )
+def json_response(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return a value, or a JSON text, as a response that browsers treat as JSON only."""
+    own = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", **(headers or {})}
+    text = value if isinstance(value, str) else json_text(value)
+    return Response(text, status, media_type="application/json", headers=own)
 
 
 def _writable(value: Any, depth: int) -> Any:
@@ -80,23 +77,21 @@ class ApiCall:
 
     request: Request
     values: Mapping[str, Any]
-    """The parameters by name; those that the address does not state and that have no default are missing."""
+    """The parameters by name, without those that have neither a stated value nor a default."""
     body: Any = None
     """The body as the model of the operation."""
 
     @property
     def id(self) -> str:
-        """The id in the address."""
         return str(self.request.path_params["id"])
 
     @property
     def site(self) -> Site:
-        """The site that the operation works on."""
         return site_of(self.request)
 
     @property
     def person(self) -> Person:
-        """Who calls. Operations that are open to anybody do not ask."""
+        """The caller. Operations without a login must not read it."""
         return person_of(self.request)
 
 
@@ -112,7 +107,7 @@ class ApiOperation:
     summary: str
     description: str = ""
     answer: Callable[[ApiCall], Any]
-    """Returns a value for JSON, or JSON as text. Raises `Problem` or an error of this library."""
+    """Returns a JSON value or a JSON string. Raises `ApiProblem` or an error of this library."""
     result: type
     """Type of the result."""
     method: str = "GET"
@@ -120,7 +115,7 @@ class ApiOperation:
     parameters: type[Parameters] = Parameters
     body: type[BaseModel] | None = None
     problems: tuple[str, ...] = ()
-    """Codes of the problems that are its own, beside those that every operation has."""
+    """Codes of its specific problems."""
     example: Mapping[str, Any] = field(default_factory=dict)
     """A body."""
     id_example: str = ""
@@ -138,29 +133,24 @@ class ApiOperation:
         return tuple(dict.fromkeys(own))
 
     def route(self) -> PageRoute:
-        """Return the route."""
         respond = self.respond_at_once if self.right is Right.ANYBODY else self.respond
         return route(self.path, respond, self.right, methods=(self.method,))
 
     async def respond_at_once(self, request: Request) -> Response:
-        """Answer a request in a thread that others do not occupy, such as those that wait for a locked store."""
+        """Answer a request in a reserved thread, even if requests that wait for a locked store occupy all others."""
         return await to_thread.run_sync(self.respond, request, limiter=site_of(request).own_threads)
 
     def respond(self, request: Request) -> Response:
-        """Answer a request."""
         try:
-            result = self.answer(ApiCall(request=request, values=self._values(request), body=self._body(request)))
+            values, problems = self.parameters.read(request.query_params.multi_items())
+            if problems:
+                raise invalid("parameter", problems)
+            result = self.answer(ApiCall(request=request, values=values, body=self._body(request)))
         except (GraceError, ApiProblem) as error:
             request.scope["grace_kp.error"] = type(error).__name__  # for the record of refused decisions
             problem = error if isinstance(error, ApiProblem) else problem_of(error, task=f"{self.method} {self.path}")
-            return json_response(json_text(problem.document), problem.status)
-        return json_response(result if isinstance(result, str) else json_text(result), self.status)
-
-    def _values(self, request: Request) -> dict[str, Any]:
-        values, problems = self.parameters.read(request.query_params.multi_items())
-        if problems:
-            raise invalid("parameter", problems)
-        return values
+            return json_response(problem.document, problem.status)
+        return json_response(result, self.status)
 
     def _body(self, request: Request) -> Any:
         if self.body is None:
@@ -191,7 +181,7 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 
 
 def refuse_other_methods(address: str, operations: Sequence[ApiOperation]) -> PageRoute:
-    """Return the route of an address for the methods that none of its operations has."""
+    """Return the route of an address for all unsupported methods."""
     own = {operation.method for operation in operations}
     allowed = [method for method in METHODS if method in own or (method == "HEAD" and "GET" in own)]
 
@@ -199,7 +189,7 @@ def refuse_other_methods(address: str, operations: Sequence[ApiOperation]) -> Pa
         problem = ApiProblem(
             "method_not_allowed", f"this address has no method {request.method}, only {', '.join(allowed)}"
         )
-        return json_response(json_text(problem.document), problem.status, {"Allow": ", ".join(allowed)})
+        return json_response(problem.document, problem.status, {"Allow": ", ".join(allowed)})
 
     others = [method for method in METHODS if method not in allowed]
     return route(address, refuse, operations[0].right, methods=others)

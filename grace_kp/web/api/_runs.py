@@ -14,22 +14,18 @@ from grace_kp.runtime import program_problem, with_outcomes
 from grace_kp.store import CatalogQuery, RunPage
 from grace_kp.trace import ReasoningTrace
 from grace_kp.web._errors import ApiProblem
-from grace_kp.web._parameter import UNSTATED, RunConditions
+from grace_kp.web._parameter import UNSTATED, RunConditions, Share
 from grace_kp.web._site import Right
 from grace_kp.web.api._document import Feedback, Figures
 from grace_kp.web.api._operation import ApiOperation, Body, invalid
-from grace_kp.web.figures._page import LONGEST, USUAL, FigureParameters, asked_for
+from grace_kp.web.figures._page import LONGEST, USUAL, FigureParameters, read_period
 from grace_kp.web.figures._sums import decisions_of, spending
 
 if TYPE_CHECKING:
-    from grace_kp.web._site import Site
     from grace_kp.web.api._operation import ApiCall
 
 ID = "kp:trace:0b9f1c1e-1d1f-4f57-9c6c-2f3f6f0a7c11"
 FARTHEST = 2**62
-
-
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class RunLabel(Body):
@@ -64,7 +60,6 @@ def _find_run(call: ApiCall) -> ReasoningTrace:
 
 
 def list_runs(call: ApiCall) -> dict[str, Any]:
-    """Return a page of runs."""
     query = CatalogQuery(**{name: value for name, value in call.values.items() if name in RunConditions.model_fields})
     place = {name: call.values[name] for name in ("before", "after", "limit") if name in call.values}
     return asdict(call.site.catalog.find(query, **place))
@@ -76,14 +71,12 @@ def get_run(call: ApiCall) -> str:
 
 
 def list_feedback(call: ApiCall) -> dict[str, Any]:
-    """Return the labels of a run."""
     labels = (_find_run(call).grace or {}).get("feedback")
     kept = [label for label in labels if isinstance(label, dict)] if isinstance(labels, list) else []
     return {"trace": call.id, "feedback": kept}
 
 
 def add_feedback(call: ApiCall) -> dict[str, Any]:
-    """Label a run, and return its labels."""
     body: RunLabel = call.body
     _find_run(call)
     stated: Any = {"by": call.person.name, "note": body.note, "probability": body.probability}
@@ -99,35 +92,30 @@ def add_feedback(call: ApiCall) -> dict[str, Any]:
 
 
 def get_figures(call: ApiCall) -> dict[str, Any]:
-    """Return the figures of a period."""
     site = call.site
     today = datetime.fromtimestamp(site.clock(), UTC).date()
-    asked = asked_for(call.request.query_params, today, lambda: today)
+    asked = read_period(call.request.query_params, today, lambda: today)
     if asked.problems:
         raise invalid("parameter", asked.problems)
     since, until = asked.since.isoformat(), asked.until.isoformat()
     runs = site.catalog.figures(since, until, agent=asked.agent)
-    spent = spending(runs.models, site.grace.settings.prices)
-    return {
-        "since": since,
-        "until": until,
-        "agent": asked.agent,
-        "runs": asdict(runs),
-        "approvals": _approval_figures(site, asked.seconds),
-        "spending": [asdict(each) for each in spent],
-        "thresholds": site.grace.thresholds.to_dict(),
-    }
-
-
-def _approval_figures(site: Site, span: tuple[float, float]) -> dict[str, Any]:
-    found = decisions_of(site, span)
+    found = decisions_of(site, asked.seconds)
     if found is None or found.value is None:
         reason = "" if found is None else found.problem
         raise ApiProblem(
             "unavailable", reason or "the figures of this period are being computed; ask again in a moment"
         )
     pending = site.tables.count(RowQuery(states=(ApprovalState.PENDING.value,)))
-    return {**asdict(found.value), "pending": pending}
+    spent = spending(runs.models, site.grace.settings.prices)
+    return {
+        "since": since,
+        "until": until,
+        "agent": asked.agent,
+        "runs": asdict(runs),
+        "approvals": {**asdict(found.value), "pending": pending},
+        "spending": [asdict(each) for each in spent],
+        "thresholds": site.grace.thresholds.to_dict(),
+    }
 
 
 OPERATIONS = (

@@ -1,4 +1,4 @@
-"""The page of figures: the period and agent that an address asks for, and the parts of the page from catalog, approvals, labels and settings."""
+"""The page of figures for the period and agent of an address, from catalog, approvals, labels and settings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _FIELDS = {"agent": "Agent", "days": "Days", "since": "First day", "until": "Las
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Period:
     """The period and agent of an address, without unusable values. Days are in UTC, and both are included."""
 
     since: date
@@ -62,7 +62,7 @@ class Asked:
     """The preset that was asked for; empty where the days were stated."""
     agent: str | None
     problems: Mapping[str, str]
-    """What is wrong with a value, by parameter."""
+    """Problems by parameter."""
 
     @property
     def seconds(self) -> tuple[float, float]:
@@ -72,7 +72,6 @@ class Asked:
 
     @property
     def days(self) -> int:
-        """Number of days."""
         return (self.until - self.since).days + 1
 
     @property
@@ -82,7 +81,7 @@ class Asked:
         return {**agent, "since": self.since.isoformat(), "until": f"{self.until}T23:59:59.999Z"}
 
 
-def asked_for(params: QueryParams, today: date, oldest: Callable[[], date]) -> Asked:
+def read_period(params: QueryParams, today: date, oldest: Callable[[], date]) -> Period:
     """Return the period and the agent that an address asks for.
 
     Args:
@@ -111,14 +110,14 @@ def asked_for(params: QueryParams, today: date, oldest: Callable[[], date]) -> A
     if since < first:
         problems["since"] = f"must not be before {first}: a period has at most {LONGEST:,} days"
         since = first
-    return Asked(since=since, until=until, preset=preset, agent=values.get("agent"), problems=problems)
+    return Period(since=since, until=until, preset=preset, agent=values.get("agent"), problems=problems)
 
 
 def figures_page(request: Request) -> Response:
-    """Return the page for the period and the agent of an address."""
+    """Show the figures of the period and agent of an address."""
     site, root = site_of(request), root_of(request)
     now = site.clock()
-    asked = asked_for(request.query_params, datetime.fromtimestamp(now, UTC).date(), lambda: _oldest_day(site))
+    asked = read_period(request.query_params, datetime.fromtimestamp(now, UTC).date(), lambda: _oldest_day(site))
     conditions = asked.conditions
     labelled = CatalogQuery(**conditions, feedback=True)
     figures = site.catalog.figures(conditions["since"], asked.until.isoformat(), agent=asked.agent)

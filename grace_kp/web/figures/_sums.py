@@ -12,11 +12,10 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from markupsafe import Markup
-
 from grace_kp.approvals import ENTITLING, ApprovalState, RowQuery, approval_figures
 from grace_kp.pages import Rule, histogram, named_bars, span_text, table, timeline
 from grace_kp.store import CatalogQuery
+from grace_kp.web._site import trust_html
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,31 +23,30 @@ if TYPE_CHECKING:
     from grace_kp.approvals import ApprovalFigures
     from grace_kp.confidence import Thresholds
     from grace_kp.store import Group, RunFigures
-    from grace_kp.web._site import KeptValue, Site
+    from grace_kp.web._site import CachedValue, Site
 
 
 LEVELS = ("silent", "notify", "confirm", "escalate")
 SHARE_EDGES = tuple(place / 20 for place in range(21))
 ALIKE = 0.5
-"""Share of the runs in one bin from which on it is worth a look whether they have one and the same confidence."""
+"""Smallest share of the runs in one bin that suggests a constant confidence."""
 LEAST_ALIKE = 20
-"""Runs below which equal confidences say nothing yet."""
+"""With fewer runs, equal confidences may be a coincidence."""
 LOOKED_AT = 500
-"""Runs that are looked at for that: the newest."""
+"""Newest runs that are checked for a constant confidence."""
 REST = "…"
 """The name under which the catalog sums up agents beyond the first."""
 MOST_BARS = 62
 
 
 def run_values(site: Site, figures: RunFigures, conditions: Mapping[str, Any], root: str) -> dict[str, Any]:
-    """Return what the page shows of the runs of a period."""
     thresholds = site.grace.thresholds
     period = {name: conditions[name] for name in ("since", "until")}
     return {
         "total": figures.total,
         "means": means_of(figures.total),
         "statuses": figures.statuses,
-        "run_bars": _html(run_bars(figures.days)),
+        "run_bars": trust_html(run_bars(figures.days)),
         "agent_rows": [
             {
                 "group": group,
@@ -58,8 +56,8 @@ def run_values(site: Site, figures: RunFigures, conditions: Mapping[str, Any], r
             }
             for group in figures.agents
         ],
-        "confidence_plot": _html(confidence_plot(figures, thresholds)),
-        "score_plot": _html(
+        "confidence_plot": trust_html(confidence_plot(figures, thresholds)),
+        "score_plot": trust_html(
             histogram(
                 "Value score",
                 figures.scores,
@@ -71,20 +69,20 @@ def run_values(site: Site, figures: RunFigures, conditions: Mapping[str, Any], r
         "alike": alike(site, CatalogQuery(**conditions), figures),
         "never": [level for level in LEVELS[:3] if getattr(thresholds, level) == math.inf],
         "gates": sum(figures.levels.values()),
-        "level_plot": _html(
+        "level_plot": trust_html(
             named_bars(
                 "Gates by level",
                 {level: figures.levels.get(level, 0) for level in LEVELS},
                 kind="level",
                 unit="gates",
-                caption="Levels that the gates of these runs chose, before anybody was asked.",
+                caption="Levels that the gates of these runs chose, before a reviewer was asked.",
             )
         ),
     }
 
 
 def means_of(group: Group) -> dict[str, float | None]:
-    """Return the share of failed runs among those that do not wait for a person, the mean score, and the mean confidence of the runs that have one."""
+    """Return the share of failed runs (waiting ones do not count), the mean score, and the mean recorded confidence."""
     return {
         "failed": group.failed / (group.runs - group.waiting) if group.failed else 0.0,
         "score": group.score / group.runs if group.runs else 0.0,
@@ -117,7 +115,6 @@ _UNITS: tuple[tuple[str, Callable[[date], date]], ...] = (
 
 
 def run_bars(days: Sequence[Group]) -> str:
-    """Return runs over time by how they ended."""
     unit, bars = bars_of(days)
     return timeline(
         f"Runs per {unit}",
@@ -147,7 +144,7 @@ def confidence_plot(figures: RunFigures, thresholds: Thresholds) -> str:
 
 
 def alike(site: Site, query: CatalogQuery, figures: RunFigures) -> dict[str, float] | None:
-    """Return the confidence that most of the newest runs have; None if fewer than half of them have the same, or for few runs."""
+    """Return the confidence that at least half of the newest runs share; None for a varying confidence or few runs."""
     total = sum(figures.confidence)
     if total < LEAST_ALIKE or max(figures.confidence) < ALIKE * total:
         return None
@@ -167,17 +164,12 @@ _WORDS = {
 _BY_PEOPLE = ("approved", "edited", "rejected", "responded", "skipped", "retried")
 
 
-def decisions_of(site: Site, span: tuple[float, float]) -> KeptValue | None:
-    """Return the figures of approvals in a period, computed once a minute at most; None while another reader has them computed.
-
-    Args:
-        span: begin and end of the period, in seconds since the epoch.
-    """
+def decisions_of(site: Site, span: tuple[float, float]) -> CachedValue | None:
+    """Return the figures of approvals in a period in seconds since the epoch; None during a long first computation."""
     return site.figures.get(span, site.clock(), lambda: approval_figures(site.tables, *span))
 
 
 def approval_values(site: Site, span: tuple[float, float]) -> dict[str, Any]:
-    """Return what the page shows of the decisions of a period."""
     decisions = decisions_of(site, span)
     found: ApprovalFigures | None = None if decisions is None else decisions.value
     values: dict[str, Any] = {
@@ -196,18 +188,18 @@ def approval_values(site: Site, span: tuple[float, float]) -> dict[str, Any]:
         "decided": sum(found.outcomes.values()),
         "waits": {"median": quantile(waits, 0.5), "most": quantile(waits, 0.9), "longest": waits[-1]} if waits else {},
         "approved_share": entitled / total if total else None,
-        "outcome_plot": _html(named_bars("How requests were decided", outcomes, kind="decision", unit="requests")),
-        "wait_plot": _html(wait_plot(waits)),
+        "outcome_plot": trust_html(named_bars("How requests were decided", outcomes, kind="decision", unit="requests")),
+        "wait_plot": trust_html(wait_plot(waits)),
     }
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Return the smallest of some numbers that at least this share of them does not exceed."""
+    """Return the smallest number that is at least as large as this share of the numbers."""
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
 
 
 def wait_plot(waits: Sequence[float]) -> str:
-    """Return how long people took as a distribution; the bins are times that people name.
+    """Return the distribution of the time to a decision, with bins such as a minute, an hour and a day.
 
     Args:
         waits: seconds, in ascending order.
@@ -230,8 +222,6 @@ NO_PRICE = "no price set"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpending:
-    """The use of one model."""
-
     model: str
     calls: int
     tokens: int
@@ -263,14 +253,13 @@ def spending(
 
 
 def money_text(amount: float, currency: str) -> str:
-    """Return an amount of money: two decimals, and more where it would read 0."""
+    """Format an amount with two decimals, or more if it would read 0."""
     return f"{amount:,.2f} {currency}" if amount >= 0.01 or not amount else f"{amount:.2g} {currency}"
 
 
 def spending_values(
     models: Mapping[str, tuple[int, int, int]], prices: Mapping[str, tuple[float, str]]
 ) -> dict[str, Any]:
-    """Return what the page shows of the cost of judge models."""
     spent = spending(models, prices)
     sums: dict[str, float] = defaultdict(float)
     rows = []
@@ -283,11 +272,7 @@ def spending_values(
     heads = ("model", "calls", "tokens", "fallbacks", "price per million tokens", "money")
     return {
         "spent": spent,
-        "spending_table": _html(table(heads, rows)),
+        "spending_table": trust_html(table(heads, rows)),
         "money": [money_text(amount, currency) for currency, amount in sums.items()],
         "unpriced": [each.model for each in spent if each.price is None],
     }
-
-
-def _html(part: str) -> Markup:
-    return Markup(part)  # noqa: S704 — plots and tables escape every text

@@ -1,4 +1,4 @@
-"""Whether the confidence can be trusted: labelled runs against their confidence, the thresholds in force with their origin, and watched promises."""
+"""Evidence about the confidence: its reliability on labelled runs, the thresholds in force with their origin, and watched promises."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
 from grace_kp.calibrate import Promise, bin_interval
 from grace_kp.errors import GraceError
 from grace_kp.pages import Curve, Plane, count_text, curves, spaced, table
 from grace_kp.runtime import promises_in
 from grace_kp.web._errors import explain_error
+from grace_kp.web._site import trust_html
 from grace_kp.web.figures._sums import LEVELS
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 FIRST_SHARES = 0.1
-"""Coverage below which the share of errors rests on few runs, and does not decide how high the plot is."""
+"""The share of errors at a lower coverage rests on few runs, so it does not determine the height of the plot."""
 MOST_ACTIONS = 20
 """Action classes that are listed for one promise."""
 USUAL_RISKS = {"silent": 0.05, "notify": 0.15, "confirm": 0.35}
@@ -34,7 +33,7 @@ USUAL_RISKS = {"silent": 0.05, "notify": 0.15, "confirm": 0.35}
 
 
 def needed_labels(labels: int) -> tuple[str, ...]:
-    """Return what so many labels are not enough for, in sentences: the promises of the usual risks."""
+    """Return a sentence for each usual risk that needs more labels."""
     promise = Promise(risks=USUAL_RISKS)
     return tuple(
         f"{level} at {promise.risks[level] * 100:g} % needs at least {fewest:,} labels without an error, and there are {labels:,}"
@@ -46,7 +45,7 @@ def needed_labels(labels: int) -> tuple[str, ...]:
 def reliability_plot(verdict: Verdict, assessment: Assessment) -> str:
     """Return the share of correct runs by confidence."""
     bins = assessment.bins
-    are_plain = not verdict.is_weighted and all(correct in (0, 1) for correct in verdict.correct)
+    are_plain = len(set(verdict.weights)) < 2 and all(correct in (0, 1) for correct in verdict.correct)
     curve = Curve(
         name="labelled runs",
         points=[(found.confidence, found.accuracy) for found in bins],
@@ -58,7 +57,7 @@ def reliability_plot(verdict: Verdict, assessment: Assessment) -> str:
     plane = Plane(
         x="confidence", y="share correct", x_range=unit, y_range=unit, diagonal="perfectly calibrated", note="runs"
     )
-    caption = "Below the dotted line the confidence promises too much. Larger points stand for more runs."
+    caption = "Below the dotted line the confidence is too high. Larger points represent more runs."
     if are_plain:
         caption += " The band is a 95 % interval at each point."
     return curves("Reliability", [curve], plane, caption=caption)
@@ -89,7 +88,7 @@ def risk_plot(points: Sequence[RiskPoint], tasks: int) -> str:
 
 
 def wrong_at_thresholds(grace: Grace, verdict: Verdict) -> dict[str, str]:
-    """Return how many of the labelled runs that reach the threshold of a level are wrong, in words, by level."""
+    """Return the share of wrong runs among labelled runs at or above each threshold, in words, by level."""
     found = {}
     for level in LEVELS[:3]:
         value = getattr(grace.thresholds, level)
@@ -100,7 +99,7 @@ def wrong_at_thresholds(grace: Grace, verdict: Verdict) -> dict[str, str]:
 
 
 def threshold_values(grace: Grace, labelled: Mapping[str, str]) -> dict[str, Any]:
-    """Return the thresholds in force with their origin, how many labelled runs reach each and are wrong, and what the profile promises."""
+    """Return the thresholds in force with their origin and error rates, and the promise of the profile."""
     profile: Mapping[str, Any] = grace.status()["profile"] or {}
     rows = []
     for level in LEVELS[:3]:
@@ -121,7 +120,7 @@ def threshold_values(grace: Grace, labelled: Mapping[str, str]) -> dict[str, Any
 
 
 def _promise_words(stated: Mapping[str, Any]) -> str:
-    """Return what a profile promises, in sentences; empty if it promises nothing, or nothing that can be read."""
+    """Return the promise of a profile in sentences; empty without a readable promise."""
     if not stated:
         return ""
     try:
@@ -132,12 +131,12 @@ def _promise_words(stated: Mapping[str, Any]) -> str:
 
 
 def watched_promises(store: Any) -> tuple[list[dict[str, Any]], str]:
-    """Return the promises that are watched in a store, and why they cannot be read, if so."""
+    """Return the watched promises of a store and, if they cannot be read, the reason."""
     try:
         found = promises_in(store)
     except GraceError as error:
         return [], f"Watched promises cannot be read: {explain_error(error, 'reading watched promises')}."
-    tables = [Markup(_figures_table(each["figures"])) for each in found]  # noqa: S704 — tables escape every text
+    tables = [trust_html(_figures_table(each["figures"])) for each in found]
     return [{**each, "table_html": shown} for each, shown in zip(found, tables, strict=True)], ""
 
 
@@ -147,7 +146,7 @@ WEALTH = (
     (20.0, "some doubt"),
     (100.0, "strong doubt"),
 )
-"""What the wealth of the bettor against a promise says, below each bound."""
+"""Interpretations of the wealth of the bettor against a promise, each with its upper bound."""
 
 
 def _state_of(row: Mapping[str, Any]) -> str:
@@ -190,17 +189,12 @@ class Verdict:
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Runs with feedback that do not count, by reason."""
     is_cut: bool = False
-    """Whether there are more labelled runs, which are older."""
+    """Whether older labelled runs were left out."""
 
     @property
     def tasks(self) -> int:
         """Number of independent labels."""
         return len(set(self.groups))
-
-    @property
-    def is_weighted(self) -> bool:
-        """Whether some labels stand for more runs than others."""
-        return len(set(self.weights)) > 1
 
     @property
     def assessment(self) -> Assessment | None:
@@ -212,17 +206,16 @@ class Verdict:
         return assess(self.confidence, self.correct, clusters=self.groups, weights=self.weights)
 
     def curve(self, threshold: float = 0.0, points: int = 60) -> Sequence[RiskPoint]:
-        """Return the share of wrong runs among those with at least a confidence, by coverage; empty where no label is simply right or wrong."""
+        """Return the share of wrong runs by coverage, from a threshold on; empty if every label is partial."""
         from grace_kp.calibrate import risk_curve
 
-        columns = zip(self.confidence, self.correct, self.groups, self.weights, strict=True)
-        reached = [row for row in columns if row[0] >= threshold]
+        rows = zip(self.confidence, self.correct, self.groups, self.weights, strict=True)
+        reached = [row for row in rows if row[0] >= threshold]
         if not any(correct in (0, 1) for _, correct, _, _ in reached):
             return ()
         confidence, correct, groups, weights = map(list, zip(*reached, strict=True))
-        return risk_curve(
-            confidence, correct, groups=groups, weights=weights if len(set(weights)) > 1 else None, points=points
-        )
+        stated = weights if len(set(weights)) > 1 else None
+        return risk_curve(confidence, correct, groups=groups, weights=stated, points=points)
 
 
 def verdict_of(site: Site, query: CatalogQuery) -> Verdict:
@@ -265,7 +258,7 @@ def verdict_of(site: Site, query: CatalogQuery) -> Verdict:
 
 
 def trust_values(site: Site, labelled: CatalogQuery) -> dict[str, Any]:
-    """Return what the page shows of labels and watched promises; it may take seconds."""
+    """Return the values of labels and watched promises for the page. This may take seconds."""
     verdict = verdict_of(site, labelled)
     found, curve = verdict.assessment, verdict.curve()
     watched, problem = watched_promises(site.grace.store)
@@ -275,8 +268,8 @@ def trust_values(site: Site, labelled: CatalogQuery) -> dict[str, Any]:
         "sources": _counts(verdict.sources),
         "left_out": _counts(verdict.left_out),
         "lacking": needed_labels(verdict.tasks),
-        "reliability_plot": Markup(reliability_plot(verdict, found)) if found else "",  # noqa: S704 — plots escape every text
-        "risk_plot": Markup(risk_plot(curve, verdict.tasks)) if curve else "",  # noqa: S704
+        "reliability_plot": trust_html(reliability_plot(verdict, found)) if found else "",
+        "risk_plot": trust_html(risk_plot(curve, verdict.tasks)) if curve else "",
         "labelled": wrong_at_thresholds(site.grace, verdict),
         "watched": watched,
         "watched_problem": problem,

@@ -1,6 +1,6 @@
-"""The inbox: what waits for a decision, one request with everything that would run, the verbs as forms, and the audit trail.
+"""The inbox: pending requests, one request with everything that would run, the verbs as forms, and the audit trail.
 
-Everything is decided by `grace_kp.approvals`; these pages show it and pass verbs on, with the digest that was shown.
+`grace_kp.approvals` makes every decision; these pages show it and pass verbs on with the displayed digest.
 """
 
 from __future__ import annotations

@@ -21,12 +21,12 @@ from grace_kp.web.inbox._request import sentence_of, show_entry, value_of
 from grace_kp.web.inbox._words import query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from grace_kp.approvals import Checkpoint, Tables, Verification
+    from grace_kp.approvals import Checkpoint, Verification
     from grace_kp.web._site import Site
 
 PAGE = 100
@@ -56,7 +56,7 @@ class Audit:
         self._state = VerificationState()
 
     def verify(self, request: Request) -> Response:
-        """Begin a verification, which runs after the answer was sent; refuse a second one meanwhile."""
+        """Begin a verification, which runs after the response; refuse a second one until it ends."""
         site, text = site_of(request), value_of(form_of(request), "checkpoints")
         try:
             points = parse_checkpoints(text.strip(), secret=site.inbox.secret, place="the checkpoints")
@@ -79,7 +79,7 @@ class Audit:
             self._state = VerificationState(ended=site.clock(), found=found, problem=problem)
 
     def page(self, request: Request, *, problem: str = "", status: int = 200) -> Response:
-        """Show the newest entries, and what the last verification has found."""
+        """Show the newest entries and the result of the last verification."""
         site, state = site_of(request), self._state
         values = texts_of(request, "approval")
         before = whole_of(request.query_params.get("before", "")) or 0
@@ -110,14 +110,7 @@ def export_lines(request: Request) -> Response:
     """Send the chain as JSON lines, which can be verified without this library."""
     with_contents = request.query_params.get("contents", "1") != "0"
     name = "approvals.jsonl" if with_contents else "approvals-without-contents.jsonl"
-    return StreamingResponse(
-        _chunks(site_of(request).tables, with_contents),
-        media_type="application/jsonl",
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
-
-
-def _chunks(tables: Tables, with_contents: bool) -> Iterator[str]:
-    lines = iter(export(tables, with_contents=with_contents))
-    while part := list(itertools.islice(lines, CHUNK)):
-        yield "".join(f"{json.dumps(line, ensure_ascii=True)}\n" for line in part)
+    lines = (f"{json.dumps(line)}\n" for line in export(site_of(request).tables, with_contents=with_contents))
+    chunks = iter(lambda: "".join(itertools.islice(lines, CHUNK)), "")
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(chunks, media_type="application/jsonl", headers=headers)

@@ -1,4 +1,4 @@
-"""Server-sent events: which requests have changed, in any process, for pages that are open. An event holds ids and no contents.
+"""Server-sent events for open pages: the ids of requests that any process has changed, without contents.
 
 One watcher serves all pages that are open. A page that was away states the number of the last event that it got, and receives what it missed.
 """
@@ -46,11 +46,7 @@ _log = logging.getLogger("grace_kp.web")
 
 
 class OpenPage:
-    """A page that listens.
-
-    Args:
-        owner: name of the person who looks at it.
-    """
+    """A page that listens, with the name of the person who opened it."""
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
@@ -65,7 +61,6 @@ class OpenPage:
             self._changes.put_nowait(change)
 
     def end(self) -> None:
-        """End the stream at once."""
         self._has_ended = True
         if self._changes.empty():
             self._changes.put_nowait(None)
@@ -89,7 +84,6 @@ class EventStream(StreamingResponse):
         self._leave = leave
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events until the stream or the connection ends."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -149,7 +143,7 @@ class Feed:
                 yield _event(found)
 
     async def _ensure_watch(self, site: Site) -> None:
-        """Begin to watch with the first page, and again where the watch has ended. What happens from now on reaches the pages."""
+        """Start the watch unless one runs, and wait until it reports every later change."""
         loop = asyncio.get_running_loop()
         if self._watch is None or self._watch.done() or self._loop is not loop:
             self._loop, self._watches = loop, asyncio.Event()

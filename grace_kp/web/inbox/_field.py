@@ -1,7 +1,7 @@
-"""The fields of the form that edits a request: one per argument, of the kind that its schema and its value ask for.
+"""The fields of the form that edits a request: one per argument, of a kind that fits its schema and value.
 
-A field that comes back as it was rendered changes nothing, whatever its text would read as. A changed field is read as the kind of the present value
-and checked by the schema of the action.
+A field that comes back unchanged changes nothing. A changed field is parsed as the kind of the present value and checked by the schema of the
+action.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ HINTS: Mapping[str, str] = MappingProxyType(
         "$path": "a path",
     }
 )
-"""Values that are written as one line of text, by type tag, with how to write them."""
+"""Hints for values that are written on one line, by type tag."""
 
 
 class Misread(ValueError):
-    """The text of a field is not a value of its kind; the message states the allowed form."""
+    """A field does not contain a value of its kind; the message states the allowed form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,20 +51,20 @@ class ArgumentField:
     number: int
     """Its place among the arguments; names of form fields contain it, because a parameter's name may hold anything."""
     kind: str
-    """`text`, `number`, `line`, `choice`, `json`, or `fixed` for what cannot be edited."""
+    """`text`, `number`, `line`, `choice`, `json`, or `fixed` for a value that cannot be edited."""
     text: str = ""
     """The text in the field; for a choice, the number of the chosen one."""
     tag: str = ""
     """Type tag of a value that is written as one line."""
     is_null: bool = False
-    """Whether the value is null, where the field of a text has a box for that."""
+    """Whether the value is null, if the field has a box for that."""
     is_nullable: bool = False
     choices: Sequence[Any] = ()
     """The values that the parameter can have, encoded."""
     hint: str = ""
     """How to write the value; for a fixed field, why it cannot be edited."""
     problem: str = ""
-    """What is wrong with the text that was submitted."""
+    """The problem with the submitted string."""
 
     @property
     def rows(self) -> int:
@@ -74,7 +74,6 @@ class ArgumentField:
 
     @property
     def labels(self) -> list[str]:
-        """The choices in words."""
         return [_label(choice) for choice in self.choices]
 
 
@@ -100,7 +99,7 @@ def changed_value(approval: Approval, field: ArgumentField, submitted: str | Non
 
 
 def with_submitted(field: ArgumentField, submitted: str | None, *, is_null: bool, problem: str) -> ArgumentField:
-    """Return a field as a person has filled it in, for a form that is shown again."""
+    """Return a field with the submitted string, for a form that is shown again."""
     if submitted is None or field.kind == "fixed":
         return field
     if field.kind == "json":
@@ -142,7 +141,7 @@ def _field(approval: Approval, number: int, name: str) -> ArgumentField:
         text = "" if is_null else str(now[tag]) if tag else json.dumps(now)
         words = "a whole number" if kind == "integer" else "a number"
         return new_field(kind="number", text=text, hint=f"{words}{or_empty}")
-    # A text with half a surrogate pair is encoded by a tag, because JSON cannot hold it.
+    # A string with half a surrogate pair is encoded by a tag, because JSON cannot hold it.
     text_now: Any = decode({name: now})[name] if tag == "$text" else now
     is_any = not base and not encoding
     if (kind == "string" or is_any) and (isinstance(text_now, str) or (is_null and not is_any)):
@@ -154,7 +153,7 @@ _HAS_MODEL = "an object of a class, whose values cannot be written here; reject 
 
 
 def _choices(base: Mapping[str, Any], is_nullable: bool) -> list[Any]:
-    """Return the values that a schema lists, encoded; none where it lists none."""
+    """Return the encoded values that a schema lists, if any."""
     if "x-encoding" in base:
         members = base.get("x-members") if base["x-encoding"] == "$enum" else []
     else:
@@ -176,7 +175,6 @@ def _label(encoded: Any) -> str:
 
 
 def _read(field: ArgumentField, text: str, now: Any) -> Any:
-    """Return the value that a text describes."""
     if field.kind == "choice":
         if not text.isdecimal() or int(text) >= len(field.choices):
             raise Misread("choose one of the values")
@@ -203,7 +201,7 @@ def _number(text: str, hint: str) -> int | float:
 
 
 def _line(field: ArgumentField, text: str, now: Any) -> Any:
-    """Return a date, duration or the like from its text. A time zone that the value names stays, as long as the offset is its own."""
+    """Parse a date, duration or the like. The value keeps its named time zone if the offset belongs to that zone."""
     rest = {key: item for key, item in now.items() if key in {"zone", "name"}} if isinstance(now, dict) else {}
     forms = [{field.tag: text, **rest, **({"fold": 1} if fold else {})} for fold in ([0, 1] if rest else [0])]
     for form in forms:
@@ -216,10 +214,10 @@ def _line(field: ArgumentField, text: str, now: Any) -> Any:
 
 
 def parsed_json(text: str) -> Any:
-    """Return the JSON value of a text.
+    """Parse JSON.
 
     Raises:
-        Misread: the text is not JSON, or JSON that cannot be kept.
+        Misread: the string is not JSON, or cannot be stored.
     """
     try:
         return read_json(text)
@@ -256,7 +254,7 @@ def _has_model(encoded: Any) -> bool:
 
 
 def _base(declared: Mapping[str, Any], whole: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-    """Return the schema of what a parameter holds beside null, and whether it may be null. Several alternatives do not describe a field."""
+    """Return the schema of a parameter without null, and whether null is allowed. Several alternatives do not describe a field."""
     branches = declared.get("anyOf") or declared.get("oneOf")
     if isinstance(declared.get("type"), list):
         branches = [{**declared, "type": kind} for kind in declared["type"]]

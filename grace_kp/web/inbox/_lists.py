@@ -1,6 +1,6 @@
-"""The lists of the inbox: pending requests, those that need attention, and ended ones, with filters in the address; and decisions on several at once.
+"""The lists of the inbox, with filters in the address: pending requests, requests that need attention, and ended ones; and decisions on several.
 
-A search reads requests one by one, so it looks at a bounded number of them, says so, and can be continued from there.
+A search reads requests one by one, so it stops after a bounded number, reports that, and can be continued.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class RequestPage:
     older: int | None = None
     """Offset at which the next page begins; None at the end of the list."""
     is_cut: bool = False
-    """Whether the search has ended for its bound, so that the next page may hold more."""
+    """Whether the search stopped at its limit, so that the next page may have more matches."""
 
 
 def find(read: Callable[[int, int], list[Approval]], text: str, *, offset: int, limit: int) -> RequestPage:
-    """Return the requests of a list that contain a text."""
+    """Return the requests of a list that contain a string."""
     if not text:
         found = read(limit + 1, offset)
         return RequestPage(approvals=found[:limit], older=offset + limit if len(found) > limit else None)
@@ -72,24 +72,21 @@ def find(read: Callable[[int, int], list[Approval]], text: str, *, offset: int, 
 
 
 def contains(approval: Approval, wanted: str) -> bool:
-    """Return whether a request contains a case-folded text. Sealed arguments are compared as they are kept, so that no search reveals them."""
+    """Return whether a request contains a case-folded string. Sealed arguments are compared in their sealed form, so a search cannot reveal them."""
     texts = [approval.id, approval.action, approval.key, approval.objective, approval.user, approval.reason]
     texts += [vote.note for vote in approval.votes]
     texts += [part.note for part in (approval.decision, approval.outcome) if part is not None]
     if any(wanted in text.casefold() for text in texts if text):
         return True
     # As JSON, in which a quote or a line break of an argument has another form.
-    return _json(wanted)[1:-1] in _json(approval.encoded).casefold()
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    sought, arguments = (json.dumps(each, ensure_ascii=False, default=str) for each in (wanted, approval.encoded))
+    return sought[1:-1] in arguments.casefold()
 
 
 PAGE = 50
 """Requests on a page."""
 ATTENTION = 200
-"""Requests of each kind on the page of those that need attention."""
+"""Requests of each kind on the page of requests that need attention."""
 UNCLAIMED = ("approved", "edited")
 PAST = tuple(state for state in APPROVAL_STATES if state != "pending")
 LEVELS = tuple(level.value for level in InterventionLevel)
@@ -150,7 +147,7 @@ def attention(request: Request) -> Response:
 
 
 def history(request: Request) -> Response:
-    """List and search what is no longer pending, by last change."""
+    """List and search ended requests by last change."""
     site = site_of(request)
     values = texts_of(request, "q", "text", "by", "since", "state")
     offset = offset_of(request)
@@ -190,7 +187,7 @@ def history(request: Request) -> Response:
 
 
 def _newer(values: Mapping[str, str], offset: int) -> str | None:
-    """Return the query of the page before. A search goes back to its beginning: it knows no place of the matches before this page."""
+    """Return the query of the previous page. A search restarts, because the offsets of earlier matches are unknown."""
     if not offset:
         return None
     address = query(values, offset=0 if values["text"] else max(0, offset - PAGE))
@@ -198,7 +195,6 @@ def _newer(values: Mapping[str, str], offset: int) -> str | None:
 
 
 def counts(site: Site) -> dict[str, int]:
-    """Return the numbers beside the tabs."""
     tables = site.tables
     return {
         "pending_count": tables.count(RowQuery(states=("pending",))),
@@ -207,25 +203,25 @@ def counts(site: Site) -> dict[str, int]:
 
 
 def texts_of(request: Request, *names: str) -> dict[str, str]:
-    """Return values of the address, without blanks around them and at most 200 characters each."""
+    """Return stripped query parameters of at most 200 characters each."""
     query: Mapping[str, str] = request.query_params
     return {name: query.get(name, "").strip()[:200] for name in names}
 
 
 def offset_of(request: Request) -> int:
-    """Return the number of requests before the page; 0 for other text than a number."""
+    """Return the number of requests before the page; 0 if it is not a number."""
     return min(whole_of(request.query_params.get("offset", "")) or 0, 10**9)
 
 
 def pattern_of(text: str) -> str | None:
-    """Return the glob that a person means: a text without wildcards is looked for anywhere in the name."""
+    """Return a glob; a string without wildcards may occur anywhere in the name."""
     if not text:
         return None
     return text if any(character in text for character in "*?[") else f"*{text}*"
 
 
 def since_of(text: str) -> tuple[float | None, str]:
-    """Return the time of a date in UTC, in seconds since the epoch, and what is wrong with the text."""
+    """Return a date in UTC as seconds since the epoch, and the problem with the string, if any."""
     try:
         stated = moment(text or None, "since")
         return None if stated is None else dt.datetime.fromisoformat(stated).timestamp(), ""
@@ -235,7 +231,6 @@ def since_of(text: str) -> tuple[float | None, str]:
 
 MOST_SELECTED = 200
 """Requests that can be decided at once."""
-_UNSHOWN = "Its arguments cannot be shown in full. It can only be approved on its own page."
 VERBS = MappingProxyType(
     {
         "approve": "approved",
@@ -246,11 +241,11 @@ VERBS = MappingProxyType(
         "withdraw": "withdrew",
     }
 )
-"""Verbs for several requests, with what the person has done then."""
+"""Verbs for several requests, with their past forms."""
 
 
 def decide_several(request: Request) -> Response:
-    """Show the requests that were selected; with a verb, apply it to those that were shown."""
+    """Show the selected requests; with a verb, apply it to the displayed requests."""
     form = form_of(request)
     ids = list(dict.fromkeys(form.get("id", [])))
     if len(ids) > MOST_SELECTED:
@@ -301,25 +296,25 @@ def _decide_selected(request: Request, ids: list[str], verb: str, digests: dict[
     if verb == "respond" and not note:
         problem = "An answer needs words for the agent. Nothing was decided."
         return _show_selected(request, ids, problem=problem, status=422)
-    found = {each: _find(site, each) for each in ids}
-    unseen = [
-        each
-        for each, approval in found.items()
-        if verb == "approve"
-        and approval
-        and approval.state == "pending"
-        and unshown_arguments(approval, MAX_CHARACTERS)
-    ]
-    outcomes = perform_several(request, verb, {each: digests[each] for each in ids if each not in unseen}, words=note)
-    results = [(each, _find(site, each), _UNSHOWN if each in unseen else _problem(outcomes[each])) for each in ids]
-    failed = sum(bool(problem) for _, _, problem in results)
+    problems: dict[str, str] = {}
+    for each in ids if verb == "approve" else ():
+        approval = _find(site, each)
+        if approval and approval.state == "pending" and unshown_arguments(approval, MAX_CHARACTERS):
+            problems[each] = "Its arguments cannot be shown in full. It can only be approved on its own page."
+    digests = {each: digest for each, digest in digests.items() if each not in problems}
+    for each, outcome in perform_several(request, verb, digests, words=note).items():
+        if isinstance(outcome, ChangedSinceShown):
+            problems[each] = "The arguments have changed since they were shown. It was not decided."
+        elif isinstance(outcome, ApprovalError):
+            problems[each] = sentence_of(outcome)
+    results = [(each, _find(site, each), problems.get(each, "")) for each in ids]
     return site.page(
         request,
         "inbox/decided.html",
-        status=409 if failed == len(results) and results else 200,
+        status=409 if results and len(problems) == len(results) else 200,
         done=VERBS[verb],
         results=results,
-        failed=failed,
+        failed=len(problems),
     )
 
 
@@ -328,9 +323,3 @@ def _find(site: Site, approval_id: str) -> Approval | None:
         return site.requests.get(approval_id)
     except UnknownApproval:
         return None
-
-
-def _problem(outcome: Approval | ApprovalError) -> str:
-    if isinstance(outcome, ChangedSinceShown):
-        return "Somebody has changed the arguments since they were shown. It was not decided."
-    return sentence_of(outcome) if isinstance(outcome, ApprovalError) else ""

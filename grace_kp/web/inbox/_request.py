@@ -1,6 +1,6 @@
-"""One request: its page with exactly what would run, and the verbs as forms.
+"""One request: its page shows exactly what would run, and the verbs as forms.
 
-Each form carries the digest that was shown, and each leads back to the request, whose state shows the result.
+Each form carries the displayed digest and leads back to the request, whose state shows the result.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import glob
 import json
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse
 
@@ -20,7 +19,7 @@ from grace_kp.gating.reviewers import UNSEEN
 from grace_kp.pages import APPROVAL_STATES
 from grace_kp.trace.html import run_timeline
 from grace_kp.web._errors import status_of
-from grace_kp.web._site import Right, form_of, perform, person_of, root_of, site_of, whole_of
+from grace_kp.web._site import Right, form_of, perform, person_of, root_of, site_of, trust_html, whole_of
 from grace_kp.web.inbox._field import changed_value, fields_of, parsed_json, with_submitted
 from grace_kp.web.inbox._words import MAX_CHARACTERS, opaque_parts, process_words, request_path
 
@@ -51,7 +50,7 @@ def request_page(
     fields: list[ArgumentField] | None = None,
     notes: Mapping[str, str] | None = None,
 ) -> Response:
-    """Show one request. That a person has seen this revision is recorded in the chain."""
+    """Show one request. The chain records that a person has seen this revision."""
     site, person = site_of(request), person_of(request)
     seq = site.tables.head()[0]
     approval = approval_for(request)
@@ -83,7 +82,7 @@ def request_page(
             vote.actor.name == person.actor.name and vote.digest == approval.digest and vote.counts
             for vote in approval.votes
         ),
-        timeline=None if approval.run is None else Markup(run_timeline(approval.run, limit=STEPS)),  # noqa: S704 — escaped
+        timeline=None if approval.run is None else trust_html(run_timeline(approval.run, limit=STEPS)),
         similar=[other for other in similar if other.id != approval.id][:SIMILAR],
         entries=entries[:ENTRIES][::-1],
         has_older=len(entries) > ENTRIES,
@@ -91,11 +90,11 @@ def request_page(
     )
 
 
-NO_REQUEST = "There is no request with this id. It may belong to another store."
+NO_REQUEST = "No request has this id. It may belong to another store."
 
 
 def approval_for(request: Request) -> Approval:
-    """Return the request that an address names, after recording that a person sees it; who asks for the headers alone sees nothing."""
+    """Return the request of an address, and record that a person sees it; HEAD requests are not recorded."""
     try:
         viewer = None if request.method == "HEAD" else person_of(request).actor
         return site_of(request).requests.get(request.path_params["id"], by=viewer)
@@ -104,14 +103,14 @@ def approval_for(request: Request) -> Approval:
 
 
 def why_not(site: Site, person: Person, approval: Approval) -> str:
-    """Return why a person cannot decide a request; empty where nothing is against it."""
+    """Return the reason why a person cannot decide a request; empty if the person can."""
     if not person.may(Right.DECIDE):
         return f"your role, {person.role.value}, sees requests and does not decide them"
     return site.requests.reason_against(approval.id, person.actor)
 
 
 def request_state(request: Request) -> Response:
-    """Return the state of a request, for a page that is open: its name and digest, and who changed it last, in a sentence."""
+    """Return the state of a request for an open page: its name, its digest and its last change in words."""
     site = site_of(request)
     try:
         approval = site.requests.get(request.path_params["id"])
@@ -135,7 +134,7 @@ def request_state(request: Request) -> Response:
 
 
 def show_entry(link: Link) -> dict[str, Any]:
-    """Return an entry of the chain with its hash; of a damaged one, what is known."""
+    """Return an entry of the chain with its hash; of a damaged entry, only the known parts."""
     try:
         return {**entry_of(link), "hash": link.hash}
     except ValueError:
@@ -155,16 +154,17 @@ def _newest_change(site: Site, approval: Approval) -> dict[str, Any] | None:
 
 
 VERBS = ("approve", "reject", "respond", "skip", "retry", "withdraw", "reconcile")
-_CHANGED = "Somebody has changed the arguments since they were shown to you. Nothing was decided. They are shown below as they are now."
+_CHANGED = (
+    "The arguments have changed since they were shown to you. Nothing was decided. The current arguments are below."
+)
 
 
 def decide(request: Request) -> Response:
-    """Apply the verb of the path to a request."""
     approval_id, verb = request.path_params["id"], request.path_params["verb"]
     form, actor, site = form_of(request), person_of(request).actor, site_of(request)
     note = lines(value_of(form, "note"))
     if verb not in VERBS:
-        raise HTTPException(404, f"There is no verb {verb!r:.40}.")
+        raise HTTPException(404, f"The verb {verb!r:.40} is unknown. Allowed are {', '.join(VERBS)}.")
     digest = _digest_in(form)
     try:
         if verb == "reconcile":
@@ -195,7 +195,7 @@ def _digest_in(form: Mapping[str, list[str]]) -> str:
 
 
 def _reason_unseen(unshown: Sequence[str], form: Mapping[str, list[str]]) -> str:
-    """Return why a consent does not count yet: arguments cannot be shown in full, and the form lacks the word that confirms it."""
+    """Return the reason why a consent does not count: the page cannot show all arguments, and the form lacks the confirmation."""
     if not unshown or value_of(form, "unseen").strip().lower() == UNSEEN:
         return ""
     names = ", ".join(unshown)
@@ -203,14 +203,14 @@ def _reason_unseen(unshown: Sequence[str], form: Mapping[str, list[str]]) -> str
 
 
 def edit(request: Request) -> Response:
-    """Read an edit and show it as a difference; with `step=decide`, make the edit that was shown."""
+    """Show an edit as a difference; with `step=decide`, carry out the displayed edit."""
     form = form_of(request)
     digest, note = _digest_in(form), lines(value_of(form, "note"))
     if value_of(form, "step") == "decide":
         return _make_edit(request, form, digest, note)
     approval = approval_for(request)
     if approval.state != "pending":
-        problem = "This request is no longer pending, so that nothing can be edited. Nothing was changed."
+        problem = "This request is no longer pending and cannot be edited. Nothing was changed."
         return request_page(request, problem=problem, status=409)
     if approval.digest != digest:
         return request_page(request, problem=_CHANGED, status=409)
@@ -221,7 +221,9 @@ def edit(request: Request) -> Response:
         return _review(request, approval, changes, note)
     problem = "No value was changed. To run the action as it is, approve the request."
     if wrong := [field.name for field in fields if field.problem]:
-        problem = f"These values cannot be used: {', '.join(wrong)}. The reason is beside each. Nothing was changed."
+        problem = (
+            f"These values cannot be used: {', '.join(wrong)}. Each field states its problem. Nothing was changed."
+        )
     return request_page(request, problem=problem, status=422, fields=fields, notes={"edit": note})
 
 
@@ -248,7 +250,7 @@ def _unshown_after(approval: Approval, changes: Mapping[str, Any]) -> list[str]:
 
 
 def read_edit(approval: Approval, form: Mapping[str, list[str]]) -> tuple[dict[str, Any], list[ArgumentField]]:
-    """Return the changed values by parameter name, encoded, and the fields as a person has filled them in, with what is wrong with each."""
+    """Return the changed values, encoded, by parameter name, and the submitted fields with their problems."""
     changes: dict[str, Any] = {}
     fields = []
     for field in fields_of(approval):
@@ -266,7 +268,7 @@ def read_edit(approval: Approval, form: Mapping[str, list[str]]) -> tuple[dict[s
 
 
 def decode_for_display(name: str, encoded: object) -> object:
-    """Return a value for display; one that needs the declared type of its parameter stays encoded."""
+    """Decode a value for display; a value that needs the declared type of its parameter stays encoded."""
     try:
         return decode({name: encoded})[name]
     except ValueError:
@@ -293,7 +295,6 @@ def _make_edit(request: Request, form: Mapping[str, list[str]], digest: str, not
 
 
 def show_refusal(request: Request, error: ApprovalError, notes: Mapping[str, str]) -> Response:
-    """Show the request with the error of a verb."""
     if isinstance(error, UnknownApproval):
         raise HTTPException(404, NO_REQUEST)
     request.scope["grace_kp.error"] = type(error).__name__  # for the record of refused decisions
@@ -303,19 +304,18 @@ def show_refusal(request: Request, error: ApprovalError, notes: Mapping[str, str
 
 
 def sentence_of(error: ApprovalError) -> str:
-    """Return the message of an error as a sentence."""
     text = str(error)
     first = text[:1] if text.startswith("ap-") else text[:1].upper()
     return f"{first}{text[1:].removesuffix('.')}."
 
 
 def value_of(form: Mapping[str, list[str]], name: str) -> str:
-    """Return the value of a field of a form; empty without one."""
+    """Return the value of a form field, or an empty string."""
     return (form.get(name) or [""])[0]
 
 
 def lines(text: str) -> str:
-    """Return a text of a form with line breaks as they were typed."""
+    """Return a stripped value with the line breaks that the browser has converted restored."""
     return text.replace("\r\n", "\n").strip()
 
 

@@ -1,4 +1,4 @@
-"""Standing approvals: a list, a form that begins with a request, a review of what would run without asking, and their end."""
+"""Standing approvals: a list, a form based on a request, a review of the calls that would run without asking, and their end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ UNTIL, USES = "8h", "10"
 
 
 def standing(request: Request) -> Response:
-    """List standing approvals."""
     site, with_ended = site_of(request), request.query_params.get("ended") == "1"
     found = site.requests.standing(ended=with_ended)
     return site.page(
@@ -48,12 +47,12 @@ def standing(request: Request) -> Response:
 
 
 def grant_form(request: Request) -> Response:
-    """Show the form that approves calls like those of a request in advance."""
+    """Show the form that approves calls like a request in advance."""
     return _form(request, {}, "", 200)
 
 
 def grant(request: Request) -> Response:
-    """Read the form and show what would run without asking; with `step=decide`, grant it."""
+    """Show which calls would run without asking; with `step=decide`, grant the standing approval."""
     form, site = form_of(request), site_of(request)
     approval = approval_for(request)
     try:
@@ -77,7 +76,7 @@ def grant(request: Request) -> Response:
 
 
 def end(request: Request) -> Response:
-    """End a standing approval; approvals that it gave and that were not started are cancelled."""
+    """End a standing approval and cancel its unclaimed approvals."""
     reason = lines(value_of(form_of(request), "reason"))
     try:
         site_of(request).requests.end_standing(request.path_params["id"], by=person_of(request).actor, reason=reason)
@@ -137,7 +136,7 @@ def _read_standing(request: Request, approval: Approval, form: Mapping[str, list
 
 
 def _until(form: Mapping[str, list[str]], now: float) -> float:
-    """Return the end in seconds since the epoch: in the second step the moment that the review has shown, whenever its button is pressed."""
+    """Return the end in seconds since the epoch; the second step uses the end that the review has shown."""
     if value_of(form, "step") != "decide":
         return now + seconds_of("until", value_of(form, "until").strip())
     try:
@@ -165,6 +164,6 @@ def _constraint(form: Mapping[str, list[str]], number: int, name: str) -> dict[s
                 if not found or not all(type(each) in {int, float} for each in found.values()):
                     raise ValueError("a range needs one or two numbers")
                 return found
-        raise ValueError("choose what may stand for it")
+        raise ValueError("choose the allowed values")
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None

@@ -1,7 +1,6 @@
-"""What the templates of the inbox call: arguments as HTML, times with their distance, sentences about requests, and addresses within the site.
+"""Functions for the templates of the inbox: arguments as HTML, times with their distance, sentences about requests, and addresses.
 
-`grace_kp.pages.visible` is for texts that people read. Arguments need more: here carriage returns, tabs, special blanks and blanks at the end of a
-line are shown, too, and nothing is cut.
+`grace_kp.pages.visible` is for prose. Arguments are shown complete, with carriage returns, tabs, special blanks and trailing blanks made visible.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from grace_kp.approvals import (
 )
 from grace_kp.gating import flat, view
 from grace_kp.pages import APPROVAL_STATES, badge, confidence_html, printable, span_text, with_fallbacks
-from grace_kp.web._site import when
+from grace_kp.web._site import trust_html, when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -67,16 +66,16 @@ _KINDS: Mapping[type, str] = MappingProxyType(
 
 
 def write_codes(text: str, *, keep: str = "\n\t") -> str:
-    """Return a text for a field of a form: what cannot be seen is written as its code, such as ⟨U+202E⟩, and `read_codes` restores it exactly.
+    """Return a string for a form field, with invisible characters as codes such as ⟨U+202E⟩; `read_codes` reverses it exactly.
 
     Args:
-        keep: characters that stay although they cannot be seen.
+        keep: invisible characters that stay.
     """
     return printable(_LITERAL.sub("⟨U+27E8⟩", text), keep=f"{keep}{_SPACE}", replace=_code)
 
 
 def read_codes(text: str) -> str:
-    """Return the text that `write_codes` was called with."""
+    """Reverse `write_codes`."""
     return _CODE.sub(_character, text)
 
 
@@ -127,7 +126,7 @@ def flat_text(value: object, length: int = IN_SENTENCE) -> str:
 
 
 def call_parts(approval: Approval) -> list[tuple[str, str]]:
-    """Return names and values of the arguments for a sentence; those that identify the operation first."""
+    """Return names and values of the arguments for a sentence, key fields first."""
     names = [name for name in approval.key_fields if name in approval.arguments]
     names += [name for name in approval.arguments if name not in names]
     parts = [
@@ -146,9 +145,9 @@ def _block(shown: Markup, text: str, size: str) -> Markup:
 
 
 def _text(text: str) -> Markup:
-    """Return a text with a mark for each character that cannot be seen, blanks at the ends of lines included."""
+    """Mark each invisible character and each trailing blank of a string."""
     if not text:
-        return Markup('<span class="soft">an empty text</span>')
+        return Markup('<span class="soft">an empty string</span>')
     lines = text.split("\n")
     marked = []
     for line in lines:
@@ -160,7 +159,6 @@ def _text(text: str) -> Markup:
 
 
 def _mark_hidden(line: str) -> Iterator[Markup]:
-    """Yield the pieces of a line, with marks for what cannot be seen."""
     shown = printable(line, keep=_SPACE, replace="\0")
     for is_hidden, run in itertools.groupby(zip(shown, line, strict=True), key=lambda pair: pair[0] == "\0"):
         piece = "".join(character for _, character in run)
@@ -177,7 +175,7 @@ def _marks(characters: str) -> Iterator[Markup]:
 
 
 def _order(text: str) -> Markup:
-    """Return the characters in their order where a browser may show them in another one."""
+    """Return the characters in their stored order if a browser may reorder them."""
     if text.isascii() or not any(unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in text):
         return Markup("")
     return Markup('<p class="small note warn">Read from right to left. In their order, the characters are: <code>{}</code></p>').format(
@@ -223,7 +221,7 @@ _PROCESSES: Mapping[str | bool | None, tuple[str, str]] = MappingProxyType(
         None: ("unknown", "unknown whether a process waits"),
     }
 )
-"""Whether a process waits for the decision: in a word or two, which scripts read, and in a phrase for the list of requests."""
+"""Whether a process waits for the decision: in a word or two for scripts, and in a phrase for the list of requests."""
 _STATE_KINDS = MappingProxyType(
     {
         "done": "good", "edited": "good", "approved": "good", "claimed": "warn", "pending": "warn",
@@ -250,13 +248,12 @@ def process_words(approval: Approval) -> tuple[str, str]:
 
 
 def state_badge(state: str) -> Markup:
-    """Return a state of a request as a badge."""
-    return Markup(badge(APPROVAL_STATES[state], _STATE_KINDS.get(state, "")))  # noqa: S704 — `badge` escapes
+    return trust_html(badge(APPROVAL_STATES[state], _STATE_KINDS.get(state, "")))
 
 
 def confidence(approval: Approval) -> Markup:
     """Return the confidence with its parts and penalties as HTML."""
-    return Markup(  # noqa: S704 — `confidence_html` escapes
+    return trust_html(
         confidence_html(
             approval.score,
             breakdown=with_fallbacks(approval.breakdown, approval.facts.get("fallbacks")),
@@ -266,17 +263,15 @@ def confidence(approval: Approval) -> Markup:
 
 
 def request_path(approval_id: str) -> str:
-    """Return the path of a request within the site."""
     return f"/approvals/{quote(approval_id, safe='')}"
 
 
 def run_path(run_id: str) -> str:
-    """Return the path of a run within the site."""
     return f"/runs/{quote(run_id, safe=':')}"
 
 
 def query(values: Mapping[str, object], **changes: object) -> str:
-    """Return a query string with some values replaced; empty ones are left out."""
+    """Return a query string with some values replaced and without empty ones."""
     kept = {name: value for name, value in {**values, **changes}.items() if value not in {"", None, 0}}
     return f"?{urlencode(kept)}" if kept else ""
 
@@ -297,7 +292,7 @@ WORDS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "member": member_of,
         "moment": moment,
         "opaque": opaque_parts,
-        "own": escape,  # a field brings back what a person has typed, with every character as it is
+        "own": escape,  # a field repeats a submitted string character by character
         "process": lambda approval: process_words(approval)[0],
         "process_phrase": lambda approval: process_words(approval)[1],
         "process_sentence": process_text,

@@ -1,4 +1,4 @@
-"""Two runs side by side: equal steps folded into one line, differing ones beside each other, and the first difference marked."""
+"""Two runs side by side: equal steps folded into one line, differing steps in pairs, and the first difference marked."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import difflib
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from markupsafe import Markup
 from starlette.responses import RedirectResponse
 
 from grace_kp.pages import badge, count_text, duration_text, safe, spaced
 from grace_kp.trace.html import as_json, document_of, items, mapping, number, run_title, text
-from grace_kp.web._site import root_of, site_of
+from grace_kp.web._site import root_of, site_of, trust_html
 from grace_kp.web.runs._run import find_run, links_from, missing_page, run_address
 
 if TYPE_CHECKING:
@@ -30,13 +29,13 @@ MAX_SHOWN = 300
 MAX_TEXT = 1_000
 """Characters of a field that are shown."""
 Pair = tuple[int | None, int | None]
-"""Numbers of the steps that stand beside each other; None where one run has none."""
+"""Numbers of two steps that are shown side by side; None for a missing step."""
 
 
 def align_steps(first: Sequence[Any], second: Sequence[Any]) -> list[tuple[bool, list[Pair]]]:
     """Return the steps of two runs in blocks of equal and of differing ones. Steps are equal if type, tool, arguments and content are.
 
-    Where the runs differ, steps with the same type and tool stand beside each other, in order.
+    In differing blocks, steps with the same type and tool are paired in order.
     """
     former, latter = ([_key(mapping(step)) for step in steps[:MAX_STEPS]] for steps in (first, second))
     # The equal beginning is cut off first, because the matcher ignores steps that are frequent in long runs.
@@ -66,7 +65,6 @@ def _key(step: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def equal_steps(pairs: Sequence[Pair]) -> str:
-    """Return equal steps as HTML: a line with their number and places."""
     ranges = [
         f"{first}" if first == last else f"{first}–{last}" for first, last in zip(pairs[0], pairs[-1], strict=True)
     ]
@@ -74,7 +72,6 @@ def equal_steps(pairs: Sequence[Pair]) -> str:
 
 
 def differing_steps(pair: Pair, documents: Sequence[Mapping[str, Any]], links: Links, *, is_first: bool) -> str:
-    """Return two steps beside each other as HTML."""
     sides = []
     for letter, document, place in zip("AB", documents, pair, strict=True):
         if place is None:
@@ -106,7 +103,7 @@ def _head(step: dict[str, Any]) -> str:
 
 
 def _fields(step: dict[str, Any]) -> str:
-    """Return the arguments and texts of a step as HTML; the page of the run has them whole."""
+    """Return the shortened arguments and contents of a step as HTML."""
     rows = [("input", as_json(step["input"]) if step.get("input") is not None else "")]
     rows += [("text", text(step.get("content"))), ("summary", text(step.get("output_summary")))]
     shown = "".join(
@@ -157,7 +154,7 @@ def compare_page(request: Request) -> Response:
         swapped=f"{root}/runs/compare?{urlencode({'a': names[1], 'b': names[0]})}",
         same=ids[0] == ids[1],
         first=differing[0] if differing else None,
-        blocks=Markup("".join(shown)),  # noqa: S704 — every text is escaped
+        blocks=trust_html("".join(shown)),
         summary=f"{count_text(count_equal, 'step')} equal, {len(differing) - only_a - only_b:,} changed, {only_a:,} only in A, {only_b:,} only in B",
         hidden=max(0, len(differing) - MAX_SHOWN),
         left_out=[max(0, len(side) - MAX_STEPS) for side in steps],

@@ -1,4 +1,4 @@
-"""The list of runs: filters as a form and as chips, pages by position, and example code where it is empty. Filters live in the address."""
+"""The list of runs: filters as a form and as chips, pages by position, and example code in an empty list. The address holds the filters."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _CHOICES = {
 }
 _FROM_CATALOG = {"agent": "agent", "domain": "domain", "status": "status", "tags": "tag", "scorer": "scorer"}
 _FIRST = ("text", "agent", "status", "level")
-"""Fields that are always seen; the others fold."""
+"""Fields that are always visible; the others fold."""
 _HINTS = {
     "since": "a day such as 2026-11-25, or 7d for the last seven days",
     "until": "a day such as 2026-11-25, or 2h for two hours ago",
@@ -58,9 +58,9 @@ def chips(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
 
 
 def fields(catalog: Catalog, pairs: Sequence[tuple[str, str]], problems: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the fields of the form with what the address states.
+    """Return the fields of the form with the values of the address.
 
-    `options` are values and words of a drop-down, empty for a text; `kept` are values that stay beside the one that is chosen.
+    `options` are values and labels of a drop-down, empty for an input; `kept` are further values of a repeated parameter.
     """
     form = []
     for name in [*_FIRST, *(name for name in NAMES if name not in _FIRST)]:
@@ -100,11 +100,10 @@ _CURSORS = ("before", "after")
 
 
 def run_list(request: Request) -> Response:
-    """Return a page of the list of runs."""
     site, root = site_of(request), root_of(request)
     pairs = request.query_params.multi_items()
     if any(not value for name, value in pairs if name in NAMES):
-        # A form sends all its fields; an address that people share holds only those that say something.
+        # A form sends all its fields. An address that people share should hold only the filled ones.
         kept = urlencode([pair for pair in pairs if pair[1]])
         return RedirectResponse(f"{root}/runs{'?' if kept else ''}{kept}", 303)
     conditions = list(dict.fromkeys((name, value) for name, value in pairs if name in NAMES and value))
@@ -143,7 +142,7 @@ def _page(conditions: list[tuple[str, str]], name: str, position: int | None) ->
 
 
 def _cursor(request: Request) -> dict[str, int]:
-    """Return `before` or `after` as the address states it; other text than a position is ignored."""
+    """Return a valid `before` or `after` of the address."""
     for name in _CURSORS:
         value = request.query_params.get(name, "")
         if value.removeprefix("-").isascii() and value.removeprefix("-").isdecimal() and len(value) < 19:

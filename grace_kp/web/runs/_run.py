@@ -8,7 +8,6 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode
 
-from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
@@ -27,10 +26,10 @@ from grace_kp.trace.html import (
     run_summary,
     text,
 )
-from grace_kp.web._site import Right, form_of, person_of, root_of, site_of, whole_of
+from grace_kp.web._site import Right, form_of, person_of, root_of, site_of, trust_html, whole_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from starlette.requests import Request
 
@@ -44,7 +43,6 @@ MAX_ID = 500
 
 
 def run_address(root: str, name: str) -> str:
-    """Return the address of a run."""
     return f"{root}/runs/{quote(name, safe=':', errors='replace')}"
 
 
@@ -72,7 +70,7 @@ _TAG = re.compile(r"(<[^>]*>)")
 
 
 def matching_steps(document: Mapping[str, Any], query: str) -> list[int]:
-    """Return the numbers of the steps that contain a text, whatever its case; decisions of gates count for the step that they stand before."""
+    """Return the numbers of the steps that contain a string, ignoring case; a gate decision counts for the step that follows it."""
     sought = visible(query).casefold()
     grace = mapping(document.get("grace"))
     steps = items(document.get("steps"))
@@ -88,31 +86,23 @@ def matching_steps(document: Mapping[str, Any], query: str) -> list[int]:
 
 
 def mark_matches(page: str, query: str) -> str:
-    """Return HTML in which each occurrence of a text within one element is marked."""
-    sought = re.compile(re.escape(visible(query, lines=True)), re.IGNORECASE)
+    """Mark each occurrence of a search string within one element of some HTML."""
+    sought = re.compile(f"({re.escape(visible(query, lines=True))})", re.IGNORECASE)
     left = MAX_MARKS
     parts = _TAG.split(page)
     for place in range(0, len(parts), 2):
-        if left <= 0 or not parts[place]:
-            continue
-        plain = html.unescape(parts[place])
-        found = list(sought.finditer(plain))[:left]
-        if found:
-            left -= len(found)
-            parts[place] = _with_marks(plain, found)
+        if left > 0 and parts[place]:
+            # The group makes every second piece a match.
+            pieces = sought.split(html.unescape(parts[place]), maxsplit=left)
+            shown = [safe(piece, lines=True) for piece in pieces]
+            shown[1::2] = [f"<mark>{match}</mark>" for match in shown[1::2]]
+            parts[place] = "".join(shown)
+            left -= len(pieces) // 2
     return "".join(parts)
 
 
-def _with_marks(plain: str, found: Iterable[re.Match[str]]) -> str:
-    parts, end = [], 0
-    for match in found:
-        parts += [safe(plain[end : match.start()], lines=True), f"<mark>{safe(match[0], lines=True)}</mark>"]
-        end = match.end()
-    return "".join(parts) + safe(plain[end:], lines=True)
-
-
 def _words(values: list[Any]) -> str:
-    """Return the texts of step and records, one a line, with names of fields."""
+    """Return the values of a step and its records, one per line."""
     return "\n".join(
         visible(content if isinstance(content, str) else as_json(content), lines=True)
         for value in values
@@ -131,7 +121,6 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def run_page(request: Request) -> Response:
-    """Return the page of a run."""
     site, name = site_of(request), request.path_params["id"]
     trace = find_run(site, name)
     if trace is None:
@@ -147,9 +136,9 @@ def run_page(request: Request) -> Response:
         title=run_title(document),
         address=address,
         run=trace.id,
-        summary=_html(run_summary(document)),
-        details=_html(run_details(document, links=links_from(root), labels=False)),
-        labels=_html(labels_of(mapping(document.get("grace")))),
+        summary=trust_html(run_summary(document)),
+        details=trust_html(run_details(document, links=links_from(root), labels=False)),
+        labels=trust_html(labels_of(mapping(document.get("grace")))),
         may_label=person_of(request).may(Right.LABEL),
         tabs=[(label, f"{address}?view={word}", word == view) for word, label in VIEWS.items()],
         view=view,
@@ -172,14 +161,14 @@ def run_json(request: Request) -> Response:
 def find_run(site: Site, name: str) -> ReasoningTrace | None:
     """Return a run of the store by its id, with or without `kp:trace:`; None if there is none."""
     if not name.isprintable() or len(name) > MAX_QUERY:
-        # No runtime makes such an id, and a store may refuse it.
+        # A runtime never creates such an id, and a store may refuse it.
         return None
     found = site.grace.store.get(name if name.startswith(PREFIX) else PREFIX + name)
     return None if found is None else with_outcomes(found, site.tables)
 
 
 def missing_page(request: Request, name: str) -> Response:
-    """Return the page that says why there may be no such run; where it has asked for an approval, it has only not ended yet."""
+    """Return the page for an unknown run. A run with open requests exists and has not ended yet."""
     site, asked = site_of(request), []
     if name.isprintable() and len(name) <= MAX_QUERY:
         query = RowQuery(run_id=name if name.startswith(PREFIX) else PREFIX + name, order="newest")
@@ -189,7 +178,7 @@ def missing_page(request: Request, name: str) -> Response:
 
 
 def _timeline(document: Mapping[str, Any], request: Request, links: Links) -> dict[str, Any]:
-    """Return the steps from `from=` on, or those with a match of `q=`."""
+    """Return the steps from `from=` on, or the steps that match `q=`."""
     address = run_address(root_of(request), str(document.get("id")))
     count = len(items(document.get("steps")))
     query = request.query_params.get("q", "").strip()[:MAX_QUERY]
@@ -197,20 +186,21 @@ def _timeline(document: Mapping[str, Any], request: Request, links: Links) -> di
     if query:
         found = matching_steps(document, query)
         rest = [place for place in found if place >= start]
-        shown = rest[:MAX_FOUND]
-        context = sorted({near for place in shown for near in (place - 1, place, place + 1) if 0 <= near < count})
+        context = sorted(
+            {near for place in rest[:MAX_FOUND] for near in (place - 1, place, place + 1) if 0 <= near < count}
+        )
         steps = mark_matches(run_timeline(document, places=context, links=links), query)
         more = f"{address}?{urlencode({'q': query, 'from': rest[MAX_FOUND]})}" if len(rest) > MAX_FOUND else ""
         words = f"{count_text(len(found), 'step')} of {count:,} contain{'s' if len(found) == 1 else ''} “{query}”"
         return {
-            "content": _html(steps if shown else ""),
+            "content": trust_html(steps if rest else ""),
             "query": query,
             "found": words,
             "hits": len(found),
             "pages": [("Next matches", more)] if more else [],
             "count": count,
         }
-    # The page with the step that is asked for begins at a multiple, so that addresses of steps share pages.
+    # Pages begin at multiples, so that addresses of different steps share pages.
     start = min(start, max(0, count - 1)) // MAX_STEPS * MAX_STEPS
     steps = run_timeline(document, places=range(start, min(start + MAX_STEPS, count)), links=links)
     pages = []
@@ -218,7 +208,7 @@ def _timeline(document: Mapping[str, Any], request: Request, links: Links) -> di
         for first in range(0, count, MAX_STEPS):
             last = min(first + MAX_STEPS, count) - 1
             pages.append((f"Steps {first:,} to {last:,}", "" if first == start else f"{address}?from={first}"))
-    return {"content": _html(steps), "query": "", "found": "", "hits": 0, "pages": pages[:50], "count": count}
+    return {"content": trust_html(steps), "query": "", "found": "", "hits": 0, "pages": pages[:50], "count": count}
 
 
 def _content_of(view: str, site: Site, document: Mapping[str, Any], request: Request) -> dict[str, Any]:
@@ -226,18 +216,14 @@ def _content_of(view: str, site: Site, document: Mapping[str, Any], request: Req
     if view == "timeline":
         return _timeline(document, request, links)
     if view == "tree":
-        return {"content": _html(run_tree(document, links=links, nested=lambda name: find_run(site, name)))}
+        return {"content": trust_html(run_tree(document, links=links, nested=lambda name: find_run(site, name)))}
     if view == "waterfall":
-        return {"content": _html(run_waterfall(document, links=links))}
+        return {"content": trust_html(run_waterfall(document, links=links))}
     pretty = json.dumps(document, ensure_ascii=False, indent=2)
     left = len(pretty) - MAX_JSON
     note = f"{left:,} more characters are not shown here; the download has them." if left > 0 else ""
     code = f'<pre class="json" tabindex="0" role="region" aria-label="JSON of the run">{safe(pretty[:MAX_JSON], lines=True)}</pre>'
-    return {"content": _html(code), "note": note}
-
-
-def _html(code: str) -> Markup:
-    return Markup(code)  # noqa: S704 — pages and trace.html escape every text
+    return {"content": trust_html(code), "note": note}
 
 
 VALUES = {"1": 1.0, "0.5": 0.5, "0": 0.0}

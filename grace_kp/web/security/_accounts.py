@@ -1,7 +1,7 @@
 """Accounts: people and programs that may log in, with a role and the hash of a token, in the tables of approvals.
 
-Each change is an entry of the audit trail, written in the same transaction. Whoever can write the store can add an account, but not without an
-entry that `grace-kp approvals verify` compares with it.
+The same transaction writes each change and its entry of the audit trail. A process that can write the store can add an account, but
+`grace-kp approvals verify` compares every account with its entries.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 SEEN = "account_seen"
-"""Kind of the documents that hold when a token was last used. They do not belong to the audit trail."""
+"""Kind of the documents with the last use of a token. They are not part of the audit trail."""
 SEEN_SECONDS = 600.0
 """The last use of a token is written at most this often."""
 NAME_LENGTH = 200
@@ -87,7 +87,7 @@ class Accounts:
         return _existing(self.all(), name)
 
     def of_token(self, token: str) -> Account | None:
-        """Return the account that a token belongs to; None if it belongs to none."""
+        """Return the account of a token, or None."""
         wanted, found = hash_of(token), None
         for account in self.all().values():
             if is_same(account.token_sha256, wanted):
@@ -95,14 +95,18 @@ class Accounts:
         return found
 
     def add(self, name: str, role: Role, *, actor: Actor) -> str:
-        """Add an account and return its token, which is kept nowhere.
+        """Add an account and return its token, which is not stored.
 
         Raises:
             GraceError: the name has an account.
             ValueError: the name cannot be used.
         """
-        name, now, token = _check_name(name), self._clock(), new_token()
-        account = Account(name=name, role=role, token_sha256=hash_of(token), created=now, changed=now)
+        if not name.strip() or len(name) > NAME_LENGTH or not person(name) or not name.strip().isprintable():
+            raise ValueError(f"an account needs a name of 1 to {NAME_LENGTH} printable characters, not {name!r:.60}")
+        if redact_text(name, identifiers=False) != name:
+            raise ValueError("the name of an account must not hold a secret")
+        now, token = self._clock(), new_token()
+        account = Account(name=name.strip(), role=role, token_sha256=hash_of(token), created=now, changed=now)
         with self._tables.transaction() as writes:
             if other := _read(writes).get(account.id):
                 raise GraceError(f"{printable(other.name)} has an account; `rotate` gives it a new token")
@@ -113,7 +117,7 @@ class Accounts:
         """Give an account a new token and return it. The old one and all sessions end.
 
         Raises:
-            GraceError: there is no such account.
+            GraceError: the account does not exist.
         """
         token = new_token()
         with self._tables.transaction() as writes:
@@ -125,7 +129,7 @@ class Accounts:
         """Change the role of an account. Its sessions end.
 
         Raises:
-            GraceError: there is no such account, or it is the last admin and `force` is False.
+            GraceError: the account does not exist, or it is the last admin and `force` is False.
         """
         with self._tables.transaction() as writes:
             accounts = _read(writes)
@@ -139,7 +143,7 @@ class Accounts:
         """Remove an account. Its token and its sessions end.
 
         Raises:
-            GraceError: there is no such account, or it is the last admin and `force` is False.
+            GraceError: the account does not exist, or it is the last admin and `force` is False.
         """
         with self._tables.transaction() as writes:
             accounts = _read(writes)
@@ -153,7 +157,7 @@ class Accounts:
         return {name: float(data) for name, data in self._tables.documents(SEEN).items() if data}
 
     def note_use(self, account: Account) -> None:
-        """Write that the token of an account was used, unless that was written a short time ago."""
+        """Store the time at which a token was used, unless a recent time is stored."""
         now, last = self._clock(), self._tables.document(SEEN, account.id)
         if last is None or not 0 <= now - float(last) < SEEN_SECONDS:
             with self._tables.transaction() as writes:
@@ -170,35 +174,27 @@ class Accounts:
 
 
 def _read(reads: Reads) -> dict[str, Account]:
-    return {name: _account(name, data) for name, data in sorted(reads.documents(ACCOUNT).items()) if data}
-
-
-def _account(name: str, data: bytes) -> Account:
-    try:
-        fields = json.loads(data)
-        account = Account(**{**fields, "role": Role(fields["role"])})
-        readable = account.id == name and isinstance(account.token_sha256, str)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        readable = False
-    if not readable:
-        raise StoreError(f"the account {printable(name)!r:.80} in the store cannot be read")
-    return account
+    accounts = {}
+    for name, data in sorted(reads.documents(ACCOUNT).items()):
+        if not data:
+            continue
+        try:
+            fields = json.loads(data)
+            accounts[name] = Account(**{**fields, "role": Role(fields["role"])})
+            is_readable = accounts[name].id == name and isinstance(accounts[name].token_sha256, str)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            is_readable = False
+        if not is_readable:
+            raise StoreError(f"the account {printable(name)!r:.80} in the store cannot be read")
+    return accounts
 
 
 def _existing(accounts: Mapping[str, Account], name: str) -> Account:
     found = accounts.get(person(name))
     if found is None:
         known = ", ".join(printable(account.name) for account in list(accounts.values())[:10]) or "none"
-        raise GraceError(f"there is no account {printable(name)!r:.80}; accounts: {known}")
+        raise GraceError(f"no account is named {printable(name)!r:.80}; accounts: {known}")
     return found
-
-
-def _check_name(name: str) -> str:
-    if not name.strip() or len(name) > NAME_LENGTH or not person(name) or not name.strip().isprintable():
-        raise ValueError(f"an account needs a name of 1 to {NAME_LENGTH} printable characters, not {name!r:.60}")
-    if redact_text(name, identifiers=False) != name:
-        raise ValueError("the name of an account must not hold a secret")
-    return name.strip()
 
 
 def _check_last_admin(accounts: Mapping[str, Account], account: Account, force: bool) -> None:

@@ -1,6 +1,6 @@
-"""The gatekeeper: every request passes it before any handler, and what it does not recognise goes no further.
+"""The gatekeeper checks every request before its handler, and refuses a request that it does not recognise.
 
-In this order: the Host header, where the request comes from, the route and the right it states, who sends it, whether this person has the right,
+It checks in this order: the Host header, the page that sent the request, the route and its right, the sender, whether the sender has the right,
 and for writes the origin, the kind and size of the body, and the token of the form. Handlers find the person, the form and the body in the
 request (`_site`). Every response leaves with `HEADERS`.
 
@@ -89,7 +89,7 @@ class Addresses:
         trusted = set(map(plain_address, self.trusted_proxies))
         if plain_address(peer) not in trusted:
             return peer
-        # A proxy may add a line of its own below the one that the client has sent.
+        # A proxy may add a separate header line below that of the client.
         for stated in reversed(",".join(headers.getlist("x-forwarded-for")).split(",")):
             address = plain_address(stated.strip())
             if address not in trusted:
@@ -128,12 +128,7 @@ JSON = "application/json"
 
 
 async def read_body(receive: Receive, limit: int, seconds: float = READ_SECONDS) -> bytes:
-    """Return a body.
-
-    Args:
-        limit: size at most, in bytes, whatever length the request states.
-        seconds: time at most.
-    """
+    """Return a body of at most `limit` bytes, whatever length the request states."""
     chunks, size = [], 0
     with anyio.move_on_after(seconds):
         while True:
@@ -151,7 +146,6 @@ async def read_body(receive: Receive, limit: int, seconds: float = READ_SECONDS)
 
 
 def parse_form(body: bytes) -> dict[str, list[str]]:
-    """Return the fields of a form."""
     try:
         return parse_qs(
             body.decode("ascii"), keep_blank_values=True, encoding="utf-8", errors="strict", max_num_fields=FIELDS
@@ -163,7 +157,6 @@ def parse_form(body: bytes) -> dict[str, list[str]]:
 
 
 def parse_json(body: bytes) -> Any:
-    """Return JSON; None without a body."""
     try:
         return read_json(body.decode("utf-8")) if body else None
     except (ValueError, RecursionError):
@@ -214,22 +207,10 @@ REFUSED = frozenset({400, 403, 404, 408, 409, 413, 415, 422})
 
 
 class Gatekeeper:
-    """ASGI middleware before all routes.
-
-    Args:
-        app: the application.
-        identity_provider: establishes who sends a request.
-        addresses: the names under which the application is reached.
-        refusals: records refused decisions.
-    """
+    """ASGI middleware before all routes."""
 
     def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        identity_provider: IdentityProvider,
-        addresses: Addresses,
-        refusals: Refusals,
+        self, app: ASGIApp, *, identity_provider: IdentityProvider, addresses: Addresses, refusals: Refusals
     ) -> None:
         self.app, self.identity_provider, self.addresses = app, identity_provider, addresses
         self.attempts, self.refusals = identity_provider.attempts, refusals
@@ -241,18 +222,12 @@ class Gatekeeper:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         elif scope["type"] == "http":
-            path = path_of(scope)
-            scope = {
-                **scope,
-                "state": dict(scope.get("state") or {}),
-                "grace_kp.is_api": path == "/api" or path.startswith("/api/"),
-            }
+            is_api = f"{path_of(scope)}/".startswith("/api/")
+            scope = {**scope, "state": dict(scope.get("state") or {}), "grace_kp.is_api": is_api}
             await _Visit(self, Request(scope, receive), send).run()
 
 
 class _Visit:
-    """One request on its way."""
-
     def __init__(self, keeper: Gatekeeper, request: Request, send: Send) -> None:
         self._keeper, self._request, self._send = keeper, request, send
         self._right: Right | None = None
@@ -287,19 +262,21 @@ class _Visit:
         if message["type"] == "http.response.start":
             message = protect_response(message, may_keep=self._right is Right.ANYBODY)
             self._status = message["status"]
-            if self._has_unread_body:  # otherwise the client could send the rest of it for ever
+            if self._has_unread_body:  # otherwise the client could keep sending it
                 MutableHeaders(raw=message["headers"])["connection"] = "close"
         await self._send(message)
 
     async def _admit(self) -> None:
-        """Check the request, and put what handlers need into its state."""
+        """Check the request, and store the sender, form and body in its state."""
         request, state = self._request, self._request.state
         state.person, state.csrf, state.form, state.body, state.session = None, "", {}, None, False
         self._check_target()
         self._check_source()
         self._right = self._find_right()
-        if self._right is not Right.ANYBODY:  # what needs no login must not wait for finding out who asks
-            self._visitor = await self._keeper.identity_provider.visitor(request, touch=not _is_background(request))
+        if self._right is not Right.ANYBODY:  # a request that needs no login must not wait for identification
+            # Background requests of a page do not count as a use of the session.
+            is_background = "x-background" in request.headers or request.headers.get("accept") == "text/event-stream"
+            self._visitor = await self._keeper.identity_provider.visitor(request, touch=not is_background)
             if self._visitor is None:
                 self._refuse_unknown()
             state.person, state.csrf = self._visitor.person, self._visitor.csrf
@@ -331,7 +308,7 @@ class _Visit:
             self._refuse(414, f"The address is longer than {LONGEST_TARGET:,} bytes.")
 
     def _check_source(self) -> None:
-        """Refuse what pages of other origins load, such as images, frames and scripts; only links lead here from outside."""
+        """Refuse requests by pages of other origins, such as images, frames and scripts, except for links."""
         headers = self._request.headers
         is_own = headers.get("sec-fetch-site", "none") in {"same-origin", "none"}
         is_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
@@ -339,7 +316,7 @@ class _Visit:
             self._refuse(403, "Pages of other addresses may not load this.", kind="foreign_page")
 
     def _find_right(self) -> Right | None:
-        """Return the right that the route of the request states; None where there is no route, or one that states none."""
+        """Return the right of the route of the request; None without a route or a right."""
         partial = None
         for route in self._request.app.routes:
             match, child = route.matches(self._request.scope)
@@ -356,7 +333,7 @@ class _Visit:
         is_api, has_login = request.scope["grace_kp.is_api"], keeper.identity_provider.has_login
         if is_api and has_login and "authorization" in request.headers:
             peer = request.client.host if request.client else ""
-            wait = keeper.attempts.failed("wrong_token", keeper.addresses.client(peer, request.headers))
+            wait = keeper.attempts.record_failure("wrong_token", keeper.addresses.client(peer, request.headers))
             if wait:
                 text = f"Too many attempts with wrong tokens. Wait {wait:.0f} seconds."
                 raise HTTPException(429, text, {"Retry-After": f"{wait:.0f}"})
@@ -375,9 +352,9 @@ class _Visit:
 
     def _check_right(self, visitor: Visitor) -> None:
         if self._right is None:
-            text = "There is no page at this address."
+            text = "No page has this address."
             if self._request.scope["grace_kp.is_api"]:
-                text = f"There is no operation at this address. {root_of(self._request)}/api/openapi.json lists all of them."
+                text = f"No operation has this address. {root_of(self._request)}/api/openapi.json lists all of them."
             self._refuse(404, text)
         if not visitor.person.may(self._right):
             change = _CHANGE if self._keeper.identity_provider.has_login else ""
@@ -391,7 +368,7 @@ class _Visit:
         expected = self._keeper.addresses.origin(headers["host"], request.url.scheme)
         is_own = headers.getlist("origin") == [expected]
         if not is_own or headers.get("sec-fetch-site", "same-origin") != "same-origin":
-            text = "This was not sent by a page of this address, and was not done."
+            text = "A page of another address sent this request. Nothing was done."
             self._refuse(403, text, kind="foreign_origin", reason="origin")
 
     async def _read_body(self) -> None:
@@ -425,14 +402,8 @@ _MOUNTED = "Open it at the address of the application, or pass another one to ap
 _CHANGE = " Whoever runs this server can change it with `grace-kp serve users role`."
 
 
-def _is_background(request: Request) -> bool:
-    """Return whether a page reads this by itself, by an event stream or its script, which does not count as a use of the session."""
-    headers = request.headers
-    return "x-background" in headers or headers.get("accept") == "text/event-stream"
-
-
 async def still_may(request: Request, right: Right) -> bool:
-    """Return whether who sent a request may still do something: logged in, with an account, and with a role that has the right.
+    """Return whether the sender of a request is still logged in, with an account whose role has a right.
 
     Event streams call it before each event. It does not count as a use of the session.
     """

@@ -1,6 +1,6 @@
-"""The logins of `grace-kp serve`: a one-time code while there are no accounts, a token per person afterwards, sessions by cookie, and their pages.
+"""The logins of `grace-kp serve`: a one-time code for a store without accounts, else a token per person, sessions by cookie, and their pages.
 
-Sessions live in the memory of the process. Only hashes are kept, so that a dump of the memory or a log of it gives no session away.
+Sessions live in the memory of the process. Only hashes are kept, so that a dump or a log of the memory does not reveal a session.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import re
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -51,8 +51,6 @@ CODE_SECONDS = 600.0
 
 @dataclass(slots=True)
 class Session:
-    """One login."""
-
     owner: str
     """Id of the account; empty for the operating system's user."""
     fingerprint: str
@@ -62,11 +60,7 @@ class Session:
 
 
 class Sessions:
-    """The sessions of one process. Several threads may use it.
-
-    Args:
-        clock: seconds that only grow.
-    """
+    """The sessions of one process by a monotonic clock. Several threads may use it."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock, self._lock = clock, threading.Lock()
@@ -100,30 +94,25 @@ class Sessions:
             return session
 
     def end(self, secret: str) -> None:
-        """End the session with this secret."""
         with self._lock:
             self._sessions.pop(hash_of(secret), None)
 
     def count(self) -> dict[str, int]:
-        """Return the number of sessions by owner."""
         with self._lock:
-            owners = [session.owner for session in self._sessions.values()]
-        return {owner: owners.count(owner) for owner in set(owners)}
+            return Counter(session.owner for session in self._sessions.values())
 
 
 AT_MOST_COOKIES = 4
-"""Cookies of our name that are tried: another application on the same host can set further ones."""
+"""Cookies of our name that are tried: another application on the same host can set more."""
 
 
 class Logins:
-    """Who is logged in at one `grace-kp serve`.
+    """The logins at one `grace-kp serve`.
 
     Args:
-        tables: the tables of approvals, which hold the accounts.
-        addresses: the addresses of the application.
-        root: path that the application is served under, without a slash at its end.
+        root: path of the application, without a trailing slash.
         wall_clock: seconds since the epoch.
-        clock: seconds that only grow.
+        clock: monotonic seconds.
     """
 
     has_login = True
@@ -159,7 +148,7 @@ class Logins:
         return bool(self.accounts.all())
 
     async def visitor(self, request: Request, *, touch: bool = True) -> Visitor | None:
-        """Return who has sent a request, by the token in its header below `/api/`, else by its cookie."""
+        """Identify the sender of a request by the token in its header below `/api/`, else by its cookie."""
         if request.scope.get("grace_kp.is_api") and "authorization" in request.headers:
             return await run_in_threadpool(self._by_token, bearer_of(request) or "")
         for secret in self._cookies(request):
@@ -193,7 +182,7 @@ class Logins:
     def set_cookie(self, response: Response, secret: str) -> None:
         """Have the browser keep a session, or forget it if the secret is empty.
 
-        The cookie comes along with links from other sites, which only show pages, and with no write of theirs.
+        Browsers send the cookie with links from other sites, which only show pages, but not with writes of other sites.
         """
         response.set_cookie(
             self.cookie,
@@ -207,7 +196,7 @@ class Logins:
 
     @property
     def cookie(self) -> str:
-        """Name of the cookie. Cookies are shared by all ports of a host, so that the name holds the port on loopback."""
+        """Name of the cookie. Cookies are shared by all ports of a host, so the name holds the port on loopback."""
         if self._addresses.is_secure:
             return "__Secure-grace_kp" if self._root else "__Host-grace_kp"
         return f"grace_kp_{self._addresses.port or 'session'}"
@@ -224,18 +213,16 @@ class Logins:
         return Visitor(person=account.person)
 
     def _person(self, owner: str, fingerprint: str) -> Person | None:
-        """Return whom a session belongs to now; None if it has ended."""
+        """Return the current owner of a session; None if it has ended."""
         accounts = self.accounts.all()
         if not owner:
             return None if accounts else Person(name=os_user(), role=Role.ADMIN, authenticated=False)
         account = accounts.get(owner)
-        if account is None or _fingerprint(account) != fingerprint:
-            return None
-        return account.person
+        return None if account is None or _fingerprint(account) != fingerprint else account.person
 
 
 def os_user() -> str:
-    """Return the name of the operating system's user; a number where there is no name, as in some containers."""
+    """Return the name of the operating system's user, or its number if it has none, as in some containers."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
@@ -252,7 +239,7 @@ _log = logging.getLogger("grace_kp.web")
 def routes() -> list[PageRoute]:
     """Return the routes of `grace-kp serve` for logins and accounts. A mounted application has none of them."""
     return [
-        route("/login", _login, Right.ANYBODY),
+        route("/login", _login_page, Right.ANYBODY),
         route("/login", _enter, Right.ANYBODY, methods=["POST"]),
         route("/logout", _leave, Right.SEE, methods=["POST"]),
         route("/accounts", _accounts, Right.MANAGE),
@@ -267,22 +254,18 @@ _LOCAL_PATH = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]*")
 
 
 def local_path(text: str, otherwise: str = "/") -> str:
-    """Return a text if it is a path of this application with an optional query, else another one. No other host can be reached by it."""
+    """Return a string if it is a path of this application with an optional query, else another string. It cannot lead to another host."""
     return text if len(text) <= 2_000 and _LOCAL_PATH.fullmatch(text) else otherwise
 
 
-def _login(request: Request) -> Response:
+def _login_page(request: Request, *, to: str | None = None, problem: str = "", status: int = 200) -> Response:
     params = request.query_params
-    return _login_page(request, code=params.get("code", "")[:200], to=params.get("next", ""))
-
-
-def _login_page(request: Request, *, code: str = "", to: str = "", problem: str = "", status: int = 200) -> Response:
     return site_of(request).page(
         request,
         "login.html",
         status=status,
-        code=code,
-        to=local_path(to, ""),
+        code=params.get("code", "")[:200],
+        to=local_path(params.get("next", "") if to is None else to, ""),
         problem=problem,
         has_accounts=bool(_logins(request).accounts.all()),
     )
@@ -296,7 +279,7 @@ def _enter(request: Request) -> Response:
     address = request.app.state.addresses.client(peer, request.headers)
     secret = logins.enter(credential) if 0 < len(credential) <= 200 else None
     if secret is None:
-        wait = logins.attempts.failed("wrong_login", address)
+        wait = logins.attempts.record_failure("wrong_login", address)
         if wait:
             raise HTTPException(429, f"Too many attempts. Wait {wait:.0f} seconds.", {"Retry-After": f"{wait:.0f}"})
         _log.warning("a login from %s was refused", printable(address)[:60])
@@ -306,7 +289,7 @@ def _enter(request: Request) -> Response:
             else "This code is not valid. Codes work once, for ten minutes; start `grace-kp serve` again for a new one."
         )
         return _login_page(request, to=to, problem=problem, status=403)
-    logins.attempts.succeeded(address)
+    logins.attempts.forget_failures(address)
     logins.leave(request)
     response = RedirectResponse(f"{root_of(request)}{to}", 303)
     logins.set_cookie(response, secret)

@@ -1,7 +1,7 @@
-"""What was refused: decisions of known people in the audit trail, and failed attempts to get in, which are counted and slowed down by address.
+"""Refusals: decisions of known people go into the audit trail; failed logins are counted and slowed down by address.
 
-Both are bounded, because their author may be an attacker. Attempts beyond the bound of the audit trail are counted in its next entry. A right token
-or code is never refused: it has 256 random bits, so guessing is hopeless at any rate, and a flood of wrong ones cannot lock its owner out.
+Both are bounded, because their author may be an attacker. The next entry of the audit trail counts attempts beyond its bound. A correct token or
+code is never refused: its 256 random bits cannot be guessed, and a flood of wrong ones must not lock its owner out.
 """
 
 from __future__ import annotations
@@ -28,16 +28,11 @@ _log = logging.getLogger("grace_kp.web")
 EACH_DAY = 500
 """Entries of all people."""
 EACH_DAY_PER_PERSON = 100
-"""Entries of one person, so that they do not use up those of all others."""
+"""Entries of one person, so that one person cannot use up the entries of all."""
 
 
 class Refusals:
-    """Writes refused attempts. Several threads may use it.
-
-    Args:
-        tables: the tables of approvals.
-        clock: the wall clock, in seconds since the epoch.
-    """
+    """Records refused attempts. Several threads may use it."""
 
     def __init__(self, tables: Tables, clock: Callable[[], float]) -> None:
         self._tables, self._clock, self._lock = tables, clock, threading.Lock()
@@ -82,7 +77,7 @@ class Refusals:
         return True
 
     def _may_write(self, name: str) -> int | None:
-        """Return the number of attempts that were left out since the last entry of a person; None if this one is left out, too."""
+        """Return the number of unrecorded attempts since the last entry of a person; None if this attempt is not recorded either."""
         now = self._clock()
         with self._lock:
             self._counts[name] += 1
@@ -97,7 +92,7 @@ class Refusals:
 
 
 def plain_address(address: str) -> str:
-    """Return an IP address in its usual form, an IPv4 address that IPv6 has mapped (`::ffff:192.0.2.7`) as such; empty for other text."""
+    """Return an IP address in its usual form, an IPv4 address that IPv6 has mapped (`::ffff:192.0.2.7`) as such; an empty string if it is invalid."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -117,17 +112,13 @@ LONGEST_WAIT = 300.0
 FORGET_SECONDS = 3_600.0
 AT_MOST_ADDRESSES = 10_000
 SENT_TO_LOGIN = "sent_to_login"
-"""The kind of an attempt to open a page without a login, which is also how everybody begins."""
+"""The kind of an attempt to open a page without a login, as every first visit is."""
 EVERYWHERE = 300
 """Failures of all addresses in a minute; then every further failure is asked to wait, whatever its address."""
 
 
 class Attempts:
-    """Counts failed attempts. Several threads may use it.
-
-    Args:
-        clock: seconds that only grow.
-    """
+    """Counts failed attempts by a monotonic clock. Several threads may use it."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock, self._lock = clock, threading.Lock()
@@ -150,7 +141,7 @@ class Attempts:
         """Return the counts without browsers that were only sent to the login page."""
         return {kind: number for kind, number in self.counts().items() if kind != SENT_TO_LOGIN}
 
-    def failed(self, kind: str, address: str) -> float:
+    def record_failure(self, kind: str, address: str) -> float:
         """Count a failed login, and return for how many seconds its client has to wait; 0 for not at all.
 
         The wait doubles with each failure after the fifth, up to five minutes, and is forgotten an hour after the last one.
@@ -169,7 +160,6 @@ class Attempts:
             wait = 0.0 if count <= FREE else min(LONGEST_WAIT, 2.0 ** min(count - FREE - 1, 20))
             return max(wait, 60.0 if self._in_minute > EVERYWHERE else 0.0)
 
-    def succeeded(self, address: str) -> None:
-        """Forget the failures of an address."""
+    def forget_failures(self, address: str) -> None:
         with self._lock:
             self._failures.pop(network_of(address), None)

@@ -1,4 +1,4 @@
-"""Who has sent a request, for all kinds of login: the secrets that prove it, and the identities of a host application."""
+"""The sender of a request, for all kinds of login: the secrets that prove an identity, and the identities of a host application."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 PREFIX = "gkp_"
-"""Begins every token of a person, so that people and scanners recognise one."""
+"""Prefix of every token of a person, so that people and scanners recognise it."""
 
 
 def new_token() -> str:
@@ -47,12 +47,12 @@ def hash_of(secret: str) -> str:
 
 
 def csrf_of(secret: str, name: str = "") -> str:
-    """Return what forms of a session carry: it can be computed from the session's secret, and tells nothing about it."""
+    """Return the token of the forms of a session: derived from the session's secret, without revealing it."""
     return hmac.new(_bytes(secret), b"grace_kp csrf\0" + _bytes(name), hashlib.sha256).hexdigest()
 
 
 def is_same(text: str, other: str) -> bool:
-    """Return whether two texts are equal, in a time that does not depend on where they differ."""
+    """Compare two strings in a time that does not depend on where they differ."""
     return hmac.compare_digest(_bytes(text), _bytes(other))
 
 
@@ -68,7 +68,7 @@ class Visitor:
     csrf: str = ""
     """The token that forms of this person carry; empty for a program with a token in a header, which no foreign page can send."""
     is_session: bool = False
-    """Whether a cookie of ours has established it, so that there is something to log out of."""
+    """Whether our cookie has established it, so that the person can log out."""
 
 
 class IdentityProvider(Protocol):
@@ -80,7 +80,7 @@ class IdentityProvider(Protocol):
     """Counts what is refused."""
 
     async def visitor(self, request: Request, *, touch: bool = True) -> Visitor | None:
-        """Return who has sent a request; None for an unknown person."""
+        """Return the sender of a request; None for an unknown person."""
         ...
 
 
@@ -95,16 +95,11 @@ def bearer_of(request: Request) -> str | None:
 
 _log = logging.getLogger("grace_kp.web")
 KEY = "web_key"
-"""Kind of the document with the key that CSRF tokens are computed with, so that all processes of an application accept each other's."""
+"""Kind of the document with the key that CSRF tokens are computed with, so that all processes of an application accept the same tokens."""
 
 
 class HostIdentityProvider:
-    """Asks the host application who has sent a request.
-
-    Args:
-        auth: called with each request; returns a Person, or None for nobody. Plain functions run in a thread.
-        tables: the tables of approvals, which keep the key of CSRF tokens.
-    """
+    """Asks the `auth` function of the host application for the sender of a request. The tables hold the key of CSRF tokens."""
 
     has_login = False
 
@@ -113,7 +108,7 @@ class HostIdentityProvider:
         self.attempts = Attempts(time.monotonic)
 
     async def visitor(self, request: Request, *, touch: bool = True) -> Visitor | None:
-        """Return whom `auth` names. What it raises refuses the request."""
+        """Return the person that `auth` returns. An exception refuses the request."""
         del touch  # the host keeps its sessions
         try:
             person = await run_in_threadpool(self._auth, request)
@@ -125,7 +120,7 @@ class HostIdentityProvider:
                 raise TypeError(f"auth must return a Person or None, not {type(person).__name__}")
             person.may(Right.SEE)
             Actor.here(person.name)
-        except Exception as error:  # noqa: BLE001 — whatever an application raises here must let nobody in
+        except Exception as error:  # noqa: BLE001 — any exception of the application must refuse the request
             _log.error("auth failed, and the request was refused: %s", printable(redacted_error(error)))
             return None
         if bearer_of(request) is not None and request.scope.get("grace_kp.is_api"):

@@ -1,6 +1,6 @@
 "use strict";
 // Comfort for pages that work without it: local times, distances that count on, news of requests, and keys. It never submits a form, and
-// nothing that it shows moves what stands on the page.
+// its messages never move other content.
 (() => {
   const root = document.body.dataset.root || "";
   const find = (selector, within = document) => within.querySelector(selector);
@@ -12,7 +12,7 @@
     return element;
   };
 
-  // What a page reads by itself is no use of the session, which ends when its person has done nothing for long enough.
+  // Background requests do not prolong the session, which ends when its person has been idle for long enough.
   const read = (address, kind) => fetch(address, {headers: {Accept: kind, "X-Background": "1"}});
 
   // Times in the reader's zone. The time in UTC stays as the title.
@@ -97,7 +97,7 @@
       const answer = await read(`${root}/approvals/${encodeURIComponent(id)}/state`, "application/json");
       return answer.ok ? answer.json() : null;
     };
-    // A process that dies changes nothing in the store, so that there is no news of it.
+    // A process that dies does not change the store, so no event reports it.
     const watch = live.dataset.process !== "waits" ? 0 : setInterval(async () => {
       const state = document.hidden ? null : await readState().catch(() => null);
       if (!state || state.process === "waits") return;
@@ -119,7 +119,7 @@
 
   if (live && window.EventSource) {
     const tell = live.dataset.live === "request" ? requestNews() : inboxNews();
-    // A stream that ends is opened again by the browser, unless somebody else answers, such as the login.
+    // A stream that ends is opened again by the browser, unless another page answers, such as the login.
     let alarm = 0;
     let isLost = false;
     const calm = () => {
@@ -136,7 +136,7 @@
         try {
           tell(JSON.parse(event.data));
         } catch {
-          // An event that is no JSON is no news.
+          // Ignore an event that is not JSON.
         }
       });
       source.addEventListener("error", () => {

@@ -5,25 +5,23 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
-from grace_kp import Grace, InboxReviewer
 from grace_kp.approvals import Actor
 from grace_kp.web import Role
 from grace_kp.web._app import application
 from grace_kp.web.security import Addresses, Logins
 from tests.approvals.shops import asked
+from tests.web.inbox.conftest import Shop
 
 HOST = "http://127.0.0.1:8765"
 MISSING = "ap-0000000000000000"
 CY = Actor(name="cy", channel="web", authenticated=True)
 
 
-class House:
+class House(Shop):
     """One application over one store, with a client for each account."""
 
     def __init__(self, url):
-        self.grace = Grace(store=url, reviewer=InboxReviewer(wait="hand_over"), evaluator=None, embedder=None)
-        self.desk = self.grace.approvals.inbox.requests
-        self.tables = self.grace.approvals.inbox.tables
+        super().__init__(url)
         addresses = Addresses()
         self.logins = Logins(self.tables, addresses)
         admin = Actor(name="root", channel="cli")
@@ -52,12 +50,6 @@ class House:
         """Return a client with the token of an account; None for a stranger."""
         headers = {} if name is None else {"Authorization": f"Bearer {self.tokens[name]}"}
         return TestClient(self.app, base_url=HOST, headers=headers, raise_server_exceptions=False)
-
-    def kinds(self, approval_id):
-        """Return the kinds of the entries of an approval."""
-        from grace_kp.approvals import entry_of
-
-        return [entry_of(link)["kind"] for link in self.tables.links(approval=approval_id)]
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ def path(approval, verb=""):
 
 
 def test_pending_approvals_are_listed_by_page(house, ana):
-    """By deadline and level; `next` leads on, and long fields are left out."""
     filed = [house.request(action=f"refund.{number % 2}", run_id=f"run-{number}") for number in range(5)]
     first = ana.get("/api/v1/approvals", params={"limit": 3}).json()
     second = ana.get("/api/v1/approvals", params={"limit": 3, "offset": first["next"]}).json()
@@ -31,7 +30,6 @@ def test_pending_approvals_are_listed_by_page(house, ana):
 
 
 def test_past_approvals_are_found_by_person_and_time(house, ana):
-    """The list of what does not wait any more has its own conditions."""
     mine, theirs = house.request(), house.request(arguments={"invoice": "R-2", "euros": 1})
     ana.post(path(mine, "reject"), json={})
     house.desk.reject(theirs.id, by=CY)
@@ -64,7 +62,7 @@ def test_seeing_an_approval_is_recorded(house):
             shown.json()["arguments"],
         )
     assert 200 == house.client("ana").head(path(approval)).status_code
-    assert ["requested", "viewed", "viewed"] == house.kinds(approval.id)
+    assert ["requested", "viewed", "viewed"] == house.kinds(approval)
 
 
 def test_consent_names_what_was_seen(house, ana):
@@ -118,7 +116,6 @@ def test_the_other_verbs(house, ana, verb, body, state, note):
 
 
 def test_an_unknown_outcome_is_reconciled(house, ana):
-    """A person states whether the action has happened."""
     approval = house.request()
     ana.post(path(approval, "approve"), json={"digest": approval.digest})
     claim = house.desk.claim(
@@ -135,7 +132,6 @@ def test_an_unknown_outcome_is_reconciled(house, ana):
 
 @pytest.mark.parametrize("verb", ["approve", "edit", "reject"])
 def test_another_digest_is_refused(house, ana, verb):
-    """What was shown is not what is there now: 409, the digest as it is now, and nothing changed."""
     approval = house.request()
     body = {"digest": "sha256:00", **({"changes": {"euros": 1}} if verb == "edit" else {})}
     refused = ana.post(path(approval, verb), json=body)
@@ -153,22 +149,20 @@ def test_the_second_decision_is_refused(house, ana):
 
 
 def test_groups_hold_for_the_api(house, ana):
-    """An approver outside of the group is not entitled, and the attempt stands in the audit trail."""
     approval = house.request(groups=("board",))
     refused = ana.post(path(approval, "approve"), json={"digest": approval.digest})
     assert (403, "not_entitled") == problem(refused)
-    assert ["requested", "refused"] == house.kinds(approval.id)
+    assert ["requested", "refused"] == house.kinds(approval)
 
 
 @pytest.mark.parametrize("name", ["vic", "bot"])
 @pytest.mark.parametrize("verb", ["approve", "withdraw"])
 def test_viewers_and_programs_never_decide(house, name, verb):
-    """Neither one nor several, and the attempt stands in the audit trail."""
     approval = house.request()
     assert (403, "forbidden") == problem(
         house.client(name).post(path(approval, verb), json={"digest": approval.digest})
     )
-    assert ["requested", "refused"] == house.kinds(approval.id)
+    assert ["requested", "refused"] == house.kinds(approval)
     body = {"verb": verb, "approvals": [{"id": approval.id, "digest": approval.digest}]}
     assert (403, "forbidden") == problem(house.client(name).post("/api/v1/approvals/decide", json=body))
     assert "pending" == house.desk.get(approval.id).state
@@ -181,7 +175,6 @@ def test_an_unknown_approval(ana, verb, body):
 
 
 def test_several_are_decided_each_with_what_came_of_it(house, ana):
-    """One may fail while another is decided; failed ones stand in the audit trail."""
     good, changed = house.request(), house.request(arguments={"invoice": "R-2", "euros": 1})
     barred = house.request(arguments={"invoice": "R-3", "euros": 1}, groups=("board",))
     approvals = [
@@ -196,7 +189,7 @@ def test_several_are_decided_each_with_what_came_of_it(house, ana):
     assert [None, "changed_since_shown", "not_entitled", "unknown_approval"] == [each.get("code") for each in outcomes]
     assert [True, False, False, False] == [each["ok"] for each in outcomes]
     assert "approved" == outcomes[0]["approval"]["state"]
-    assert ["requested", "refused"] == house.kinds(barred.id)
+    assert ["requested", "refused"] == house.kinds(barred)
     twice = [{"id": changed.id, "digest": digest} for digest in (changed.digest, "sha256:00")]
     refused = ana.post("/api/v1/approvals/decide", json={"verb": "approve", "approvals": twice})
     assert (422, "invalid") == problem(refused)
@@ -204,7 +197,6 @@ def test_several_are_decided_each_with_what_came_of_it(house, ana):
 
 
 def test_the_audit_trail_is_listed_by_page(house, ana):
-    """Entries with their hashes, without arguments and notes."""
     approval = house.request()
     ana.post(path(approval, "reject"), json={"reason": "private words"})
     first = ana.get(path(approval, "history"), params={"limit": 1})
@@ -216,7 +208,6 @@ def test_the_audit_trail_is_listed_by_page(house, ana):
 
 
 def test_standing_approvals_are_listed(house, ana):
-    """Those that hold; with `ended`, the others, too."""
     granted = house.desk.grant(
         Standing(action="refund", domain="shop", parameters={"euros": {"to": 20}}, until=time.time() + 60, uses=2),
         by=CY,
@@ -233,7 +224,6 @@ def test_standing_approvals_are_listed(house, ana):
 
 
 def test_unseen_arguments_need_a_word_of_their_own(house, ana):
-    """Consent to what the JSON does not show says so, and is given for one approval at a time."""
     approval = house.request(unencoded=("invoice",))
     plain = ana.post(path(approval, "approve"), json={"digest": approval.digest})
     assert (422, "unseen", "pending") == (*problem(plain), plain.json()["approval"]["state"])

@@ -106,7 +106,6 @@ def test_the_api_does_what_it_describes(house, name):
 
 
 def test_the_description_is_valid(ana):
-    """OpenAPI 3.1 whose schemas are JSON Schema, and whose references lead somewhere."""
     response = ana.get("/api/openapi.json")
     document = response.json()
     assert ("application/json", "3.1.0") == (response.headers["content-type"], document["openapi"])
@@ -157,7 +156,6 @@ def test_several_are_bounded():
 
 
 def test_dataclasses_are_described_with_all_of_their_fields():
-    """Each field is there and has the text that stands below it, also within a list."""
     schemas = component_schemas([RunPage])
     row = schemas["RunRow"]
     assert set(row["properties"]) == set(row["required"])

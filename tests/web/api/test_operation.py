@@ -18,7 +18,6 @@ JSON = {"Content-Type": "application/json"}
 
 
 def test_unknown_names_are_refused(house, ana):
-    """With those that there are, in addresses and in bodies."""
     refused = ana.get("/api/v1/runs", params={"agnet": "refunds"})
     assert (422, "invalid") == (refused.status_code, refused.json()["code"])
     assert refused.json()["fields"]["agnet"].startswith("is unknown; known are agent, domain, status")
@@ -28,7 +27,6 @@ def test_unknown_names_are_refused(house, ana):
 
 
 def test_all_problems_are_named_at_once(ana):
-    """The message states the first, and how many more there are."""
     refused = ana.get("/api/v1/runs?limit=201&level=loud").json()
     assert refused["message"].startswith("'level' cannot be used: input should be 'silent', 'notify', ")
     assert refused["message"].endswith(", not 'loud'; 1 more parameter cannot be used")
@@ -85,7 +83,6 @@ def test_hostile_values_of_an_edit(house, ana, changes):
 
 
 def test_the_api_of_a_mounted_application(house):
-    """Works below its path, and describes itself there."""
     mounted = app(house.grace, auth=lambda request: Person(name="ana", role=Role.VIEWER))
     host = TestClient(Starlette(routes=[Mount("/grace", mounted)]), base_url="http://localhost")
     assert [{"url": "/grace"}] == host.get("/grace/api/openapi.json").json()["servers"]
@@ -105,13 +102,11 @@ def refuse(constant):
 
 @given(ANYTHING)
 def test_every_value_is_written(value):
-    """As UTF-8 that strict readers accept; texts stay as they are, half surrogate pairs as escapes."""
     found = json.loads(json_text(value).encode("utf-8"), parse_constant=refuse)
     assert not isinstance(value, str) or value == found
 
 
 def test_what_json_cannot_hold_is_replaced():
-    """No number is null; what is too deep or has too many digits is named."""
     assert {"a": None, "b": [None]} == json.loads(json_text({"a": float("nan"), "b": [float("-inf")]}))
     assert {"n": NOT_WRITABLE} == json.loads(json_text({"n": 10**5_000}))
     deep: list[object] = []

@@ -25,7 +25,6 @@ def ids(response):
 
 
 def test_runs_are_listed_newest_first_and_by_page(house, ana):
-    """`older` and `newer` lead through the list without gaps."""
     recorded = [house.record("refunds", f"task {number}") for number in range(5)]
     house.index()
     first = ana.get("/api/v1/runs", params={"limit": 2}).json()
@@ -38,7 +37,6 @@ def test_runs_are_listed_newest_first_and_by_page(house, ana):
 
 
 def test_runs_are_found_by_condition(house, ana):
-    """Each condition restricts, and all must hold; a repeated tag asks for both."""
     refund = house.record("refunds", "返金 R-17", tags=["a", "b"], user="u1")
     search = house.record("search", "find", domain="research", tags=["a"])
     house.index()
@@ -61,7 +59,6 @@ def test_a_run_is_the_stored_document(house, ana):
 
 
 def test_labels_are_added_and_listed(house, ana):
-    """A label stands under the name of the account, and the newest is the last."""
     run = house.record("refunds")
     assert {"trace": run, "feedback": []} == ana.get(f"/api/v1/runs/{run}/feedback").json()
     added = ana.post(f"/api/v1/runs/{run}/feedback", json={"correct": 0.5, "note": "half"})
@@ -75,7 +72,6 @@ def test_labels_are_added_and_listed(house, ana):
 
 @pytest.mark.parametrize("source", ["person", "audit", "seeded", "REVIEWER"])
 def test_a_program_states_no_source_of_people(house, source):
-    """An account with the role agent is refused, and nothing is stored; a person is not."""
     run = house.record("refunds")
     body = {"correct": True, "source": source, "probability": 1}
     refused = house.client("bot").post(f"/api/v1/runs/{run}/feedback", json=body)
@@ -166,7 +162,6 @@ async def test_health_is_stated_while_all_other_threads_wait(tmp_path):
 
 
 def test_the_figures_of_a_period(house, ana):
-    """Without one the last 30 days, today included; both days are included."""
     house.record("refunds")
     house.record("search")
     house.index()

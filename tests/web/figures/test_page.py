@@ -13,7 +13,7 @@ from starlette.datastructures import QueryParams
 import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.testing import ScriptedJudge
-from grace_kp.web.figures._page import LONGEST, asked_for
+from grace_kp.web.figures._page import LONGEST, read_period
 from tests.approvals.shops import ANA, asked
 from tests.pages.drawing import drawings, ids, outside
 from tests.pages.reading import Elements
@@ -45,7 +45,6 @@ def rows(page, name):
 
 
 def test_an_empty_store_says_what_to_do(office):
-    """Record a run, label it, let it be judged, watch a promise."""
     page = whole(office.page())
     assert "Figures appear here as soon as an agent records a run" in words(page)
     assert "Open a run and label it with one click: right" in words(page)
@@ -55,7 +54,6 @@ def test_an_empty_store_says_what_to_do(office):
 
 
 def test_figures_are_the_sums_over_the_store(office):
-    """In all, by day, by agent, by bin and by level: counted one by one over all runs of the period."""
     draw = random.Random(5)
     for _ in range(60):
         office.run(
@@ -86,7 +84,6 @@ def test_figures_are_the_sums_over_the_store(office):
 
 
 def test_links_lead_to_the_runs_of_an_agent_that_were_counted(office):
-    """The list of runs knows the conditions, and the last day belongs to them."""
     office.run("a & b")
     office.run("c", days=1)
     browser = office.visit()
@@ -113,7 +110,6 @@ def test_a_period_without_runs_leads_to_all(office):
 
 
 def test_names_of_agents_are_text(office):
-    """Markup is shown, and characters that turn the text around are named."""
     office.run(HOSTILE, objective=HOSTILE)
     office.run("エージェント", label=True)
     page = whole(office.page())
@@ -132,7 +128,6 @@ def test_it_is_said_where_the_confidence_says_nothing(office):
 
 
 def test_approvals_are_counted(office):
-    """What waits now, how requests were decided, and how long people took."""
     desk = office.visit().app.state.site.requests
     requests = [desk.file(asked({"invoice": f"R-{number}", "euros": 1})) for number in range(4)]
     for request in requests[:2]:
@@ -150,7 +145,6 @@ def test_approvals_are_counted(office):
 
 @pytest.mark.parametrize("prices", [{}, {"*": (1_000.0, "EUR")}])
 def test_judges_cost_what_their_price_says(tmp_path, prices):
-    """A model without a price costs no 0."""
     office = Office(tmp_path, evaluator=ScriptedJudge(0.8), prices=prices)
     office.grace.agent(lambda question: f"It is {question}.")("4")
     page = whole(office.page())
@@ -163,7 +157,6 @@ def test_judges_cost_what_their_price_says(tmp_path, prices):
 
 
 def test_labels_show_what_the_confidence_is_worth(office):
-    """Reliability and risk with their intervals, and how many labels a promise still needs."""
     for number in range(12):
         office.run(confidence=number / 12, label=number > 4, objective=f"Refund {number}")
     page = whole(office.page())
@@ -179,7 +172,6 @@ def test_labels_show_what_the_confidence_is_worth(office):
 
 
 def test_a_refuted_promise_is_shown(tmp_path):
-    """With the alarm, and the figures of each level."""
     office = Office(tmp_path, monitor=cal.Monitor({"silent": 0.05}), unmeasured="silent")
     for _ in range(4):
         office.run(label=False, gates=["pay"])
@@ -194,7 +186,6 @@ def test_a_refuted_promise_is_shown(tmp_path):
 
 
 def test_everybody_who_may_see_sees_figures(office):
-    """Every role may, and links lead below the path that the application is mounted under."""
     office.run()
     page = office.visit(role="viewer", root_path="/desk").get("/desk/figures")
     assert 200 == page.status_code
@@ -204,7 +195,6 @@ def test_everybody_who_may_see_sees_figures(office):
 
 
 def test_runs_that_wait_are_counted_apart(office):
-    """They have not failed: the rate is that of the others."""
     office.run("job", success=False)
     with pytest.raises(gk.ActionPending), office.grace.run("pay", name="job"):
         office.grace.gate(name="pay", key="one", floor="confirm", reviewer=gk.InboxReviewer(wait="raise"))(print)()
@@ -216,8 +206,8 @@ def test_runs_that_wait_are_counted_apart(office):
 TODAY = date(2026, 11, 25)
 
 
-def read_period(query, oldest=date(2026, 1, 2)):
-    return asked_for(QueryParams(query), TODAY, lambda: oldest)
+def period(query, oldest=date(2026, 1, 2)):
+    return read_period(QueryParams(query), TODAY, lambda: oldest)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +224,7 @@ def read_period(query, oldest=date(2026, 1, 2)):
 )
 def test_a_period_is_a_preset_or_two_days(query, since, until):
     """30 days up to today where nothing is asked for; stated days come first, and empty fields are none."""
-    found = read_period(query)
+    found = period(query)
     assert (since, until, {}, None) == (str(found.since), str(found.until), found.problems, found.agent)
 
 
@@ -250,7 +240,7 @@ def test_a_period_is_a_preset_or_two_days(query, since, until):
     ],
 )
 def test_an_unusable_value_is_left_out_with_its_problem(query, field, problem):
-    found = read_period(query)
+    found = period(query)
     assert [field] == list(found.problems)
     assert problem in found.problems[field]
     assert (date(2026, 10, 27), TODAY) == (found.since, found.until)
@@ -258,9 +248,9 @@ def test_an_unusable_value_is_left_out_with_its_problem(query, field, problem):
 
 def test_a_period_has_a_longest_length():
     """So that a run with a wrong clock does not make a page of a thousand years."""
-    found = read_period("days=all", oldest=date(1970, 1, 1))
+    found = period("days=all", oldest=date(1970, 1, 1))
     assert (LONGEST, date(2006, 11, 11)) == (found.days, found.since)
     assert "a period has at most 7,320 days" in found.problems["since"]
-    assert date(2026, 11, 25) == read_period("days=all", oldest=date(2030, 1, 1)).since
-    begin, end = read_period("since=2026-11-24&until=2026-11-25").seconds
+    assert date(2026, 11, 25) == period("days=all", oldest=date(2030, 1, 1)).since
+    begin, end = period("since=2026-11-24&until=2026-11-25").seconds
     assert (datetime(2026, 11, 24, tzinfo=UTC).timestamp(), 2 * 86_400) == (begin, end - begin)

@@ -51,7 +51,6 @@ def test_a_quantile_is_a_value_that_enough_do_not_exceed(values, share):
 
 
 def test_waits_are_shown_in_times_that_people_name():
-    """Each wait is in one bin; a wait beyond a week makes a bin of its own."""
     waits = (0.0, 9.9, 10.0, 3_599.0, 86_400.0, 604_800.0)
     rows = {row[0]: row[1] for row in cells(wait_plot(waits))}
     assert {"0 to 10s": "2", "10s to 1m": "1", "10m to 1h": "1", "1d to 7d": "2"} == {
@@ -65,7 +64,6 @@ GROUP = Group(name="2026-11-25", runs=4, failed=1, score=1.0, confidence=1.5, wi
 
 
 def test_means_are_of_the_runs_that_have_a_value():
-    """Without runs there is a rate of 0, and no confidence."""
     assert {"failed": 0.25, "score": 0.25, "confidence": 0.5} == means_of(GROUP)
     assert {"failed": 0.0, "score": 0.0, "confidence": None} == means_of(Group(name="empty"))
     assert [["2026-11-25", "3", "1"]] == cells(run_bars([GROUP]))
@@ -144,7 +142,6 @@ def test_reliability_and_risk_are_drawn():
 
 
 def test_thresholds_are_shown_with_their_origin():
-    """And with what the labels say about the runs that reach them."""
     grace = make_grace(threshold_silent="never", threshold_confirm=0.3)
     found = wrong_at_thresholds(grace, verdict(ROWS))
     assert {"notify": "10.0% wrong (0.3% to 44.5%)", "confirm": "16.7% wrong (2.1% to 48.4%)"} == found
@@ -183,7 +180,6 @@ def test_promises_are_read_from_the_store(office, caplog):
 
 
 def test_missing_labels_are_counted():
-    """For each level that so many are not enough for."""
     assert ("silent at 5 % needs at least 67 labels without an error, and there are 60",) == needed_labels(60)
     assert 3 == len(needed_labels(0))
     assert () == needed_labels(67)
@@ -213,7 +209,6 @@ def test_labels_are_those_of_calibration(office):
 
 
 def test_the_newest_labels_are_read(office, monkeypatch):
-    """Up to a bound, page by page, and the result says so."""
     monkeypatch.setattr(_trust, "AT_MOST_READ", 5)
     monkeypatch.setattr(_trust, "PAGE", 2)
     for number in range(7):
@@ -226,7 +221,6 @@ def test_the_newest_labels_are_read(office, monkeypatch):
 
 
 def test_a_threshold_has_a_share_of_wrong_runs(office):
-    """Of those that reach it; where none does, nothing is known. A fraction is a label but no error."""
     assert (None, ()) == (verdict([]).assessment, verdict([]).curve())
     office.run(confidence=0.99, label=0.5)
     found = read_verdict(office)

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from grace_kp import Grace, InboxReviewer
-from grace_kp.approvals import Actor, ApprovalRequest, digest, encode, schema_of
+from grace_kp.approvals import Actor, ApprovalRequest, digest, encode, entry_of, schema_of
 from tests.web.visiting import Browser
 
 HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}\u202eevil\u200b\x1b[31m\x00\r\nend  "
@@ -56,8 +56,6 @@ class Shop:
         return self.desk.get(approval.id)
 
     def kinds(self, approval):
-        from grace_kp.approvals import entry_of
-
         return [entry_of(link)["kind"] for link in self.tables.links(approval=approval.id)]
 
 

@@ -24,7 +24,6 @@ def verify(browser, checkpoints=""):
 
 
 def test_the_newest_entries_stand_first(shop, ana):
-    """With what happened, to which request, and by whom."""
     assert 'class="empty"' in ana.get("/approvals/audit").text
     approval = shop.ask()
     shop.desk.reject(approval.id, by=person("bo"), reason="secret words")
@@ -47,7 +46,6 @@ def test_entries_are_paged(shop, ana):
 
 
 def test_a_verification_says_what_it_has_found(shop):
-    """Without a checkpoint, only accidents. It only reads, so a viewer may begin it."""
     shop.ask()
     ana = shop.browser("vi", role="viewer")
     answer = verify(ana)
@@ -81,7 +79,6 @@ def test_what_is_no_checkpoint_is_refused(shop, ana, text):
 
 
 def test_a_damaged_chain_is_found(filed):
-    """And shown, entry by entry, while the page stays readable."""
     import sqlite3
 
     filed.ask()
@@ -108,7 +105,6 @@ def test_a_store_that_fails_meanwhile_does_not_tell_where_it_is(shop, ana, monke
 
 
 def test_two_verifications_do_not_run_at_once(shop, ana, monkeypatch):
-    """The second is refused; the page says that the first runs."""
     shop.ask()
     answers, verified = [], _audit.verify
 

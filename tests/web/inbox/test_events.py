@@ -8,7 +8,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 import uvicorn
@@ -111,7 +110,6 @@ def test_what_happens_in_another_process_arrives(served, tmp_path):
 
 
 def test_all_pages_share_one_watcher(served, monkeypatch):
-    """Each gets every event once; views are no events."""
     with contextlib.ExitStack() as stack:
         pages = [after_beginning(stack.enter_context(served.page())) for _ in range(5)]
         approval = served.shop.ask()
@@ -127,7 +125,6 @@ def test_all_pages_share_one_watcher(served, monkeypatch):
 
 
 def test_a_page_that_was_away_gets_what_it_missed(served):
-    """By the number of the last event that it has; both as a header and in the address."""
     approval = served.shop.ask()
     served.shop.desk.reject(approval.id, by=person("bo"))
     for path, headers in (("/events?after=1", {}), ("/events", {"Last-Event-ID": "1"})):
@@ -148,7 +145,6 @@ def test_a_right_that_is_taken_away_ends_the_stream(served):
 
 
 def test_the_end_of_the_application_ends_all_streams(served):
-    """The server does not wait for pages that are open, and takes no new ones."""
     with served.page() as response:
         after_beginning(response)
         stop_events(served.app)
@@ -159,6 +155,8 @@ def test_the_end_of_the_application_ends_all_streams(served):
 
 def test_nobody_takes_the_pages_of_others(served, monkeypatch):
     """A person has a share, which a page that is closed gives back. Who is refused is not asked to come again."""
+    closed, leave = threading.Semaphore(0), events.Feed._leave
+    monkeypatch.setattr(events.Feed, "_leave", lambda feed, page: (leave(feed, page), closed.release()))
     monkeypatch.setattr(events, "MAX_PAGES_EACH", 2)
     with served.page() as first:
         after_beginning(first)
@@ -171,12 +169,10 @@ def test_nobody_takes_the_pages_of_others(served, monkeypatch):
             with served.page() as other:
                 after_beginning(other)
             served.person = Person(name="ana", role=Role.APPROVER)
-        deadline = time.monotonic() + SECONDS  # the server has yet to notice that the second page is closed
-        statuses = {429}
-        while 200 not in statuses and time.monotonic() < deadline:
-            with served.page() as again:
-                statuses.add(again.status)
-        assert {429, 200} == statuses
+        assert closed.acquire(timeout=SECONDS)
+        assert closed.acquire(timeout=SECONDS)
+        with served.page() as again:
+            after_beginning(again)
 
 
 class Broken:

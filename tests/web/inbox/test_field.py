@@ -90,7 +90,6 @@ def with_schema(schema, value, definitions):
 @given(SCHEMAS, st.sampled_from(VALUES), SCHEMAS)
 @settings(max_examples=300, deadline=None)
 def test_a_malformed_schema_breaks_no_form(schema, value, definitions):
-    """An argument that it does not describe can be seen, and perhaps not be edited."""
     approval = with_schema(schema, value, definitions)
     (field,) = fields_of(approval)
     assert approval.encoded["value"] is changed_value(approval, field, sent(field.text), is_null=field.is_null)
@@ -109,7 +108,6 @@ def test_a_malformed_schema_breaks_no_form(schema, value, definitions):
     ],
 )
 def test_a_schema_may_list_types(kinds, kind):
-    """Null beside one other type is that type, or no value."""
     value = {"number": 5, "text": "a", "choice": True, "json": 5}[kind]
     approval = with_schema({"type": kinds}, value, {})
     (field,) = fields_of(approval)
@@ -119,8 +117,6 @@ def test_a_schema_may_list_types(kinds, kind):
 @given(st.text(st.characters(codec=None)), st.text(st.characters(codec=None)))
 @settings(max_examples=100, deadline=None)
 def test_a_text_takes_any_characters(before, after):
-    """Hidden ones by their codes; carriage returns among them."""
-
     approval, field = field_of(before)
     assert after == change(approval, field, sent(write_codes(after)))
 
@@ -134,7 +130,6 @@ DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(typ
 
 
 def test_each_type_has_its_field():
-    """From the schema of the action and the value that is there."""
     approval = SHOP.ask(DEFAULTS, typed)
     assert KINDS == {field.name: field.kind for field in fields_of(approval)}
 
@@ -165,7 +160,6 @@ def test_a_member_of_an_enum_is_chosen_by_number():
 
 
 def test_null_is_a_value_of_its_own():
-    """A text may be empty or absent; other fields are absent when they are empty."""
     approval = SHOP.ask({"maybe": "x", "due": dt.date(2026, 1, 2), "count": 4}, typed)
     maybe, due, count = fields_of(approval)
     assert change(approval, maybe, "x", is_null=True) is None
@@ -195,7 +189,6 @@ def test_what_does_not_fit_is_refused_at_the_field(name, text, words):
 
 
 def test_a_time_zone_stays():
-    """With the offset that it has at the new time; another offset is refused."""
     from zoneinfo import ZoneInfo
 
     approval, field = field_of(dt.datetime(2026, 1, 2, 12, tzinfo=ZoneInfo("Europe/Berlin")))
@@ -206,7 +199,6 @@ def test_a_time_zone_stays():
 
 
 def test_what_identifies_the_operation_is_fixed():
-    """So is what is sealed, not covered, or an object of a class; the reason stands there."""
     approval = SHOP.ask(
         {"invoice": "A", "euros": 1, "memo": "x"}, key="k", key_fields=("invoice",), not_covered=("memo",)
     )

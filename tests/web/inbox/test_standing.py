@@ -21,7 +21,6 @@ def grant(browser, approval, **changes):
 
 
 def test_the_form_begins_with_exactly_these_values(shop, ana):
-    """Granted as it is, it covers the same call and no other."""
     approval = shop.ask({"invoice": f"A{HOSTILE}", "euros": 40})
     review = ana.post(f"/approvals/{approval.id}/grant", data=form_of(ana, approval).submitted())
     assert "Let these calls run without asking?" in review.text
@@ -53,37 +52,18 @@ def test_each_kind_of_constraint(shop, ana):
     [
         ({"uses": "0"}, "Uses must be"), ({"uses": "x"}, "Uses must be"), ({"until": "soon"}, "Until must"), ({"until": "9999d"}, "Until must"),
         ({"kind0": "in"}, "needs a list"), ({"kind0": "is", "value0": "A"}, "is not JSON"), ({"kind1": "range"}, "one or two numbers"),
-        ({"kind1": "range", "low1": '"a"'}, "one or two numbers"), ({"kind0": ""}, "choose what"),
+        ({"kind1": "range", "low1": '"a"'}, "one or two numbers"), ({"kind0": ""}, "choose the allowed values"),
+        ({"kind0": "is", "value0": "[" * 500 + "]" * 500}, ""), ({"kind0": "is", "value0": '"\\ud800"'}, ""), ({"kind1": "range", "low1": "1e400"}, ""), ({"uses": "1000001"}, ""),
     ],
 )  # fmt: skip
 def test_what_cannot_be_granted_stays_in_the_form(shop, ana, changes, words):
     approval = shop.ask()
-    path = f"/approvals/{approval.id}/grant"
-    answer = ana.post(path, data=form_of(ana, approval).submitted(note="mine", **changes))
-    if answer.status_code == 200:
-        answer = ana.post(path, data=forms(answer.text)["grant"].submitted())
+    answer = ana.post(f"/approvals/{approval.id}/grant", data=form_of(ana, approval).submitted(note="mine", **changes))
     assert 422 == answer.status_code
+    assert "Let these calls run" not in answer.text
     assert words in answer.text
     assert "mine" == forms(answer.text)["grant"].value("note")
     assert [] == shop.desk.standing(ended=True)
-
-
-DEEP = "[" * 500 + "]" * 500
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"kind0": "is", "value0": DEEP}, {"kind0": "is", "value0": '"\\ud800"'}, {"kind1": "range", "low1": "1e400"}, {"uses": "1000001"},
-    ],
-)  # fmt: skip
-def test_what_cannot_be_granted_is_not_reviewed(shop, ana, changes):
-    """The reason stands above the form at once, not after the review."""
-    approval = shop.ask()
-    answer = ana.post(f"/approvals/{approval.id}/grant", data=form_of(ana, approval).submitted(**changes))
-    assert 422 == answer.status_code
-    assert "Let these calls run" not in answer.text
-    assert "grant" in forms(answer.text)
 
 
 def test_it_is_ended_by_form(shop, ana):
@@ -115,7 +95,6 @@ def test_the_end_is_the_one_that_was_reviewed(shop, ana):
 
 
 def test_a_second_click_grants_nothing_more(shop, ana):
-    """The uses that were reviewed are not doubled; another review is another grant."""
     approval = shop.ask()
     answer = ana.post(f"/approvals/{approval.id}/grant", data=form_of(ana, approval).submitted())
     review = forms(answer.text)["grant"].submitted()

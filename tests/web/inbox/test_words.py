@@ -48,12 +48,10 @@ def test_a_time_stands_with_its_distance():
     ],
 )
 def test_whether_a_process_waits(shop, waits, is_awaited, words):
-    """In a word or two for scripts, and in a phrase for people."""
     assert words == process_words(dataclasses.replace(shop.ask(), waits=waits, is_awaited=is_awaited))
 
 
 def test_addresses_are_quoted():
-    """A trace id keeps its colons; nothing else leaves its place. Empty filters are left out."""
     assert ["/runs/kp:trace:1", "/runs/..%2Fx"] == [run_path("kp:trace:1"), run_path("../x")]
     assert "/approvals/..%2Fx%3Fy%23%22" == request_path('../x?y#"')
     assert "?action=a%26b&offset=50" == query({"action": "a&b", "level": ""}, offset=50)
@@ -81,7 +79,6 @@ def test_a_text_survives_a_field(text):
 
 @given(TEXTS.filter(lambda text: text and "{" not in text))
 def test_nothing_of_a_text_is_lost(text):
-    """Each character stands there, or its code with a count does."""
     block = re.search(r'<pre class="value"[^>]*>(.*?)</pre>', str(value_html(text)), re.DOTALL)[1]
     read = re.sub(
         r"\{U\+([0-9A-F]+)(?: × ([\d,]+))?\}",
@@ -95,7 +92,7 @@ def test_what_cannot_be_seen_is_marked():
     """Bidirectional controls, carriage returns, tabs, special blanks, and blanks at the end of a line."""
     assert "a{U+202E}b{U+200B × 3}{U+000D}" == plain(value_html("a\u202eb\u200b\u200b\u200b\r"))
     assert "a{U+0009}b{U+00A0}c{U+0020 × 2}\nd{U+000A}" == plain(value_html("a\tb\u00a0c  \nd\n"))
-    assert "an empty text" == plain(value_html(""))
+    assert "an empty string" == plain(value_html(""))
     assert len(value_html("\u200b" * 300_000)) < 1_000  # one mark counts a run
     assert r'"\u05e9\u05dc\u05d5\u05dd 1"' in plain(value_html("שלום 1"))  # a browser may show another order
 
@@ -122,7 +119,6 @@ def test_text_and_number_are_told_apart():
 
 
 def test_the_sentence_begins_with_the_key():
-    """Long values are cut visibly, and hidden characters are escapes."""
     approval = Shop().ask({"euros": 40, "invoice": "A\u202e" + "x" * 100}, key="k", key_fields=("invoice",))
     parts = call_parts(approval)
     assert ["invoice", "euros"] == [name for name, _ in parts]
@@ -136,7 +132,6 @@ class Currency(enum.Enum):
 
 
 def test_a_member_of_an_enum_is_named():
-    """An object that merely looks like its encoding is none."""
     shop = Shop()
     assert member_of(shop.ask({"value": Currency.EUR}, anything), "value").endswith('Currency.EUR = "eur"')
     imitation = {"$model": "x", "name": "EUR", "value": "eur"}

@@ -24,7 +24,6 @@ def fill(house):
 
 
 def test_runs_stand_newest_first(house):
-    """Each with its objective as the link, and its figures."""
     fill(house)
     house.add("full", began="2026-01-09T00:00:00.000Z")
     page = house.visit().get("/runs").text
@@ -42,7 +41,6 @@ def test_runs_stand_newest_first(house):
 
 
 def test_a_filter_lives_in_the_address(house):
-    """Empty fields of the form leave it, and each chip links to the list without its filter."""
     fill(house)
     browser = house.visit()
     answer = browser.get("/runs?agent=&status=failed&text=&min_score=")
@@ -89,7 +87,6 @@ def test_pages_follow_each_other(house):
 
 
 def test_an_empty_store_says_how_to_record(house):
-    """In a few lines, without the path of the server's store."""
     page = house.visit().get("/runs").text
     assert "No runs yet" in page
     assert house.grace.settings.store.removeprefix("sqlite:///") not in page
@@ -122,7 +119,6 @@ class Slow:
 
 
 def test_a_search_that_ran_out_of_time_can_go_on(house):
-    """The page says how far it got; the list says that it is being built."""
     browser = house.visit()
     site = browser.app.state.site
     site.catalog.close()

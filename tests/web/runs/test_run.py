@@ -24,7 +24,6 @@ VIEWS = ("timeline", "tree", "waterfall", "json")
 
 
 def test_a_run_has_four_views(house):
-    """Each with the head; another word shows the timeline."""
     name = house.add("a")
     browser = house.visit()
     for view, words in zip(VIEWS, ("Recovered from lookup", "result ", "began after", "@context"), strict=True):
@@ -38,7 +37,6 @@ def test_a_run_has_four_views(house):
 
 
 def test_pages_of_runs_are_linked(house):
-    """Parent, nested runs, and the requests of gates."""
     house.add("2", thoughts(1, status="completed", parent={"trace_id": "kp:trace:1"}))
     run = full()
     run["grace"]["decisions"][0]["approval"] = {"id": "kp:approval:7", "state": "executed"}
@@ -58,7 +56,6 @@ def test_a_download_holds_the_trace(house):
 
 
 def test_an_id_may_hold_anything(house):
-    """Slashes, spaces, dots and percent signs are quoted in links and found again."""
     names = [house.add(name) for name in ("a/b", "a b", "../x", "50%", "日本", "json")]
     browser = house.visit()
     listed = [link for link in Elements(browser.get("/runs").text).links if link.startswith("/runs/kp")]
@@ -76,7 +73,6 @@ def test_an_unknown_run_says_what_may_have_happened(house, name):
 
 
 def test_a_long_run_has_pages(house):
-    """Of 2,000 steps; the address of a step leads to the page that holds it."""
     name = house.add("long", thoughts(4_500))
     browser = house.visit()
     page = browser.get(f"/runs/{name}").text
@@ -88,7 +84,6 @@ def test_a_long_run_has_pages(house):
 
 
 def test_a_search_without_script_shows_the_matches(house):
-    """With the steps around them, and how many there are."""
     run = thoughts(2_000)
     run["steps"][700]["content"] = "The Needle & thread <b>"
     name = house.add("long", run)
@@ -180,7 +175,6 @@ def test_steps_are_found_by_everything_they_show():
 
 
 def test_a_match_is_marked_in_texts_only():
-    """Attributes and names of elements stay as they are."""
     page = '<a href="/a">a &amp; A</a>'
     assert '<a href="/a"><mark>a</mark> &amp; <mark>A</mark></a>' == mark_matches(page, "a")
     assert '<a href="/a">a <mark>&amp;</mark> A</a>' == mark_matches(page, "&")
@@ -188,7 +182,6 @@ def test_a_match_is_marked_in_texts_only():
 
 @given(st.text(max_size=30), st.text(min_size=1, max_size=3))
 def test_marks_change_nothing_but_marks(text, query):
-    """Without them the page reads as before, and stays escaped."""
     page = f'<p title="{safe(text)}">{safe(text)}</p>'
     found = mark_matches(page, query)
     assert visible(text) == html.unescape(re.sub("</?mark>|</?p[^>]*>", "", found))
@@ -202,7 +195,6 @@ def labels(house, name):
 
 @pytest.mark.parametrize(("value", "stored", "word"), [("1", True, "right"), ("0.5", 0.5, "partly")])
 def test_a_button_stores_a_label(house, value, stored, word):
-    """Under the name of the person; the page shows it."""
     name = house.add("a", thoughts(1))
     browser = house.visit(name="ben")
     answer = browser.post_form(f"/runs/{name}/feedback", {"correct": value, "note": " a remark "})
@@ -254,7 +246,6 @@ def text_of(page):
 
 
 def test_the_first_difference_is_named_and_linked(house):
-    """With the number of the step, and the arguments of both steps side by side."""
     other = full()
     other["steps"][3]["input"]["order"] = 4712
     page = compared(house, full(), other)
@@ -273,14 +264,12 @@ def test_equal_runs_say_so(house):
 
 
 def test_a_run_that_goes_on_is_named(house):
-    """The first difference is a step that only one has; the other side says that it has none."""
     text = text_of(compared(house, thoughts(3), thoughts(5)))
     for words in ("First difference: step 3, which only B has", "only in B", "no such step", "thought 4."):
         assert words in text
 
 
 def test_two_ticked_runs_are_compared(house):
-    """Another number of runs is not: the page asks for two. An unknown run is not found."""
     house.add("a", thoughts(1))
     browser = house.visit()
     answer = browser.get("/runs/compare?id=kp:trace:a&id=kp:trace:b")
@@ -293,7 +282,6 @@ def test_two_ticked_runs_are_compared(house):
 
 
 def test_long_runs_are_bounded(house):
-    """Steps beyond 2,000 are named, and so is the number of differing steps that are not shown."""
     one, two = thoughts(2_500), thoughts(2_100)
     for step in two["steps"][:500]:
         step["content"] += "!"
@@ -316,7 +304,6 @@ def call(tool, **arguments):
 
 
 def test_changed_steps_stand_beside_each_other():
-    """Those with the same type and tool; others stand alone. Durations do not count."""
     one = [{**call("a", x=1), "latency_ms": 5.0}, call("b", y=1), call("c")]
     two = [{**call("a", x=1), "latency_ms": 9.0}, call("b", y=2), {"type": "thought"}, call("c")]
     assert [(True, [(0, 0)]), (False, [(1, 1), (None, 2)]), (True, [(2, 3)])] == align_steps(one, two)
@@ -325,7 +312,6 @@ def test_changed_steps_stand_beside_each_other():
 
 @given(st.text("abc", max_size=30), st.text("abc", max_size=30))
 def test_every_step_stands_once_and_in_order(one, two):
-    """Equal pairs are equal, and the first block tells whether the runs begin alike."""
     blocks = align_steps(steps(one), steps(two))
     found = [pair for _, pairs in blocks for pair in pairs]
     assert list(range(len(one))) == [first for first, _ in found if first is not None]

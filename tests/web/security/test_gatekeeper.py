@@ -19,7 +19,6 @@ from grace_kp.web import Right, Role
 from grace_kp.web._site import RIGHTS, PageRoute
 from grace_kp.web.security import Addresses, still_may
 from grace_kp.web.security._gatekeeper import parse_form, parse_json, protect_response, read_body
-from grace_kp.web.security._logins import local_path
 from grace_kp.web.security._refusals import network_of
 from tests.web.security.conftest import OPERATOR, entries
 
@@ -76,7 +75,6 @@ def marked(server):
 
 
 def test_every_route_states_a_right(server):
-    """There is no other kind of route, and no file server."""
     for route in server.app.routes:
         assert isinstance(route, PageRoute), route
         assert isinstance(route.right, Right), route
@@ -121,7 +119,6 @@ def test_no_route_answers_a_role_that_lacks_its_right(server, visit, add, role):
 
 
 def test_a_route_without_a_right_is_refused(server, visit, add):
-    """Whoever adds one by mistake opens nothing, not even to admins."""
     page = Route("/forgotten", lambda request: PlainTextResponse("open"))
     mounted = Mount("/mounted", app=PlainTextResponse("open"))
     server.app.router.routes[0:0] = [page, mounted]
@@ -133,7 +130,6 @@ def test_a_route_without_a_right_is_refused(server, visit, add):
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO"])
 def test_other_methods_are_refused(visit, add, method):
-    """Whoever asks; OPTIONS grants no other origin anything."""
     assert 401 == visit().request(method, "/accounts").status_code
     browser = visit(add("ana", Role.ADMIN))
     refused = browser.request(method, "/accounts", headers={"X-CSRF-Token": browser.csrf()})
@@ -321,12 +317,11 @@ def test_an_attack_on_a_decision_is_in_the_audit_trail(tables, visit, add, pendi
 
 
 def test_an_unknown_operation_names_the_description(visit, add):
-    """A page that is not there has a sentence of its own."""
     browser = visit(add("ana", Role.APPROVER))
     operation, page = browser.post("/api/v1/approvals/ap-1/frob", json={}), browser.get("/frob")
     assert (404, 404) == (operation.status_code, page.status_code)
-    assert "There is no operation at this address. /api/openapi.json lists all of them." == operation.json()["message"]
-    assert "There is no page at this address." in page.text
+    assert "No operation has this address. /api/openapi.json lists all of them." == operation.json()["message"]
+    assert "No page has this address." in page.text
 
 
 def test_attacks_by_nobody_are_counted_only(tables, server, visit, pending, marked):
@@ -501,9 +496,11 @@ def test_the_origin_is_that_of_the_browser(addresses, host, scheme, expected):
 def test_a_public_url_that_is_none_is_refused(url):
     with pytest.raises(SettingsError, match="the public URL must be like"):
         Addresses(public_url=url)
-    with pytest.raises(
-        SettingsError, match="must be an IP address, not 'localhost'"
-    ):  # a name could be made to lead elsewhere
+
+
+def test_a_trusted_proxy_is_no_name():
+    """A name could be made to lead elsewhere."""
+    with pytest.raises(SettingsError, match="must be an IP address, not 'localhost'"):
         Addresses(trusted_proxies=frozenset({"localhost"}))
 
 
@@ -523,18 +520,9 @@ def test_headers_of_proxies_are_ignored_unless_configured():
     [("10.0.0.1", "::ffff:10.0.0.1"), ("::ffff:10.0.0.1", "10.0.0.1"), ("2001:DB8:0::1", "2001:db8::1")],
 )
 def test_a_proxy_is_known_in_each_form_of_its_address(proxy, peer):
-    """And may add its own line below the one that the client has sent."""
     trusting = Addresses(port=1, trusted_proxies=frozenset({proxy}))
     lines = [(b"x-forwarded-for", b"203.0.113.9"), (b"x-forwarded-for", f"::ffff:198.51.100.7, {proxy}".encode())]
     assert "198.51.100.7" == trusting.client(peer, Headers(raw=lines))
-
-
-def test_a_login_leads_to_paths_of_this_application_only():
-    for path in ("/inbox", "/runs?text=a%20b&status=x", "/"):
-        assert path == local_path(path)
-    for foreign in ("", "//evil.example", "/\\evil.example", "\\\\evil.example", "/a\\b", "https://evil.example", "javascript:alert(1)",
-                    "/\t/evil.example", "/a\r\nSet-Cookie: x=y", "inbox", "/" + "a" * 3_000):  # fmt: skip
-        assert "/" == local_path(foreign)
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,6 @@ def test_writes_need_origin_and_token(mounted):
 
 
 def test_a_program_with_a_token_in_a_header_needs_neither(mounted):
-    """Below the API only: no page of another origin can send this header."""
-
     def auth(request):
         return ANA if request.headers.get("authorization") == "Bearer host-token" else None
 
