@@ -163,7 +163,7 @@ class BoundCall:
         whole.apply_defaults()
         return whole
 
-    def shown(self, bound: inspect.BoundArguments | None = None) -> dict[str, object]:
+    def shown_arguments(self, bound: inspect.BoundArguments | None = None) -> dict[str, object]:
         """Return the arguments that a reviewer sees and may change, defaults included; of the call, or of other arguments in their place."""
         passed, parameters = (bound or self.bound).arguments, self.signature.parameters
         return {
@@ -424,7 +424,7 @@ class Terms:
 
         return version_of(self.signature, self.declared_version)
 
-    def covered(self, arguments: Mapping[str, object]) -> dict[str, object]:
+    def covered_arguments(self, arguments: Mapping[str, object]) -> dict[str, object]:
         """Return the arguments that a request is about."""
         return {name: value for name, value in arguments.items() if name not in self.ignore}
 

@@ -90,7 +90,7 @@ class Basis:
         )
 
     @classmethod
-    def kept(cls, facts: Mapping[str, Any], breakdown: Mapping[str, float | None]) -> Basis:
+    def from_decision(cls, facts: Mapping[str, Any], breakdown: Mapping[str, float | None]) -> Basis:
         """Return the basis of a decision that was kept.
 
         Where its facts do not state it, something was measured unless each sub-score that can be measured says that it was not evaluated.
@@ -136,29 +136,22 @@ class Rules:
             lowest = score if basis.pessimistic is None else min(score, basis.pessimistic)
             reading = decide(lowest, thresholds)
             if decision.level.at_least(reading.level) is not decision.level:
-                why = (
-                    "a tool's last call failed"
-                    if basis.has_failed
-                    else "the worst search counts, sources only with scores"
-                )
-                name = (
-                    f"In the pessimistic reading ({why}), the"
-                    if lowest < score
-                    else "A tool's last call failed, and the"
-                )
-                reason = f"{decision.reason} {name} c{reading.reason[1:]}"
-                decision = _at(decision, reading.level, reason)
+                failed = "a tool's last call failed"
+                why = failed if basis.has_failed else "the worst search counts, sources only with scores"
+                begin = f"In the pessimistic reading ({why})" if lowest < score else f"A{failed[1:]}, and"
+                comma = "," if lowest < score else ""
+                decision = _at(decision, reading.level, f"{decision.reason} {begin}{comma} the c{reading.reason[1:]}")
         return self.apply(decision)
 
     def apply_again(self, decision: Decision) -> Decision:
         """Return a decision that was kept, raised to what the rules require now. It never becomes milder."""
         action = decision.action
-        level = self.raised(action.level, action.confidence_score, decision.basis)
+        level = self.raise_level(action.level, action.confidence_score, decision.basis)
         if level is not action.level:
             action = _at(action, level, f"{action.reason} The policy requires at least {level} now.")
         return replace(decision, action=self.apply(action))
 
-    def raised(self, level: str, score: float, basis: Basis) -> InterventionLevel:
+    def raise_level(self, level: str, score: float, basis: Basis) -> InterventionLevel:
         """Return the level of an earlier decision, raised to what floor, thresholds and `unmeasured` require of it now."""
         now = replace(self, gaps=(), at_least=None).decide(score, basis)
         return InterventionLevel(level).at_least(now.level)
@@ -169,9 +162,7 @@ class Rules:
         if self.at_least is not None and level.at_least(self.at_least) is not level:
             level = level.at_least(self.at_least)
             reason = f"{reason} This call requires at least {level}."
-        if level is decision.level:
-            return decision if reason == decision.reason else replace(decision, reason=reason)
-        return replace(decision, level=level, reason=reason, suggested_action="")  # which then follows from the level
+        return replace(decision, reason=reason) if level is decision.level else _at(decision, level, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +222,7 @@ class Decision:
     @property
     def basis(self) -> Basis:
         """What the level rests on, as far as the decision states it."""
-        return Basis.kept(self.facts, {} if self.confidence is None else self.confidence.evaluated)
+        return Basis.from_decision(self.facts, {} if self.confidence is None else self.confidence.evaluated)
 
     @classmethod
     def of(cls, assessment: RunConfidence, rules: Rules) -> Decision:
@@ -248,7 +239,10 @@ class Decision:
             if not basis.measured:
                 facts["unmeasured"] = str(rules.level_unmeasured)
         if rate and not action.level.asks and not rules.policy.denies:
-            facts["audit"] = {"rate": rate, "selected": _is_drawn(rate)}
+            # Drawn from the system: a seed of the program must neither decide what is checked nor be disturbed by it.
+            from random import SystemRandom
+
+            facts["audit"] = {"rate": rate, "selected": SystemRandom().random() < rate}
         if rules.at_least is not None:
             facts["at_least"] = str(rules.at_least)
         if assessment.score.fallbacks:
@@ -293,14 +287,8 @@ class Decision:
 
 
 def _at(decision: ActionDecision, level: InterventionLevel, reason: str) -> ActionDecision:
+    # An empty suggestion follows from the level.
     return replace(decision, level=level, reason=reason, suggested_action="")
-
-
-def _is_drawn(rate: float) -> bool:
-    """Draw with this probability, from the system: a seed of the program must neither decide what is checked nor be disturbed by it."""
-    from random import SystemRandom
-
-    return SystemRandom().random() < rate
 
 
 _ASKING = frozenset(str(level) for level in InterventionLevel if level.asks)

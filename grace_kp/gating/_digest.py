@@ -499,10 +499,10 @@ class _Digest:
             return self._parts(contents)
         attributes = dict(_dictionary(storage.dictionary, value))
         private: list[tuple[str, object]] = []
-        for name, found in _filled(storage.slots, value):
+        for name, found in _read_slots(storage.slots, value):
             if attributes.setdefault(name, found) is not found:
                 private.append((name, found))
-        private += [item for item in _filled(storage.private, value) if self._counts(*item)]
+        private += [item for item in _read_slots(storage.private, value) if self._counts(*item)]
         if contents is None:
             return self._attributes(value, attributes, private, b"o%d;")
         inside = self._attributes(value, attributes, private, b"+o%d;") if attributes or private else ()
@@ -588,7 +588,7 @@ def _dictionary(read: Getter | None, value: object) -> dict[Any, object]:
     return {} if read is None else read(value)
 
 
-def _filled(slots: list[Slot], value: object) -> Iterator[tuple[str, object]]:
+def _read_slots(slots: list[Slot], value: object) -> Iterator[tuple[str, object]]:
     for name, get in slots:
         try:
             yield name, get(value)

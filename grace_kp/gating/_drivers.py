@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 THREAD = "reviewer"
 
 
-class Step:
+class EngineStep:
     """One step of the engine. `perform_async` does not block the event loop."""
 
     __slots__ = ()
@@ -68,22 +68,7 @@ class NoAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitTurn(Step):
-    """Wait until the gated calls before this one have been decided on."""
-
-    program: Resumable
-
-    def perform(self) -> None:
-        """Wait in this thread."""
-        self.program.wait()
-
-    async def perform_async(self) -> None:
-        """Wait in a coroutine."""
-        await self.program.wait_async()
-
-
-@dataclass(frozen=True, slots=True)
-class Work(Step):
+class Work(EngineStep):
     """Compute the confidence, or read or write the ledger."""
 
     work: Callable[[], object]
@@ -124,7 +109,7 @@ class Work(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask(Step):
+class Ask(EngineStep):
     """Ask a reviewer, and give up after the request's timeout."""
 
     request: InterventionRequest
@@ -132,7 +117,7 @@ class Ask(Step):
     blocks = True
 
     def perform(self) -> InterventionResponse | NoAnswer | Failed:
-        """Ask from a plain call. A reviewer that does not answer in time is left to itself; its later answer has no effect."""
+        # The thread of a reviewer that does not answer in time goes on. Its later answer has no effect.
         started, request = time.perf_counter(), self.request
         try:
             call = review_function(self.reviewer)
@@ -144,30 +129,30 @@ class Ask(Step):
                 answer = call_within(
                     request.timeout, lambda: finish(call(request) if answer is NoAnswer else answer), name=THREAD
                 )
-            return _timed(as_response(answer), started)
+            return _with_time(as_response(answer), started)
         except Exception as error:  # noqa: BLE001 — the engine decides what follows
-            return _unanswered(error)
+            return _without_answer(error)
 
     async def perform_async(self) -> InterventionResponse | NoAnswer | Failed:
-        """Ask from a coroutine; a reviewer that is async is cancelled when time is up."""
+        # An async reviewer is cancelled when time is up.
         started, request = time.perf_counter(), self.request
         try:
             call = review_function(self.reviewer)
             if getattr(self.reviewer, "pauses", False):
-                return _timed(as_response(call(request)), started)
+                return _with_time(as_response(call(request)), started)
             waiting = call(request) if is_async(call) else in_thread(lambda: finish(call(request)), name=THREAD)
-            return _timed(as_response(await await_within(request.timeout, waiting)), started)
+            return _with_time(as_response(await await_within(request.timeout, waiting)), started)
         except Exception as error:  # noqa: BLE001 — the engine decides what follows
-            return _unanswered(error)
+            return _without_answer(error)
 
 
-def _timed(response: InterventionResponse, started: float) -> InterventionResponse:
+def _with_time(response: InterventionResponse, started: float) -> InterventionResponse:
     if response.response_time_ms is not None:
         return response
     return replace(response, response_time_ms=round((time.perf_counter() - started) * 1e3, 3))
 
 
-def _unanswered(error: Exception) -> NoAnswer | Failed:
+def _without_answer(error: Exception) -> NoAnswer | Failed:
     if isinstance(error, DeadlineExceeded):
         return NoAnswer()
     if HOST.pauses(error):
@@ -184,56 +169,58 @@ class _Until:
 
 
 @dataclass(frozen=True, slots=True)
-class AskBeside(Step):
+class AskBeside(EngineStep):
     """Ask a second reviewer about a request in the inbox, without waiting for the answer."""
 
     request: InterventionRequest
     reviewer: Reviewer
-    inquiry: Awaited
+    decide: Callable[[InterventionRequest, InterventionResponse], None]
+    """Decides the request by the answer."""
+    describe_end: Callable[[], str]
+    """Returns how the request was settled elsewhere; empty while it is open."""
 
     def perform(self) -> bool:
-        """Ask in a new thread, and decide the request by the answer; return whether a thread could begin."""
-        shown, inquiry, reviewer = for_reviewer(self.request, self.reviewer), self.inquiry, self.reviewer
+        shown, reviewer = for_reviewer(self.request, self.reviewer), self.reviewer
         if (review_until := getattr(reviewer, "review_until", None)) is not None:
             # A prompt that stays open would take what is typed for another question.
-            reviewer = _Until(lambda request: review_until(request, inquiry.ended))
+            reviewer = _Until(lambda request: review_until(request, self.describe_end))
 
         def answer() -> None:
             response = Ask(shown, reviewer).perform()
             if isinstance(response, InterventionResponse) and not response.timeout_reached:
-                inquiry.answer(shown, replace(response, reviewer=response.reviewer or name_of(self.reviewer)))
+                self.decide(shown, replace(response, reviewer=response.reviewer or name_of(self.reviewer)))
 
         return begin(answer, name=THREAD)
 
 
 @dataclass(frozen=True, slots=True)
-class Await(Step):
-    """Wait for a decision in the inbox, or for an execution elsewhere to end."""
+class Await(EngineStep):
+    """Wait for a decision in the inbox, for an execution elsewhere to end, or for the calls before this one in a program."""
 
-    inquiry: Awaited
+    awaited: Awaited | Resumable
     blocks = True
 
     def perform(self) -> object:
-        """Wait in this thread; return `Failed` where that fails."""
-        return Work(self.inquiry.wait).perform()
+        return Work(self.awaited.wait).perform()
 
     async def perform_async(self) -> object:
-        """Wait in a coroutine."""
         try:
-            return await self.inquiry.wait_async()
+            return await self.awaited.wait_async()
         except Exception as error:  # noqa: BLE001 — the engine decides what follows
             return Failed(error)
 
 
 @dataclass(frozen=True, slots=True)
-class Notify(Step):
-    """Give notice that an action goes ahead, to `on_notify` or else in the log and at the terminal."""
+class Notify(EngineStep):
+    """Give notice that an action goes ahead, to `on_notify` or else in the log and at the terminal.
+
+    The engine gets where the notice went, or why it could not be delivered.
+    """
 
     request: InterventionRequest
     on_notify: Callable[[InterventionRequest], object] | None
 
     def perform(self) -> str | Exception:
-        """Return where the notice went, or why it could not be delivered."""
         try:
             if self.on_notify is None:
                 return deliver(self.request)
@@ -243,7 +230,6 @@ class Notify(Step):
         return "on_notify"
 
     async def perform_async(self) -> str | Exception:
-        """`perform` in a coroutine."""
         try:
             if self.on_notify is None:
                 return deliver(self.request)
@@ -256,7 +242,7 @@ class Notify(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class RunAction(Step):
+class RunAction(EngineStep):
     """Run the action, by the function that the driver has for it."""
 
     consent: Consent
@@ -282,9 +268,9 @@ def _no_action(_consent: Consent) -> Any:
     raise TypeError("this engine runs no action")
 
 
-def drive(engine: Generator[Step, Any, T], run: Callable[[Consent], object] = _no_action) -> T:
+def drive(engine: Generator[EngineStep, Any, T], run: Callable[[Consent], object] = _no_action) -> T:
     """Run the engine to its end in this thread."""
-    advance: Callable[[Any], Step] = engine.send
+    advance: Callable[[Any], EngineStep] = engine.send
     answer: Any = None
     while True:
         try:
@@ -303,12 +289,13 @@ def drive(engine: Generator[Step, Any, T], run: Callable[[Consent], object] = _n
             advance, answer = _outcome_of(step, error, engine)
 
 
-async def drive_async(engine: Generator[Step, Any, T], run: Callable[[Consent], Awaitable[object]] = _no_action) -> T:
+async def drive_async(
+    engine: Generator[EngineStep, Any, T], run: Callable[[Consent], Awaitable[object]] = _no_action
+) -> T:
     """`drive` without blocking the event loop."""
-    advance: Callable[[Any], Step] = engine.send
+    advance: Callable[[Any], EngineStep] = engine.send
     answer: Any = None
-    is_closing = False
-    """Whether the coroutine is being closed, so that it can wait for nothing."""
+    is_closing = False  # a coroutine that is being closed can wait for nothing
     while True:
         try:
             step = advance(answer)
@@ -335,12 +322,12 @@ async def drive_async(engine: Generator[Step, Any, T], run: Callable[[Consent], 
                 answer = answer if isinstance(step, RunAction) else CoroutineClosed()
 
 
-def _outcome_of(step: Step, error: BaseException, engine: Generator[Step, Any, Any]) -> tuple[Any, Any]:
+def _outcome_of(step: EngineStep, error: BaseException, engine: Generator[EngineStep, Any, Any]) -> tuple[Any, Any]:
     """Return how the engine goes on after an error: an action that raised has an outcome, any other step ends the engine."""
     return (engine.send, Raised(error)) if isinstance(step, RunAction) else (engine.throw, error)
 
 
-def attempt(engine: Generator[Step, Any, T]) -> Generator[Step, Any, T | Exception]:
+def attempt(engine: Generator[EngineStep, Any, T]) -> Generator[EngineStep, Any, T | Exception]:
     """Return what an engine returns or raises, for callers that phrase a refusal or a failure themselves."""
     try:
         return (yield from engine)
@@ -395,7 +382,7 @@ class InterventionHandler:
         step = self._step(request)
         return self._response(request, None if step is None else await step.perform_async())
 
-    def _step(self, request: InterventionRequest) -> Step | None:
+    def _step(self, request: InterventionRequest) -> EngineStep | None:
         if request.level is InterventionLevel.NOTIFY:
             return Notify(request, self._on_notify)
         callback = self._callbacks.get(request.level)

@@ -45,11 +45,12 @@ from grace_kp.errors import (
 from grace_kp.gating._decision import Basis
 from grace_kp.gating._digest import digest_of
 from grace_kp.gating._drivers import AskBeside, Await, Failed, Work
-from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun, running_operations
+from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun
 from grace_kp.gating._outcome import CANCELLED, WAITING
 from grace_kp.gating._request import InterventionResponse, unseen_problem
 from grace_kp.gating.reviewers._console import ConsoleReviewer
 from grace_kp.levels import InterventionAction
+from grace_kp.record import OPERATIONS
 from grace_kp.trace import redacted_error
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from grace_kp.approvals import Approval, Inbox
     from grace_kp.gating._case import GatedCall, Terms
     from grace_kp.gating._decision import Decision
-    from grace_kp.gating._drivers import Step
+    from grace_kp.gating._drivers import EngineStep
     from grace_kp.gating._policy import Policy
     from grace_kp.gating._request import InterventionRequest
     from grace_kp.gating.reviewers._inbox import InboxReviewer
@@ -72,7 +73,7 @@ def encode_call(
     case: GatedCall, terms: Terms, bound: inspect.BoundArguments | None
 ) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
     """Return the arguments of a call as approvals keep them, by parameter name."""
-    shown = terms.covered(case.shown(bound))
+    shown = terms.covered_arguments(case.shown_arguments(bound))
     arguments, problems = encode(shown)
     lasting = case.program is not None  # it makes the objects again each time it runs
     digests = {name: case.coverage.digest({name: shown[name]}, lasting=lasting) for name in problems}
@@ -142,12 +143,10 @@ class Inquiry:
 
     @property
     def id(self) -> str:
-        """Id of the approval."""
         return self.approval.id
 
     @property
     def operation(self) -> str:
-        """What the idempotency key of the action is derived from."""
         return self.approval.operation
 
     # Filing
@@ -209,7 +208,7 @@ class Inquiry:
             schema=case.schema(),
             not_covered=terms.ignore,
             unencoded=tuple(problems),
-            key=None if terms.key is None else terms.key.key(self._inbox.domain, case.action, case.shown()),
+            key=None if terms.key is None else terms.key.key(self._inbox.domain, case.action, case.shown_arguments()),
             key_fields=() if terms.key is None else terms.key.fields,
             level=str(request.level),
             score=None if confidence is None else confidence.score,
@@ -251,7 +250,7 @@ class Inquiry:
             return True
         if approval.state is ApprovalState.CLAIMED and self._token is None and self.waits == "wait":
             self._ends = self._ends or time.monotonic() + LONGEST_EXECUTION
-            return time.monotonic() < self._ends and self.operation not in running_operations()
+            return time.monotonic() < self._ends and self.operation not in OPERATIONS.get()
         self._ends = None
         return approval.state is ApprovalState.PENDING
 
@@ -263,7 +262,6 @@ class Inquiry:
         return now + LOOK_AT_CLAIM_SECONDS
 
     def wait(self) -> Approval:
-        """Wait until the approval is decided, or the execution of another caller has ended."""
         with self._inbox.watcher.waiting(self.id) as waiter, waiter.in_thread() as sleep:
             while self.is_waiting():
                 waiter.due = self.due()
@@ -271,7 +269,6 @@ class Inquiry:
         return self.approval
 
     async def wait_async(self) -> Approval:
-        """`wait` without blocking the event loop, and without a thread."""
         with self._inbox.watcher.waiting(self.id) as waiter, waiter.on_loop() as sleep:
             while await to_thread(self.is_waiting):
                 waiter.due = self.due()
@@ -304,8 +301,8 @@ class Inquiry:
         except (ApprovalError, StoreError, ValueError) as error:
             _log.warning("the answer of %s about %s did not count: %s", response.reviewer, self.id, error)
 
-    def ended(self) -> str:
-        """Return how the request was settled, in words; empty while it is open and its gate waits. It reads nothing."""
+    def describe_end(self) -> str:
+        """Return how the request was settled; empty while it is open and its gate waits. It does not read the store."""
         approval = self.approval
         if approval.state is ApprovalState.PENDING:
             return "its caller gave up" if self._given_up else ""
@@ -360,7 +357,7 @@ class Inquiry:
     def forbid(self) -> None:
         """Cancel what was asked about the call, because its policy forbids the action now."""
         if self._terms.key is not None:
-            key = self._terms.key.key(self._inbox.domain, self._case.action, self._case.shown())
+            key = self._terms.key.key(self._inbox.domain, self._case.action, self._case.shown_arguments())
             self._inbox.requests.forbid(key, by=self._inbox.process, reason=FORBIDDEN)
 
     def _policy_now(self) -> PolicyNow:
@@ -369,8 +366,8 @@ class Inquiry:
         now = policy_now(policy, self._reviewer)
         if score is None or policy.denies:
             return now
-        basis = Basis.kept({}, self.approval.breakdown)
-        floor = replace(case.rules(), policy=policy).raised(self.approval.level, score, basis)
+        basis = Basis.from_decision({}, self.approval.breakdown)
+        floor = replace(case.rules(), policy=policy).raise_level(self.approval.level, score, basis)
         return replace(now, floor=str(floor))
 
     # The entry under which the action runs
@@ -421,24 +418,19 @@ class Inquiry:
 
     @property
     def may_wait(self) -> bool:
-        """Whether to wait while another caller runs the action."""
         return self.waits == "wait" and self.approval.state is ApprovalState.CLAIMED
 
     def release(self) -> None:
-        """Record that the action did not run after all."""
         self._report(lambda token: self._inbox.requests.release(self.id, token))
 
-    def done(self, result: object = None, *, keep: bool = False) -> None:
-        """Record that the action returned, with its result where `keep` says so and it can be kept."""
+    def record_done(self, result: object = None, *, keep: bool = False) -> None:
         has_result = keep and kept_result(result)
         self._settle("done", result=result if has_result else None, has_result=has_result)
 
-    def failed(self, error: BaseException) -> None:
-        """Record that the action raised."""
+    def record_failure(self, error: BaseException) -> None:
         self._settle("failed", error=type(error).__name__)
 
-    def unknown(self, error: BaseException) -> None:
-        """Record that the action was interrupted, so that its outcome is unknown."""
+    def record_unknown(self, error: BaseException) -> None:
         self._settle("unknown", error=type(error).__name__)
 
     def _settle(self, state: str, **outcome: Any) -> None:
@@ -464,13 +456,13 @@ class Inquiry:
 
 def file_and_wait(
     case: GatedCall, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
-) -> Generator[Step, Any, Inquiry]:
+) -> Generator[EngineStep, Any, Inquiry]:
     """File the request and wait as the reviewer says. The approval of the result is pending no more."""
     while True:
         inquiry = Inquiry(case, terms, reviewer)
         try:
             filing = Work(lambda inquiry=inquiry: inquiry.file(request, decision), writes=True)  # type: ignore[misc]
-            check_performed(case, request, (yield filing))
+            yield from perform(case, request, filing)
         except BaseException:
             if reviewer.wait is True:
                 yield Work(inquiry.give_up, writes=True)
@@ -486,7 +478,7 @@ def file_and_wait(
 
 def _wait_for_decision(
     case: GatedCall, request: InterventionRequest, reviewer: InboxReviewer, inquiry: Inquiry
-) -> Generator[Step, Any, None]:
+) -> Generator[EngineStep, Any, None]:
     is_pending = inquiry.approval.state is ApprovalState.PENDING
     if reviewer.wait is not True:
         if not is_pending:
@@ -499,19 +491,20 @@ def _wait_for_decision(
     started = time.perf_counter()
     try:
         if reviewer.ask is not None and is_pending:
-            yield AskBeside(inquiry.question(request), reviewer.ask, inquiry)
-        check_performed(case, request, (yield Await(inquiry)))
+            yield AskBeside(inquiry.question(request), reviewer.ask, inquiry.answer, inquiry.describe_end)
+        yield from perform(case, request, Await(inquiry))
     except BaseException:
         yield Work(inquiry.give_up, writes=True)
         raise
     finally:
-        case.entry.waited((time.perf_counter() - started) * 1e3)
+        case.entry.add_wait((time.perf_counter() - started) * 1e3)
 
 
-def check_performed(case: GatedCall, request: InterventionRequest, answer: object) -> None:
-    """End the call where a step failed: then there is no consent."""
+def perform(case: GatedCall, request: InterventionRequest, step: EngineStep) -> Generator[EngineStep, Any, Any]:
+    """Return the result of a step. Where the step fails, the call ends without a consent."""
+    answer = yield step
     if not isinstance(answer, Failed):
-        return
+        return answer
     failed = answer.error
     case.entry.fields["error"] = redacted_error(failed)
     if isinstance(failed, ActionNotApproved):
@@ -524,7 +517,7 @@ def check_performed(case: GatedCall, request: InterventionRequest, answer: objec
 
 def response_from(
     case: GatedCall, request: InterventionRequest, inquiry: Inquiry
-) -> Generator[Step, Any, InterventionResponse]:
+) -> Generator[EngineStep, Any, InterventionResponse]:
     """Return the decision as the response of a reviewer."""
     approval, decision = inquiry.approval, inquiry.approval.decision
     if approval.state is ApprovalState.EXPIRED:

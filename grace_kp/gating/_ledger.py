@@ -20,8 +20,6 @@ from grace_kp.record import OPERATIONS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from grace_kp.gating._request import InterventionRequest, InterventionResponse
-
 
 DECIDED, RUNNING, DONE, FAILED = "decided", "running", "done", "failed"
 MAX_IN_MEMORY = 100_000
@@ -33,11 +31,9 @@ class Ledger(Protocol):
 
     def action(self, key: str) -> bytes | None:
         """Return the entry; None where there is none."""
-        ...
 
     def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
         """Put an entry in place of `only_if`, where None is no entry; return False, and put nothing, where another entry stands."""
-        ...
 
 
 class AtMostOnce(Protocol):
@@ -46,27 +42,21 @@ class AtMostOnce(Protocol):
     @property
     def id(self) -> str:
         """An id that is the same for each attempt."""
-        ...
 
     def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:
         """Record that the action is about to run; return the earlier execution that keeps it from running."""
-        ...
 
     def release(self) -> None:
         """Record that the action did not run after all."""
-        ...
 
-    def done(self, result: object = None, *, keep: bool = False) -> None:
+    def record_done(self, result: object = None, *, keep: bool = False) -> None:
         """Record that the action ended."""
-        ...
 
-    def failed(self, error: BaseException) -> None:
+    def record_failure(self, error: BaseException) -> None:
         """Record that the action raised."""
-        ...
 
-    def unknown(self, error: BaseException) -> None:
+    def record_unknown(self, error: BaseException) -> None:
         """Record that the action was interrupted."""
-        ...
 
 
 class Awaited(AtMostOnce, Protocol):
@@ -75,28 +65,16 @@ class Awaited(AtMostOnce, Protocol):
     @property
     def operation(self) -> str:
         """What the idempotency key of the action is derived from."""
-        ...
 
     @property
     def may_wait(self) -> bool:
         """Whether to wait while another caller runs the action."""
-        ...
 
     def wait(self) -> object:
         """Wait until the request is decided, or the execution of another caller has ended."""
-        ...
 
     async def wait_async(self) -> object:
         """`wait` without blocking the event loop."""
-        ...
-
-    def answer(self, shown: InterventionRequest, response: InterventionResponse) -> None:
-        """Decide the request by the answer of a second reviewer."""
-        ...
-
-    def ended(self) -> str:
-        """Return how the request was settled, in words; empty while nobody has and its gate waits."""
-        ...
 
 
 class InMemory:
@@ -157,7 +135,7 @@ class EarlierRun:
             "it is not run again: find out what it did"
         )
 
-    def unknown(self, action: str) -> ActionOutcomeUnknown:
+    def unknown_error(self, action: str) -> ActionOutcomeUnknown:
         """Return the error for a caller who cannot get the result."""
         return ActionOutcomeUnknown(self.describe(action), state=self.state)
 
@@ -221,20 +199,20 @@ class LedgerEntry(SharedEntry):
         """Record that the action did not run after all: it paused, or was stopped, before it did anything that counts."""
         self._record(DECIDED)
 
-    def done(self, result: object = None, *, keep: bool = False) -> None:
+    def record_done(self, result: object = None, *, keep: bool = False) -> None:
         """Record that the action ended, with its result where `keep` says so and JSON can hold it."""
         from grace_kp.approvals import kept_result
 
         kept = {"result": result} if keep and kept_result(result) else {}
         self._record(DONE, **kept)
 
-    def failed(self, error: BaseException) -> None:
+    def record_failure(self, error: BaseException) -> None:
         """Record that the action raised."""
         from grace_kp.trace import redact_text
 
         self._record(FAILED, error=redact_text(type(error).__name__, identifiers=False))
 
-    def unknown(self, error: BaseException) -> None:
+    def record_unknown(self, error: BaseException) -> None:
         """Leave the action as begun: it was interrupted, and nobody knows what came of it."""
 
     def _record(self, state: str, **more: object) -> None:
@@ -251,11 +229,6 @@ def is_same(first: Any, second: Any) -> bool:
     if type(first) is list:
         return len(first) == len(second) and all(map(is_same, first, second))
     return bool(first == second)
-
-
-def running_operations() -> tuple[str, ...]:
-    """Return what identifies the gated actions that run in this context, the innermost last."""
-    return OPERATIONS.get()
 
 
 def idempotency_key() -> str:

@@ -56,7 +56,7 @@ def skeletons(name: str) -> frozenset[str]:
         plain = alike = "".join(map(_plain, plain))
     for seen, meant in _ASCII_ALIKE:
         alike = alike.replace(seen, meant)
-    return frozenset(_folded(each) for each in (plain, alike))
+    return frozenset(_fold(each) for each in (plain, alike))
 
 
 def _plain(letter: str) -> str:
@@ -65,7 +65,7 @@ def _plain(letter: str) -> str:
     return latin[1].lower() if latin and not letter.isascii() else str(unicodedata.digit(letter, letter))
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     letters = unicodedata.normalize("NFKD", name.casefold()).translate(_ALIKE)
     return "".join(
         {"Pd": "-", "Pc": "_"}.get(unicodedata.category(letter), letter)
@@ -380,7 +380,7 @@ class PolicySet:
     """
 
     def __init__(self, *places: Mapping[str, Policy | str | dict[str, str]] | None) -> None:
-        self._places = [_checked(entries) for entries in places if entries is not None]
+        self._places = [_check_entries(entries) for entries in places if entries is not None]
         self.names = tuple(dict.fromkeys(name for place in self._places for name in place))
         self._stated: dict[str, Policy | None] = {}
         self._warned: set[str] = set()
@@ -462,7 +462,7 @@ def _alike(place: Mapping[str, Policy], name: str) -> list[tuple[str, Policy]]:
     ]
 
 
-def _checked(entries: Mapping[str, Policy | str | dict[str, str]]) -> dict[str, Policy]:
+def _check_entries(entries: Mapping[str, Policy | str | dict[str, str]]) -> dict[str, Policy]:
     if not isinstance(entries, Mapping):
         raise TypeError(f"policies are a mapping of action name to policy or floor, not {type(entries).__name__}")
     checked: dict[str, Policy] = {}

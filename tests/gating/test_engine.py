@@ -13,7 +13,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.gating import _engine, attempt, drive, drive_async, resumable
-from grace_kp.gating._drivers import Ask, Failed, NoAnswer, WaitTurn, Work
+from grace_kp.gating._drivers import Ask, EngineStep, Failed, NoAnswer, Work
 from grace_kp.record import HOST, Framework
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
 from tests.gating.inboxes import request_for
@@ -192,16 +192,13 @@ def test_a_late_answer_is_none(world):
 def test_what_a_step_raises_is_raised_in_the_engine(world, error):
     stated = []
 
-    class Program:
-        def wait(self):
-            raise error
-
-        async def wait_async(self):
+    class Failing(EngineStep):
+        def perform(self):
             raise error
 
     def engine():
         try:
-            yield WaitTurn(Program())
+            yield Failing()
         except BaseException as found:
             stated.append(found)
             raise

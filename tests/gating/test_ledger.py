@@ -104,7 +104,7 @@ def test_a_claim_that_cannot_be_kept_is_an_error():
 def test_after_a_failure(ledger, again):
     """Another attempt needs a new decision, unless nobody had to be asked."""
     entry_in(ledger).claim()
-    entry_in(ledger).failed(ConnectionError("down"))
+    entry_in(ledger).record_failure(ConnectionError("down"))
     earlier = entry_in(ledger).claim(again_after_failure=again)
     assert again == (earlier is None)
     if earlier is not None:
@@ -115,7 +115,7 @@ def test_after_a_failure(ledger, again):
 def test_after_the_end(ledger, again):
     """An action that ended is not begun again in any case, and its result is given again."""
     entry_in(ledger).claim()
-    entry_in(ledger).done({"paid": 5}, keep=True)
+    entry_in(ledger).record_done({"paid": 5}, keep=True)
     earlier = entry_in(ledger).claim(again_after_failure=again)
     assert ("done", "executed_before", True, {"paid": 5}) == (
         earlier.state,
@@ -150,17 +150,17 @@ def test_a_released_claim_can_be_made_again(ledger):
 def test_a_result_that_json_would_change_or_that_holds_a_secret_is_not_kept(ledger, result):
     """The action counts as ended all the same, and the caller learns that its result is gone."""
     entry_in(ledger).claim()
-    entry_in(ledger).done(result, keep=True)
+    entry_in(ledger).record_done(result, keep=True)
     earlier = entry_in(ledger).claim()
     assert ("done", False, None) == (earlier.state, earlier.has_result, earlier.result)
-    error = earlier.unknown("pay")
+    error = earlier.unknown_error("pay")
     assert isinstance(error, ActionOutcomeUnknown)
     assert "pay has run already" in str(error)
 
 
 def test_a_result_that_is_not_to_be_kept_is_not(ledger):
     entry_in(ledger).claim()
-    entry_in(ledger).done("paid")
+    entry_in(ledger).record_done("paid")
     assert not entry_in(ledger).claim().has_result
 
 

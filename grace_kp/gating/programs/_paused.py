@@ -15,7 +15,7 @@ from grace_kp.approvals import RESPONSES, Actor, ApprovalState
 from grace_kp.errors import AlreadyDecided, ApprovalError, StoreError
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Work
-from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, check_performed, encode_call, policy_now, state_approval
+from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, encode_call, perform, policy_now, state_approval
 from grace_kp.gating._ledger import DONE, FAILED, EarlierRun, LedgerEntry, SharedEntry
 from grace_kp.gating._modification import apply_changes
 from grace_kp.gating._request import for_reviewer, unseen_problem
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from grace_kp.approvals import Approval, ApprovalRequest
     from grace_kp.gating._case import GatedCall, ProgramAnswer, Resumable, Terms
     from grace_kp.gating._decision import Decision
-    from grace_kp.gating._drivers import Step
+    from grace_kp.gating._drivers import EngineStep
     from grace_kp.gating._request import InterventionRequest
     from grace_kp.gating.reviewers._inbox import InboxReviewer
 
@@ -107,12 +107,12 @@ class PausedInquiry(Inquiry):
 
     def must_ask(self, number: int) -> Asking | None:
         """Return what this question shows; None where the program goes on without it."""
-        asked = self.questions.shown(number)
+        asked = self.questions.asked_digests(number)
         if asked is not None:
             return Asking(asked[0] if asked else "", is_new=False)
         return Asking(self.approval.digest, is_new=True) if self.read().state is ApprovalState.PENDING else None
 
-    def shown(self, request: InterventionRequest, problem: str = "") -> InterventionRequest:
+    def question_now(self, request: InterventionRequest, problem: str = "") -> InterventionRequest:
         """Return the question with the arguments that are decided on now."""
         changes = self.changes() if self.approval.asked is not None else {}
         return replace(request, id=self.id, problem=problem, arguments={**request.arguments, **changes})
@@ -188,7 +188,7 @@ class PausedInquiry(Inquiry):
             return None
         # A process without the inbox has run it.
         if ran.state == DONE:
-            super().done(ran.result, keep=ran.has_result)
+            super().record_done(ran.result, keep=ran.has_result)
         else:
             self._settle("failed" if ran.state == FAILED else "unknown", error=ran.error)
         return ran
@@ -198,15 +198,15 @@ class PausedInquiry(Inquiry):
         self._entry.release()
         super().release()
 
-    def done(self, result: object = None, *, keep: bool = False) -> None:
+    def record_done(self, result: object = None, *, keep: bool = False) -> None:
         """Record that the action returned."""
-        super().done(result, keep=keep)
-        self._entry.done(result, keep=keep)
+        super().record_done(result, keep=keep)
+        self._entry.record_done(result, keep=keep)
 
-    def failed(self, error: BaseException) -> None:
+    def record_failure(self, error: BaseException) -> None:
         """Record that the action raised."""
-        super().failed(error)
-        self._entry.failed(error)
+        super().record_failure(error)
+        self._entry.record_failure(error)
 
 
 def _changes(question: InterventionRequest, modified: Mapping[str, Any]) -> dict[str, Any]:
@@ -247,7 +247,7 @@ class Questions(SharedEntry):
         kept = self._change("file", lambda kept: {**kept, "approval": kept["approval"] or approval})
         return str(kept["approval"])
 
-    def shown(self, number: int) -> list[str] | None:
+    def asked_digests(self, number: int) -> list[str] | None:
         """Return the digests of what a question showed, by its number from 0; none where its answer is void, None where it was not asked."""
         asked: list[list[str] | None] = self._read()[1]["shown"]
         return asked[number] if number < len(asked) else None
@@ -281,14 +281,14 @@ class Questions(SharedEntry):
 
 def pause_and_ask(
     case: GatedCall, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
-) -> Generator[Step, Any, PausedInquiry]:
+) -> Generator[EngineStep, Any, PausedInquiry]:
     """File the request, and pause the program until it is decided. The approval of the result is pending no more."""
     program = case.program
     assert program is not None  # noqa: S101
     again = 0
     while True:
         inquiry = inquiry_of(case, terms, reviewer, program, f"{request.attempt}.{again}")
-        check_performed(case, request, (yield Work(functools.partial(inquiry.file, request, decision))))
+        yield from perform(case, request, Work(functools.partial(inquiry.file, request, decision)))
         case.inquiry = inquiry
         state_approval(case, inquiry.approval, inquiry.waits)
         yield from _ask_until_decided(case, request, inquiry, program)
@@ -315,39 +315,31 @@ def inquiry_of(case: GatedCall, terms: Terms, reviewer: InboxReviewer, program: 
 
 def _ask_until_decided(
     case: GatedCall, request: InterventionRequest, inquiry: PausedInquiry, program: Resumable
-) -> Generator[Step, Any, None]:
+) -> Generator[EngineStep, Any, None]:
     number, problem = 0, ""
     while True:
-        asking = yield from _perform(case, request, Work(functools.partial(inquiry.must_ask, number)))
+        asking = yield from perform(case, request, Work(functools.partial(inquiry.must_ask, number)))
         if asking is None:
             return
-        question = yield from _perform(case, request, Work(functools.partial(inquiry.shown, request, problem)))
+        question = yield from perform(case, request, Work(functools.partial(inquiry.question_now, request, problem)))
         asker = program.asking(inquiry.id)
         question = for_reviewer(question, asker)
         keep = inquiry.questions.ask
         try:
-            answer = yield Ask(question, asker)
+            answer = yield from perform(case, request, Ask(question, asker))
         except Exception as error:
             if asking.is_new and HOST.pauses(error):
                 yield Work(functools.partial(keep, number, [asking.digest]))
             raise
-        check_performed(case, request, answer)
         problem = ""
         if asking.is_new:
-            yield from _perform(case, request, Work(functools.partial(keep, number, [])))
+            yield from perform(case, request, Work(functools.partial(keep, number, [])))
         elif asking.digest:
             take = functools.partial(
                 inquiry.take, question, asking.digest, answer, functools.partial(_problem_with, case)
             )
-            problem = yield from _perform(case, request, Work(take))
+            problem = yield from perform(case, request, Work(take))
         number += 1
-
-
-def _perform(case: GatedCall, request: InterventionRequest, step: Work) -> Generator[Step, Any, Any]:
-    """Return what a step gave; end the call where it failed."""
-    answer = yield step
-    check_performed(case, request, answer)
-    return answer
 
 
 def _problem_with(case: GatedCall, changes: Mapping[str, Any]) -> str:

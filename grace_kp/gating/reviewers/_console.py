@@ -397,11 +397,11 @@ class _Dialogue:
         rows = self._terminal.size[1] - self._prompt().count("\n") - 1
         lines, self._is_shown = self._question.on_screen(self._page(), rows)
         self._write(["", *lines])
-        while (response := self._answered(self._terminal.ask(self._prompt()).lower())) is None:
+        while (response := self._read_answer(self._terminal.ask(self._prompt()).lower())) is None:
             pass
         return response
 
-    def _answered(self, typed: str) -> InterventionResponse | None:
+    def _read_answer(self, typed: str) -> InterventionResponse | None:
         """Return the response to a letter; None where another answer is needed."""
         action = InterventionAction.PROCEED if typed == UNSEEN and self._question.opaque else _ANSWERS.get(typed)
         if action is None:
@@ -409,9 +409,9 @@ class _Dialogue:
         elif action is VIEW:
             self._is_shown = self._show(self._question.in_full(self._page())) or self._is_shown
         elif action is InterventionAction.PROCEED:
-            return self._approved(typed)
+            return self._approve(typed)
         elif action is InterventionAction.MODIFY:
-            return self._edited()
+            return self._edit()
         elif action is InterventionAction.INPUT:
             words = self._terminal.ask("Your words for the agent > ")
             if words:
@@ -430,17 +430,17 @@ class _Dialogue:
         except (QuestionEnded, TimeIsUp, NoTerminal, OSError):
             return None
 
-    def _approved(self, typed: str) -> InterventionResponse | None:
+    def _approve(self, typed: str) -> InterventionResponse | None:
         if self._request.hidden:
             hidden = sizes_text(self._request.hidden)
             self._remark(f"Hidden content cannot be approved: {hidden}. Edit these arguments, or answer n.")
         elif not self._is_shown:
             self._remark("Not everything that would run has been shown. Type v to see all of it, then answer.")
         else:
-            return self._consent(self._question, {}, typed)
+            return self._accept(self._question, {}, typed)
         return None
 
-    def _consent(self, question: Question, changes: dict[str, Any], typed: str) -> InterventionResponse | None:
+    def _accept(self, question: Question, changes: dict[str, Any], typed: str) -> InterventionResponse | None:
         if question.opaque and typed != UNSEEN:
             opaque = ", ".join(question.opaque)
             self._remark(f"These arguments cannot be shown in full: {opaque}. To run it unseen, type: {UNSEEN}")
@@ -451,7 +451,7 @@ class _Dialogue:
 
     # Editing
 
-    def _edited(self) -> InterventionResponse | None:
+    def _edit(self) -> InterventionResponse | None:
         """New values for the arguments, in turn; None where none was changed or the result was rejected."""
         changes: dict[str, Any] = {}
         for name, value in self._request.arguments.items():
@@ -474,7 +474,7 @@ class _Dialogue:
             return None
         while (typed := self._terminal.ask("Run it like this? [y]es  [n]o > ").lower()) not in {"n", "no"}:
             is_consent = typed in {"y", "yes"} or (typed == UNSEEN and question.opaque)
-            if is_consent and (response := self._consent(question, changes, typed)) is not None:
+            if is_consent and (response := self._accept(question, changes, typed)) is not None:
                 return response
         return None
 

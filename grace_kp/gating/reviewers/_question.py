@@ -99,7 +99,7 @@ def units(text: str, page: Page, quote: str = "", *, ascii_only: bool = False) -
         yield shown, _cells(character) if is_visible else len(shown)
 
 
-def quoted(text: str, page: Page, *, ascii_only: bool = False) -> Iterator[Unit]:
+def quote_units(text: str, page: Page, *, ascii_only: bool = False) -> Iterator[Unit]:
     """Yield the text in double quotes, or in single ones where only double ones occur in it."""
     quote = "'" if '"' in text and "'" not in text else '"'
     yield quote, 1
@@ -119,21 +119,21 @@ def wrap(shown: Iterable[Unit], width: int, hanging: int = 0) -> list[str]:
         if unit == " " and space == len(line):
             space = earlier  # that space was the first of several
         if line and line[-1][0] == "\\n":
-            lines.append(_joined(line))
+            lines.append(_join(line))
             line, used, space, earlier, limit = [], 0, 0, 0, later
         while line and used + size > limit:
             kept = space or len(line)
-            lines.append(_joined(line[:kept]) + ("" if space else "\\"))
+            lines.append(_join(line[:kept]) + ("" if space else "\\"))
             line, limit = line[kept:], later
             used, space, earlier = sum(columns for _, columns in line), 0, 0
         line.append((unit, size))
         used += size
         if unit == " " and len(line) > 1 and line[-2][0] != " ":
             space, earlier = len(line), space
-    return [*lines, _joined(line)]
+    return [*lines, _join(line)]
 
 
-def _joined(line: list[Unit]) -> str:
+def _join(line: list[Unit]) -> str:
     return "".join(unit for unit, _ in line)
 
 
@@ -148,7 +148,7 @@ def prose(label: str, text: str, page: Page, indent: int) -> list[str]:
 def value_lines(name: str, root: Node, page: Page, indent: int) -> list[str]:
     """Lay out a named value on as many lines as it takes; nothing of it is left out."""
     out: list[str] = []
-    start = [*(units(name, page) if name.isidentifier() else quoted(name, page)), *_plain_units(" = ")]
+    start = [*(units(name, page) if name.isidentifier() else quote_units(name, page)), *_plain_units(" = ")]
     # What is still to be laid out, last first: its column, the units before it, the value, and the text after it.
     stack: list[tuple[int, list[Unit], Node | None, str]] = [(indent, start, root, "")]
     while stack:
@@ -156,9 +156,9 @@ def value_lines(name: str, root: Node, page: Page, indent: int) -> list[str]:
         pad = " " * min(column, page.width // MAX_INDENT_SHARE)
         room = page.width - len(pad)
         if node is None:
-            lines = [_joined(before) + after]
+            lines = [_join(before) + after]
         elif (line := _one_line(node, page, room - len(after) - sum(size for _, size in before))) is not None:
-            lines = [_joined([*before, *line]) + after]
+            lines = [_join([*before, *line]) + after]
         elif not node.brackets:
             lines = wrap([*before, *_leaf_units(node, page), *_plain_units(after)], room, STEP)
             if _is_right_to_left(node.text):
@@ -179,7 +179,7 @@ def _leaf_units(leaf: Node, page: Page, *, ascii_only: bool = False) -> Iterator
     """Yield a leaf as it is shown, with the name of its class around it where it has one."""
     if leaf.label:
         yield from units(f"{leaf.label}(", page)
-    yield from (quoted if leaf.quoted else units)(leaf.text, page, ascii_only=ascii_only)
+    yield from (quote_units if leaf.quoted else units)(leaf.text, page, ascii_only=ascii_only)
     if leaf.label:
         yield ")", 1
 
@@ -338,16 +338,20 @@ class Question:
     def _parts(self, page: Page, *, with_bars: bool) -> list[list[str]]:
         facts = self._facts
         rule = ("─" if page.shows("─") else "-") * page.width
-        parts = [[rule], prose(f" {_shown(facts.level.upper(), page)}  may ", f"{facts.action} run?", page, 3), [rule]]
-        parts += [labelled("for", facts.objective, page), labelled("problem", facts.problem, page)]
+        parts = [
+            [rule],
+            prose(f" {_as_shown(facts.level.upper(), page)}  may ", f"{facts.action} run?", page, 3),
+            [rule],
+        ]
+        parts += [label_lines("for", facts.objective, page), label_lines("problem", facts.problem, page)]
         parts.append([" arguments:" + ("" if facts.arguments else "  none")])
         parts.extend(self.argument(name, page) for name in self._views)
-        parts.append(labelled("hidden", facts.hidden, page))
+        parts.append(label_lines("hidden", facts.hidden, page))
         parts.append(self._confidence(page, with_bars=with_bars))
-        parts.append(labelled("because", facts.reason, page))
-        parts += [labelled("missing", gap, page) for gap in facts.gaps]
-        parts += [labelled("earlier", before, page) for before in facts.earlier]
-        return [*parts, labelled("time", facts.time, page), [rule]]
+        parts.append(label_lines("because", facts.reason, page))
+        parts += [label_lines("missing", gap, page) for gap in facts.gaps]
+        parts += [label_lines("earlier", before, page) for before in facts.earlier]
+        return [*parts, label_lines("time", facts.time, page), [rule]]
 
     def _confidence(self, page: Page, *, with_bars: bool) -> list[str]:
         total = self._facts.score
@@ -367,7 +371,7 @@ class Question:
         return lines
 
 
-def labelled(label: str, text: str, page: Page) -> list[str]:
+def label_lines(label: str, text: str, page: Page) -> list[str]:
     """A string after its label, indented less where the page is narrow; nothing for an empty string."""
     if not text:
         return []
@@ -376,7 +380,7 @@ def labelled(label: str, text: str, page: Page) -> list[str]:
     return prose(f" {label}: ", text, page, 3)
 
 
-def _shown(text: str, page: Page) -> str:
+def _as_shown(text: str, page: Page) -> str:
     return "".join(character for character, _ in units(text, page))
 
 

@@ -20,7 +20,7 @@ from grace_kp.record import HOST
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from grace_kp.gating import InterventionRequest, Step
+    from grace_kp.gating import EngineStep, InterventionRequest
 
 
 APPROVALS = "approvals"
@@ -300,7 +300,7 @@ def program_answer(response: InterventionResponse) -> ProgramAnswer:
     return replace(ProgramAnswer(**fields), reviewer=ORIGIN if response.reviewer == PERSON else response.reviewer)
 
 
-def performed(step: Work) -> Generator[Step, Any, Any]:
+def performed(step: Work) -> Generator[EngineStep, Any, Any]:
     answer = yield step
     if isinstance(answer, Failed):
         raise answer.error
@@ -327,7 +327,7 @@ class Round(ABC):
     def take(self, number: int, answer: Any) -> str:
         """Take an answer; return why it does not count, or an empty string."""
 
-    def ask(self) -> Generator[Step, Any, str]:
+    def ask(self) -> Generator[EngineStep, Any, str]:
         """Ask until no question is needed; return what was wrong with the last answer."""
         from langgraph.types import interrupt
 

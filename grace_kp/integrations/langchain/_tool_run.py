@@ -166,20 +166,20 @@ class ToolRun(Execution):
     def is_changed(self) -> bool:
         return call_digest(self.name, self._values) != self._digest
 
-    def replaced(self) -> Mapping[str, Any] | None:
+    def replaced_arguments(self) -> Mapping[str, Any] | None:
         return None if self._case.decision.args is None else self._values
 
     def has_started(self) -> bool:
         """Return whether the tool was begun, and no middleware closer to it answered in its place."""
         return self._tool_consent.run_id is not None or not (self._is_watched or self._case.tool is None)
 
-    def kept(self, result: object) -> tuple[object, bool]:
+    def result_to_keep(self, result: object) -> tuple[object, bool]:
         """Return a result as the ledger keeps it, and whether it can be kept."""
         if isinstance(result, ToolMessage) and result.artifact is None and isinstance(result.content, str):
             return {"content": result.content, "status": result.status}, True
         return None, False
 
-    def ended(self, outcome: Returned | Raised) -> Returned | Raised:
+    def settle_outcome(self, outcome: Returned | Raised) -> Returned | Raised:
         """Return how the tool ended; a middleware may have answered in its place, or got a refusal when it tried to start it once more."""
         consent = self._tool_consent
         is_other = consent.refused_again or isinstance(consent.ended, Raised)

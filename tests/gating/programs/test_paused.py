@@ -90,12 +90,12 @@ def test_a_question_is_kept_as_it_was_first_asked():
     """With the digests that it showed; without any where its answer was void."""
     ledger = InMemory()
     first, again = questions_in(ledger), questions_in(ledger)
-    assert None is first.shown(0)
+    assert None is first.asked_digests(0)
     assert ["sha256:a"] == first.ask(0, ["sha256:a"]) == again.ask(0, [])
     assert [] == again.ask(1, []) == first.ask(1, ["sha256:b"])
-    assert (["sha256:a"], [], None) == (first.shown(0), first.shown(1), first.shown(2))
+    assert (["sha256:a"], [], None) == (first.asked_digests(0), first.asked_digests(1), first.asked_digests(2))
     first.file("ap-1")
-    assert (["sha256:a"], "ap-1") == (again.shown(0), again.approval())
+    assert (["sha256:a"], "ap-1") == (again.asked_digests(0), again.approval())
 
 
 class Busy(InMemory):
@@ -140,7 +140,7 @@ def test_what_a_process_without_the_inbox_has_run_is_not_run_again(grace, progra
     grace.approvals.approve(approval, by="ana")
     entry = LedgerEntry(lambda: grace.store, "fake|1|pay")
     assert None is entry.claim()
-    entry.done("paid there", keep=True)
+    entry.record_done("paid there", keep=True)
     program.answers.append(LOOK)
     assert "paid there" == program.run(lambda: pay(5))
     assert ([], "done") == (ran, grace.approvals.get(approval).state)
