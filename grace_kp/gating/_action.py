@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class GatedAction:
     """An action behind a gate, and its calls as the engine takes them.
 
-    The action may be a partial, whose arguments count like those of the call. `identity` names what identifies the method's own object, or
-    arguments whose contents are not to be checked. `stated` has `key`, `ignore`, `sealed` and `version`, for requests in an inbox.
+    Arguments of a partial count like arguments of the call. `identity` names attributes that identify the method's own object, or arguments
+    whose contents are not checked. `stated` has `key`, `ignore`, `sealed` and `version`, for requests in an inbox.
 
     Raises:
         GateError: a generator function or a class, with the reason why it cannot be gated; or a parameter is named that does not exist.
@@ -82,7 +82,7 @@ class GatedAction:
 
     def call_with(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> GatedCall:
         """Return a call as the engine takes it."""
-        # First of all: calls side by side are known again by the order in which they begin.
+        # Comes first: a program identifies concurrent calls by the order in which they begin.
         program = resumable()
         if program is not None:
             program.begin()
@@ -118,7 +118,7 @@ class GatedAction:
         return case
 
     def kept_arguments(self, approval: Approval, inbox: Inbox, given: Mapping[str, object]) -> inspect.BoundArguments:
-        """Return the arguments with which an approved action is carried out: those that were approved, and ignored parameters as `given`."""
+        """Return the arguments of an approved action that is carried out: the approved ones, and ignored parameters as `given`."""
         from grace_kp.approvals import decode, opened_arguments, unopened
         from grace_kp.gating._modification import problem_with
 
@@ -218,11 +218,11 @@ def gate(gated: GatedAction, named: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _PLACEHOLDER = getattr(functools, "Placeholder", object())
-"""Stands in a partial for an argument of the call, from Python 3.14 on."""
+"""Marks a place in a partial for an argument of the call, from Python 3.14 on."""
 
 
 def _unwrap(action: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """Return the function in a partial, with the arguments that the partial sets, which a reviewer sees, too."""
+    """Return the function in a partial, and the arguments that the partial sets."""
     preset: tuple[Any, ...] = ()
     by_name: dict[str, Any] = {}
     while isinstance(action, functools.partial):
@@ -233,7 +233,7 @@ def _unwrap(action: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
 
 
 def _fill_places(preset: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the arguments by position: the preset ones, and those of the call in the places left for them and behind."""
+    """Return the positional arguments: the preset ones, with arguments of the call in place of placeholders and at the end."""
     rest = list(args)
     front = [rest.pop(0) if value is _PLACEHOLDER and rest else value for value in preset]
     return (*front, *rest)
@@ -247,13 +247,12 @@ def _check(action: Any) -> None:
     call = action if inspect.isroutine(action) else type(action).__call__
     if inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call):
         raise GateError(
-            f"{getattr(action, '__qualname__', action)} is a generator: it acts piece by piece, after the gate has let it through; "
-            "gate the function that does the acting"
+            f"{getattr(action, '__qualname__', action)} is a generator, which acts step by step after its gate has returned; "
+            "gate the function that acts"
         )
 
 
 def _own_object(action: Any, signature: inspect.Signature) -> str | None:
-    """Return the parameter that is the method's own object."""
     owner = getattr(action, "__qualname__", "").rpartition(".")[0]
     first = next(iter(signature.parameters), None)
     is_method = bool(owner) and not owner.endswith("<locals>")

@@ -1,7 +1,7 @@
 """The decision about one call: its level, from the confidence, the policy and gaps in the evidence. Levels are computed here alone.
 
-Also the probability that a run is labelled. A gate that asks has each action looked at; of the actions that run unasked, a random share is
-selected for an audit, and the decision states the share and the draw under `audit`.
+Also the probability that a run is labelled. A reviewer sees each action that a gate asks about. Of the other actions a random share is selected
+for an audit; the decision states the share and the draw under `audit`.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ UNSTATED = UNMEASURED[-1]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What a confidence rests on, as far as the level of a call depends on it."""
+    """The basis of a confidence, as far as the level of a call depends on it."""
 
     measured: tuple[str, ...] = ()
-    """What was measured of the run: scores that a search engine gave, the judgements of a model, the probability of a learned profile."""
+    """Measurements of the run: scores of a search engine, judgements of a model, the probability of a learned profile."""
     pessimistic: float | None = None
     """The confidence in the pessimistic reading of the evidence; None where a learned profile gave the score."""
     has_failed: bool = False
@@ -51,7 +51,6 @@ class Basis:
         evidence: RunEvidence | RecordedEvidence,
         calculator: ConfidenceCalculator | None,
     ) -> Basis:
-        """Return what a confidence rests on."""
         measured: tuple[str, ...] = ("search scores",) if evidence.usable_scores else ()
         if factors.self_evaluated:
             measured += ("self-evaluation",)
@@ -93,7 +92,7 @@ class Basis:
     def from_decision(cls, facts: Mapping[str, Any], breakdown: Mapping[str, float | None]) -> Basis:
         """Return the basis of a decision that was kept.
 
-        Where its facts do not state it, something was measured unless each sub-score that can be measured says that it was not evaluated.
+        Earlier versions did not state it. Then something was measured, unless no sub-score that can be measured was evaluated.
         """
         basis = cls.from_facts(facts)
         if basis is not None:
@@ -176,7 +175,6 @@ class ShadowAssessment:
     """Why evidence is missing or cannot be used, from the point of view of this profile."""
     error: str = ""
     basis: Basis | None = None
-    """What the score rests on."""
 
     def to_dict(self, rules: Rules) -> dict[str, Any]:
         """Return what this profile would have decided under the same policy."""
@@ -194,23 +192,23 @@ class RunConfidence:
     gaps: tuple[str, ...] = ()
     """Why evidence is missing or cannot be used."""
     evaluation: Mapping[str, Any] | None = None
-    """How a model judged the run; None where none was to."""
+    """The judgement of a model; None where none was asked."""
     facts: dict[str, Any] = field(default_factory=dict)
     """Facts for the entry, besides the score: `FACTS` by name, as JSON values."""
     shadow: ShadowAssessment | None = None
     audit_rate: float = 0.0
     """The share of calls that run without asking and are selected for a check by a person."""
     basis: Basis | None = None
-    """What the score rests on; None where the level follows from the score alone."""
+    """None where the level follows from the score alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided about one call."""
+    """The decision about one call."""
 
     action: ActionDecision
     confidence: ConfidenceScore | None
-    """What the decision rests on; None where it could not be computed."""
+    """None where it could not be computed."""
     gaps: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -221,7 +219,7 @@ class Decision:
 
     @property
     def basis(self) -> Basis:
-        """What the level rests on, as far as the decision states it."""
+        """The basis of the level, as far as the decision states it."""
         return Basis.from_decision(self.facts, {} if self.confidence is None else self.confidence.evaluated)
 
     @classmethod

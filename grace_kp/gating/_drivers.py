@@ -1,7 +1,7 @@
-"""The steps that the engine asks for, and the two drivers that do them: in a plain call and in a coroutine. Here a gate fails closed.
+"""The steps that the engine yields, and the two drivers that perform them: in a plain call and in a coroutine. Here a gate fails closed.
 
-Whatever a step raises goes back into the engine, which then ends without a consent. `InterventionHandler` does single steps for
-decisions outside of a gate.
+The driver raises the error of a step inside the engine, which then ends without a consent. `InterventionHandler` performs single steps
+for decisions outside of a gate.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class EngineStep:
 
     __slots__ = ()
     blocks = False
-    """Whether it may take long, and so must not be done on an event loop."""
+    """Whether it may take long, and must not be performed on an event loop."""
 
     def perform(self) -> Any:
-        """Do the step; return what the engine gets for it."""
+        """Perform the step, and return the result for the engine."""
         raise NotImplementedError
 
     async def perform_async(self) -> Any:
@@ -74,7 +74,7 @@ class Work(EngineStep):
     work: Callable[[], object]
     blocks: bool = True
     writes: bool = False
-    """Whether it is completed first where the caller is cancelled meanwhile, however often."""
+    """Whether a cancellation of the caller waits until the work is complete."""
 
     def perform(self) -> object:
         """Return the result, or `Failed`."""
@@ -84,7 +84,7 @@ class Work(EngineStep):
             return Failed(error)
 
     async def perform_async(self) -> object:
-        """`perform` in a thread. Where it writes, a cancellation is raised only after its end, so that nothing is left half done."""
+        """Perform in a thread. A cancellation during a write is raised after the write."""
         if not self.blocks:
             return self.perform()
         import asyncio
@@ -261,7 +261,7 @@ def _operation(step: RunAction) -> Iterator[None]:
 
 
 class CoroutineClosed(BaseException):
-    """The coroutine of the call is being closed. A GeneratorExit would close the generators in the engine, which could state nothing more."""
+    """The coroutine of the call is being closed. A GeneratorExit would close the engine before it can state the outcome."""
 
 
 def _no_action(_consent: Consent) -> Any:
@@ -331,7 +331,7 @@ def attempt(engine: Generator[EngineStep, Any, T]) -> Generator[EngineStep, Any,
     """Return what an engine returns or raises, for callers that phrase a refusal or a failure themselves."""
     try:
         return (yield from engine)
-    except Exception as error:  # noqa: BLE001 — whatever it is, there is no consent
+    except Exception as error:  # noqa: BLE001 — any error means that there is no consent
         return error
 
 
@@ -358,7 +358,7 @@ class InterventionHandler:
             on_confirm: asked to confirm.
             on_escalate: asked for help.
             timeout: seconds to wait for an answer; None waits without limit.
-            auto_proceed_on_timeout: proceed where there is no answer, for whatever reason. Gates are stricter; see `Policy`.
+            auto_proceed_on_timeout: proceed without an answer, whatever the reason. Gates are stricter; see `Policy`.
 
         Raises:
             ValueError: `timeout` is not a number of 0 or more, or `auto_proceed_on_timeout` is neither True nor False.

@@ -1,7 +1,7 @@
 """The engine of every gate: from a call to a consent to an outcome, for functions and for tool calls of frameworks.
 
-It is a generator without I/O: it yields what is to be done next, and a driver does it, sync or async. Unless the consent that the level
-asks for was given, it ends without running the action, whatever a person, a missing person or a broken part leads to.
+It is a generator without I/O: it yields the next step, and a sync or async driver performs it. Without the consent that the level requires it
+ends without running the action, whatever fails.
 """
 
 from __future__ import annotations
@@ -334,14 +334,14 @@ def _response(
         return response
     if timed_out:
         within = "" if request.timeout is None else f" within {request.timeout:g} s"
-        message = f"nobody answered{within} whether to run {case.action}; it was not run"
+        message = f"no answer arrived{within} on whether to run {case.action}; it was not run"
         raise case.entry.refusal("timed_out", ActionTimedOut, message, request, response)
     if isinstance(answer, Failed):
         case.entry.fields["error"] = error_text(answer.error)
         failure = redacted_error(answer.error)  # the message may reach a model or a log
         message = f"asking about {case.action} failed ({failure}); it was not run"
     else:
-        message = f"{case.action} needs a person ({request.level}) and there is nobody to ask; it was not run"
+        message = f"{case.action} needs a person ({request.level}) and no reviewer is available; it was not run"
     raise case.entry.refusal(CANCELLED, ActionCancelled, message, request, response)
 
 
@@ -385,14 +385,14 @@ def _consent_from(
 
 def _keep_refusal(case: GatedCall, error: Exception) -> Exception:
     """Keep a refusal, so that a retry library that repeats the call gets it again without a question. Return the error to raise."""
-    # The program around keeps its decisions itself.
+    # A program keeps its decisions itself.
     if case.program is None and not case.is_changed(case.bound, case.entry.fields["digest"]):
         case.scope.keep(HeldRefusal(case.entry.fields, copy(error), case.digest(case.whole())))
     return error
 
 
 def _find_held_error(case: GatedCall, refusal: HeldRefusal | None) -> Exception | None:
-    """Return the error of an earlier refusal of this very call, and state that it holds; None if there is none."""
+    """Return the error of an earlier refusal of the same call, and state that it still applies."""
     try:
         if refusal is None or (case.action, case.digest(case.whole())) != (refusal.entry["action"], refusal.digest):
             return None
@@ -424,7 +424,7 @@ class Execution:
     on_notify: Callable[[InterventionRequest], object] | None = None
 
     def is_changed(self) -> bool:
-        """Return whether the arguments are no longer those that were consented to."""
+        """Return whether the arguments have changed since the consent."""
         raise NotImplementedError
 
     def replaced_arguments(self) -> Mapping[str, object] | None:
@@ -432,15 +432,15 @@ class Execution:
         return None
 
     def result_to_keep(self, result: object) -> tuple[object, bool]:
-        """Return a result as the ledger keeps it, and whether it can be kept."""
+        """Return the result for the ledger, and whether to keep it."""
         return result, True
 
     def has_started(self) -> bool:
-        """Return whether the action itself was begun, and nothing else answered in its place."""
+        """Return whether the action began. A framework may answer in its place."""
         return True
 
     def settle_outcome(self, outcome: Returned | Raised) -> Returned | Raised:
-        """Return how the action ended, from what came of running it."""
+        """Return the outcome to record, given the outcome of the run."""
         return outcome
 
 
@@ -485,10 +485,9 @@ def execution(call: Execution) -> Generator[EngineStep, Any, Outcome]:
     if ledger_entry is not None:
         earlier = yield from _claim(call, ledger_entry)
         if isinstance(earlier, Failed):
-            # What cannot be kept is not run.
             why = error_text(earlier.error)
             entry.state(CANCELLED, error=why)
-            message = f"{call.action} was not run, because it could not be kept that it is about to: {why}"
+            message = f"{call.action} was not run, because the claim could not be recorded: {why}"
             if isinstance(earlier.error, ApprovalError):
                 message = f"{call.action} was not run: {earlier.error}"
             return NotRun(message, earlier.error)
@@ -525,7 +524,7 @@ def execution(call: Execution) -> Generator[EngineStep, Any, Outcome]:
 
 
 def _claim(call: Execution, entry: AtMostOnce) -> Generator[EngineStep, Any, EarlierRun | Failed | None]:
-    """Take the right to run; return the earlier execution that keeps the action from running, once it has ended if it is waited for."""
+    """Claim the execution; return the earlier one that prevents it, after waiting for its end where the inquiry waits."""
     taken: list[bool] = []
 
     def take() -> EarlierRun | None:
@@ -561,7 +560,7 @@ def _settle(entry: AtMostOnce, outcome: Returned | Raised, kept: tuple[object, b
 
 
 def _take_back(call: Execution) -> Generator[EngineStep, Any, None]:
-    """Release the claim. Where that fails the action counts as begun, and is not begun again."""
+    """Release the claim. If that fails, the action counts as begun and never runs again."""
     if call.ledger_entry is not None:
         released = yield Work(call.ledger_entry.release, writes=True)
         if isinstance(released, Failed):

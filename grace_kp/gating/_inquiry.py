@@ -1,8 +1,7 @@
-"""The request of one call in the inbox: made of the call, filed, waited for, read as a response, claimed and settled.
+"""The request of one call in the inbox: file it, wait for it, read the decision as a response, claim the execution and record its outcome.
 
-The arguments of the call are encoded, digested and sealed first. For the engine an `Inquiry` takes the place of an entry in the ledger, so that claim,
-run and outcome have one place, `_execution`. The claim is taken for the arguments that are about to run, under the policy that is in force then, and
-nothing else entitles to run.
+The arguments of the call are first encoded, digested and sealed. An `Inquiry` takes the place of an entry in the ledger. Its claim covers the
+arguments that are about to run, under the policy in force at that moment; nothing else entitles to run.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ def encode_call(
 
 
 def policy_now(policy: Policy, reviewer: InboxReviewer) -> PolicyNow:
-    """Return what a policy requires, completed by its reviewer."""
+    """Return the requirements of a policy, completed by its reviewer."""
     return PolicyNow(
         denies=policy.denies,
         floor=None if policy.denies else policy.floor,
@@ -126,7 +125,7 @@ class Inquiry:
         self._asked: Mapping[str, Any] = {}
         self._token: str | None = None
         self.bound: inspect.BoundArguments | None = case.bound
-        """What will run."""
+        """The arguments that will run."""
         self._version = terms.version
         self._ends: float | None = None
         self._given_up = False
@@ -190,13 +189,13 @@ class Inquiry:
             "floor": now.floor,
             "groups": list(now.groups),
             "quorum": now.quorum,
-            # As texts: a threshold may be infinite, which JSON cannot hold.
+            # As strings: a threshold may be infinite, which JSON cannot hold.
             "thresholds": {
                 field.name: str(getattr(thresholds, field.name)) for field in dataclasses.fields(thresholds)
             },
         }
         own = case.policy.timeout if case.policy.timeout is not None else scope.own_timeout
-        # The inbox removes secrets, and the texts of sealed arguments, from everything else.
+        # The inbox removes secrets and strings of sealed arguments from the other fields.
         new = ApprovalRequest(
             id=approval_id,
             action=case.action,
@@ -239,7 +238,7 @@ class Inquiry:
     # Waiting
 
     def is_waiting(self) -> bool:
-        """Read the approval; return whether its gate must wait: for a decision, or for an execution that another caller has begun."""
+        """Read the approval; return whether its gate must wait for a decision or for the execution of another caller."""
         try:
             self._approval = approval = self._inbox.requests.get(self.id)
         except StoreError:
@@ -281,10 +280,10 @@ class Inquiry:
         return replace(request, id=self.id, timeout=left)
 
     def answer(self, shown: InterventionRequest, response: InterventionResponse) -> None:
-        """Decide the request by the answer of a second reviewer. Where it does not count, the request stays as it is."""
+        """Decide the request by the answer of a second reviewer, unless the answer does not count."""
         if unseen_problem(shown, response) or (response.action is InterventionAction.MODIFY and not response.modified):
             return
-        # The question showed the arguments of the call. An edit since then was not seen, and the inbox refuses the answer.
+        # The digest makes the inbox refuse the answer if an edit has changed the arguments since the question.
         requests, digest, words = self._inbox.requests, self.approval.asked_digest, response.user_input or ""
         channel = "console" if isinstance(self._reviewer.ask, ConsoleReviewer) else "callback"
         try:
@@ -299,7 +298,7 @@ class Inquiry:
             else:
                 requests.reject(self.id, by=actor, reason=words, digest=digest)
         except (ApprovalError, StoreError, ValueError) as error:
-            _log.warning("the answer of %s about %s did not count: %s", response.reviewer, self.id, error)
+            _log.warning("the answer of %s about %s was not counted: %s", response.reviewer, self.id, error)
 
     def describe_end(self) -> str:
         """Return how the request was settled; empty while it is open and its gate waits. It does not read the store."""
@@ -312,7 +311,7 @@ class Inquiry:
         return f"{approval.action} was {decision.state} by {decision.actor.name} ({decision.actor.channel})"
 
     def give_up(self) -> None:
-        """Withdraw the request, because its caller no longer waits; not where others wait for it, too, or may come to."""
+        """Withdraw the request of a caller that stopped waiting, unless other callers share it."""
         if self._approval is None:
             return
         self._given_up = True
@@ -327,7 +326,7 @@ class Inquiry:
             return  # decided meanwhile; a decision without a claim expires
 
     def must_file_again(self) -> bool:
-        """Return whether the request was withdrawn by the caller that had asked first, while this caller waits on."""
+        """Return whether another caller has withdrawn the request that this caller still needs."""
         decision = self.approval.decision
         return (
             self.joined
@@ -361,7 +360,7 @@ class Inquiry:
             self._inbox.requests.forbid(key, by=self._inbox.process, reason=FORBIDDEN)
 
     def _policy_now(self) -> PolicyNow:
-        """Return what the policy in force requires, its thresholds included: the level that they give to the confidence then."""
+        """Return the requirements of the policy in force, with the level that its thresholds give to the confidence."""
         case, score, policy = self._case, self.approval.score, self._case.policy_now()
         now = policy_now(policy, self._reviewer)
         if score is None or policy.denies:
@@ -396,7 +395,7 @@ class Inquiry:
         return None
 
     def _digest_as(self, expected: str, whole: Mapping[str, Any]) -> str:
-        """Return the digest of what is about to run, by the scheme and the key of the digest that was decided on."""
+        """Return the digest of the call that is about to run, by the scheme and key of the expected digest."""
         try:
             if has_digest(expected, self._case.action, self._version, whole, secret=self._inbox.secret):
                 return expected
@@ -521,7 +520,7 @@ def response_from(
     """Return the decision as the response of a reviewer."""
     approval, decision = inquiry.approval, inquiry.approval.decision
     if approval.state is ApprovalState.EXPIRED:
-        message = f"nobody decided in time about {case.action} ({approval.id}); it was not run"
+        message = f"no decision was made in time about {case.action} ({approval.id}); it was not run"
         raise case.entry.refusal("timed_out", ActionTimedOut, message, request)
     if decision is None or approval.state not in RESPONSES:
         why = f": {decision.note}" if decision is not None and decision.note else ""

@@ -1,8 +1,8 @@
-"""The ledger: what was decided about an action and whether it has run, where that outlives the process. An action runs once per decision.
+"""The ledger: decisions about actions and their executions, where these outlive the process. An action runs once per decision.
 
-It serves programs that run again from an earlier point, as graphs do after an interrupt, a crash or a second answer. A decision is
-looked up and not repeated. An action that has begun is not begun again; where nobody knows whether it ended, it counts as unknown.
-`idempotency_key` identifies the running action to the service that it calls.
+It serves programs that run again from an earlier point, as graphs do after an interrupt, a crash or a second answer. They look up a decision
+instead of repeating it. An action that has begun never begins again; without a recorded end its outcome is unknown. `idempotency_key`
+identifies the running action to the service that it calls.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Ledger(Protocol):
         """Return the entry; None where there is none."""
 
     def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
-        """Put an entry in place of `only_if`, where None is no entry; return False, and put nothing, where another entry stands."""
+        """Replace the entry `only_if` (None: no entry) by `data`; return False, and write nothing, where there is another entry."""
 
 
 class AtMostOnce(Protocol):
-    """One action that runs at most once: its claim, and what came of it."""
+    """One action that runs at most once: its claim and its outcome."""
 
     @property
     def id(self) -> str:
@@ -64,7 +64,7 @@ class Awaited(AtMostOnce, Protocol):
 
     @property
     def operation(self) -> str:
-        """What the idempotency key of the action is derived from."""
+        """Source of the idempotency key of the action."""
 
     @property
     def may_wait(self) -> bool:
@@ -78,7 +78,7 @@ class Awaited(AtMostOnce, Protocol):
 
 
 class InMemory:
-    """A ledger that ends with the process. It forgets nothing: a forgotten entry could run its action once more.
+    """A ledger that ends with the process. It drops no entries: without its entry an action could run twice.
 
     Args:
         max_entries: number of entries beyond which new ones are refused.
@@ -94,13 +94,13 @@ class InMemory:
         return self._entries.get(key)
 
     def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
-        """Put an entry in place of `only_if`; return whether that was what stood there."""
+        """Replace the entry `only_if`; return whether it was the current one."""
         with self._lock:
             if self._entries.get(key) != only_if:
                 return False
             if key not in self._entries and len(self._entries) >= self._max_entries:
                 raise StoreError(
-                    f"the ledger in memory holds {self._max_entries:,} actions and takes no more, because one that it forgot could run twice; "
+                    f"the ledger in memory is full: it holds {self._max_entries:,} actions, and a forgotten action could run twice; "
                     "use a store in a file"
                 )
             self._entries[key] = data
@@ -120,19 +120,19 @@ class EarlierRun:
 
     @property
     def outcome(self) -> str:
-        """The outcome of a call for which this execution stands."""
+        """The outcome of a call that this execution prevents."""
         return "executed_before" if self.state == DONE else f"{self.state}_before"
 
     def describe(self, action: str) -> str:
-        """Return what is known of the execution, for people and models."""
+        """Describe the execution, for people and models."""
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.at))
         if self.state == DONE:
             return f"{action} has run already ({when}) and is not run again; its result was not kept"
         if self.state == FAILED:
             return f"{action} was run already ({when}) and failed with {self.error}; it is not run again without a new decision"
         return (
-            f"{action} was begun ({when}) and it is not known whether it came to its end: its process died, or is still at it; "
-            "it is not run again: find out what it did"
+            f"{action} was begun ({when}) and its outcome is unknown: its process died, or still runs it; "
+            "it is not run again: find out whether it took effect"
         )
 
     def unknown_error(self, action: str) -> ActionOutcomeUnknown:
@@ -213,7 +213,7 @@ class LedgerEntry(SharedEntry):
         self._record(FAILED, error=redact_text(type(error).__name__, identifiers=False))
 
     def record_unknown(self, error: BaseException) -> None:
-        """Leave the action as begun: it was interrupted, and nobody knows what came of it."""
+        """Leave the action as begun: it was interrupted, and its outcome is unknown."""
 
     def _record(self, state: str, **more: object) -> None:
         data, entry = self._read()

@@ -1,4 +1,4 @@
-"""The outcome of one gated call, and the entry in its trace that states it at each moment, with bounded arguments."""
+"""The outcome of one gated call, and its entry in the trace, with bounded arguments."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def raise_or_return(outcome: Outcome, action: str) -> Any:
 
 
 class PendingAnswer(str):
-    """A text for the model in place of an action's result; the action did not run yet."""
+    """A message for the model in place of a result; the action has not run yet."""
 
     approval: Approval
 
@@ -163,7 +163,7 @@ class GateEntry:
         return "response" in self.fields
 
     def state_decision(self, request: InterventionRequest, decision: Decision) -> None:
-        """State a decision, and what it rests on."""
+        """State a decision and its basis."""
         if "attempt" in self.fields:
             for name in FACTS:  # of the decision before this one
                 self.fields.pop(name, None)
@@ -224,7 +224,7 @@ class GateEntry:
         return error(message, decision=decision, request=request, response=response)
 
     def state_exit(self, error: BaseException) -> None:
-        """State that the way to a consent was left by an exception."""
+        """State that an exception ended the way to a consent."""
         if HOST.pauses(error):
             self.state(WAITING)
         elif self.fields["outcome"] == UNDECIDED:

@@ -104,7 +104,7 @@ def test_time_is_up():
     """The deadline is that of the gate, else that of the inbox; it is no refusal."""
     grace = runtime()
     refund, ran = action(grace, timeout=0.05)
-    with pytest.raises(gk.ActionTimedOut, match="nobody decided in time"):
+    with pytest.raises(gk.ActionTimedOut, match="no decision was made in time"):
         refund("A1", 50)
     assert ([], "expired") == (ran, grace.approvals.history()[0].state)
 

@@ -167,7 +167,7 @@ def test_a_result_that_is_not_to_be_kept_is_not(ledger):
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ("running", "it is not known whether it came to its end"),
+        ("running", "its outcome is unknown"),
         ("done", "has run already (1970-01-01T00:00:01Z)"),
         ("failed", "failed with OSError; it is not run again without a new decision"),
     ],
@@ -192,7 +192,7 @@ def test_memory_refuses_when_it_is_full():
     """An entry that it forgot could run its action twice; entries that it holds can still change."""
     ledger = InMemory(max_entries=2)
     assert [True, True] == [ledger.put_action(name, b"{}", only_if=None) for name in "ab"]
-    with pytest.raises(gk.StoreError, match="takes no more"):
+    with pytest.raises(gk.StoreError, match="is full"):
         ledger.put_action("c", b"{}", only_if=None)
     assert ledger.put_action("a", b"[]", only_if=b"{}")
     assert [b"[]", b"{}", None] == [ledger.action(name) for name in "abc"]

@@ -105,7 +105,7 @@ def test_time_that_runs_out_proceeds_only_where_that_is_wanted(is_async, reviewe
         if setting:
             assert "done" == act("ana")
         else:
-            with pytest.raises(gk.ActionTimedOut, match=r"nobody answered within 0\.01 s") as error:
+            with pytest.raises(gk.ActionTimedOut, match=r"no answer arrived within 0\.01 s") as error:
                 act("ana")
             assert error.value.response.timeout_reached
     (entry,) = captured.only.grace["decisions"]
@@ -153,7 +153,7 @@ def test_nothing_else_proceeds_or_counts_as_a_timeout(is_async, name):
         act("ana")
     assert [] == ran
     assert not isinstance(error.value, gk.ActionTimedOut)
-    assert "nobody answered" not in str(error.value)
+    assert "no answer arrived" not in str(error.value)
     assert error.value.response.timeout_reached is False
     entry = captured.only.grace["decisions"][0]
     assert entry["outcome"] == ("redirected" if name == "words" else "cancelled")

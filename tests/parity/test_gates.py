@@ -104,7 +104,7 @@ class TestAnswers:
 
         grace = make_grace(reviewer=never if async_reviewer else late)
         act, ran = gated(grace, is_async=is_async, floor="confirm", timeout=0.05)
-        with capture() as captured, pytest.raises(gk.ActionTimedOut, match="nobody answered") as error:
+        with capture() as captured, pytest.raises(gk.ActionTimedOut, match="no answer arrived") as error:
             act("ana")
         assert "refused" not in str(error.value)
         is_over.set()

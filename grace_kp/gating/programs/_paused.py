@@ -1,7 +1,7 @@
-"""A call in a program that pauses to ask: its request is decided in the inbox, or by an answer to the program.
+"""A call in a program that pauses to ask: people decide its request in the inbox, or the program gets an answer.
 
-The approval is what entitles to run. The entry in the ledger is claimed with it, so that a process that does not use the inbox cannot run the action
-beside it. `Questions` keeps what was asked, so that each run of the program asks the same.
+The approval entitles to run. The gate claims the entry in the ledger with it, so that a process without the inbox cannot run the action, too.
+`Questions` keeps the questions, so that each run of the program asks the same ones.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Asking:
     """One question on its way to an answer."""
 
     digest: str
-    """Digest of the arguments that it shows; empty where its answer is void."""
+    """Digest of its arguments; empty where its answer is void."""
     is_new: bool
-    """Whether it has not been asked before, so that there cannot be an answer yet."""
+    """Whether it was not asked before, so that any answer is to another question."""
 
 
 class PausedInquiry(Inquiry):
@@ -106,7 +106,7 @@ class PausedInquiry(Inquiry):
     # Asking
 
     def must_ask(self, number: int) -> Asking | None:
-        """Return what this question shows; None where the program goes on without it."""
+        """Return the question with this number; None where the program goes on without it."""
         asked = self.questions.asked_digests(number)
         if asked is not None:
             return Asking(asked[0] if asked else "", is_new=False)
@@ -124,7 +124,7 @@ class PausedInquiry(Inquiry):
         answer: ProgramAnswer,
         check: Callable[[Mapping[str, Any]], str],
     ) -> str:
-        """Apply an answer to the question; return why it has to be asked again, empty where there is nothing to say about that."""
+        """Apply an answer to the question; return why the question must be repeated, empty where there is no problem."""
         if self.read().state is not ApprovalState.PENDING:
             self._state_ignored(answer)
             return ""
@@ -161,7 +161,7 @@ class PausedInquiry(Inquiry):
         return "" if self.approval.state is not ApprovalState.PENDING else _votes(self.approval)
 
     def _state_ignored(self, answer: ProgramAnswer) -> None:
-        """State an answer that came after another decision, which holds."""
+        """State an answer that came after another decision."""
         decision = self.approval.decision
         if answer.looks or answer.problem or (decision and RESPONSES.get(decision.state) is answer.action):
             return
@@ -186,7 +186,7 @@ class PausedInquiry(Inquiry):
         ran = self._entry.claim(again_after_failure=again_after_failure)
         if ran is None:
             return None
-        # A process without the inbox has run it.
+        # A process without the inbox has run the action.
         if ran.state == DONE:
             super().record_done(ran.result, keep=ran.has_result)
         else:
@@ -210,7 +210,7 @@ class PausedInquiry(Inquiry):
 
 
 def _changes(question: InterventionRequest, modified: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that differ from those that were shown."""
+    """Return the arguments that differ from the question."""
     shown = question.arguments
     return {
         name: value
@@ -248,7 +248,7 @@ class Questions(SharedEntry):
         return str(kept["approval"])
 
     def asked_digests(self, number: int) -> list[str] | None:
-        """Return the digests of what a question showed, by its number from 0; none where its answer is void, None where it was not asked."""
+        """Return the digests of a question by its number from 0: none where its answer is void, None where it was not asked."""
         asked: list[list[str] | None] = self._read()[1]["shown"]
         return asked[number] if number < len(asked) else None
 
@@ -262,7 +262,7 @@ class Questions(SharedEntry):
         return list(shown[number]) if number < len(shown) else digests
 
     def put(self, number: int, digests: list[str]) -> None:
-        """Keep what a question shows in place of what was kept about it and about those after it."""
+        """Keep the digests of a question, and drop the questions after it."""
 
         def replace_from(kept: dict[str, Any]) -> dict[str, Any]:
             return {**kept, "shown": [*[*kept["shown"], *[None] * number][:number], digests]}
@@ -270,7 +270,7 @@ class Questions(SharedEntry):
         self._change("ask", replace_from)
 
     def _change(self, verb: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-        """Change what is kept, unless another run has changed it meanwhile; then again, from what that run has written."""
+        """Apply a change. If another run has written meanwhile, apply the change to its result."""
         for _ in range(ATTEMPTS):
             data, kept = self._read()
             changed = change(kept)
@@ -282,7 +282,7 @@ class Questions(SharedEntry):
 def pause_and_ask(
     case: GatedCall, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
 ) -> Generator[EngineStep, Any, PausedInquiry]:
-    """File the request, and pause the program until it is decided. The approval of the result is pending no more."""
+    """File the request, and pause the program until it is decided."""
     program = case.program
     assert program is not None  # noqa: S101
     again = 0

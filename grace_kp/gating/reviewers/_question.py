@@ -1,13 +1,12 @@
 """A request as lines for a terminal: in full, or folded so that it fits on the screen.
 
-Questions at the console and stored requests for approval state the same facts in the same words. Rules that let a reader recover the exact
-text from what is shown:
+The console and `grace-kp approvals` show the same facts in the same words. A reader can recover the exact string from its layout:
 
-- Characters that cannot be seen, or that move others, are escaped (`\\x1b`, `\\u202e`). A backslash is doubled, so an escape in the text
-  itself never looks like a character of ours.
-- A line break in the text is `\\n`, followed by a new line.
-- A line that ends in a single backslash goes on without a space. Any other wrapped line ends at a single space of the text.
-- A line that continues the previous line begins with a bar, so no text looks like a line of the question.
+- Characters that are invisible, or that move others, are escaped (`\\x1b`, `\\u202e`). Backslashes are doubled, so that no content looks like
+  an escape.
+- A line break is `\\n`, followed by a new line.
+- A line that ends in a single backslash continues without a space. Any other wrapped line ends at a single space.
+- A line that continues the previous line begins with a bar, so that no content looks like a line of the question.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def _cells(character: str) -> int:
 
 
 def units(text: str, page: Page, quote: str = "", *, ascii_only: bool = False) -> Iterator[Unit]:
-    """Yield the text character by character as it is shown. Characters that the encoding of the page lacks are escaped."""
+    """Yield the characters as the page shows them. Characters that its encoding lacks are escaped."""
     marks, after_letter = 0, False
     for character in text:
         if " " <= character <= "~":
@@ -100,7 +99,7 @@ def units(text: str, page: Page, quote: str = "", *, ascii_only: bool = False) -
 
 
 def quote_units(text: str, page: Page, *, ascii_only: bool = False) -> Iterator[Unit]:
-    """Yield the text in double quotes, or in single ones where only double ones occur in it."""
+    """Yield a string in double quotes, or in single ones where it contains only double ones."""
     quote = "'" if '"' in text and "'" not in text else '"'
     yield quote, 1
     yield from units(text, page, quote, ascii_only=ascii_only)
@@ -138,7 +137,7 @@ def _join(line: list[Unit]) -> str:
 
 
 def prose(label: str, text: str, page: Page, indent: int) -> list[str]:
-    """Lay out a labelled text without quotes; its lines after the first stand `indent` columns in, behind a bar."""
+    """Lay out a labelled string without quotes. Lines after the first begin with a bar at column `indent`."""
     lines = wrap([*_plain_units(label), *units(text, page)], page.width, indent)
     if _is_right_to_left(text):
         lines += wrap([*_plain_units(CODE_POINTS), *units(text, page, ascii_only=True)], page.width - indent)
@@ -149,7 +148,7 @@ def value_lines(name: str, root: Node, page: Page, indent: int) -> list[str]:
     """Lay out a named value on as many lines as it takes; nothing of it is left out."""
     out: list[str] = []
     start = [*(units(name, page) if name.isidentifier() else quote_units(name, page)), *_plain_units(" = ")]
-    # What is still to be laid out, last first: its column, the units before it, the value, and the text after it.
+    # The parts still to lay out, last first: column, units before the value, the value, and the string after it.
     stack: list[tuple[int, list[Unit], Node | None, str]] = [(indent, start, root, "")]
     while stack:
         column, before, node, after = stack.pop()
@@ -185,7 +184,7 @@ def _leaf_units(leaf: Node, page: Page, *, ascii_only: bool = False) -> Iterator
 
 
 def _one_line(root: Node, page: Page, room: int) -> list[Unit] | None:
-    """A value on a single line; None where it is wider than `room`, or where the terminal may reorder it."""
+    """Lay out a value on one line; None where it is wider than `room`, or where the terminal may reorder it."""
     out: list[Unit] = []
     left = room
     for piece in pieces(root):
@@ -226,24 +225,24 @@ class Facts:
     arguments: Mapping[str, Any]
     """The values themselves, by parameter name."""
     before: Mapping[str, Any] = field(default_factory=dict)
-    """What edited arguments were before the edit, by parameter name."""
+    """Arguments before an edit, by parameter name."""
     remarks: Mapping[str, str] = field(default_factory=dict)
-    """What else is to be known of an argument, by parameter name: that it is sealed, or not covered by the decision."""
+    """Remarks on arguments, by parameter name, such as that one is sealed or not covered by the decision."""
     objective: str = ""
     problem: str = ""
-    """What was wrong with the answer before."""
+    """The problem of the previous answer."""
     hidden: str = ""
-    """Which arguments are not shown in full, in words."""
+    """The arguments that are not shown in full."""
     score: float | None = None
     """The confidence; None where it could not be computed."""
     parts: Mapping[str, float | str | None] = field(default_factory=dict)
-    """The parts of the confidence; a text such as `fallback 0.5` or None for those that were not evaluated."""
+    """The parts of the confidence; a string such as `fallback 0.5` or None for a part that was not evaluated."""
     penalties: tuple[str, ...] = ()
     reason: str = ""
     gaps: tuple[str, ...] = ()
     """Why evidence is missing or cannot be used, where the reason does not say so already."""
     earlier: tuple[str, ...] = ()
-    """What became of earlier requests for the same operation, in words."""
+    """Outcomes of earlier requests for the same operation."""
     time: str = ""
     """How long there is to decide, and what happens then."""
 

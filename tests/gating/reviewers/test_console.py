@@ -218,9 +218,9 @@ def test_a_closed_error_stream_leaves_the_output_to_ask_on(monkeypatch, request_
         monkeypatch.undo()
         assert ("cancel", True, "console") == (response.action.value, response.timeout_reached, response.reviewer)
         shown = ""
-        while "Time is up; nobody answered." not in shown and select.select([master], [], [], 20)[0]:
+        while "Time is up without an answer." not in shown and select.select([master], [], [], 20)[0]:
             shown += os.read(master, 65_536).decode()
-        assert "Time is up; nobody answered." in shown
+        assert "Time is up without an answer." in shown
     os.close(master)
 
 

@@ -315,7 +315,7 @@ async def test_only_time_that_runs_out_proceeds(world, reviewer, outcome):
     policy = gk.Policy(floor="confirm", auto_proceed_on_timeout=True)
     text, _ = result(await call(paying_agent(grace, bank, {"to": "bob"}, policy=policy), QUESTION, world, grace))
     assert ("executed" == outcome) == bool(bank.paid)
-    assert "nobody answered" not in text
+    assert "no answer arrived" not in text
     entry = entry_of(grace)
     assert (outcome, outcome == "executed") == (entry["outcome"], entry["response"]["timeout_reached"])
 
