@@ -370,7 +370,6 @@ class Terms:
     sealed: tuple[str, ...] = ()
     """Parameters that are kept encrypted."""
     declared_version: str | None = None
-    is_coroutine: bool = False
     place: str = ""
     """Module and name of the function."""
 
@@ -410,7 +409,6 @@ class Terms:
             ignore=ignore,
             sealed=sealed,
             declared_version=version,
-            is_coroutine=inspect.iscoroutinefunction(action),
             place=f"{getattr(action, '__module__', '')}:{getattr(action, '__qualname__', type(action).__name__)}",
         )
 

@@ -161,14 +161,6 @@ def _without_answer(error: Exception) -> NoAnswer | Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Until:
-    """A reviewer at a terminal whose question ends when it is decided elsewhere."""
-
-    review: Callable[[InterventionRequest], InterventionResponse]
-    keeps_time: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class AskBeside(EngineStep):
     """Ask a second reviewer about a request in the inbox, without waiting for the answer."""
 
@@ -180,13 +172,13 @@ class AskBeside(EngineStep):
     """Returns how the request was settled elsewhere; empty while it is open."""
 
     def perform(self) -> bool:
-        shown, reviewer = for_reviewer(self.request, self.reviewer), self.reviewer
-        if (review_until := getattr(reviewer, "review_until", None)) is not None:
-            # A prompt that stays open would take what is typed for another question.
-            reviewer = _Until(lambda request: review_until(request, self.describe_end))
+        shown = for_reviewer(self.request, self.reviewer)
+        # A prompt that stays open would read answers to other questions.
+        review_until = getattr(self.reviewer, "review_until", None)
+        asked = self.reviewer if review_until is None else lambda request: review_until(request, self.describe_end)
 
         def answer() -> None:
-            response = Ask(shown, reviewer).perform()
+            response = Ask(shown, asked).perform()
             if isinstance(response, InterventionResponse) and not response.timeout_reached:
                 self.decide(shown, replace(response, reviewer=response.reviewer or name_of(self.reviewer)))
 
@@ -372,40 +364,34 @@ class InterventionHandler:
 
     def handle(self, decision: ActionDecision | InterventionRequest) -> InterventionResponse:
         """Notify or ask as the decision's level requires, and return the response. Errors of callbacks are not raised."""
-        request = self._request(decision)
-        step = self._step(request)
-        return self._response(request, None if step is None else step.perform())
+        return drive(self._handle(decision))
 
     async def ahandle(self, decision: ActionDecision | InterventionRequest) -> InterventionResponse:
         """`handle`, without blocking the event loop."""
-        request = self._request(decision)
-        step = self._step(request)
-        return self._response(request, None if step is None else await step.perform_async())
+        return await drive_async(self._handle(decision))
 
-    def _step(self, request: InterventionRequest) -> EngineStep | None:
+    def _handle(
+        self, decision: ActionDecision | InterventionRequest
+    ) -> Generator[EngineStep, Any, InterventionResponse]:
+        request = decision
+        if not isinstance(request, InterventionRequest):
+            request = InterventionRequest(
+                id=new_request_id(),
+                action="",
+                arguments={},
+                digest=digest_of({}),
+                level=request.level,
+                decision=request,
+                reason=request.reason,
+                timeout=self.timeout,
+            )
         if request.level is InterventionLevel.NOTIFY:
-            return Notify(request, self._on_notify)
-        callback = self._callbacks.get(request.level)
-        return None if callback is None else Ask(request, callback)
-
-    def _response(self, request: InterventionRequest, answer: object) -> InterventionResponse:
+            yield Notify(request, self._on_notify)
         if not request.level.asks:
             return InterventionResponse(InterventionAction.PROCEED)
+        callback = self._callbacks[request.level]
+        answer = None if callback is None else (yield Ask(request, callback))
         if isinstance(answer, InterventionResponse):
             return answer
         action = InterventionAction.PROCEED if self.auto_proceed_on_timeout else InterventionAction.CANCEL
         return InterventionResponse(action, timeout_reached=True)
-
-    def _request(self, decision: ActionDecision | InterventionRequest) -> InterventionRequest:
-        if isinstance(decision, InterventionRequest):
-            return decision
-        return InterventionRequest(
-            id=new_request_id(),
-            action="",
-            arguments={},
-            digest=digest_of({}),
-            level=decision.level,
-            decision=decision,
-            reason=decision.reason,
-            timeout=self.timeout,
-        )

@@ -26,7 +26,7 @@ from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Await, EngineStep, Failed, NoAnswer, Notify, RunAction, Work
 from grace_kp.gating._ledger import EarlierRun, LedgerEntry
-from grace_kp.gating._modification import apply_changes
+from grace_kp.gating._modification import consent_to_changes
 from grace_kp.gating._outcome import (
     CANCELLED,
     DENIED,
@@ -373,14 +373,7 @@ def _consent_from(
         raise case.entry.refusal(CANCELLED, ActionCancelled, changed_message(case.action), request, response)
     if not is_edit:
         return Consent(case.bound, request.digest)
-    bound, problem = apply_changes(case, response.modified or {})
-    if bound is None:
-        return problem
-    try:
-        digest = case.digest(bound)
-    except NotCheckable as error:
-        return str(error)
-    return Consent(bound, digest, modified=digest != request.digest)
+    return consent_to_changes(case, response.modified or {}, request.digest)
 
 
 def _keep_refusal(case: GatedCall, error: Exception) -> Exception:

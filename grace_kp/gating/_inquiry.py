@@ -108,7 +108,6 @@ LONGEST_EXECUTION = 3_600.0
 """Seconds for which an execution elsewhere is waited for."""
 FORBIDDEN = "the policy forbids the action now"
 _log = logging.getLogger("grace_kp.approvals")
-STATES = {ApprovalState.DONE: DONE, ApprovalState.FAILED: FAILED}
 
 
 class Inquiry:
@@ -274,11 +273,6 @@ class Inquiry:
                 await sleep()
         return self.approval
 
-    def question(self, request: InterventionRequest) -> InterventionRequest:
-        """Return the question as a second reviewer is asked it."""
-        left = None if self.approval.deadline is None else max(0.0, self.approval.deadline - self._inbox.clock())
-        return replace(request, id=self.id, timeout=left)
-
     def answer(self, shown: InterventionRequest, response: InterventionResponse) -> None:
         """Decide the request by the answer of a second reviewer, unless the answer does not count."""
         if unseen_problem(shown, response) or (response.action is InterventionAction.MODIFY and not response.modified):
@@ -409,11 +403,10 @@ class Inquiry:
         if not approval.state.may_have_run:
             return None
         outcome, claim = approval.outcome, approval.claim
-        at = outcome.at if outcome is not None else claim.at if claim is not None else 0.0
         if outcome is None:
-            return EarlierRun(RUNNING, at)
-        state = STATES.get(approval.state, RUNNING)
-        return EarlierRun(state, at, outcome.has_result, outcome.result, outcome.error)
+            return EarlierRun(RUNNING, 0.0 if claim is None else claim.at)
+        state = {ApprovalState.DONE: DONE, ApprovalState.FAILED: FAILED}.get(approval.state, RUNNING)
+        return EarlierRun(state, outcome.at, outcome.has_result, outcome.result, outcome.error)
 
     @property
     def may_wait(self) -> bool:
@@ -490,7 +483,10 @@ def _wait_for_decision(
     started = time.perf_counter()
     try:
         if reviewer.ask is not None and is_pending:
-            yield AskBeside(inquiry.question(request), reviewer.ask, inquiry.answer, inquiry.describe_end)
+            deadline = inquiry.approval.deadline
+            left = None if deadline is None else max(0.0, deadline - case.scope.inbox.clock())
+            question = replace(request, id=inquiry.id, timeout=left)
+            yield AskBeside(question, reviewer.ask, inquiry.answer, inquiry.describe_end)
         yield from perform(case, request, Await(inquiry))
     except BaseException:
         yield Work(inquiry.give_up, writes=True)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.gating._case import Consent
 from grace_kp.gating._digest import NotCheckable, closure_of, digest_of
 from grace_kp.gating._ledger import is_same
 from grace_kp.trace import render
@@ -20,7 +21,7 @@ from grace_kp.trace import render
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
-    from grace_kp.gating._case import BoundCall
+    from grace_kp.gating._case import BoundCall, GatedCall
 
 _POSITIONAL, _KEYWORDS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 _POSITIONAL_ONLY = inspect.Parameter.POSITIONAL_ONLY
@@ -67,6 +68,18 @@ def apply_changes(call: BoundCall, changes: Mapping[str, Any]) -> tuple[inspect.
         return None, f"the arguments do not fit {call.action}: {error}"
     rejected = "" if call.check is None else call.check(arguments)
     return (None, f"the arguments do not fit {call.action}: {rejected}") if rejected else (bound, "")
+
+
+def consent_to_changes(case: GatedCall, changes: Mapping[str, Any], digest: str) -> Consent | str:
+    """Return a consent to the call with the reviewer's arguments in place of those with this digest; or the problem of the arguments."""
+    bound, problem = apply_changes(case, changes)
+    if bound is None:
+        return problem
+    try:
+        changed = case.digest(bound)
+    except NotCheckable as error:
+        return str(error)
+    return Consent(bound, changed, modified=changed != digest)
 
 
 def problem_with(value: object, declared: object) -> str:

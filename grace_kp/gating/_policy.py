@@ -156,12 +156,6 @@ def check_auto_proceed(setting: object) -> None:
         raise ValueError(f"auto_proceed_on_timeout must be True or False, not {setting!r:.60}")
 
 
-def check_unmeasured(level: object) -> None:
-    """Refuse a level that cannot be stated for calls about which nothing was measured."""
-    if level is not None and str(level) not in UNMEASURED:
-        raise ValueError(f"unmeasured must be one of {', '.join(UNMEASURED)}, or None, not {level!r:.60}")
-
-
 def groups_of(group: object) -> tuple[str, ...]:
     """Return the groups that an argument names, in alphabetical order; none for None."""
     if group is None:
@@ -174,7 +168,6 @@ def groups_of(group: object) -> tuple[str, ...]:
 
 
 def checked_quorum(quorum: object) -> int:
-    """Return a quorum."""
     if isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= 100:
         raise ValueError(f"quorum must be a whole number from 1 to 100, not {quorum!r:.60}")
     return quorum
@@ -211,8 +204,11 @@ class Policy:
     """The fingerprint, once it was asked for: a gate states it in each entry."""
 
     def __post_init__(self) -> None:
-        check_unmeasured(self.unmeasured)
         if self.unmeasured is not None:
+            if str(self.unmeasured) not in UNMEASURED:
+                raise ValueError(
+                    f"unmeasured must be one of {', '.join(UNMEASURED)}, or None, not {self.unmeasured!r:.60}"
+                )
             object.__setattr__(self, "unmeasured", str(self.unmeasured))
         if self.floor is not None:
             if str(self.floor) not in _FLOORS:

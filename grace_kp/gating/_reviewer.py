@@ -115,11 +115,7 @@ class ConfirmationFlow(ForwardingReviewer):
         self._ask = review_function(reviewer)
         self._max_rounds = max_rounds
         super().__init__(reviewer)
-
-    @property
-    def review(self) -> Callable[[InterventionRequest], InterventionResponse | Awaitable[InterventionResponse]]:
-        """Ask until the reviewer confirms, or has changed the arguments `max_rounds` times; a coroutine function where it is async."""
-        return self._review_async if is_async(self._ask) else self._review
+        self.review = self._review_async if is_async(self._ask) else self._review
 
     def _review(self, request: InterventionRequest) -> InterventionResponse | Awaitable[InterventionResponse]:
         rounds = self._rounds(request)

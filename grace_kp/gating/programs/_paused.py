@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import RESPONSES, Actor, ApprovalState
 from grace_kp.errors import AlreadyDecided, ApprovalError, StoreError
-from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Work
 from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, encode_call, perform, policy_now, state_approval
 from grace_kp.gating._ledger import DONE, FAILED, EarlierRun, LedgerEntry, SharedEntry
-from grace_kp.gating._modification import apply_changes
+from grace_kp.gating._modification import consent_to_changes
 from grace_kp.gating._request import for_reviewer, unseen_problem
 from grace_kp.gating._view import plain, view
 from grace_kp.levels import InterventionAction
@@ -122,7 +121,6 @@ class PausedInquiry(Inquiry):
         question: InterventionRequest,
         digest: str,
         answer: ProgramAnswer,
-        check: Callable[[Mapping[str, Any]], str],
     ) -> str:
         """Apply an answer to the question; return why the question must be repeated, empty where there is no problem."""
         if self.read().state is not ApprovalState.PENDING:
@@ -133,16 +131,22 @@ class PausedInquiry(Inquiry):
         changes: dict[str, Any] = {}
         problem = unseen_problem(question, answer)
         if not problem and answer.action is InterventionAction.MODIFY:
-            changes = _changes(question, answer.modified or {})
-            problem = check(changes)
+            shown = question.arguments
+            changes = {
+                name: value
+                for name, value in (answer.modified or {}).items()
+                if name not in shown or (value is not shown[name] and value != plain(view(shown[name]).root))
+            }
+            problem = self.problem_with(changes)
         return problem or self._decide(answer, digest, changes)
 
+    def problem_with(self, changes: Mapping[str, Any]) -> str:
+        """Return why changes of the arguments cannot be used; empty where they can."""
+        consent = consent_to_changes(self._case, changes, "")
+        return consent if isinstance(consent, str) else ""
+
     def _decide(self, answer: ProgramAnswer, digest: str, changes: dict[str, Any]) -> str:
-        requests, words, policy = (
-            self._inbox.requests,
-            answer.user_input or "",
-            policy_now(self._case.policy, self._reviewer),
-        )
+        requests, words = self._inbox.requests, answer.user_input or ""
         try:
             actor = Actor.here(answer.reviewer or self._program.origin, channel=self._program.origin)
             if answer.action is InterventionAction.INPUT:
@@ -150,6 +154,7 @@ class PausedInquiry(Inquiry):
             elif answer.action is InterventionAction.CANCEL:
                 self._approval = requests.reject(self.id, by=actor, reason=words)
             elif changes:
+                policy = policy_now(self._case.policy, self._reviewer)
                 self._approval = requests.edit(self.id, changes, by=actor, digest=digest, policy=policy)
             else:
                 self._approval = requests.approve(self.id, by=actor, digest=digest)
@@ -163,12 +168,9 @@ class PausedInquiry(Inquiry):
     def _state_ignored(self, answer: ProgramAnswer) -> None:
         """State an answer that came after another decision."""
         decision = self.approval.decision
-        if answer.looks or answer.problem or (decision and RESPONSES.get(decision.state) is answer.action):
-            return
-        if decision and {RESPONSES.get(decision.state), answer.action} == {
-            InterventionAction.PROCEED,
-            InterventionAction.MODIFY,
-        }:
+        given = None if decision is None else RESPONSES.get(decision.state)
+        lets_run = {InterventionAction.PROCEED, InterventionAction.MODIFY}
+        if answer.looks or answer.problem or given is answer.action or {given, answer.action} == lets_run:
             return
         self._case.entry.fields["ignored_answer"] = {
             "action": str(answer.action),
@@ -207,16 +209,6 @@ class PausedInquiry(Inquiry):
         """Record that the action raised."""
         super().record_failure(error)
         self._entry.record_failure(error)
-
-
-def _changes(question: InterventionRequest, modified: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that differ from the question."""
-    shown = question.arguments
-    return {
-        name: value
-        for name, value in modified.items()
-        if name not in shown or (value is not shown[name] and value != plain(view(shown[name]).root))
-    }
 
 
 def _votes(approval: Approval) -> str:
@@ -335,19 +327,6 @@ def _ask_until_decided(
         if asking.is_new:
             yield from perform(case, request, Work(functools.partial(keep, number, [])))
         elif asking.digest:
-            take = functools.partial(
-                inquiry.take, question, asking.digest, answer, functools.partial(_problem_with, case)
-            )
+            take = functools.partial(inquiry.take, question, asking.digest, answer)
             problem = yield from perform(case, request, Work(take))
         number += 1
-
-
-def _problem_with(case: GatedCall, changes: Mapping[str, Any]) -> str:
-    bound, problem = apply_changes(case, changes)
-    if bound is None:
-        return problem
-    try:
-        case.digest(bound)
-    except NotCheckable as error:
-        return str(error)
-    return ""

@@ -80,6 +80,9 @@ class InboxCall(PausedInquiry):
     def open(self) -> None:
         self.file(self.request, Decision.from_dict(self.tool_case.decision.to_dict()))
 
+    def problem_with(self, changes: Mapping[str, Any]) -> str:  # noqa: ARG002 — `edit_problem` has checked the answers
+        return ""
+
     def run_tool(self, tool: object) -> None:
         if self.tool_case.decision.names is not None:
             self._version = _version(argument_names(tool))
@@ -191,7 +194,7 @@ class FiledRound(Round):
         problems: list[str] = []
         pairs = zip(self._calls, self._questions, self._digests, self._program_answers(answer), strict=True)
         for place, (call, question, digest, response) in enumerate(pairs):
-            problem = call.take(question, digest, response, lambda _: "")
+            problem = call.take(question, digest, response)
             if problem:
                 problems.append(problem if response.problem else f"decision {place}: {problem}")
         return "\n".join(dict.fromkeys(problems))
