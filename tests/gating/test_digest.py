@@ -127,7 +127,6 @@ DIGESTS = {
 
 @pytest.mark.parametrize("name", DIGESTS)
 def test_digests_in_ledgers_stay_valid(name):
-    """Ordinary arguments have the digest that they had when a pending approval was stored."""
     assert DIGESTS[name] == digest_of(KEPT[name], lasting=True)
 
 
@@ -184,21 +183,16 @@ class Extended(sqlite3.Connection):
     [
         (lambda: (item for item in [1]), "generator, which changes when it is read"),
         (lambda: iter([1]), "list_iterator, which changes"),
-        (lambda: map(str, [1]), "map, which changes"),
-        (itertools.count, "itertools.count, which changes"),
         (Coroutine().__await__, "generator, which changes"),
         (threading.local, "_thread._local, whose contents cannot be seen"),
         (lambda: ctypes.c_int(1), "c_int, whose contents cannot be seen"),
         (lambda: random.Random(1), "random.Random, whose contents cannot be seen"),
-        (lambda: numpy.random.default_rng(1), "Generator, whose contents cannot be seen"),
         (lambda: contextvars.ContextVar("x"), "ContextVar, whose contents cannot be seen"),
-        (contextvars.copy_context, "Context, whose contents cannot be seen"),
         (sys._getframe, "frame, whose contents cannot be seen"),
         (FakeDict, "FakeDict, whose contents cannot be seen"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_looked_into_is_refused(create, problem):
-    """The argument is named, and the type of what it holds, however deep."""
     with pytest.raises(NotCheckable, match=problem) as refused:
         digest_of({"to": "ana", "order": {"lines": [Order("ana", [create()])]}})
     assert "order" == refused.value.argument
@@ -268,7 +262,6 @@ BYTES = {
     ids=[*VALUES, *(f"bytes of {name}" for name in BYTES)],
 )
 def test_the_time_is_bounded(create, what, monkeypatch):
-    """What would take too long to read is refused, with how much is allowed."""
     monkeypatch.setattr(_digest, "MAX_VALUES", 100)
     monkeypatch.setattr(_digest, "MAX_BYTES", 1_000)
     digest_of({"it": create(0)})
@@ -322,7 +315,6 @@ print(digest_of({"a": [Colour.RED, Colour, Empty(), len, os.path.join, os, loggi
 
 
 def test_another_process_has_the_same_lasting_digest():
-    """Nothing in a lasting digest depends on addresses, hash seeds or what else has been imported."""
     found = {
         subprocess.run(
             [sys.executable, "-c", imports + PROGRAM], env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True
@@ -371,7 +363,6 @@ def exact(value):
 
 @given(JSON, JSON)
 def test_json_has_one_digest_per_value(one, other):
-    """Copies have the same digest whatever the order of their keys; different values have different ones."""
     assert digest_of({"it": one}, lasting=True) == digest_of({"it": copied(one)}, lasting=True)
     same = exact(one) == exact(other)
     assert same == (digest_of({"it": one}) == digest_of({"it": other}))
@@ -402,8 +393,6 @@ class TestLazy:
     @pytest.mark.parametrize("create", [lambda: TestLazy.Order([1]), lambda: TestLazy.Model(lines=[1])])
     @pytest.mark.parametrize("changes", [False, True])
     def test_printing_is_no_change(self, create, changes):
-        """A reviewer that prints the arguments does not keep the action from running; one that changes them does."""
-
         def reviewer(request):
             repr(request.arguments["order"])
             if changes:

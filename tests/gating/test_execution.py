@@ -109,7 +109,7 @@ def test_a_claim_that_cannot_be_kept_keeps_the_action_from_running():
     payment = Payment(Broken(0))
     outcome, stated = run(payment)
     assert ("cancelled", 0) == (stated, payment.ran)
-    assert "could not be kept" in outcome.problem
+    assert "the claim could not be recorded" in outcome.problem
     assert "OSError: disk full" == payment.entry.fields["error"]
     assert isinstance(outcome.error, OSError)
 

@@ -133,15 +133,6 @@ def test_what_the_channel_stores_anyway_is_shown():
     assert [(COMMAND, "", "")] == ran
 
 
-def test_a_confirmation_flow_carries_hidden_content_on():
-    """What was hidden is hidden in its second question as well, until it is supplied."""
-    reviewer = ScriptedReviewer(R("modify", modified={"note": "n"}), R("modify", modified={"command": "ls"}), "proceed")
-    request = request_for({"command": "x", "note": ""}, hidden={"command": 40})
-    response = gk.ConfirmationFlow(reviewer).review(request)
-    assert [{"command": 40}, {"command": 40}, {}] == [asked.hidden for asked in reviewer.requests]
-    assert {"note": "n", "command": "ls"} == response.modified
-
-
 def test_an_edit_covers_only_what_was_shown():
     """Where another argument changes while the reviewer edits, the action does not run."""
     plan = ["ls"]

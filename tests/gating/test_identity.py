@@ -26,12 +26,9 @@ both = pytest.mark.parametrize("is_async", [False, True])
     ("create", "change"),
     [
         (lambda: collections.deque([1]), lambda value: value.append(2)),
-        (lambda: memoryview(bytearray(b"ab")), lambda value: value.__setitem__(0, 99)),
-        (lambda: io.BytesIO(b"ab"), lambda value: value.read()),
         (lambda: io.BytesIO(b"ab"), lambda value: value.close()),
         (lambda: [["a"]], lambda value: value[0].append("b")),
         (lambda: {"a": 1, "b": 2}, lambda value: value.update(a=value.pop("a"))),
-        (lambda: {"a": 1}, lambda value: value.update(a=iter(()))),
     ],
 )
 def test_what_a_reviewer_changes_is_not_run(is_async, create, change):
@@ -235,12 +232,10 @@ def test_bound_methods_and_callable_objects(of, identity):
     ("identity", "problem"),
     [
         ("account", "a method's own object, and .*plain has none; use a mapping"),
-        (len, "a method's own object, and .*plain has none; use a mapping"),
         ({"other": "a"}, "names 'other', and .*plain has no such parameter; it has it"),
         ({"self": "a"}, "names 'self'"),
         ({"it": 5}, "identity of 'it' must be the name of an attribute or a callable, not 5"),
         ({"it": "not a name"}, "not 'not a name'"),
-        ({"it": ""}, "not ''"),
         ({"it": "a..b"}, "not 'a..b'"),
     ],
 )

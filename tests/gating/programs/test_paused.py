@@ -16,7 +16,6 @@ def asks(program, function):
 
 
 def test_a_question_pauses_the_program_until_it_is_decided(grace, program, says):
-    """The word to look into the inbox decides nothing itself."""
     pay = grace.gate(floor="confirm", name="pay")(lambda euros: f"paid {euros}")
     approval, arguments, _ = asks(program, lambda: pay(5))
     assert ({"euros": 5}, 1) == (arguments, program.remembered)
@@ -66,7 +65,6 @@ def test_the_next_call_never_gets_an_answer_of_this_one(grace, program, says):
 
 
 def test_a_standing_approval_asks_nobody(grace, program):
-    """The program does not pause, now or later."""
     grace.approvals.grant("pay", {"euros": {"from": 0, "to": 10}}, until="1h", uses=5, by="ana")
     pay = grace.gate(floor="confirm", name="pay")(lambda euros: f"paid {euros}")
     assert "paid 5" == program.run(lambda: pay(5)) == program.run(lambda: pay(5))
@@ -79,7 +77,6 @@ def questions_in(ledger, key="call"):
 
 
 def test_the_first_approval_stays():
-    """Whoever files a second finds the first."""
     ledger = InMemory()
     assert None is questions_in(ledger).approval()
     assert "ap-1" == questions_in(ledger).file("ap-1") == questions_in(ledger).file("ap-2")
@@ -108,7 +105,6 @@ class Busy(InMemory):
 
 
 def test_two_processes_agree():
-    """The one whose write came second takes what is there."""
     ledger = Busy()
     ledger.others = [b'{"approval": "ap-other", "shown": [["sha256:other"]]}']
     assert "ap-other" == questions_in(ledger).file("ap-1")
@@ -147,7 +143,6 @@ def test_what_a_process_without_the_inbox_has_run_is_not_run_again(grace, progra
 
 
 def test_what_it_has_begun_is_unknown(grace, program):
-    """Until somebody finds out what it did."""
     pay = grace.gate(floor="confirm", name="pay")(lambda euros: euros)
     approval = asked(program, lambda: pay(5))
     grace.approvals.approve(approval, by="ana")
