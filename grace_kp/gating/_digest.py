@@ -43,9 +43,9 @@ def classes_above(base: type, kind: type) -> list[type]:
 
 
 def is_transparent(kind: type, base: type = object) -> bool:
-    """Whether slots and dictionary hold everything that instances of `kind` have beyond those of `base`.
+    """Whether slots and dictionary hold all data that `kind` adds to `base`.
 
-    That is so where the classes above the base are written in Python and nothing else makes an instance larger.
+    That requires classes written in Python, and no other data that makes an instance larger.
     """
     above = classes_above(base, kind)
     slots = sum(len(slots_of(owner)) for owner in above)
@@ -111,7 +111,7 @@ class OwnObject:
 
     @property
     def identity(self) -> dict[str, object]:
-        """What identifies the object in every process; empty for an instance of a class."""
+        """The identity of a class in every process; empty for an instance."""
         return {"class": qualified_name(self.value)} if isinstance(self.value, type) else {}
 
 

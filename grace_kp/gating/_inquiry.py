@@ -135,7 +135,7 @@ class Inquiry:
 
     @property
     def approval(self) -> Approval:
-        """The approval as it was read last."""
+        """The approval as of the last read."""
         assert self._approval is not None  # noqa: S101
         return self._approval
 

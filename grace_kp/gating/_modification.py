@@ -1,6 +1,6 @@
 """Arguments from a reviewer in place of the call's own: they must fit the signature and its declared types, without guessing.
 
-A value of the declared type runs as it was submitted. The JSON form of a type (a string for a date, an object for a model) is read as that type.
+A value of the declared type runs as it was submitted. The JSON form of a type, such as a string for a date, is read as that type.
 Everything else is a problem to report to the reviewer: the string "20" is not an int.
 """
 
@@ -71,7 +71,7 @@ def apply_changes(call: BoundCall, changes: Mapping[str, Any]) -> tuple[inspect.
 
 
 def consent_to_changes(case: GatedCall, changes: Mapping[str, Any], digest: str) -> Consent | str:
-    """Return a consent to the call with the reviewer's arguments in place of those with this digest; or the problem of the arguments."""
+    """Return a consent to the call with the reviewer's arguments, or their problem; `digest` is that of the arguments in the question."""
     bound, problem = apply_changes(case, changes)
     if bound is None:
         return problem

@@ -104,7 +104,7 @@ MAX_RECORDED = 65_536
 """Characters that the arguments of a call share; after them each argument is cut to `MIN_TEXT`."""
 MIN_TEXT = 64
 MAX_COUNTED = 5_000
-"""Values inside an argument up to which its characters are counted; beyond, `hidden` is a lower bound, so that no call waits for it."""
+"""Values of an argument whose characters are counted. With more, `hidden` is a lower bound, which keeps calls fast."""
 _CUT = re.compile(
     r"… \[cut: [\d,]+ of [\d,]+ characters kept\]|… [\d,]+ more|[\d,]+ more|<\w+: (?:not shown(?:, too deep)?|[\d,]+ bytes)>"
 )

@@ -365,8 +365,8 @@ def common_groups(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str,
 class PolicySet:
     """Policies by action name or glob, from one place or several, such as a program and a file.
 
-    In one place an exact name wins over globs, a longer glob over a shorter one, then the stricter. What several places state for an action
-    is combined, see `Policy.combined`; the first place has the last word about reviewers.
+    In one place an exact name wins over globs, a longer glob over a shorter one, then the stricter. Entries of several places for one action
+    are combined, see `Policy.combined`; the first place has the last word about reviewers.
 
     Raises:
         ValueError: a name can match no action, or an entry is neither a policy nor a floor; the message names it. Or two places name

@@ -1,7 +1,7 @@
 """Requests to reviewers and their responses, as frozen values; and which responses count where content is hidden.
 
-Some reviewers use a channel whose storage must not hold secrets. Their method `stores(text) -> bool` returns whether it holds a string already.
-They get redacted arguments, unless the channel holds everything that redaction would remove.
+Some reviewers use a channel whose storage must not hold secrets. Their method `stores(text) -> bool` returns whether the storage holds a string.
+They get redacted arguments, unless the storage holds everything that redaction would remove.
 """
 
 from __future__ import annotations

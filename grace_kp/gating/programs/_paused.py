@@ -122,7 +122,7 @@ class PausedInquiry(Inquiry):
         digest: str,
         answer: ProgramAnswer,
     ) -> str:
-        """Apply an answer to the question; return why the question must be repeated, empty where there is no problem."""
+        """Apply an answer to the question; return why the question must be repeated, empty where it need not be."""
         if self.read().state is not ApprovalState.PENDING:
             self._state_ignored(answer)
             return ""

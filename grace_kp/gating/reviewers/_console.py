@@ -331,7 +331,7 @@ class ConsoleReviewer:
         """Show the request, and ask until there is an answer.
 
         Raises:
-            NoTerminal: standard input is closed, at its end, or not a terminal; or there is no terminal to show the question on.
+            NoTerminal: standard input is closed, at its end, or not a terminal; or no output is a terminal.
         """
         return self.review_until(request, None)
 

@@ -59,7 +59,6 @@ class Page:
 
 
 def escape(character: str) -> str:
-    """A character as an escape."""
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
@@ -388,7 +387,6 @@ def _flat(parts: list[list[str]]) -> list[str]:
 
 
 def _bar(value: float, page: Page, used: int) -> str:
-    """A bar of 20 columns; nothing where the line has no room for it."""
     if used + 21 > page.width:
         return ""
     filled = round(min(max(value, 0.0), 1.0) * 20)
