@@ -106,8 +106,6 @@ def run(action, changes, *args, is_async=False, **kwargs):
     ("changes", "expected"),
     [
         ({"rest": [5]}, {"a": 0, "b": 1, "rest": (5,), "more": {}}),
-        ({"rest": [5], "x": 1}, {"a": 0, "b": 1, "rest": (5,), "more": {"x": 1}}),
-        ({"b": 7}, {"a": 0, "b": 7, "rest": (), "more": {}}),
         ({"x": 1, "more": {"y": 2}}, {"a": 0, "b": 1, "rest": (), "more": {"x": 1, "y": 2}}),
         ({"more": {"y": 2}, "x": 1}, {"a": 0, "b": 1, "rest": (), "more": {"x": 1, "y": 2}}),
     ],

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import array
 import collections
 import contextvars
 import ctypes
 import dataclasses
-import datetime
-import decimal
 import enum
 import functools
 import io
 import itertools
 import logging
-import operator
 import os
 import pathlib
 import random
@@ -24,9 +20,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import types
 import xml.etree.ElementTree as ElementTree
-import zoneinfo
 
 import numpy
 import pydantic
@@ -85,43 +79,23 @@ for kind in (Colour, Plain, Private):
     kind.__module__ = "shop"  # wherever this file is imported from
 
 
-# The digests of ordinary arguments are kept in ledgers: they must stay what they were when a pending approval was written.
+# Digests in ledgers must not change. `test_earlier_digests.py` has those of most types.
 KEPT = {
     "private": {"p": Private()},
     "own object": {"self": OwnObject(Plain()), "it": Identified(Plain, {"a": [1]})},
     "by name": {"f": len, "g": Colour, "m": re, "l": logging.getLogger("shop"), "p": functools.partial(len, [1])},
     "values": {
-        "d": datetime.date(2026, 1, 1),
-        "t": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
-        "p": pathlib.PurePosixPath("/a"),
-        "r": re.compile("a"),
-        "c": decimal.Decimal("1.5"),
-        "e": [ValueError("x", 1), ...],
-        "q": collections.deque([1], 5),
-        "o": collections.OrderedDict(b=1, a=2),
-        "f": collections.defaultdict(list, a=[1]),
-        "n": numpy.array([[1.5]]),
         "j": numpy.array([[1], None], dtype=object),
-        "a": array.array("i", [1]),
-        "m": memoryview(b"ab"),
         "b": io.BytesIO(b"ab"),
         "s": io.StringIO("ab"),
-        "w": range(1, 5, 2),
         "x": ElementTree.fromstring("<a k='1'>t<b/></a>"),
-        "z": zoneinfo.ZoneInfo("UTC"),
-        "g": operator.itemgetter(1, 2),
-        "i": frozenset({(1, "a"), (2, "b")}),
-        "y": types.SimpleNamespace(b=1, a=2),
-        "k": types.MappingProxyType({"a": 1}),
-        "l": slice(1, None, 2),
-        "h": list[int],
     },
 }
 DIGESTS = {
     "private": "f3cc1967ffbdf4217f7e87e638313a6bbb8c39c9526216e6d01f6169f5b83278",
     "own object": "a5008a4bdfebfddceab33d46d2c32bd1a74fadd5645add24bb06d1a76f8b194c",
     "by name": "d78c42d0263614746cf70a807cfaac535cbc5ad99f43e6d4532969390fafca0b",
-    "values": "9cda770ff6ac944d3b58820d3d61ef7761266cd48dcb94318436a39c17c592a8",
+    "values": "62b87dbab7fdab8d0baed97a43cebcb85f3f32d41d8a538e6b656d47ac9b5e1d",
 }
 
 

@@ -48,17 +48,6 @@ def test_the_decision_is_frozen_with_the_arguments_digest():
         request.arguments["to"] = "eve"
 
 
-def test_ctrl_c_while_asking_passes_and_nothing_runs():
-
-    def interrupted(request):
-        raise KeyboardInterrupt
-
-    act, ran = gated(make_grace(reviewer=interrupted), floor="confirm")
-    with pytest.raises(KeyboardInterrupt):
-        act("ana")
-    assert ran == []
-
-
 @pytest.mark.parametrize(
     ("options", "answer", "outcome"),
     [
