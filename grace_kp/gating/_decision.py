@@ -51,6 +51,7 @@ class Basis:
         evidence: RunEvidence | RecordedEvidence,
         calculator: ConfidenceCalculator | None,
     ) -> Basis:
+        """Return the basis of a score; without a calculator it is that of a learned profile."""
         measured: tuple[str, ...] = ("search scores",) if evidence.usable_scores else ()
         if factors.self_evaluated:
             measured += ("self-evaluation",)

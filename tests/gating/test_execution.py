@@ -98,7 +98,6 @@ def test_a_call_that_changed_is_not_run_and_not_claimed():
 
 
 def test_a_call_that_changed_during_the_claim_is_taken_back():
-    """It did not run, so the decision still holds for the call as it was."""
     ledger = InMemory()
     payment = Payment(ledger, changes=[False, True])
     assert "cancelled" == run(payment)[1]
@@ -203,7 +202,6 @@ def entry():
 @pytest.mark.parametrize("ended", [Returned(1), Raised(OSError("x"))])
 @pytest.mark.parametrize("later", ["cancelled", "executed_before", "failed_before", "waiting"])
 def test_the_outcome_of_an_execution_stays(ended, later):
-    """What is attempted afterwards under the same decision does not replace it."""
     it = entry()
     it.state_end(ended, None)
     before = dict(it.fields)

@@ -110,7 +110,6 @@ def test_time_is_up():
 
 
 def test_on_deadline_skip():
-    """Where the reviewer says so, the agent goes on without the action."""
     grace = runtime()
     refund, ran = action(grace, reviewer=gk.InboxReviewer(deadline=0.05, on_deadline="skip"))
     assert refund("A1", 50) is None
@@ -118,7 +117,6 @@ def test_on_deadline_skip():
 
 
 def test_arguments_that_change_while_it_waits():
-    """What a person approved does not run when it is no longer what would run, and the decision is closed."""
     grace = runtime()
     ran = []
 
@@ -140,7 +138,6 @@ def test_arguments_that_change_while_it_waits():
 
 
 def test_a_job_runs_again_later():
-    """`wait="raise"` raises until there is a decision; then the action runs once, and its result is returned again."""
     grace = runtime()
     refund, ran = action(grace, key="refund:{invoice}", reviewer=gk.InboxReviewer(wait="raise"))
     with pytest.raises(gk.ActionPending) as first:
@@ -263,7 +260,6 @@ def odd(value):
 
 
 def test_an_edit_that_cannot_run_closes_its_request():
-    """The schema of the inbox knows no validators. Another call asks again."""
     grace = runtime()
     ran = []
 
@@ -280,7 +276,6 @@ def test_an_edit_that_cannot_run_closes_its_request():
 
 
 def test_arguments_without_an_encoding_stay_in_the_process():
-    """They are named where a caller waits, and refused where it does not."""
     grace = runtime()
 
     class Client:
@@ -302,8 +297,6 @@ def test_arguments_without_an_encoding_stay_in_the_process():
 
 
 def test_a_store_without_approvals():
-    """The action does not run, and the error says which store can be used."""
-
     class Plain:
         def put(self, records, **_):
             pass
@@ -333,7 +326,6 @@ def gate(grace, **settings):
 
 
 def test_a_request_states_what_it_rests_on():
-    """Arguments with defaults, level, policy, deadline, run and user."""
     grace = runtime()
     policy = gk.Policy(floor="escalate", group="finance", quorum=2)
     pay = gate(
@@ -354,7 +346,6 @@ def test_a_request_states_what_it_rests_on():
 
 
 def test_secrets_are_sealed_with_a_key(tmp_path, monkeypatch):
-    """They are in no file in the clear, and the action runs with them."""
     monkeypatch.setenv("GRACE_KP_KEY", KEY)
     grace = runtime(tmp_path)
     pay = gate(grace, sealed=("iban",))
