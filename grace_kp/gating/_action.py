@@ -117,8 +117,8 @@ class GatedAction:
         case.entry = GateEntry.new(self.name, case.shown_arguments(), sealed=self.terms.sealed)
         return case
 
-    def kept_arguments(self, approval: Approval, inbox: Inbox, given: Mapping[str, object]) -> inspect.BoundArguments:
-        """Return the arguments of an approved action that is carried out: the approved ones, and ignored parameters as `given`."""
+    def kept_arguments(self, approval: Approval, inbox: Inbox, ignored: Mapping[str, object]) -> inspect.BoundArguments:
+        """Return the arguments of an approved action that is carried out: the approved ones, and the ignored parameters as passed in `ignored`."""
         from grace_kp.approvals import decode, opened_arguments, unopened
         from grace_kp.gating._modification import problem_with
 
@@ -132,7 +132,7 @@ class GatedAction:
             raise refuse(
                 f"{approval.action} is a method, and its object exists only in the program that called it; call it again there"
             )
-        if unknown := sorted({*given} - {*terms.ignore}):
+        if unknown := sorted({*ignored} - {*terms.ignore}):
             raise refuse(
                 f"{unknown[0]!r} is not an ignored parameter ({', '.join(terms.ignore) or 'none'}); the others run as they were approved"
             )
@@ -152,7 +152,7 @@ class GatedAction:
             is_single = parameter.kind not in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}
             if is_single and (problem := problem_with(value, types[name])):
                 raise refuse(f"{name} does not fit {approval.action}: {problem}")
-        values = {**kept, **given}
+        values = {**kept, **ignored}
         if missing := sorted({*values} - {*parameters}):
             raise refuse(f"{approval.action} has no parameter {missing[0]!r}")
         whole = inspect.BoundArguments(self.signature, {name: values[name] for name in parameters if name in values})

@@ -168,9 +168,9 @@ class PausedInquiry(Inquiry):
     def _state_ignored(self, answer: ProgramAnswer) -> None:
         """State an answer that came after another decision."""
         decision = self.approval.decision
-        given = None if decision is None else RESPONSES.get(decision.state)
+        earlier = None if decision is None else RESPONSES.get(decision.state)
         lets_run = {InterventionAction.PROCEED, InterventionAction.MODIFY}
-        if answer.looks or answer.problem or given is answer.action or {given, answer.action} == lets_run:
+        if answer.looks or answer.problem or earlier is answer.action or {earlier, answer.action} == lets_run:
             return
         self._case.entry.fields["ignored_answer"] = {
             "action": str(answer.action),
