@@ -152,7 +152,7 @@ class ReviewerReport(JsonRecord):
             lines += ["", *self.questions.lines()]
         others = (
             (self.timed_out, "timed out without a name; nobody refused them"),
-            (self.unanswered, "had nobody to ask"),
+            (self.unanswered, "had no reviewer available"),
             (self.unnamed, "answered without a name"),
             (self.unreadable, "cannot be read"),
         )

@@ -341,7 +341,7 @@ def _answer(response: dict[str, Any], entry: dict[str, Any]) -> str:
     if not reviewer and action == "cancel":
         if entry.get("error"):
             return f"none: asking failed: {entry.pop('error')}"
-        return "none: there was nobody to ask"
+        return "none: no reviewer was available"
     words = [f"{action} by {reviewer or 'an unknown reviewer'}"]
     took = number(response.get("response_time_ms"))
     if took is not None:

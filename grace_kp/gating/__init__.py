@@ -14,7 +14,7 @@ from grace_kp.gating._case import (
 )
 from grace_kp.gating._decision import FACTS, Basis, Decision, Rules, RunConfidence, ShadowAssessment, audit_probability
 from grace_kp.gating._digest import NotCheckable, digest_of
-from grace_kp.gating._drivers import Failed, InterventionHandler, Step, Work, attempt, drive, drive_async
+from grace_kp.gating._drivers import EngineStep, Failed, InterventionHandler, Work, attempt, drive, drive_async
 from grace_kp.gating._engine import Execution, consent_to, execution
 from grace_kp.gating._ledger import EarlierRun, InMemory, Ledger, LedgerEntry, idempotency_key
 from grace_kp.gating._modification import problem_with
@@ -52,6 +52,7 @@ __all__ = [
     "Coverage",
     "Decision",
     "EarlierRun",
+    "EngineStep",
     "Execution",
     "Failed",
     "GateEntry",
@@ -81,7 +82,6 @@ __all__ = [
     "Rules",
     "RunConfidence",
     "ShadowAssessment",
-    "Step",
     "Terms",
     "Unknown",
     "Work",

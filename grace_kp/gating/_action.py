@@ -21,9 +21,9 @@ from grace_kp.record import HOST, argument_check, fitting, reseal
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
-    from grace_kp.approvals import Approval, Inbox, Secret
+    from grace_kp.approvals import Approval, Inbox
     from grace_kp.gating._case import GateScope, Identifier, Resumable
-    from grace_kp.gating._drivers import Step
+    from grace_kp.gating._drivers import EngineStep
     from grace_kp.gating._outcome import Outcome
     from grace_kp.gating._policy import Policy
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class GatedAction:
     """An action behind a gate, and its calls as the engine takes them.
 
-    The action may be a partial, whose arguments count like those of the call. `identity` names what identifies the method's own object, or
-    arguments whose contents are not to be checked. `stated` has `key`, `ignore`, `sealed` and `version`, for requests in an inbox.
+    Arguments of a partial count like arguments of the call. `identity` names attributes that identify the method's own object, or arguments
+    whose contents are not checked. `stated` has `key`, `ignore`, `sealed` and `version`, for requests in an inbox.
 
     Raises:
         GateError: a generator function or a class, with the reason why it cannot be gated; or a parameter is named that does not exist.
@@ -48,7 +48,7 @@ class GatedAction:
         identity: Identifier | Mapping[str, Identifier] | None = None,
         stated: Mapping[str, Any] | None = None,
     ) -> None:
-        self.action, self._preset, self._preset_by_name = _unwrapped(action)
+        self.action, self._preset, self._preset_by_name = _unwrap(action)
         _check(self.action)
         self.name: str = name or getattr(self.action, "__name__", None) or type(self.action).__name__
         self.signature = inspect.signature(self.action)
@@ -78,11 +78,11 @@ class GatedAction:
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
         """Return the arguments of a call."""
-        return self.signature.bind(*_filled(self._preset, args), **{**self._preset_by_name, **kwargs})
+        return self.signature.bind(*_fill_places(self._preset, args), **{**self._preset_by_name, **kwargs})
 
-    def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> GatedCall:
+    def call_with(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> GatedCall:
         """Return a call as the engine takes it."""
-        # First of all: calls side by side are known again by the order in which they begin.
+        # Comes first: a program identifies concurrent calls by the order in which they begin.
         program = resumable()
         if program is not None:
             program.begin()
@@ -114,15 +114,57 @@ class GatedAction:
         )
         if program is None and self.terms.key is None:
             check_key(case.reviewer, None, self.name)
-        case.entry = GateEntry.new(self.name, case.shown(), sealed=self.terms.sealed)
+        case.entry = GateEntry.new(self.name, case.shown_arguments(), sealed=self.terms.sealed)
         return case
 
-    def kept(self, approval: Approval, inbox: Inbox, arguments: Mapping[str, object]) -> inspect.BoundArguments:
-        """Return the arguments with which an approved action is carried out."""
-        _check_executable(approval)
-        return _kept_call(self.terms, self.types(), approval, inbox.secret, arguments)
+    def kept_arguments(self, approval: Approval, inbox: Inbox, ignored: Mapping[str, object]) -> inspect.BoundArguments:
+        """Return the arguments of an approved action that is carried out: the approved ones, and the ignored parameters as passed in `ignored`."""
+        from grace_kp.approvals import decode, opened_arguments, unopened
+        from grace_kp.gating._modification import problem_with
 
-    def carry_out(self, approval: Approval, bound: inspect.BoundArguments) -> Generator[Step, Any, Outcome]:
+        _check_executable(approval)
+        terms, types, parameters = self.terms, self.types(), self.signature.parameters
+
+        def refuse(problem: str) -> ApprovalError:
+            return ApprovalError(f"{approval.id} cannot be carried out here: {problem}", approval_id=approval.id)
+
+        if terms.hidden is not None:
+            raise refuse(
+                f"{approval.action} is a method, and its object exists only in the program that called it; call it again there"
+            )
+        if unknown := sorted({*ignored} - {*terms.ignore}):
+            raise refuse(
+                f"{unknown[0]!r} is not an ignored parameter ({', '.join(terms.ignore) or 'none'}); the others run as they were approved"
+            )
+        try:
+            opened = opened_arguments(approval.encoded, inbox.secret, approval_id=approval.id, digest=approval.digest)
+            if sealed := unopened(opened):
+                raise refuse(f"{', '.join(sealed)} is sealed with a key that is not here; set GRACE_KP_KEY")
+            kept = decode(opened, types)
+            if OWN not in parameters:
+                kept.pop(OWN, None)  # the object of a bound method; the claim compares its identity
+        except ValueError as error:
+            raise refuse(str(error)) from error
+        for name, value in kept.items():
+            parameter = parameters.get(name)
+            if parameter is None or name not in types or (value is None and parameter.default is None):
+                continue
+            is_single = parameter.kind not in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}
+            if is_single and (problem := problem_with(value, types[name])):
+                raise refuse(f"{name} does not fit {approval.action}: {problem}")
+        values = {**kept, **ignored}
+        if missing := sorted({*values} - {*parameters}):
+            raise refuse(f"{approval.action} has no parameter {missing[0]!r}")
+        whole = inspect.BoundArguments(self.signature, {name: values[name] for name in parameters if name in values})
+        try:
+            return self.signature.bind(*whole.args, **whole.kwargs)
+        except TypeError as error:
+            hint = (
+                f"; pass ignored parameters with arguments={{...}}: {', '.join(terms.ignore)}" if terms.ignore else ""
+            )
+            raise refuse(f"{error}{hint}") from error
+
+    def carry_out(self, approval: Approval, bound: inspect.BoundArguments) -> Generator[EngineStep, Any, Outcome]:
         """Run an approved action under its claim, at most once."""
         from grace_kp.approvals import ENTITLING
         from grace_kp.gating._inquiry import Inquiry, decided_response, state_approval
@@ -134,7 +176,7 @@ class GatedAction:
         case.entry.fields.update(level=approval.level, score=approval.score, reason=approval.reason)
         state_approval(case, approval, approval.waits)
         if approval.decision is not None and approval.state in ENTITLING:
-            case.entry.answered(decided_response(approval, {}))
+            case.entry.state_answer(decided_response(approval, {}))
         try:
             digest = case.digest()
         except NotCheckable:
@@ -162,7 +204,7 @@ def gate(gated: GatedAction, named: Callable[..., Any]) -> Callable[..., Any]:
     if gated.is_coroutine:
 
         async def gated_coroutine(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            return raise_or_return(await drive_async(gated_call(gated.called(args, kwargs)), gated.run), called)
+            return raise_or_return(await drive_async(gated_call(gated.call_with(args, kwargs)), gated.run), called)
 
         return fitting(named, gated_coroutine)
     check = argument_check(named)
@@ -170,28 +212,28 @@ def gate(gated: GatedAction, named: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(named)
     def gated_function(*args: Any, **kwargs: Any) -> Any:
         check(*args, **kwargs)
-        return raise_or_return(drive(gated_call(gated.called(args, kwargs)), gated.run), called)
+        return raise_or_return(drive(gated_call(gated.call_with(args, kwargs)), gated.run), called)
 
     return gated_function
 
 
 _PLACEHOLDER = getattr(functools, "Placeholder", object())
-"""Stands in a partial for an argument of the call, from Python 3.14 on."""
+"""Marks a place in a partial for an argument of the call, from Python 3.14 on."""
 
 
-def _unwrapped(action: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """Return the function in a partial, with the arguments that the partial sets, which a reviewer sees, too."""
+def _unwrap(action: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """Return the function in a partial, and the arguments that the partial sets."""
     preset: tuple[Any, ...] = ()
     by_name: dict[str, Any] = {}
     while isinstance(action, functools.partial):
-        preset = _filled(action.args, preset)
+        preset = _fill_places(action.args, preset)
         by_name = {**action.keywords, **by_name}
         action = action.func
     return action, preset, by_name
 
 
-def _filled(preset: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the arguments by position: the preset ones, and those of the call in the places left for them and behind."""
+def _fill_places(preset: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the positional arguments: the preset ones, with arguments of the call in place of placeholders and at the end."""
     rest = list(args)
     front = [rest.pop(0) if value is _PLACEHOLDER and rest else value for value in preset]
     return (*front, *rest)
@@ -205,13 +247,12 @@ def _check(action: Any) -> None:
     call = action if inspect.isroutine(action) else type(action).__call__
     if inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call):
         raise GateError(
-            f"{getattr(action, '__qualname__', action)} is a generator: it acts piece by piece, after the gate has let it through; "
-            "gate the function that does the acting"
+            f"{getattr(action, '__qualname__', action)} is a generator, which acts step by step after its gate has returned; "
+            "gate the function that acts"
         )
 
 
 def _own_object(action: Any, signature: inspect.Signature) -> str | None:
-    """Return the parameter that is the method's own object."""
     owner = getattr(action, "__qualname__", "").rpartition(".")[0]
     first = next(iter(signature.parameters), None)
     is_method = bool(owner) and not owner.endswith("<locals>")
@@ -242,48 +283,3 @@ def _check_executable(approval: Approval) -> None:
         problem = "a live process waits for it and carries it out itself"
     if problem:
         raise ApprovalError(f"{approval.id} cannot be carried out here: {problem}", approval_id=approval.id)
-
-
-def _kept_call(
-    terms: Terms, types: Mapping[str, Any], approval: Approval, secret: Secret | None, arguments: Mapping[str, object]
-) -> inspect.BoundArguments:
-    """Return the arguments that were approved, with those of parameters that the gate ignores."""
-    from grace_kp.approvals import decode, opened_arguments, unopened
-    from grace_kp.gating._modification import problem_with
-
-    def refuse(problem: str) -> ApprovalError:
-        return ApprovalError(f"{approval.id} cannot be carried out here: {problem}", approval_id=approval.id)
-
-    if terms.hidden is not None:
-        raise refuse(
-            f"{approval.action} is a method, and its object exists only in the program that called it; call it again there"
-        )
-    if unknown := sorted({*arguments} - {*terms.ignore}):
-        raise refuse(
-            f"{unknown[0]!r} is not among the ignored parameters ({', '.join(terms.ignore) or 'none'}); the others are those that were approved"
-        )
-    try:
-        opened = opened_arguments(approval.encoded, secret, approval_id=approval.id, digest=approval.digest)
-        if sealed := unopened(opened):
-            raise refuse(f"{', '.join(sealed)} is sealed with a key that is not here; set GRACE_KP_KEY")
-        kept = decode(opened, types)
-        if OWN not in terms.signature.parameters:
-            kept.pop(OWN, None)  # the object of a bound method; the claim compares its identity
-    except ValueError as error:
-        raise refuse(str(error)) from error
-    for name, value in kept.items():
-        parameter = terms.signature.parameters.get(name)
-        single = parameter is not None and parameter.kind not in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}
-        is_default = parameter is not None and value is None and parameter.default is None
-        if single and not is_default and name in types and (problem := problem_with(value, types[name])):
-            raise refuse(f"{name} does not fit {approval.action}: {problem}")
-    values = {**kept, **arguments}
-    ordered = {name: values[name] for name in terms.signature.parameters if name in values}
-    if sorted(ordered) != sorted(values):
-        raise refuse(f"{approval.action} has no parameter {min({*values} - {*ordered})!r}")
-    whole = inspect.BoundArguments(terms.signature, ordered)
-    try:
-        return terms.signature.bind(*whole.args, **whole.kwargs)
-    except TypeError as error:
-        hint = f"; pass ignored parameters with arguments={{...}}: {', '.join(terms.ignore)}" if terms.ignore else ""
-        raise refuse(f"{error}{hint}") from error

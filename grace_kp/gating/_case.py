@@ -98,7 +98,13 @@ class Coverage:
                 raise GateError(
                     f"identity names {name!r:.60}, and {called} has no such parameter; it has {', '.join(known) or 'none'}"
                 )
-            self._identifiers[name] = _reader_of(name, identifier)
+            if isinstance(identifier, str) and all(part.isidentifier() for part in identifier.split(".")):
+                identifier = operator.attrgetter(identifier)
+            if not callable(identifier):
+                raise GateError(
+                    f"identity of {name!r} must be the name of an attribute or a callable, not {identifier!r:.60}"
+                )
+            self._identifiers[name] = identifier
 
     def owner(self, arguments: Mapping[str, object]) -> tuple[str, Identified | OwnObject] | None:
         """Return the object whose method a call with these arguments is of, with its name among them; None for functions."""
@@ -127,18 +133,9 @@ class Coverage:
 
 
 def _owner(action: Callable[..., object] | None) -> object | None:
-    """The object behind a bound method or a callable object."""
     if isinstance(action, types.MethodType):
         return action.__self__
     return None if isinstance(action, types.FunctionType | types.BuiltinFunctionType | functools.partial) else action
-
-
-def _reader_of(name: str, identifier: object) -> Callable[[Any], object]:
-    if isinstance(identifier, str) and all(part.isidentifier() for part in identifier.split(".")):
-        return operator.attrgetter(identifier)
-    if callable(identifier):
-        return identifier
-    raise GateError(f"identity of {name!r} must be the name of an attribute or a callable, not {identifier!r:.60}")
 
 
 @dataclass(slots=True)
@@ -153,7 +150,7 @@ class BoundCall:
     types: Callable[[], Mapping[str, object]] = dict
     """Resolves the declared type of each parameter that has one. Called when a reviewer changes arguments."""
     check: Callable[[Mapping[str, object]], str] | None = None
-    """Returns what is wrong with arguments beyond the signature; empty where nothing is."""
+    """Returns a problem of arguments that fit the signature; empty where there is none."""
     injected: frozenset[str] = frozenset()
     """Parameters that a framework fills in. They are not arguments of the call, and are not shown."""
 
@@ -163,7 +160,7 @@ class BoundCall:
         whole.apply_defaults()
         return whole
 
-    def shown(self, bound: inspect.BoundArguments | None = None) -> dict[str, object]:
+    def shown_arguments(self, bound: inspect.BoundArguments | None = None) -> dict[str, object]:
         """Return the arguments that a reviewer sees and may change, defaults included; of the call, or of other arguments in their place."""
         passed, parameters = (bound or self.bound).arguments, self.signature.parameters
         return {
@@ -177,13 +174,13 @@ class BoundCall:
 
 @dataclass(frozen=True, slots=True)
 class HeldRefusal:
-    """A reviewer's answer that keeps a call from running: a refusal, or words in place of the action."""
+    """A reviewer's answer that prevents a call: a refusal, or a reply in place of the action."""
 
     entry: Mapping[str, Any]
     error: Exception
-    """What the call raised, without its traceback."""
+    """The error of the call, without its traceback."""
     digest: str
-    """That of the arguments with their defaults: a default that is passed makes no other call."""
+    """Digest of the arguments with their defaults, so that passing a default explicitly is the same call."""
     turn: str | None = None
     """Id of the model's message that proposed the call; None for a call of a function."""
 
@@ -196,13 +193,13 @@ class GateScope(Protocol):
     on_notify: Callable[[InterventionRequest], object] | None
     timeout: float | None
     own_timeout: float | None
-    """The timeout that was set for this very gate; None where it has that of the runtime."""
+    """The timeout that was set for this gate; None where the runtime's applies."""
     unmeasured: str | None
-    """The runtime's level for calls about which nothing was measured; None where none is stated."""
+    """The runtime's level for calls about which nothing was measured."""
 
     @property
     def run_id(self) -> str | None:
-        """The trace that the decision will stand in."""
+        """The trace that will contain the decision."""
 
     @property
     def objective(self) -> str | None:
@@ -214,15 +211,15 @@ class GateScope(Protocol):
 
     @property
     def waits(self) -> bool:
-        """Whether assessing may wait for a model, and so must not be done on an event loop."""
+        """Whether assessing may wait for a model, and must not block an event loop."""
 
     @property
     def ledger(self) -> Ledger:
-        """Where it is kept that an action runs."""
+        """The ledger of actions that run."""
 
     @property
     def inbox(self) -> Inbox:
-        """Where requests wait that outlive the process."""
+        """The inbox for requests that outlive the process."""
 
     def document(self) -> Mapping[str, Any] | None:
         """Return the trace of the run so far; None outside of a recorded run."""
@@ -231,13 +228,13 @@ class GateScope(Protocol):
         """Return the confidence of the run so far, as the gate of this call asks for it."""
 
     def record(self, entry: dict[str, Any]) -> None:
-        """Keep the gate's entry with the run. It is filled in further until the action has ended."""
+        """Keep the gate's entry with the run. The gate adds to it until the action has ended."""
 
     def refusal(self) -> HeldRefusal | None:
-        """Return the last refusal in the run; None if anything else has been recorded since."""
+        """Return the last refusal in the run; None if something else was recorded after it."""
 
     def keep(self, refusal: HeldRefusal) -> None:
-        """Have a refusal hold until anything else is recorded in the run."""
+        """Let a refusal apply until something else is recorded in the run."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -263,11 +260,11 @@ class GatedCall(BoundCall):
     is_filed: bool = False
     """Whether the inbox decides about the call in a program that may be run again."""
     is_void: bool = False
-    """Whether the first answer of the program around is to another question: it was there before this one was asked."""
+    """Whether the first answer of the program belongs to an earlier question."""
     handed_over: Approval | None = None
     """The request that waits in the inbox while the program goes on without the action."""
     at_least: InterventionLevel | None = None
-    """A level that this very call requires, whatever the confidence."""
+    """The mildest level of this call, whatever the confidence."""
 
     def policy_now(self) -> Policy:
         """Return the policy that is in force now, which may be another than when the call began."""
@@ -275,7 +272,7 @@ class GatedCall(BoundCall):
 
     @property
     def reviewer(self) -> Reviewer | None:
-        """Who is asked, outside of a program that may be run again."""
+        """The reviewer to ask, outside of a program that may be run again."""
         return self.policy.reviewer if self.policy.reviewer is not None else self.scope.reviewer
 
     def rules(self, gaps: tuple[str, ...] = ()) -> Rules:
@@ -289,7 +286,7 @@ class GatedCall(BoundCall):
         return self.coverage.digest((bound or self.bound).arguments, lasting=lasting, ordered=ordered)
 
     def is_changed(self, bound: inspect.BoundArguments | None, digest: str) -> bool:
-        """Return whether arguments are no longer those with this digest; False where they could not be checked before."""
+        """Return whether the arguments have another digest now; False where they could not be checked before."""
         if bound is None or not digest:
             return False
         try:
@@ -373,7 +370,6 @@ class Terms:
     sealed: tuple[str, ...] = ()
     """Parameters that are kept encrypted."""
     declared_version: str | None = None
-    is_coroutine: bool = False
     place: str = ""
     """Module and name of the function."""
 
@@ -397,7 +393,7 @@ class Terms:
             )
         version, key, template = stated.get("version"), stated.get("key"), None
         if version is not None and not (isinstance(version, str) and version.strip() and len(version) <= 100):
-            raise GateError(f"version must be a text of 1 to 100 characters, not {version!r:.60}")
+            raise GateError(f"version must be a string of 1 to 100 characters, not {version!r:.60}")
         if key is not None:
             from grace_kp.approvals import KeyTemplate
 
@@ -413,7 +409,6 @@ class Terms:
             ignore=ignore,
             sealed=sealed,
             declared_version=version,
-            is_coroutine=inspect.iscoroutinefunction(action),
             place=f"{getattr(action, '__module__', '')}:{getattr(action, '__qualname__', type(action).__name__)}",
         )
 
@@ -424,7 +419,7 @@ class Terms:
 
         return version_of(self.signature, self.declared_version)
 
-    def covered(self, arguments: Mapping[str, object]) -> dict[str, object]:
+    def covered_arguments(self, arguments: Mapping[str, object]) -> dict[str, object]:
         """Return the arguments that a request is about."""
         return {name: value for name, value in arguments.items() if name not in self.ignore}
 
@@ -439,6 +434,6 @@ def _parameters(what: str, named: object, signature: inspect.Signature, hidden: 
     for name in names:
         if name not in known:
             raise GateError(
-                f"{what} names {name!r:.60}, which is no parameter of the action; it has {', '.join(known) or 'none'}"
+                f"{what} names {name!r:.60}, which is not a parameter of the action; it has {', '.join(known) or 'none'}"
             )
     return names

@@ -1,7 +1,7 @@
 """The decision about one call: its level, from the confidence, the policy and gaps in the evidence. Levels are computed here alone.
 
-Also the probability that a run is labelled. A gate that asks has each action looked at; of the actions that run unasked, a random share is
-selected for an audit, and the decision states the share and the draw under `audit`.
+Also the probability that a run is labelled. A reviewer sees each action that a gate asks about. Of the other actions a random share is selected
+for an audit; the decision states the share and the draw under `audit`.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ UNSTATED = UNMEASURED[-1]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What a confidence rests on, as far as the level of a call depends on it."""
+    """The basis of a confidence, as far as the level of a call depends on it."""
 
     measured: tuple[str, ...] = ()
-    """What was measured of the run: scores that a search engine gave, the judgements of a model, the probability of a learned profile."""
+    """Measurements of the run: scores of a search engine, judgements of a model, the probability of a learned profile."""
     pessimistic: float | None = None
     """The confidence in the pessimistic reading of the evidence; None where a learned profile gave the score."""
     has_failed: bool = False
@@ -51,7 +51,7 @@ class Basis:
         evidence: RunEvidence | RecordedEvidence,
         calculator: ConfidenceCalculator | None,
     ) -> Basis:
-        """Return what a confidence rests on."""
+        """Return the basis of a score; without a calculator it is that of a learned profile."""
         measured: tuple[str, ...] = ("search scores",) if evidence.usable_scores else ()
         if factors.self_evaluated:
             measured += ("self-evaluation",)
@@ -90,10 +90,10 @@ class Basis:
         )
 
     @classmethod
-    def kept(cls, facts: Mapping[str, Any], breakdown: Mapping[str, float | None]) -> Basis:
+    def from_decision(cls, facts: Mapping[str, Any], breakdown: Mapping[str, float | None]) -> Basis:
         """Return the basis of a decision that was kept.
 
-        Where its facts do not state it, something was measured unless each sub-score that can be measured says that it was not evaluated.
+        Earlier versions did not state it. Then something was measured, unless no sub-score that can be measured was evaluated.
         """
         basis = cls.from_facts(facts)
         if basis is not None:
@@ -136,29 +136,22 @@ class Rules:
             lowest = score if basis.pessimistic is None else min(score, basis.pessimistic)
             reading = decide(lowest, thresholds)
             if decision.level.at_least(reading.level) is not decision.level:
-                why = (
-                    "a tool's last call failed"
-                    if basis.has_failed
-                    else "the worst search counts, sources only with scores"
-                )
-                name = (
-                    f"In the pessimistic reading ({why}), the"
-                    if lowest < score
-                    else "A tool's last call failed, and the"
-                )
-                reason = f"{decision.reason} {name} c{reading.reason[1:]}"
-                decision = _at(decision, reading.level, reason)
+                failed = "a tool's last call failed"
+                why = failed if basis.has_failed else "the worst search counts, sources only with scores"
+                begin = f"In the pessimistic reading ({why})" if lowest < score else f"A{failed[1:]}, and"
+                comma = "," if lowest < score else ""
+                decision = _at(decision, reading.level, f"{decision.reason} {begin}{comma} the c{reading.reason[1:]}")
         return self.apply(decision)
 
     def apply_again(self, decision: Decision) -> Decision:
         """Return a decision that was kept, raised to what the rules require now. It never becomes milder."""
         action = decision.action
-        level = self.raised(action.level, action.confidence_score, decision.basis)
+        level = self.raise_level(action.level, action.confidence_score, decision.basis)
         if level is not action.level:
             action = _at(action, level, f"{action.reason} The policy requires at least {level} now.")
         return replace(decision, action=self.apply(action))
 
-    def raised(self, level: str, score: float, basis: Basis) -> InterventionLevel:
+    def raise_level(self, level: str, score: float, basis: Basis) -> InterventionLevel:
         """Return the level of an earlier decision, raised to what floor, thresholds and `unmeasured` require of it now."""
         now = replace(self, gaps=(), at_least=None).decide(score, basis)
         return InterventionLevel(level).at_least(now.level)
@@ -169,9 +162,7 @@ class Rules:
         if self.at_least is not None and level.at_least(self.at_least) is not level:
             level = level.at_least(self.at_least)
             reason = f"{reason} This call requires at least {level}."
-        if level is decision.level:
-            return decision if reason == decision.reason else replace(decision, reason=reason)
-        return replace(decision, level=level, reason=reason, suggested_action="")  # which then follows from the level
+        return replace(decision, reason=reason) if level is decision.level else _at(decision, level, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +176,6 @@ class ShadowAssessment:
     """Why evidence is missing or cannot be used, from the point of view of this profile."""
     error: str = ""
     basis: Basis | None = None
-    """What the score rests on."""
 
     def to_dict(self, rules: Rules) -> dict[str, Any]:
         """Return what this profile would have decided under the same policy."""
@@ -203,23 +193,23 @@ class RunConfidence:
     gaps: tuple[str, ...] = ()
     """Why evidence is missing or cannot be used."""
     evaluation: Mapping[str, Any] | None = None
-    """How a model judged the run; None where none was to."""
+    """The judgement of a model; None where none was asked."""
     facts: dict[str, Any] = field(default_factory=dict)
     """Facts for the entry, besides the score: `FACTS` by name, as JSON values."""
     shadow: ShadowAssessment | None = None
     audit_rate: float = 0.0
     """The share of calls that run without asking and are selected for a check by a person."""
     basis: Basis | None = None
-    """What the score rests on; None where the level follows from the score alone."""
+    """None where the level follows from the score alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided about one call."""
+    """The decision about one call."""
 
     action: ActionDecision
     confidence: ConfidenceScore | None
-    """What the decision rests on; None where it could not be computed."""
+    """None where it could not be computed."""
     gaps: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -230,8 +220,8 @@ class Decision:
 
     @property
     def basis(self) -> Basis:
-        """What the level rests on, as far as the decision states it."""
-        return Basis.kept(self.facts, {} if self.confidence is None else self.confidence.evaluated)
+        """The basis of the level, as far as the decision states it."""
+        return Basis.from_decision(self.facts, {} if self.confidence is None else self.confidence.evaluated)
 
     @classmethod
     def of(cls, assessment: RunConfidence, rules: Rules) -> Decision:
@@ -248,7 +238,10 @@ class Decision:
             if not basis.measured:
                 facts["unmeasured"] = str(rules.level_unmeasured)
         if rate and not action.level.asks and not rules.policy.denies:
-            facts["audit"] = {"rate": rate, "selected": _is_drawn(rate)}
+            # Drawn from the system: a seed of the program must neither decide what is checked nor be disturbed by it.
+            from random import SystemRandom
+
+            facts["audit"] = {"rate": rate, "selected": SystemRandom().random() < rate}
         if rules.at_least is not None:
             facts["at_least"] = str(rules.at_least)
         if assessment.score.fallbacks:
@@ -293,14 +286,8 @@ class Decision:
 
 
 def _at(decision: ActionDecision, level: InterventionLevel, reason: str) -> ActionDecision:
+    # An empty suggestion follows from the level.
     return replace(decision, level=level, reason=reason, suggested_action="")
-
-
-def _is_drawn(rate: float) -> bool:
-    """Draw with this probability, from the system: a seed of the program must neither decide what is checked nor be disturbed by it."""
-    from random import SystemRandom
-
-    return SystemRandom().random() < rate
 
 
 _ASKING = frozenset(str(level) for level in InterventionLevel if level.asks)

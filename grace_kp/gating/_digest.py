@@ -1,8 +1,8 @@
-"""A digest over everything inside a call's arguments, so that a change after a decision does not go unnoticed.
+"""A digest over the full contents of a call's arguments, so that a gate notices changes after a decision.
 
-It reads stored data and runs as little code of the values as possible: types that are known by name as the tables state it, all others where
-Python stores their attributes. It does not guess: for a value whose contents it cannot see, `NotCheckable` names the argument and its type.
-Types of packages are looked up only where the package has been imported.
+It reads stored data and runs as little code of the values as possible. Tables state how to read known types; of all other types it reads the
+attributes. It does not guess: where it cannot see the contents of a value, `NotCheckable` names the argument and the type. It looks up types of
+packages only where the package has been imported.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def classes_above(base: type, kind: type) -> list[type]:
 
 
 def is_transparent(kind: type, base: type = object) -> bool:
-    """Whether slots and dictionary hold everything that instances of `kind` have beyond those of `base`.
+    """Whether slots and dictionary hold all data that `kind` adds to `base`.
 
-    That is so where the classes above the base are written in Python and nothing else makes an instance larger.
+    That requires classes written in Python, and no other data that makes an instance larger.
     """
     above = classes_above(base, kind)
     slots = sum(len(slots_of(owner)) for owner in above)
@@ -84,7 +84,7 @@ class Contents(NamedTuple):
     """The value's own data as bytes; empty where it counts by identity."""
     parts: Sequence[object] = ()
     order: str = "own"
-    """`own`; `none` of a set; or `keys`, where earlier versions sorted keys and values by keys that are texts."""
+    """`own`; `none` of a set; or `keys`, where earlier versions sorted by key if all keys were strings."""
 
 
 class Buffer(NamedTuple):
@@ -102,7 +102,7 @@ IDENTITY = b""
 
 
 class OwnObject:
-    """In place of the object whose method is called: it is not an argument, and counts by identity."""
+    """Wraps the object whose method is called. It is not an argument, and counts by identity."""
 
     __slots__ = ("value",)
 
@@ -111,12 +111,12 @@ class OwnObject:
 
     @property
     def identity(self) -> dict[str, object]:
-        """What identifies it in every process: the class that it is itself; empty for an instance."""
+        """The identity of a class in every process; empty for an instance."""
         return {"class": qualified_name(self.value)} if isinstance(self.value, type) else {}
 
 
 class Identified:
-    """In place of an argument that counts by the identity that the user named with `identity=`."""
+    """Wraps an argument that counts by the attribute or callable that the user named with `identity=`."""
 
     __slots__ = ("kind", "value")
 
@@ -126,7 +126,6 @@ class Identified:
 
     @classmethod
     def by(cls, identify: Callable[[Any], object], value: object, argument: str) -> Identified:
-        """Return what identifies the value of an argument."""
         try:
             return cls(type(value), identify(value))
         except Exception as error:
@@ -135,7 +134,6 @@ class Identified:
 
     @property
     def identity(self) -> dict[str, object]:
-        """What identifies the object in every process: its class, and what `identity` names."""
         return {"type": self.kind, "identity": self.value}
 
 
@@ -167,7 +165,7 @@ def _by_identity(_: object) -> Contents:
 
 
 def _by_text(write: Callable[[Any], str]) -> Reader:
-    """For immutable values that are complete in a text."""
+    """For immutable values whose string form is complete."""
 
     def read(value: object) -> Contents:
         text = write(value).encode("utf-8", "surrogatepass")
@@ -181,7 +179,7 @@ def _by_parts(*names: str) -> Reader:
 
 
 def _by_items(kind: type, letter: bytes, order: str = "own") -> Callable[[Any], Contents]:
-    """For containers, read past what subclasses make of iteration."""
+    """For containers, whose subclasses may override iteration."""
 
     def read(value: object) -> Contents:
         parts = list(kind.__iter__(value))  # type: ignore[attr-defined]
@@ -258,7 +256,7 @@ def _numpy_array(value: numpy.ndarray[Any, Any] | numpy.generic) -> Contents:
     return Contents(b"a" + repr(value.shape).encode() + kind.tobytes(value) + dtype)
 
 
-# What a function may hold itself and someone else may change.
+# Mutable data that a function may hold itself.
 _DATA: frozenset[type] = frozenset({list, dict, set, bytearray})
 
 _NBYTES = operator.attrgetter("nbytes")
@@ -349,8 +347,8 @@ _IMPORTED: dict[tuple[str, str], Reader] = {
 
 MAX_VALUES = 500_000
 MAX_BYTES = 128_000_000
-_SHORT = 200  # characters; shorter texts count as values only
-# As ledgers and approvals hold them, whatever module the classes are in.
+_SHORT = 200  # characters; shorter strings count as values only
+# Ledgers and approvals hold digests with the module name that the classes once had.
 _HEADS: dict[type, bytes] = {
     kind: f"<grace_kp.gating._contents.{kind.__name__}".encode() for kind in (OwnObject, Identified)
 }
@@ -362,7 +360,7 @@ class NotCheckable(Exception):
 
     Attributes:
         argument: the parameter's name.
-        problem: what the argument holds, and why that cannot be checked.
+        problem: the value inside the argument, and why it cannot be checked.
     """
 
     def __init__(self, problem: str, *, argument: str = "") -> None:
@@ -499,10 +497,10 @@ class _Digest:
             return self._parts(contents)
         attributes = dict(_dictionary(storage.dictionary, value))
         private: list[tuple[str, object]] = []
-        for name, found in _filled(storage.slots, value):
+        for name, found in _read_slots(storage.slots, value):
             if attributes.setdefault(name, found) is not found:
                 private.append((name, found))
-        private += [item for item in _filled(storage.private, value) if self._counts(*item)]
+        private += [item for item in _read_slots(storage.private, value) if self._counts(*item)]
         if contents is None:
             return self._attributes(value, attributes, private, b"o%d;")
         inside = self._attributes(value, attributes, private, b"+o%d;") if attributes or private else ()
@@ -588,7 +586,7 @@ def _dictionary(read: Getter | None, value: object) -> dict[Any, object]:
     return {} if read is None else read(value)
 
 
-def _filled(slots: list[Slot], value: object) -> Iterator[tuple[str, object]]:
+def _read_slots(slots: list[Slot], value: object) -> Iterator[tuple[str, object]]:
     for name, get in slots:
         try:
             yield name, get(value)

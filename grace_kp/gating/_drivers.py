@@ -1,7 +1,7 @@
-"""The steps that the engine asks for, and the two drivers that do them: in a plain call and in a coroutine. Here a gate fails closed.
+"""The steps that the engine yields, and the two drivers that perform them: in a plain call and in a coroutine. Here a gate fails closed.
 
-Whatever a step raises goes back into the engine, which then ends without a consent. `InterventionHandler` does single steps for
-decisions outside of a gate.
+The driver raises the error of a step inside the engine, which then ends without a consent. `InterventionHandler` performs single steps
+for decisions outside of a gate.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 THREAD = "reviewer"
 
 
-class Step:
+class EngineStep:
     """One step of the engine. `perform_async` does not block the event loop."""
 
     __slots__ = ()
     blocks = False
-    """Whether it may take long, and so must not be done on an event loop."""
+    """Whether it may take long, and must not be performed on an event loop."""
 
     def perform(self) -> Any:
-        """Do the step; return what the engine gets for it."""
+        """Perform the step, and return the result for the engine."""
         raise NotImplementedError
 
     async def perform_async(self) -> Any:
@@ -68,28 +68,13 @@ class NoAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitTurn(Step):
-    """Wait until the gated calls before this one have been decided on."""
-
-    program: Resumable
-
-    def perform(self) -> None:
-        """Wait in this thread."""
-        self.program.wait()
-
-    async def perform_async(self) -> None:
-        """Wait in a coroutine."""
-        await self.program.wait_async()
-
-
-@dataclass(frozen=True, slots=True)
-class Work(Step):
+class Work(EngineStep):
     """Compute the confidence, or read or write the ledger."""
 
     work: Callable[[], object]
     blocks: bool = True
     writes: bool = False
-    """Whether it is completed first where the caller is cancelled meanwhile, however often."""
+    """Whether a cancellation of the caller waits until the work is complete."""
 
     def perform(self) -> object:
         """Return the result, or `Failed`."""
@@ -99,7 +84,7 @@ class Work(Step):
             return Failed(error)
 
     async def perform_async(self) -> object:
-        """`perform` in a thread. Where it writes, a cancellation is raised only after its end, so that nothing is left half done."""
+        """Perform in a thread. A cancellation during a write is raised after the write."""
         if not self.blocks:
             return self.perform()
         import asyncio
@@ -124,7 +109,7 @@ class Work(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask(Step):
+class Ask(EngineStep):
     """Ask a reviewer, and give up after the request's timeout."""
 
     request: InterventionRequest
@@ -132,7 +117,7 @@ class Ask(Step):
     blocks = True
 
     def perform(self) -> InterventionResponse | NoAnswer | Failed:
-        """Ask from a plain call. A reviewer that does not answer in time is left to itself; its later answer has no effect."""
+        # The thread of a reviewer that does not answer in time goes on. Its later answer has no effect.
         started, request = time.perf_counter(), self.request
         try:
             call = review_function(self.reviewer)
@@ -144,30 +129,30 @@ class Ask(Step):
                 answer = call_within(
                     request.timeout, lambda: finish(call(request) if answer is NoAnswer else answer), name=THREAD
                 )
-            return _timed(as_response(answer), started)
+            return _with_time(as_response(answer), started)
         except Exception as error:  # noqa: BLE001 — the engine decides what follows
-            return _unanswered(error)
+            return _without_answer(error)
 
     async def perform_async(self) -> InterventionResponse | NoAnswer | Failed:
-        """Ask from a coroutine; a reviewer that is async is cancelled when time is up."""
+        # An async reviewer is cancelled when time is up.
         started, request = time.perf_counter(), self.request
         try:
             call = review_function(self.reviewer)
             if getattr(self.reviewer, "pauses", False):
-                return _timed(as_response(call(request)), started)
+                return _with_time(as_response(call(request)), started)
             waiting = call(request) if is_async(call) else in_thread(lambda: finish(call(request)), name=THREAD)
-            return _timed(as_response(await await_within(request.timeout, waiting)), started)
+            return _with_time(as_response(await await_within(request.timeout, waiting)), started)
         except Exception as error:  # noqa: BLE001 — the engine decides what follows
-            return _unanswered(error)
+            return _without_answer(error)
 
 
-def _timed(response: InterventionResponse, started: float) -> InterventionResponse:
+def _with_time(response: InterventionResponse, started: float) -> InterventionResponse:
     if response.response_time_ms is not None:
         return response
     return replace(response, response_time_ms=round((time.perf_counter() - started) * 1e3, 3))
 
 
-def _unanswered(error: Exception) -> NoAnswer | Failed:
+def _without_answer(error: Exception) -> NoAnswer | Failed:
     if isinstance(error, DeadlineExceeded):
         return NoAnswer()
     if HOST.pauses(error):
@@ -176,64 +161,58 @@ def _unanswered(error: Exception) -> NoAnswer | Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Until:
-    """A reviewer at a terminal whose question ends when it is decided elsewhere."""
-
-    review: Callable[[InterventionRequest], InterventionResponse]
-    keeps_time: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class AskBeside(Step):
+class AskBeside(EngineStep):
     """Ask a second reviewer about a request in the inbox, without waiting for the answer."""
 
     request: InterventionRequest
     reviewer: Reviewer
-    inquiry: Awaited
+    decide: Callable[[InterventionRequest, InterventionResponse], None]
+    """Decides the request by the answer."""
+    describe_end: Callable[[], str]
+    """Returns how the request was settled elsewhere; empty while it is open."""
 
     def perform(self) -> bool:
-        """Ask in a new thread, and decide the request by the answer; return whether a thread could begin."""
-        shown, inquiry, reviewer = for_reviewer(self.request, self.reviewer), self.inquiry, self.reviewer
-        if (review_until := getattr(reviewer, "review_until", None)) is not None:
-            # A prompt that stays open would take what is typed for another question.
-            reviewer = _Until(lambda request: review_until(request, inquiry.ended))
+        shown = for_reviewer(self.request, self.reviewer)
+        # A prompt that stays open would read answers to other questions.
+        review_until = getattr(self.reviewer, "review_until", None)
+        asked = self.reviewer if review_until is None else lambda request: review_until(request, self.describe_end)
 
         def answer() -> None:
-            response = Ask(shown, reviewer).perform()
+            response = Ask(shown, asked).perform()
             if isinstance(response, InterventionResponse) and not response.timeout_reached:
-                inquiry.answer(shown, replace(response, reviewer=response.reviewer or name_of(self.reviewer)))
+                self.decide(shown, replace(response, reviewer=response.reviewer or name_of(self.reviewer)))
 
         return begin(answer, name=THREAD)
 
 
 @dataclass(frozen=True, slots=True)
-class Await(Step):
-    """Wait for a decision in the inbox, or for an execution elsewhere to end."""
+class Await(EngineStep):
+    """Wait for a decision in the inbox, for an execution elsewhere to end, or for the calls before this one in a program."""
 
-    inquiry: Awaited
+    awaited: Awaited | Resumable
     blocks = True
 
     def perform(self) -> object:
-        """Wait in this thread; return `Failed` where that fails."""
-        return Work(self.inquiry.wait).perform()
+        return Work(self.awaited.wait).perform()
 
     async def perform_async(self) -> object:
-        """Wait in a coroutine."""
         try:
-            return await self.inquiry.wait_async()
+            return await self.awaited.wait_async()
         except Exception as error:  # noqa: BLE001 — the engine decides what follows
             return Failed(error)
 
 
 @dataclass(frozen=True, slots=True)
-class Notify(Step):
-    """Give notice that an action goes ahead, to `on_notify` or else in the log and at the terminal."""
+class Notify(EngineStep):
+    """Give notice that an action goes ahead, to `on_notify` or else in the log and at the terminal.
+
+    The engine gets where the notice went, or why it could not be delivered.
+    """
 
     request: InterventionRequest
     on_notify: Callable[[InterventionRequest], object] | None
 
     def perform(self) -> str | Exception:
-        """Return where the notice went, or why it could not be delivered."""
         try:
             if self.on_notify is None:
                 return deliver(self.request)
@@ -243,7 +222,6 @@ class Notify(Step):
         return "on_notify"
 
     async def perform_async(self) -> str | Exception:
-        """`perform` in a coroutine."""
         try:
             if self.on_notify is None:
                 return deliver(self.request)
@@ -256,7 +234,7 @@ class Notify(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class RunAction(Step):
+class RunAction(EngineStep):
     """Run the action, by the function that the driver has for it."""
 
     consent: Consent
@@ -275,16 +253,16 @@ def _operation(step: RunAction) -> Iterator[None]:
 
 
 class CoroutineClosed(BaseException):
-    """The coroutine of the call is being closed. A GeneratorExit would close the generators in the engine, which could state nothing more."""
+    """The coroutine of the call is being closed. A GeneratorExit would close the engine before it can state the outcome."""
 
 
 def _no_action(_consent: Consent) -> Any:
     raise TypeError("this engine runs no action")
 
 
-def drive(engine: Generator[Step, Any, T], run: Callable[[Consent], object] = _no_action) -> T:
+def drive(engine: Generator[EngineStep, Any, T], run: Callable[[Consent], object] = _no_action) -> T:
     """Run the engine to its end in this thread."""
-    advance: Callable[[Any], Step] = engine.send
+    advance: Callable[[Any], EngineStep] = engine.send
     answer: Any = None
     while True:
         try:
@@ -303,12 +281,13 @@ def drive(engine: Generator[Step, Any, T], run: Callable[[Consent], object] = _n
             advance, answer = _outcome_of(step, error, engine)
 
 
-async def drive_async(engine: Generator[Step, Any, T], run: Callable[[Consent], Awaitable[object]] = _no_action) -> T:
+async def drive_async(
+    engine: Generator[EngineStep, Any, T], run: Callable[[Consent], Awaitable[object]] = _no_action
+) -> T:
     """`drive` without blocking the event loop."""
-    advance: Callable[[Any], Step] = engine.send
+    advance: Callable[[Any], EngineStep] = engine.send
     answer: Any = None
-    is_closing = False
-    """Whether the coroutine is being closed, so that it can wait for nothing."""
+    is_closing = False  # a coroutine that is being closed can wait for nothing
     while True:
         try:
             step = advance(answer)
@@ -335,16 +314,16 @@ async def drive_async(engine: Generator[Step, Any, T], run: Callable[[Consent], 
                 answer = answer if isinstance(step, RunAction) else CoroutineClosed()
 
 
-def _outcome_of(step: Step, error: BaseException, engine: Generator[Step, Any, Any]) -> tuple[Any, Any]:
+def _outcome_of(step: EngineStep, error: BaseException, engine: Generator[EngineStep, Any, Any]) -> tuple[Any, Any]:
     """Return how the engine goes on after an error: an action that raised has an outcome, any other step ends the engine."""
     return (engine.send, Raised(error)) if isinstance(step, RunAction) else (engine.throw, error)
 
 
-def attempt(engine: Generator[Step, Any, T]) -> Generator[Step, Any, T | Exception]:
+def attempt(engine: Generator[EngineStep, Any, T]) -> Generator[EngineStep, Any, T | Exception]:
     """Return what an engine returns or raises, for callers that phrase a refusal or a failure themselves."""
     try:
         return (yield from engine)
-    except Exception as error:  # noqa: BLE001 — whatever it is, there is no consent
+    except Exception as error:  # noqa: BLE001 — any error means that there is no consent
         return error
 
 
@@ -371,7 +350,7 @@ class InterventionHandler:
             on_confirm: asked to confirm.
             on_escalate: asked for help.
             timeout: seconds to wait for an answer; None waits without limit.
-            auto_proceed_on_timeout: proceed where there is no answer, for whatever reason. Gates are stricter; see `Policy`.
+            auto_proceed_on_timeout: proceed without an answer, whatever the reason. Gates are stricter; see `Policy`.
 
         Raises:
             ValueError: `timeout` is not a number of 0 or more, or `auto_proceed_on_timeout` is neither True nor False.
@@ -385,40 +364,34 @@ class InterventionHandler:
 
     def handle(self, decision: ActionDecision | InterventionRequest) -> InterventionResponse:
         """Notify or ask as the decision's level requires, and return the response. Errors of callbacks are not raised."""
-        request = self._request(decision)
-        step = self._step(request)
-        return self._response(request, None if step is None else step.perform())
+        return drive(self._handle(decision))
 
     async def ahandle(self, decision: ActionDecision | InterventionRequest) -> InterventionResponse:
         """`handle`, without blocking the event loop."""
-        request = self._request(decision)
-        step = self._step(request)
-        return self._response(request, None if step is None else await step.perform_async())
+        return await drive_async(self._handle(decision))
 
-    def _step(self, request: InterventionRequest) -> Step | None:
+    def _handle(
+        self, decision: ActionDecision | InterventionRequest
+    ) -> Generator[EngineStep, Any, InterventionResponse]:
+        request = decision
+        if not isinstance(request, InterventionRequest):
+            request = InterventionRequest(
+                id=new_request_id(),
+                action="",
+                arguments={},
+                digest=digest_of({}),
+                level=request.level,
+                decision=request,
+                reason=request.reason,
+                timeout=self.timeout,
+            )
         if request.level is InterventionLevel.NOTIFY:
-            return Notify(request, self._on_notify)
-        callback = self._callbacks.get(request.level)
-        return None if callback is None else Ask(request, callback)
-
-    def _response(self, request: InterventionRequest, answer: object) -> InterventionResponse:
+            yield Notify(request, self._on_notify)
         if not request.level.asks:
             return InterventionResponse(InterventionAction.PROCEED)
+        callback = self._callbacks[request.level]
+        answer = None if callback is None else (yield Ask(request, callback))
         if isinstance(answer, InterventionResponse):
             return answer
         action = InterventionAction.PROCEED if self.auto_proceed_on_timeout else InterventionAction.CANCEL
         return InterventionResponse(action, timeout_reached=True)
-
-    def _request(self, decision: ActionDecision | InterventionRequest) -> InterventionRequest:
-        if isinstance(decision, InterventionRequest):
-            return decision
-        return InterventionRequest(
-            id=new_request_id(),
-            action="",
-            arguments={},
-            digest=digest_of({}),
-            level=decision.level,
-            decision=decision,
-            reason=decision.reason,
-            timeout=self.timeout,
-        )

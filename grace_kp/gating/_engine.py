@@ -1,7 +1,7 @@
 """The engine of every gate: from a call to a consent to an outcome, for functions and for tool calls of frameworks.
 
-It is a generator without I/O: it yields what is to be done next, and a driver does it, sync or async. Unless the consent that the level
-asks for was given, it ends without running the action, whatever a person, a missing person or a broken part leads to.
+It is a generator without I/O: it yields the next step, and a sync or async driver performs it. Without the consent that the level requires it
+ends without running the action, whatever fails.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from grace_kp.errors import (
 from grace_kp.gating._case import Consent, HeldRefusal
 from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
-from grace_kp.gating._drivers import Ask, Await, Failed, NoAnswer, Notify, RunAction, Step, WaitTurn, Work
+from grace_kp.gating._drivers import Ask, Await, EngineStep, Failed, NoAnswer, Notify, RunAction, Work
 from grace_kp.gating._ledger import EarlierRun, LedgerEntry
-from grace_kp.gating._modification import apply_changes
+from grace_kp.gating._modification import consent_to_changes
 from grace_kp.gating._outcome import (
     CANCELLED,
     DENIED,
@@ -69,10 +69,10 @@ DECIDED = ("level", "score", "reason", "policy_version", "floor", "digest", "att
 MAX_WORDS = 1_000_000
 """Characters of a reviewer's words that reach the agent."""
 
-Consenting: TypeAlias = Generator[Step, Any, Consent]
+Consenting: TypeAlias = Generator[EngineStep, Any, Consent]
 
 
-def gated_call(case: GatedCall) -> Generator[Step, Any, Outcome]:
+def gated_call(case: GatedCall) -> Generator[EngineStep, Any, Outcome]:
     """Get the consent that a call needs, and run the action with it, at most once."""
     try:
         consent = yield from consent_to(case)
@@ -89,20 +89,22 @@ def consent_to(case: GatedCall) -> Consenting:
     """Get the consent that a call needs."""
     try:
         if case.program is not None:
-            yield WaitTurn(case.program)
-        return (yield from _consent(case))
+            waited = yield Await(case.program)
+            if isinstance(waited, Failed):
+                raise waited.error
+        return (yield from _get_consent(case))
     except BaseException as error:
-        case.entry.left(error)
+        case.entry.state_exit(error)
         raise
     finally:
         if case.program is not None:
             case.program.end()
 
 
-def _consent(case: GatedCall) -> Consenting:
+def _get_consent(case: GatedCall) -> Consenting:
     refusal = case.scope.refusal() if case.program is None else None
     case.scope.record(case.entry.fields)
-    if (error := _held(case, refusal)) is not None:
+    if (error := _find_held_error(case, refusal)) is not None:
         raise error
     for attempt in range(1, MAX_RETRIES + 2):
         decision = yield from _decision(case)
@@ -130,7 +132,7 @@ def _consent(case: GatedCall) -> Consenting:
     raise case.entry.refusal(CANCELLED, ActionCancelled, message, request)
 
 
-def _forbidden(case: GatedCall, request: InterventionRequest) -> Generator[Step, Any, None]:
+def _forbidden(case: GatedCall, request: InterventionRequest) -> Generator[EngineStep, Any, None]:
     """Cancel what was asked about the call before its policy forbade the action."""
     from grace_kp.gating._inquiry import Inquiry
 
@@ -146,7 +148,7 @@ def _forbidden(case: GatedCall, request: InterventionRequest) -> Generator[Step,
         yield Work(inquiry_of(case, case.terms, reviewer, case.program, f"{request.attempt}.0").forbid, writes=True)
 
 
-def _decision(case: GatedCall) -> Generator[Step, Any, Decision]:
+def _decision(case: GatedCall) -> Generator[EngineStep, Any, Decision]:
     """Decide on the level, or look up the decision where the program around is run again."""
     if case.program is not None:
         return (yield from _kept_decision(case, case.program))
@@ -154,24 +156,24 @@ def _decision(case: GatedCall) -> Generator[Step, Any, Decision]:
     if isinstance(assessed, Failed):
         why = f"the confidence could not be computed: {error_text(assessed.error)}"
         return Decision.without_confidence(why, case.rules())
-    return _assessed(case, assessed, case.rules())
+    return _decide(case, assessed, case.rules())
 
 
-def _assessed(case: GatedCall, assessment: RunConfidence, rules: Rules) -> Decision:
+def _decide(case: GatedCall, assessment: RunConfidence, rules: Rules) -> Decision:
     if assessment.evaluation is not None:
         case.entry.fields["evaluation"] = assessment.evaluation
     return Decision.of(assessment, rules)
 
 
-def _kept_decision(case: GatedCall, program: Resumable) -> Generator[Step, Any, Decision]:
+def _kept_decision(case: GatedCall, program: Resumable) -> Generator[EngineStep, Any, Decision]:
     """Return the decision that the ledger holds for this call, or decide and keep that."""
     digest = _lasting_digest(case, ordered=True)
     case.ledger_entry = entry = LedgerEntry(lambda: case.scope.ledger, program.ledger_key(case.action))
     case.entry.fields["id"] = entry.id
-    kept = _performed(case, (yield Work(entry.decision)))
+    kept = _require(case, (yield Work(entry.decision)))
     case.is_void = kept is not None and kept.get("void") is True
     if kept is None:
-        assessed = _performed(case, (yield Work(lambda: case.scope.assess(case))))
+        assessed = _require(case, (yield Work(lambda: case.scope.assess(case))))
 
         def keep() -> dict[str, Any]:
             # A person may have been asked by a process that is gone, whatever the level is now.
@@ -180,9 +182,9 @@ def _kept_decision(case: GatedCall, program: Resumable) -> Generator[Step, Any, 
             rules = replace(case.rules(), at_least=InterventionLevel.CONFIRM) if was_asked else case.rules()
             # From now on the inbox decides, also where the program is run again by a process whose reviewer is another.
             filed = {"filed": True} if isinstance(case.reviewer, InboxReviewer) and case.terms is not None else {}
-            return entry.decide({**_assessed(case, assessed, rules).to_dict(digest), "is_ordered": True, **filed})
+            return entry.decide({**_decide(case, assessed, rules).to_dict(digest), "is_ordered": True, **filed})
 
-        kept = _performed(case, (yield Work(keep)))
+        kept = _require(case, (yield Work(keep)))
     if kept["digest"] != (digest if kept.get("is_ordered") else _lasting_digest(case, ordered=False)):
         message = f"{case.action} is called with other arguments than were decided on; it was not run"
         error = case.entry.refusal(CANCELLED, ActionCancelled, message, None)
@@ -199,7 +201,7 @@ def _lasting_digest(case: GatedCall, *, ordered: bool) -> str:
         return ""  # the call is refused where a person would have to be asked about it
 
 
-def _performed(case: GatedCall, answer: Any) -> Any:
+def _require(case: GatedCall, answer: Any) -> Any:
     """Return what a step of a kept decision gave."""
     if not isinstance(answer, Failed):
         return answer
@@ -212,7 +214,7 @@ def _request(case: GatedCall, decision: Decision, attempt: int) -> InterventionR
     """Return the question about the call, with its arguments as they are now."""
     if decision.level.asks:
         # A repr may fill in attributes. Later, when the question is printed, that would look like a change of the arguments.
-        for value in case.shown().values():
+        for value in case.shown_arguments().values():
             brief(value)
     try:
         digest = case.digest()
@@ -222,7 +224,7 @@ def _request(case: GatedCall, decision: Decision, attempt: int) -> InterventionR
     request = InterventionRequest(
         id=new_request_id(),
         action=case.action,
-        arguments=case.shown(),
+        arguments=case.shown_arguments(),
         digest=digest,
         level=decision.level,
         decision=decision.action,
@@ -236,12 +238,14 @@ def _request(case: GatedCall, decision: Decision, attempt: int) -> InterventionR
         objective=case.scope.objective,
         created_at=time.time(),
     )
-    case.entry.decided(request, decision)
+    case.entry.state_decision(request, decision)
     case.operation = request.id
     return request
 
 
-def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -> Generator[Step, Any, Consent | None]:
+def _answer(
+    case: GatedCall, request: InterventionRequest, decision: Decision
+) -> Generator[EngineStep, Any, Consent | None]:
     """Ask until there is an answer that can be used; return None where the reviewer wants a new decision."""
     reviewer = case.reviewer
     if case.program is not None:
@@ -258,10 +262,10 @@ def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -
             started = time.perf_counter()
             answer = yield Ask(asked, reviewer)
             if case.is_void and isinstance(case.ledger_entry, LedgerEntry) and not isinstance(answer, Failed):
-                _performed(case, (yield Work(case.ledger_entry.void)))
+                _require(case, (yield Work(case.ledger_entry.void)))
                 case.is_void = False
                 answer = yield Ask(replace(asked, problem=OTHER_CALL), reviewer)
-            case.entry.waited((time.perf_counter() - started) * 1e3)
+            case.entry.add_wait((time.perf_counter() - started) * 1e3)
         response = _response(case, request, answer, reviewer)
         if response.action is InterventionAction.MODIFY and not response.modified:
             message = f"{response.reviewer} modified {case.action} without giving arguments; it was not run"
@@ -276,7 +280,7 @@ def _answer(case: GatedCall, request: InterventionRequest, decision: Decision) -
 
 def _filed_answer(
     case: GatedCall, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
-) -> Generator[Step, Any, Consent | None]:
+) -> Generator[EngineStep, Any, Consent | None]:
     """Ask in the inbox. Its request then replaces the entry in the ledger, so that only its claim lets the action run."""
     from grace_kp.gating._inquiry import file_and_wait, response_from
 
@@ -290,7 +294,7 @@ def _filed_answer(
         case.ledger_entry = inquiry
         return Consent(case.bound, request.digest)  # its claim gives the execution that there has been
     response = yield from response_from(case, request, inquiry)
-    case.entry.answered(response)
+    case.entry.state_answer(response)
     consent = _consent_from(case, request, response)
     if isinstance(consent, str):
         yield Work(lambda: inquiry.withdraw(f"the edited arguments cannot be used: {consent}"))
@@ -318,26 +322,26 @@ def _response(
             reviewer=name_of(reviewer) if answer.reviewer is None else render_text(answer.reviewer),
             user_input=None if answer.user_input is None else render_text(answer.user_input, MAX_WORDS),
         )
-        case.entry.answered(response)
+        case.entry.state_answer(response)
         return response
     timed_out = isinstance(answer, NoAnswer | InterventionResponse)
     proceeds = timed_out and case.policy.auto_proceed_on_timeout is True
     response = InterventionResponse(
         InterventionAction.PROCEED if proceeds else InterventionAction.CANCEL, timeout_reached=timed_out
     )
-    case.entry.answered(response)
+    case.entry.state_answer(response)
     if proceeds:
         return response
     if timed_out:
         within = "" if request.timeout is None else f" within {request.timeout:g} s"
-        message = f"nobody answered{within} whether to run {case.action}; it was not run"
+        message = f"no answer arrived{within} on whether to run {case.action}; it was not run"
         raise case.entry.refusal("timed_out", ActionTimedOut, message, request, response)
     if isinstance(answer, Failed):
         case.entry.fields["error"] = error_text(answer.error)
         failure = redacted_error(answer.error)  # the message may reach a model or a log
         message = f"asking about {case.action} failed ({failure}); it was not run"
     else:
-        message = f"{case.action} needs a person ({request.level}) and there is nobody to ask; it was not run"
+        message = f"{case.action} needs a person ({request.level}) and no reviewer is available; it was not run"
     raise case.entry.refusal(CANCELLED, ActionCancelled, message, request, response)
 
 
@@ -358,37 +362,30 @@ def _consent_from(
         error = ActionRedirected(
             message, user_input=words, decision=request.decision, request=request, response=response
         )
-        raise _refused(case, error)
+        raise _keep_refusal(case, error)
     if action not in {InterventionAction.PROCEED, InterventionAction.MODIFY}:
         why = f": {response.user_input}" if response.user_input else ""
         message = f"{who} refused {case.action}{why}"
-        raise _refused(case, case.entry.refusal(CANCELLED, ActionCancelled, message, request, response))
+        raise _keep_refusal(case, case.entry.refusal(CANCELLED, ActionCancelled, message, request, response))
     is_edit = action is InterventionAction.MODIFY
     # An edit leaves some arguments as they were; the inbox has asked about all of them.
     if (is_edit or case.inquiry is not None) and case.is_changed(case.bound, request.digest):
         raise case.entry.refusal(CANCELLED, ActionCancelled, changed_message(case.action), request, response)
     if not is_edit:
         return Consent(case.bound, request.digest)
-    bound, problem = apply_changes(case, response.modified or {})
-    if bound is None:
-        return problem
-    try:
-        digest = case.digest(bound)
-    except NotCheckable as error:
-        return str(error)
-    return Consent(bound, digest, modified=digest != request.digest)
+    return consent_to_changes(case, response.modified or {}, request.digest)
 
 
-def _refused(case: GatedCall, error: Exception) -> Exception:
+def _keep_refusal(case: GatedCall, error: Exception) -> Exception:
     """Keep a refusal, so that a retry library that repeats the call gets it again without a question. Return the error to raise."""
-    # The program around keeps its decisions itself.
+    # A program keeps its decisions itself.
     if case.program is None and not case.is_changed(case.bound, case.entry.fields["digest"]):
         case.scope.keep(HeldRefusal(case.entry.fields, copy(error), case.digest(case.whole())))
     return error
 
 
-def _held(case: GatedCall, refusal: HeldRefusal | None) -> Exception | None:
-    """Return the error of an earlier refusal of this very call, and state that it holds; None if there is none."""
+def _find_held_error(case: GatedCall, refusal: HeldRefusal | None) -> Exception | None:
+    """Return the error of an earlier refusal of the same call, and state that it still applies."""
     try:
         if refusal is None or (case.action, case.digest(case.whole())) != (refusal.entry["action"], refusal.digest):
             return None
@@ -420,23 +417,23 @@ class Execution:
     on_notify: Callable[[InterventionRequest], object] | None = None
 
     def is_changed(self) -> bool:
-        """Return whether the arguments are no longer those that were consented to."""
+        """Return whether the arguments have changed since the consent."""
         raise NotImplementedError
 
-    def replaced(self) -> Mapping[str, object] | None:
+    def replaced_arguments(self) -> Mapping[str, object] | None:
         """Return the arguments by name, where a reviewer changed them."""
         return None
 
-    def kept(self, result: object) -> tuple[object, bool]:
-        """Return a result as the ledger keeps it, and whether it can be kept."""
+    def result_to_keep(self, result: object) -> tuple[object, bool]:
+        """Return the result for the ledger, and whether to keep it."""
         return result, True
 
     def has_started(self) -> bool:
-        """Return whether the action itself was begun, and nothing else answered in its place."""
+        """Return whether the action began. A framework may answer in its place."""
         return True
 
-    def ended(self, outcome: Returned | Raised) -> Returned | Raised:
-        """Return how the action ended, from what came of running it."""
+    def settle_outcome(self, outcome: Returned | Raised) -> Returned | Raised:
+        """Return the outcome to record, given the outcome of the run."""
         return outcome
 
 
@@ -456,11 +453,9 @@ class FunctionCall(Execution):
         self._case = case
 
     def is_changed(self) -> bool:
-        """Return whether the arguments are no longer those that were consented to."""
         return self._case.is_changed(self.consent.bound, self.consent.digest)
 
-    def replaced(self) -> Mapping[str, object] | None:
-        """Return the arguments by name, where a reviewer changed them."""
+    def replaced_arguments(self) -> Mapping[str, object] | None:
         if not self.consent.modified or self.consent.bound is None:
             return None
         left_out = {self._case.hidden, *self._case.injected}
@@ -475,18 +470,17 @@ def changed_message(action: str) -> str:
 ANSWERED = "something else answered the call; its action did not run"
 
 
-def execution(call: Execution) -> Generator[Step, Any, Outcome]:
+def execution(call: Execution) -> Generator[EngineStep, Any, Outcome]:
     """Run a call that was consented to, at most once per consent."""
     entry, ledger_entry = call.entry, call.ledger_entry
     if call.is_changed():
         return _not_run(entry, changed_message(call.action))
     if ledger_entry is not None:
-        earlier = yield from _claimed(call, ledger_entry)
+        earlier = yield from _claim(call, ledger_entry)
         if isinstance(earlier, Failed):
-            # What cannot be kept is not run.
             why = error_text(earlier.error)
             entry.state(CANCELLED, error=why)
-            message = f"{call.action} was not run, because it could not be kept that it is about to: {why}"
+            message = f"{call.action} was not run, because the claim could not be recorded: {why}"
             if isinstance(earlier.error, ApprovalError):
                 message = f"{call.action} was not run: {earlier.error}"
             return NotRun(message, earlier.error)
@@ -503,7 +497,7 @@ def execution(call: Execution) -> Generator[Step, Any, Outcome]:
     if (ledger_entry is not None or call.notice is not None) and call.is_changed():
         yield from _take_back(call)
         return _not_run(entry, changed_message(call.action))
-    entry.running(call.replaced())
+    entry.state_start(call.replaced_arguments())
     outcome: Returned | Raised = yield RunAction(call.consent, call.operation)
     if isinstance(outcome, Raised) and isinstance(outcome.error, NotStarted) and not call.has_started():
         yield from _take_back(call)
@@ -512,18 +506,18 @@ def execution(call: Execution) -> Generator[Step, Any, Outcome]:
         entry.state(CANCELLED, problem=ANSWERED)
         ended: Returned | Raised = outcome
     else:
-        ended = call.ended(outcome)
-        entry.ended(ended, call.consent.digest if call.consent.modified else None)
+        ended = call.settle_outcome(outcome)
+        entry.state_end(ended, call.consent.digest if call.consent.modified else None)
     if ledger_entry is not None:
-        kept = call.kept(ended.value) if isinstance(ended, Returned) and ended is outcome else (None, False)
+        kept = call.result_to_keep(ended.value) if isinstance(ended, Returned) and ended is outcome else (None, False)
         settled = yield Work(lambda: _settle(ledger_entry, ended, kept), writes=True)
         if isinstance(settled, Failed):
-            entry.not_recorded(settled.error)
+            entry.state_ledger_error(settled.error)
     return outcome
 
 
-def _claimed(call: Execution, entry: AtMostOnce) -> Generator[Step, Any, EarlierRun | Failed | None]:
-    """Take the right to run; return the earlier execution that keeps the action from running, once it has ended if it is waited for."""
+def _claim(call: Execution, entry: AtMostOnce) -> Generator[EngineStep, Any, EarlierRun | Failed | None]:
+    """Claim the execution; return the earlier one that prevents it, after waiting for its end where the inquiry waits."""
     taken: list[bool] = []
 
     def take() -> EarlierRun | None:
@@ -547,23 +541,23 @@ def _settle(entry: AtMostOnce, outcome: Returned | Raised, kept: tuple[object, b
     """Record in the ledger how an action ended."""
     if isinstance(outcome, Returned):
         result, keep = kept
-        entry.done(result, keep=keep)
+        entry.record_done(result, keep=keep)
     elif HOST.pauses(outcome.error):
         entry.release()
     elif HOST.hands_off(outcome.error):
-        entry.done()
+        entry.record_done()
     elif isinstance(outcome.error, Exception):
-        entry.failed(outcome.error)
+        entry.record_failure(outcome.error)
     else:  # after a cancellation or an exit the outcome of the action is unknown
-        entry.unknown(outcome.error)
+        entry.record_unknown(outcome.error)
 
 
-def _take_back(call: Execution) -> Generator[Step, Any, None]:
-    """Release the claim. Where that fails the action counts as begun, and is not begun again."""
+def _take_back(call: Execution) -> Generator[EngineStep, Any, None]:
+    """Release the claim. If that fails, the action counts as begun and never runs again."""
     if call.ledger_entry is not None:
         released = yield Work(call.ledger_entry.release, writes=True)
         if isinstance(released, Failed):
-            call.entry.not_recorded(released.error)
+            call.entry.state_ledger_error(released.error)
 
 
 def _not_run(entry: GateEntry, problem: str) -> NotRun:

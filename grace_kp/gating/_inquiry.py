@@ -1,8 +1,7 @@
-"""The request of one call in the inbox: made of the call, filed, waited for, read as a response, claimed and settled.
+"""The request of one call in the inbox: file it, wait for it, read the decision as a response, claim the execution and record its outcome.
 
-The arguments of the call are encoded, digested and sealed first. For the engine an `Inquiry` takes the place of an entry in the ledger, so that claim,
-run and outcome have one place, `_execution`. The claim is taken for the arguments that are about to run, under the policy that is in force then, and
-nothing else entitles to run.
+The arguments of the call are first encoded, digested and sealed. An `Inquiry` takes the place of an entry in the ledger. Its claim covers the
+arguments that are about to run, under the policy in force at that moment; nothing else entitles to run.
 """
 
 from __future__ import annotations
@@ -45,11 +44,12 @@ from grace_kp.errors import (
 from grace_kp.gating._decision import Basis
 from grace_kp.gating._digest import digest_of
 from grace_kp.gating._drivers import AskBeside, Await, Failed, Work
-from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun, running_operations
+from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun
 from grace_kp.gating._outcome import CANCELLED, WAITING
 from grace_kp.gating._request import InterventionResponse, unseen_problem
 from grace_kp.gating.reviewers._console import ConsoleReviewer
 from grace_kp.levels import InterventionAction
+from grace_kp.record import OPERATIONS
 from grace_kp.trace import redacted_error
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from grace_kp.approvals import Approval, Inbox
     from grace_kp.gating._case import GatedCall, Terms
     from grace_kp.gating._decision import Decision
-    from grace_kp.gating._drivers import Step
+    from grace_kp.gating._drivers import EngineStep
     from grace_kp.gating._policy import Policy
     from grace_kp.gating._request import InterventionRequest
     from grace_kp.gating.reviewers._inbox import InboxReviewer
@@ -72,7 +72,7 @@ def encode_call(
     case: GatedCall, terms: Terms, bound: inspect.BoundArguments | None
 ) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
     """Return the arguments of a call as approvals keep them, by parameter name."""
-    shown = terms.covered(case.shown(bound))
+    shown = terms.covered_arguments(case.shown_arguments(bound))
     arguments, problems = encode(shown)
     lasting = case.program is not None  # it makes the objects again each time it runs
     digests = {name: case.coverage.digest({name: shown[name]}, lasting=lasting) for name in problems}
@@ -88,7 +88,7 @@ def encode_call(
 
 
 def policy_now(policy: Policy, reviewer: InboxReviewer) -> PolicyNow:
-    """Return what a policy requires, completed by its reviewer."""
+    """Return the requirements of a policy, completed by its reviewer."""
     return PolicyNow(
         denies=policy.denies,
         floor=None if policy.denies else policy.floor,
@@ -108,7 +108,6 @@ LONGEST_EXECUTION = 3_600.0
 """Seconds for which an execution elsewhere is waited for."""
 FORBIDDEN = "the policy forbids the action now"
 _log = logging.getLogger("grace_kp.approvals")
-STATES = {ApprovalState.DONE: DONE, ApprovalState.FAILED: FAILED}
 
 
 class Inquiry:
@@ -125,7 +124,7 @@ class Inquiry:
         self._asked: Mapping[str, Any] = {}
         self._token: str | None = None
         self.bound: inspect.BoundArguments | None = case.bound
-        """What will run."""
+        """The arguments that will run."""
         self._version = terms.version
         self._ends: float | None = None
         self._given_up = False
@@ -136,18 +135,16 @@ class Inquiry:
 
     @property
     def approval(self) -> Approval:
-        """The approval as it was read last."""
+        """The approval as of the last read."""
         assert self._approval is not None  # noqa: S101
         return self._approval
 
     @property
     def id(self) -> str:
-        """Id of the approval."""
         return self.approval.id
 
     @property
     def operation(self) -> str:
-        """What the idempotency key of the action is derived from."""
         return self.approval.operation
 
     # Filing
@@ -191,13 +188,13 @@ class Inquiry:
             "floor": now.floor,
             "groups": list(now.groups),
             "quorum": now.quorum,
-            # As texts: a threshold may be infinite, which JSON cannot hold.
+            # As strings: a threshold may be infinite, which JSON cannot hold.
             "thresholds": {
                 field.name: str(getattr(thresholds, field.name)) for field in dataclasses.fields(thresholds)
             },
         }
         own = case.policy.timeout if case.policy.timeout is not None else scope.own_timeout
-        # The inbox removes secrets, and the texts of sealed arguments, from everything else.
+        # The inbox removes secrets and strings of sealed arguments from the other fields.
         new = ApprovalRequest(
             id=approval_id,
             action=case.action,
@@ -209,7 +206,7 @@ class Inquiry:
             schema=case.schema(),
             not_covered=terms.ignore,
             unencoded=tuple(problems),
-            key=None if terms.key is None else terms.key.key(self._inbox.domain, case.action, case.shown()),
+            key=None if terms.key is None else terms.key.key(self._inbox.domain, case.action, case.shown_arguments()),
             key_fields=() if terms.key is None else terms.key.fields,
             level=str(request.level),
             score=None if confidence is None else confidence.score,
@@ -240,7 +237,7 @@ class Inquiry:
     # Waiting
 
     def is_waiting(self) -> bool:
-        """Read the approval; return whether its gate must wait: for a decision, or for an execution that another caller has begun."""
+        """Read the approval; return whether its gate must wait for a decision or for the execution of another caller."""
         try:
             self._approval = approval = self._inbox.requests.get(self.id)
         except StoreError:
@@ -251,7 +248,7 @@ class Inquiry:
             return True
         if approval.state is ApprovalState.CLAIMED and self._token is None and self.waits == "wait":
             self._ends = self._ends or time.monotonic() + LONGEST_EXECUTION
-            return time.monotonic() < self._ends and self.operation not in running_operations()
+            return time.monotonic() < self._ends and self.operation not in OPERATIONS.get()
         self._ends = None
         return approval.state is ApprovalState.PENDING
 
@@ -263,7 +260,6 @@ class Inquiry:
         return now + LOOK_AT_CLAIM_SECONDS
 
     def wait(self) -> Approval:
-        """Wait until the approval is decided, or the execution of another caller has ended."""
         with self._inbox.watcher.waiting(self.id) as waiter, waiter.in_thread() as sleep:
             while self.is_waiting():
                 waiter.due = self.due()
@@ -271,23 +267,17 @@ class Inquiry:
         return self.approval
 
     async def wait_async(self) -> Approval:
-        """`wait` without blocking the event loop, and without a thread."""
         with self._inbox.watcher.waiting(self.id) as waiter, waiter.on_loop() as sleep:
             while await to_thread(self.is_waiting):
                 waiter.due = self.due()
                 await sleep()
         return self.approval
 
-    def question(self, request: InterventionRequest) -> InterventionRequest:
-        """Return the question as a second reviewer is asked it."""
-        left = None if self.approval.deadline is None else max(0.0, self.approval.deadline - self._inbox.clock())
-        return replace(request, id=self.id, timeout=left)
-
     def answer(self, shown: InterventionRequest, response: InterventionResponse) -> None:
-        """Decide the request by the answer of a second reviewer. Where it does not count, the request stays as it is."""
+        """Decide the request by the answer of a second reviewer, unless the answer does not count."""
         if unseen_problem(shown, response) or (response.action is InterventionAction.MODIFY and not response.modified):
             return
-        # The question showed the arguments of the call. An edit since then was not seen, and the inbox refuses the answer.
+        # The digest makes the inbox refuse the answer if an edit has changed the arguments since the question.
         requests, digest, words = self._inbox.requests, self.approval.asked_digest, response.user_input or ""
         channel = "console" if isinstance(self._reviewer.ask, ConsoleReviewer) else "callback"
         try:
@@ -302,10 +292,10 @@ class Inquiry:
             else:
                 requests.reject(self.id, by=actor, reason=words, digest=digest)
         except (ApprovalError, StoreError, ValueError) as error:
-            _log.warning("the answer of %s about %s did not count: %s", response.reviewer, self.id, error)
+            _log.warning("the answer of %s about %s was not counted: %s", response.reviewer, self.id, error)
 
-    def ended(self) -> str:
-        """Return how the request was settled, in words; empty while it is open and its gate waits. It reads nothing."""
+    def describe_end(self) -> str:
+        """Return how the request was settled; empty while it is open and its gate waits. It does not read the store."""
         approval = self.approval
         if approval.state is ApprovalState.PENDING:
             return "its caller gave up" if self._given_up else ""
@@ -315,7 +305,7 @@ class Inquiry:
         return f"{approval.action} was {decision.state} by {decision.actor.name} ({decision.actor.channel})"
 
     def give_up(self) -> None:
-        """Withdraw the request, because its caller no longer waits; not where others wait for it, too, or may come to."""
+        """Withdraw the request of a caller that stopped waiting, unless other callers share it."""
         if self._approval is None:
             return
         self._given_up = True
@@ -330,7 +320,7 @@ class Inquiry:
             return  # decided meanwhile; a decision without a claim expires
 
     def must_file_again(self) -> bool:
-        """Return whether the request was withdrawn by the caller that had asked first, while this caller waits on."""
+        """Return whether another caller has withdrawn the request that this caller still needs."""
         decision = self.approval.decision
         return (
             self.joined
@@ -360,17 +350,17 @@ class Inquiry:
     def forbid(self) -> None:
         """Cancel what was asked about the call, because its policy forbids the action now."""
         if self._terms.key is not None:
-            key = self._terms.key.key(self._inbox.domain, self._case.action, self._case.shown())
+            key = self._terms.key.key(self._inbox.domain, self._case.action, self._case.shown_arguments())
             self._inbox.requests.forbid(key, by=self._inbox.process, reason=FORBIDDEN)
 
     def _policy_now(self) -> PolicyNow:
-        """Return what the policy in force requires, its thresholds included: the level that they give to the confidence then."""
+        """Return the requirements of the policy in force, with the level that its thresholds give to the confidence."""
         case, score, policy = self._case, self.approval.score, self._case.policy_now()
         now = policy_now(policy, self._reviewer)
         if score is None or policy.denies:
             return now
-        basis = Basis.kept({}, self.approval.breakdown)
-        floor = replace(case.rules(), policy=policy).raised(self.approval.level, score, basis)
+        basis = Basis.from_decision({}, self.approval.breakdown)
+        floor = replace(case.rules(), policy=policy).raise_level(self.approval.level, score, basis)
         return replace(now, floor=str(floor))
 
     # The entry under which the action runs
@@ -399,7 +389,7 @@ class Inquiry:
         return None
 
     def _digest_as(self, expected: str, whole: Mapping[str, Any]) -> str:
-        """Return the digest of what is about to run, by the scheme and the key of the digest that was decided on."""
+        """Return the digest of the call that is about to run, by the scheme and key of the expected digest."""
         try:
             if has_digest(expected, self._case.action, self._version, whole, secret=self._inbox.secret):
                 return expected
@@ -413,32 +403,26 @@ class Inquiry:
         if not approval.state.may_have_run:
             return None
         outcome, claim = approval.outcome, approval.claim
-        at = outcome.at if outcome is not None else claim.at if claim is not None else 0.0
         if outcome is None:
-            return EarlierRun(RUNNING, at)
-        state = STATES.get(approval.state, RUNNING)
-        return EarlierRun(state, at, outcome.has_result, outcome.result, outcome.error)
+            return EarlierRun(RUNNING, 0.0 if claim is None else claim.at)
+        state = {ApprovalState.DONE: DONE, ApprovalState.FAILED: FAILED}.get(approval.state, RUNNING)
+        return EarlierRun(state, outcome.at, outcome.has_result, outcome.result, outcome.error)
 
     @property
     def may_wait(self) -> bool:
-        """Whether to wait while another caller runs the action."""
         return self.waits == "wait" and self.approval.state is ApprovalState.CLAIMED
 
     def release(self) -> None:
-        """Record that the action did not run after all."""
         self._report(lambda token: self._inbox.requests.release(self.id, token))
 
-    def done(self, result: object = None, *, keep: bool = False) -> None:
-        """Record that the action returned, with its result where `keep` says so and it can be kept."""
+    def record_done(self, result: object = None, *, keep: bool = False) -> None:
         has_result = keep and kept_result(result)
         self._settle("done", result=result if has_result else None, has_result=has_result)
 
-    def failed(self, error: BaseException) -> None:
-        """Record that the action raised."""
+    def record_failure(self, error: BaseException) -> None:
         self._settle("failed", error=type(error).__name__)
 
-    def unknown(self, error: BaseException) -> None:
-        """Record that the action was interrupted, so that its outcome is unknown."""
+    def record_unknown(self, error: BaseException) -> None:
         self._settle("unknown", error=type(error).__name__)
 
     def _settle(self, state: str, **outcome: Any) -> None:
@@ -464,13 +448,13 @@ class Inquiry:
 
 def file_and_wait(
     case: GatedCall, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
-) -> Generator[Step, Any, Inquiry]:
+) -> Generator[EngineStep, Any, Inquiry]:
     """File the request and wait as the reviewer says. The approval of the result is pending no more."""
     while True:
         inquiry = Inquiry(case, terms, reviewer)
         try:
             filing = Work(lambda inquiry=inquiry: inquiry.file(request, decision), writes=True)  # type: ignore[misc]
-            check_performed(case, request, (yield filing))
+            yield from perform(case, request, filing)
         except BaseException:
             if reviewer.wait is True:
                 yield Work(inquiry.give_up, writes=True)
@@ -486,7 +470,7 @@ def file_and_wait(
 
 def _wait_for_decision(
     case: GatedCall, request: InterventionRequest, reviewer: InboxReviewer, inquiry: Inquiry
-) -> Generator[Step, Any, None]:
+) -> Generator[EngineStep, Any, None]:
     is_pending = inquiry.approval.state is ApprovalState.PENDING
     if reviewer.wait is not True:
         if not is_pending:
@@ -499,19 +483,23 @@ def _wait_for_decision(
     started = time.perf_counter()
     try:
         if reviewer.ask is not None and is_pending:
-            yield AskBeside(inquiry.question(request), reviewer.ask, inquiry)
-        check_performed(case, request, (yield Await(inquiry)))
+            deadline = inquiry.approval.deadline
+            left = None if deadline is None else max(0.0, deadline - case.scope.inbox.clock())
+            question = replace(request, id=inquiry.id, timeout=left)
+            yield AskBeside(question, reviewer.ask, inquiry.answer, inquiry.describe_end)
+        yield from perform(case, request, Await(inquiry))
     except BaseException:
         yield Work(inquiry.give_up, writes=True)
         raise
     finally:
-        case.entry.waited((time.perf_counter() - started) * 1e3)
+        case.entry.add_wait((time.perf_counter() - started) * 1e3)
 
 
-def check_performed(case: GatedCall, request: InterventionRequest, answer: object) -> None:
-    """End the call where a step failed: then there is no consent."""
+def perform(case: GatedCall, request: InterventionRequest, step: EngineStep) -> Generator[EngineStep, Any, Any]:
+    """Return the result of a step. Where the step fails, the call ends without a consent."""
+    answer = yield step
     if not isinstance(answer, Failed):
-        return
+        return answer
     failed = answer.error
     case.entry.fields["error"] = redacted_error(failed)
     if isinstance(failed, ActionNotApproved):
@@ -524,11 +512,11 @@ def check_performed(case: GatedCall, request: InterventionRequest, answer: objec
 
 def response_from(
     case: GatedCall, request: InterventionRequest, inquiry: Inquiry
-) -> Generator[Step, Any, InterventionResponse]:
+) -> Generator[EngineStep, Any, InterventionResponse]:
     """Return the decision as the response of a reviewer."""
     approval, decision = inquiry.approval, inquiry.approval.decision
     if approval.state is ApprovalState.EXPIRED:
-        message = f"nobody decided in time about {case.action} ({approval.id}); it was not run"
+        message = f"no decision was made in time about {case.action} ({approval.id}); it was not run"
         raise case.entry.refusal("timed_out", ActionTimedOut, message, request)
     if decision is None or approval.state not in RESPONSES:
         why = f": {decision.note}" if decision is not None and decision.note else ""

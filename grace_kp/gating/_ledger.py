@@ -1,8 +1,8 @@
-"""The ledger: what was decided about an action and whether it has run, where that outlives the process. An action runs once per decision.
+"""The ledger: decisions about actions and their executions, where these outlive the process. An action runs once per decision.
 
-It serves programs that run again from an earlier point, as graphs do after an interrupt, a crash or a second answer. A decision is
-looked up and not repeated. An action that has begun is not begun again; where nobody knows whether it ended, it counts as unknown.
-`idempotency_key` identifies the running action to the service that it calls.
+It serves programs that run again from an earlier point, as graphs do after an interrupt, a crash or a second answer. They look up a decision
+instead of repeating it. An action that has begun never begins again; without a recorded end its outcome is unknown. `idempotency_key`
+identifies the running action to the service that it calls.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from grace_kp.record import OPERATIONS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from grace_kp.gating._request import InterventionRequest, InterventionResponse
-
 
 DECIDED, RUNNING, DONE, FAILED = "decided", "running", "done", "failed"
 MAX_IN_MEMORY = 100_000
@@ -33,40 +31,32 @@ class Ledger(Protocol):
 
     def action(self, key: str) -> bytes | None:
         """Return the entry; None where there is none."""
-        ...
 
     def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
-        """Put an entry in place of `only_if`, where None is no entry; return False, and put nothing, where another entry stands."""
-        ...
+        """Replace the entry `only_if` (None: no entry) by `data`; return False, and write nothing, where there is another entry."""
 
 
 class AtMostOnce(Protocol):
-    """One action that runs at most once: its claim, and what came of it."""
+    """One action that runs at most once: its claim and its outcome."""
 
     @property
     def id(self) -> str:
         """An id that is the same for each attempt."""
-        ...
 
     def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:
         """Record that the action is about to run; return the earlier execution that keeps it from running."""
-        ...
 
     def release(self) -> None:
         """Record that the action did not run after all."""
-        ...
 
-    def done(self, result: object = None, *, keep: bool = False) -> None:
+    def record_done(self, result: object = None, *, keep: bool = False) -> None:
         """Record that the action ended."""
-        ...
 
-    def failed(self, error: BaseException) -> None:
+    def record_failure(self, error: BaseException) -> None:
         """Record that the action raised."""
-        ...
 
-    def unknown(self, error: BaseException) -> None:
+    def record_unknown(self, error: BaseException) -> None:
         """Record that the action was interrupted."""
-        ...
 
 
 class Awaited(AtMostOnce, Protocol):
@@ -74,33 +64,21 @@ class Awaited(AtMostOnce, Protocol):
 
     @property
     def operation(self) -> str:
-        """What the idempotency key of the action is derived from."""
-        ...
+        """Source of the idempotency key of the action."""
 
     @property
     def may_wait(self) -> bool:
         """Whether to wait while another caller runs the action."""
-        ...
 
     def wait(self) -> object:
         """Wait until the request is decided, or the execution of another caller has ended."""
-        ...
 
     async def wait_async(self) -> object:
         """`wait` without blocking the event loop."""
-        ...
-
-    def answer(self, shown: InterventionRequest, response: InterventionResponse) -> None:
-        """Decide the request by the answer of a second reviewer."""
-        ...
-
-    def ended(self) -> str:
-        """Return how the request was settled, in words; empty while nobody has and its gate waits."""
-        ...
 
 
 class InMemory:
-    """A ledger that ends with the process. It forgets nothing: a forgotten entry could run its action once more.
+    """A ledger that ends with the process. It drops no entries: without its entry an action could run twice.
 
     Args:
         max_entries: number of entries beyond which new ones are refused.
@@ -116,13 +94,13 @@ class InMemory:
         return self._entries.get(key)
 
     def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
-        """Put an entry in place of `only_if`; return whether that was what stood there."""
+        """Replace the entry `only_if`; return whether it was the current one."""
         with self._lock:
             if self._entries.get(key) != only_if:
                 return False
             if key not in self._entries and len(self._entries) >= self._max_entries:
                 raise StoreError(
-                    f"the ledger in memory holds {self._max_entries:,} actions and takes no more, because one that it forgot could run twice; "
+                    f"the ledger in memory is full: it holds {self._max_entries:,} actions, and a forgotten action could run twice; "
                     "use a store in a file"
                 )
             self._entries[key] = data
@@ -142,22 +120,22 @@ class EarlierRun:
 
     @property
     def outcome(self) -> str:
-        """The outcome of a call for which this execution stands."""
+        """The outcome of a call that this execution prevents."""
         return "executed_before" if self.state == DONE else f"{self.state}_before"
 
     def describe(self, action: str) -> str:
-        """Return what is known of the execution, for people and models."""
+        """Describe the execution, for people and models."""
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.at))
         if self.state == DONE:
             return f"{action} has run already ({when}) and is not run again; its result was not kept"
         if self.state == FAILED:
             return f"{action} was run already ({when}) and failed with {self.error}; it is not run again without a new decision"
         return (
-            f"{action} was begun ({when}) and it is not known whether it came to its end: its process died, or is still at it; "
-            "it is not run again: find out what it did"
+            f"{action} was begun ({when}) and its outcome is unknown: its process died, or still runs it; "
+            "it is not run again: find out whether it took effect"
         )
 
-    def unknown(self, action: str) -> ActionOutcomeUnknown:
+    def unknown_error(self, action: str) -> ActionOutcomeUnknown:
         """Return the error for a caller who cannot get the result."""
         return ActionOutcomeUnknown(self.describe(action), state=self.state)
 
@@ -221,21 +199,21 @@ class LedgerEntry(SharedEntry):
         """Record that the action did not run after all: it paused, or was stopped, before it did anything that counts."""
         self._record(DECIDED)
 
-    def done(self, result: object = None, *, keep: bool = False) -> None:
+    def record_done(self, result: object = None, *, keep: bool = False) -> None:
         """Record that the action ended, with its result where `keep` says so and JSON can hold it."""
         from grace_kp.approvals import kept_result
 
         kept = {"result": result} if keep and kept_result(result) else {}
         self._record(DONE, **kept)
 
-    def failed(self, error: BaseException) -> None:
+    def record_failure(self, error: BaseException) -> None:
         """Record that the action raised."""
         from grace_kp.trace import redact_text
 
         self._record(FAILED, error=redact_text(type(error).__name__, identifiers=False))
 
-    def unknown(self, error: BaseException) -> None:
-        """Leave the action as begun: it was interrupted, and nobody knows what came of it."""
+    def record_unknown(self, error: BaseException) -> None:
+        """Leave the action as begun: it was interrupted, and its outcome is unknown."""
 
     def _record(self, state: str, **more: object) -> None:
         data, entry = self._read()
@@ -251,11 +229,6 @@ def is_same(first: Any, second: Any) -> bool:
     if type(first) is list:
         return len(first) == len(second) and all(map(is_same, first, second))
     return bool(first == second)
-
-
-def running_operations() -> tuple[str, ...]:
-    """Return what identifies the gated actions that run in this context, the innermost last."""
-    return OPERATIONS.get()
 
 
 def idempotency_key() -> str:

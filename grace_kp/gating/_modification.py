@@ -1,7 +1,7 @@
-"""A reviewer's arguments in place of the call's own: they must fit the signature and its declared types, and nothing is guessed.
+"""Arguments from a reviewer in place of the call's own: they must fit the signature and its declared types, without guessing.
 
-A value that has its declared type runs as it was submitted. A JSON value that the type has a JSON form for (a date as text, a model as an
-object) is read as that type. Everything else is a problem to report to the reviewer: the string "20" is not an int.
+A value of the declared type runs as it was submitted. The JSON form of a type, such as a string for a date, is read as that type.
+Everything else is a problem to report to the reviewer: the string "20" is not an int.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.gating._case import Consent
 from grace_kp.gating._digest import NotCheckable, closure_of, digest_of
 from grace_kp.gating._ledger import is_same
 from grace_kp.trace import render
@@ -20,7 +21,7 @@ from grace_kp.trace import render
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
-    from grace_kp.gating._case import BoundCall
+    from grace_kp.gating._case import BoundCall, GatedCall
 
 _POSITIONAL, _KEYWORDS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 _POSITIONAL_ONLY = inspect.Parameter.POSITIONAL_ONLY
@@ -36,7 +37,7 @@ class _EditMisfit(Exception):
 
 
 def apply_changes(call: BoundCall, changes: Mapping[str, Any]) -> tuple[inspect.BoundArguments | None, str]:
-    """Return the call with the reviewer's arguments; or None, and what is wrong with them."""
+    """Return the call with the reviewer's arguments; or None, and the problem."""
     parameters = call.signature.parameters
     rest = next((parameter.name for parameter in parameters.values() if parameter.kind is _KEYWORDS), None)
     arguments = dict(call.bound.arguments)
@@ -69,8 +70,20 @@ def apply_changes(call: BoundCall, changes: Mapping[str, Any]) -> tuple[inspect.
     return (None, f"the arguments do not fit {call.action}: {rejected}") if rejected else (bound, "")
 
 
+def consent_to_changes(case: GatedCall, changes: Mapping[str, Any], digest: str) -> Consent | str:
+    """Return a consent to the call with the reviewer's arguments, or their problem; `digest` is that of the arguments in the question."""
+    bound, problem = apply_changes(case, changes)
+    if bound is None:
+        return problem
+    try:
+        changed = case.digest(bound)
+    except NotCheckable as error:
+        return str(error)
+    return Consent(bound, changed, modified=changed != digest)
+
+
 def problem_with(value: object, declared: object) -> str:
-    """Return what is wrong with a value for a type; empty where nothing is, or where the type cannot be checked."""
+    """Return why a value does not fit a type; empty where it fits, or where the type cannot be checked."""
     try:
         _read(value, declared)
     except _EditMisfit as problem:
@@ -114,7 +127,6 @@ def _without_gaps(signature: inspect.Signature, arguments: Mapping[str, object])
 
 
 def _read_argument(value: object, parameter: inspect.Parameter, declared: object) -> object:
-    """A parameter's value as its type."""
     name = parameter.name
     if parameter.kind is _POSITIONAL:
         if not isinstance(value, list | tuple):
@@ -141,7 +153,6 @@ def _read_item(value: object, name: str, declared: object) -> object:
 
 
 def _read(value: object, declared: object) -> object:
-    """A value as a type."""
     if typing.is_typeddict(declared):
         return _read_fields(value, declared)
     adapter = _adapter(declared)
@@ -174,8 +185,11 @@ def _read_fields(value: object, declared: Any) -> dict[str, object]:
     if not isinstance(value, dict):
         raise _EditMisfit("Input should be a valid dictionary")
     types = typing.get_type_hints(declared, include_extras=True)
-    missing = [name for name in types if name not in value and _is_required(name, types[name], declared)]
-    if missing:
+    # Where annotations are strings, `__required_keys__` ignores Required and NotRequired.
+    origins = {name: typing.get_origin(hint) for name, hint in types.items()}
+    required = {name for name, origin in origins.items() if origin is typing.Required}
+    required |= {name for name in declared.__required_keys__ if origins.get(name) is not typing.NotRequired}
+    if missing := required - value.keys():
         raise _EditMisfit(f".{min(missing)}: Field required")
     read: dict[str, object] = {}
     for name, item in value.items():
@@ -189,12 +203,6 @@ def _read_fields(value: object, declared: Any) -> dict[str, object]:
         except _EditMisfit as problem:
             raise problem.within(f".{name}") from None
     return read
-
-
-def _is_required(name: str, hint: object, declared: Any) -> bool:
-    # The class itself does not read annotations that are texts.
-    origin = typing.get_origin(hint)
-    return origin is typing.Required or (origin is not typing.NotRequired and name in declared.__required_keys__)
 
 
 def _adapter(declared: Any) -> TypeAdapter[Any] | None:

@@ -1,4 +1,4 @@
-"""The outcome of one gated call, and the entry in its trace that states it at each moment, with bounded arguments."""
+"""The outcome of one gated call, and its entry in the trace, with bounded arguments."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ def raise_or_return(outcome: Outcome, action: str) -> Any:
     if isinstance(outcome, RanBefore):
         if outcome.earlier.outcome == "executed_before" and outcome.earlier.has_result:
             return outcome.earlier.result
-        raise outcome.earlier.unknown(action)
+        raise outcome.earlier.unknown_error(action)
     if not outcome.problem:
         return None
     raise ActionCancelled(outcome.problem) from outcome.error
 
 
 class PendingAnswer(str):
-    """A text for the model in place of an action's result; the action did not run yet."""
+    """A message for the model in place of a result; the action has not run yet."""
 
     approval: Approval
 
@@ -104,7 +104,7 @@ MAX_RECORDED = 65_536
 """Characters that the arguments of a call share; after them each argument is cut to `MIN_TEXT`."""
 MIN_TEXT = 64
 MAX_COUNTED = 5_000
-"""Values inside an argument up to which its characters are counted; beyond, `hidden` is a lower bound, so that no call waits for it."""
+"""Values of an argument whose characters are counted. With more, `hidden` is a lower bound, which keeps calls fast."""
 _CUT = re.compile(
     r"… \[cut: [\d,]+ of [\d,]+ characters kept\]|… [\d,]+ more|[\d,]+ more|<\w+: (?:not shown(?:, too deep)?|[\d,]+ bytes)>"
 )
@@ -162,8 +162,8 @@ class GateEntry:
         """Whether a reviewer was asked."""
         return "response" in self.fields
 
-    def decided(self, request: InterventionRequest, decision: Decision) -> None:
-        """State a decision, and what it rests on."""
+    def state_decision(self, request: InterventionRequest, decision: Decision) -> None:
+        """State a decision and its basis."""
         if "attempt" in self.fields:
             for name in FACTS:  # of the decision before this one
                 self.fields.pop(name, None)
@@ -184,7 +184,7 @@ class GateEntry:
         if decision.gaps:
             self.fields["evidence_gaps"] = list(decision.gaps)
 
-    def answered(self, response: InterventionResponse) -> None:
+    def state_answer(self, response: InterventionResponse) -> None:
         """State a reviewer's answer."""
         stated: dict[str, Any] = {"action": str(response.action), "timeout_reached": response.timeout_reached}
         for name in ("reviewer", "response_time_ms", "user_input", "selected_option"):
@@ -196,7 +196,7 @@ class GateEntry:
             stated.update(recorded)
         self.fields["response"] = stated
 
-    def waited(self, milliseconds: float) -> None:
+    def add_wait(self, milliseconds: float) -> None:
         """Add to the time for which reviewers were waited for."""
         self.fields["waited_ms"] = round(self.fields.get("waited_ms", 0.0) + milliseconds, 3)
 
@@ -223,21 +223,21 @@ class GateEntry:
         decision = None if request is None else request.decision
         return error(message, decision=decision, request=request, response=response)
 
-    def left(self, error: BaseException) -> None:
-        """State that the way to a consent was left by an exception."""
+    def state_exit(self, error: BaseException) -> None:
+        """State that an exception ended the way to a consent."""
         if HOST.pauses(error):
             self.state(WAITING)
         elif self.fields["outcome"] == UNDECIDED:
             self.state(CANCELLED, error=error_text(error))
 
-    def running(self, replaced: Mapping[str, Any] | None) -> None:
+    def state_start(self, replaced: Mapping[str, Any] | None) -> None:
         """State that the action begins, for the first time or again after a failure; a process that dies now leaves this outcome."""
         self.fields["outcome"] = RUNNING
         self.fields.pop("error", None)  # of an attempt that failed
         if replaced is not None:
             self.fields.update(recorded_arguments(replaced, executed=True))
 
-    def ended(self, outcome: Returned | Raised, modified_digest: str | None) -> None:
+    def state_end(self, outcome: Returned | Raised, modified_digest: str | None) -> None:
         """State how the execution ended."""
         error = outcome.error if isinstance(outcome, Raised) else None
         if error is None or HOST.hands_off(error):
@@ -249,6 +249,6 @@ class GateEntry:
         if modified_digest is not None:
             self.fields["executed_digest"] = modified_digest
 
-    def not_recorded(self, error: Exception) -> None:
+    def state_ledger_error(self, error: Exception) -> None:
         """State that the ledger could not be written."""
         self.fields["ledger_error"] = error_text(error)

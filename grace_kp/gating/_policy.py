@@ -1,6 +1,6 @@
 """Policies as data: floors, timeouts, reviewers and thresholds by action name or glob, and which names look alike or are misspelt.
 
-This module decides nothing about a call. A glob also matches its own text.
+This module makes no decisions about calls. A glob also matches itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _SEPARATORS = re.compile(r"[\W_]+")
-# Each ASCII letter or digit with those that look like it, after Unicode's confusables: Cyrillic, Greek, Armenian, Cherokee, Coptic, Lisu, symbols.
+# ASCII characters with their look-alikes, after Unicode's confusables: Cyrillic, Greek, Armenian, Cherokee, Coptic, Lisu, symbols.
 _GROUPS = (
     "aаАΑαɑᎪⲁꓮ bВвΒβᏏᏴⲃꓐЬьƅ cСсϲϹⲥᏟꓚ¢ dԁᎠᏧꓓ eЕеЄєΕεⲉᎬꓰ℮€ fꓝ gցᏀᏳꓖ₲ hНнһΗհᎻᏂⲏꓧ iіїιɩᎥⲓ IІЇΙⲒꓲ jЈјᎫꓙ kКкΚκᏦⲕꓗ₭ĸ lӏӀᏞꓡƖǀ∣׀וןᛁⵏ mМмΜᎷⲙꓟ₥ "
     "nпΝηոⲛꓠ₦ oОоΟοօσഠଠဝჿסهⲟꓳ٥۵〇○◯ pРрΡρᏢⲣꓑ⍴ᑭ qԛզ rгᎡᏒᎱꓣ sЅѕςᏕᏚꓢ tТтΤτᎢⲧꓔ₮ uυսꓴ vѴѵνᏙꓦ wԜԝѡωᎳᏔꓪ₩ xХхΧχⲭꓫ×᙮ yУуҮүΥγᎩᎽⲩꓬɣ zΖᏃꓜ 2ƧƨϨϩ 3ЗзƷʒȜȝ 4Чч 6б 8Ȣȣ -− _ˍ /∕⁄ :∶꞉"
@@ -48,15 +48,15 @@ def matches(stated: str, name: str) -> bool:
 
 
 def skeletons(name: str) -> frozenset[str]:
-    """Return a name without what people overlook: case, accents, compatibility forms, and letters and digits that look like others."""
+    """Return a name without details that people overlook: case, accents, compatibility forms, and look-alike characters."""
     visible = "".join(letter for letter in _UNSEEN.sub("", name) if unicodedata.category(letter) not in {"Cc", "Cf"})
-    # NFKC turns a few letters into others than those that they look like.
+    # Translated before and after: NFKC turns a few letters into letters that look different.
     plain = alike = unicodedata.normalize("NFKC", visible.translate(_ALIKE)).translate(_ALIKE).strip()
     if not plain.isascii():
         plain = alike = "".join(map(_plain, plain))
     for seen, meant in _ASCII_ALIKE:
         alike = alike.replace(seen, meant)
-    return frozenset(_folded(each) for each in (plain, alike))
+    return frozenset(_fold(each) for each in (plain, alike))
 
 
 def _plain(letter: str) -> str:
@@ -65,7 +65,7 @@ def _plain(letter: str) -> str:
     return latin[1].lower() if latin and not letter.isascii() else str(unicodedata.digit(letter, letter))
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     letters = unicodedata.normalize("NFKD", name.casefold()).translate(_ALIKE)
     return "".join(
         {"Pd": "-", "Pc": "_"}.get(unicodedata.category(letter), letter)
@@ -75,7 +75,7 @@ def _folded(name: str) -> str:
 
 
 def looks_like(stated: str, name: str) -> bool:
-    """Return whether an action only looks as if it were that of a policy: two of their `skeletons` match, and they do not."""
+    """Return whether an action only looks like the name of a policy: two of their `skeletons` match, and the names do not."""
     match = fnmatch.fnmatchcase if is_glob(stated) else str.__eq__
     return not matches(stated, name) and any(
         match(seen, other) for other in skeletons(stated) for seen in skeletons(name)
@@ -151,15 +151,9 @@ def check_timeout(timeout: object) -> None:
 
 
 def check_auto_proceed(setting: object) -> None:
-    """Refuse a setting that only looks like a boolean: the text "no" is true in Python."""
+    """Refuse a setting that only looks like a boolean: the string "no" is true in Python."""
     if not isinstance(setting, bool):
         raise ValueError(f"auto_proceed_on_timeout must be True or False, not {setting!r:.60}")
-
-
-def check_unmeasured(level: object) -> None:
-    """Refuse a level that cannot be stated for calls about which nothing was measured."""
-    if level is not None and str(level) not in UNMEASURED:
-        raise ValueError(f"unmeasured must be one of {', '.join(UNMEASURED)}, or None, not {level!r:.60}")
 
 
 def groups_of(group: object) -> tuple[str, ...]:
@@ -174,7 +168,6 @@ def groups_of(group: object) -> tuple[str, ...]:
 
 
 def checked_quorum(quorum: object) -> int:
-    """Return a quorum."""
     if isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= 100:
         raise ValueError(f"quorum must be a whole number from 1 to 100, not {quorum!r:.60}")
     return quorum
@@ -201,7 +194,7 @@ class Policy:
     thresholds: Thresholds | None = None
     """The scores at which the levels begin for this action; the gate's own when None."""
     group: str | Sequence[str] | None = None
-    """Groups whose members may decide in an inbox; those of the `InboxReviewer` when None."""
+    """Groups whose members may decide in an inbox; the groups of the `InboxReviewer` when None."""
     quorum: int | None = None
     """Number of people who must approve in an inbox; that of the `InboxReviewer` when None."""
     unmeasured: InterventionLevel | str | None = None
@@ -211,8 +204,11 @@ class Policy:
     """The fingerprint, once it was asked for: a gate states it in each entry."""
 
     def __post_init__(self) -> None:
-        check_unmeasured(self.unmeasured)
         if self.unmeasured is not None:
+            if str(self.unmeasured) not in UNMEASURED:
+                raise ValueError(
+                    f"unmeasured must be one of {', '.join(UNMEASURED)}, or None, not {self.unmeasured!r:.60}"
+                )
             object.__setattr__(self, "unmeasured", str(self.unmeasured))
         if self.floor is not None:
             if str(self.floor) not in _FLOORS:
@@ -287,7 +283,7 @@ class Policy:
         `other` where `self` has none; two inboxes become one with the stricter of their settings.
 
         Raises:
-            ValueError: both name groups, and none in common, so that nobody could decide.
+            ValueError: both name groups, and none in common, so that no person could decide.
         """
         if Policy() in (self, other):
             return other if self == Policy() else self
@@ -307,9 +303,8 @@ class Policy:
 
     @property
     def _leaves_asking_open(self) -> bool:
-        """Whether the policy states nothing about questions to a person."""
-        asks_nobody = {self.floor, self.unmeasured} <= {None, "silent", "notify"}
-        return asks_nobody and replace(self, floor=None, unmeasured=None) == Policy()
+        never_asks = {self.floor, self.unmeasured} <= {None, "silent", "notify"}
+        return never_asks and replace(self, floor=None, unmeasured=None) == Policy()
 
 
 def stricter_unmeasured(*stated: str | None) -> str | None:
@@ -362,7 +357,7 @@ def common_groups(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str,
     if not common:
         raise ValueError(
             f"two policies of the action name the groups {', '.join(first)} and {', '.join(second)}, which have none in common, "
-            "so nobody could decide; name a common group in both"
+            "so no person could decide; name a common group in both"
         )
     return common
 
@@ -370,8 +365,8 @@ def common_groups(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str,
 class PolicySet:
     """Policies by action name or glob, from one place or several, such as a program and a file.
 
-    In one place an exact name wins over globs, a longer glob over a shorter one, then the stricter. What several places state for an action
-    is combined, see `Policy.combined`; the first place has the last word about reviewers.
+    In one place an exact name wins over globs, a longer glob over a shorter one, then the stricter. Entries of several places for one action
+    are combined, see `Policy.combined`; the first place has the last word about reviewers.
 
     Raises:
         ValueError: a name can match no action, or an entry is neither a policy nor a floor; the message names it. Or two places name
@@ -380,7 +375,7 @@ class PolicySet:
     """
 
     def __init__(self, *places: Mapping[str, Policy | str | dict[str, str]] | None) -> None:
-        self._places = [_checked(entries) for entries in places if entries is not None]
+        self._places = [_check_entries(entries) for entries in places if entries is not None]
         self.names = tuple(dict.fromkeys(name for place in self._places for name in place))
         self._stated: dict[str, Policy | None] = {}
         self._warned: set[str] = set()
@@ -462,7 +457,7 @@ def _alike(place: Mapping[str, Policy], name: str) -> list[tuple[str, Policy]]:
     ]
 
 
-def _checked(entries: Mapping[str, Policy | str | dict[str, str]]) -> dict[str, Policy]:
+def _check_entries(entries: Mapping[str, Policy | str | dict[str, str]]) -> dict[str, Policy]:
     if not isinstance(entries, Mapping):
         raise TypeError(f"policies are a mapping of action name to policy or floor, not {type(entries).__name__}")
     checked: dict[str, Policy] = {}

@@ -1,7 +1,7 @@
-"""What a reviewer is asked and what it answers, as frozen values; and which requests and answers count where something is hidden.
+"""Requests to reviewers and their responses, as frozen values; and which responses count where content is hidden.
 
-Some reviewers use a channel that is stored where secrets must not be. They have a method `stores(text) -> bool`: whether the text is stored
-there already. They get redacted arguments, except where everything that redaction would remove is stored already.
+Some reviewers use a channel whose storage must not hold secrets. Their method `stores(text) -> bool` returns whether the storage holds a string.
+They get redacted arguments, unless the storage holds everything that redaction would remove.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class InterventionRequest:
     action: str
     """Name of the action."""
     arguments: Mapping[str, Any]
-    """What it would be called with, by parameter name; the values themselves, not a rendering of them."""
+    """Its arguments by parameter name: the values themselves, not a rendering."""
     digest: str
     """SHA-256 of the arguments, in full."""
     level: InterventionLevel
@@ -56,7 +56,7 @@ class InterventionRequest:
     created_at: float = 0.0
     """Seconds since the epoch."""
     problem: str = ""
-    """What was wrong with the answer before, when this is asked again for that."""
+    """The problem of the previous answer, when the question is repeated because of it."""
     hidden: Mapping[str, int] = field(default_factory=dict)
     """Arguments that this request does not show in full, by name, with the number of characters that were removed.
 
@@ -96,7 +96,7 @@ class InterventionResponse:
     user_input: str | None = None
     """Words for the agent, with INPUT."""
     modified: Mapping[str, Any] | None = None
-    """Arguments that replace those of the request, with MODIFY."""
+    """Arguments that replace arguments of the request, with MODIFY."""
     selected_option: str | None = None
     timeout_reached: bool = False
     """Whether time ran out without an answer; `action` is then the consequence."""
@@ -149,7 +149,7 @@ def without_secrets(request: InterventionRequest, stores: Callable[[str], bool] 
 
 
 def _differing(before: object, after: object) -> list[str]:
-    """The texts of a JSON value that its redacted form lacks; a structure with redacted keys counts as a text."""
+    """Return the strings of a JSON value that its redacted form lacks. A structure with redacted keys counts as a string."""
     found: list[str] = []
     stack = [(before, after)]
     while stack:
@@ -172,10 +172,6 @@ def for_reviewer(request: InterventionRequest, reviewer: object) -> Intervention
     return without_secrets(request, stores) if callable(stores) else request
 
 
-def _has_mark(value: object) -> bool:
-    return "[REDACTED:" in flat(view(value).root)
-
-
 def unseen_problem(request: InterventionRequest, response: InterventionResponse) -> str:
     """Return why a response to a request with hidden content does not count; empty where it does."""
     if (
@@ -188,7 +184,9 @@ def unseen_problem(request: InterventionRequest, response: InterventionResponse)
     missing = [
         name
         for name in request.hidden
-        if name not in changes or changes[name] == request.arguments.get(name) or _has_mark(changes[name])
+        if name not in changes
+        or changes[name] == request.arguments.get(name)
+        or "[REDACTED:" in flat(view(changes[name]).root)
     ]
     if not missing:
         return ""

@@ -1,6 +1,6 @@
-"""Reviewers: any callable from request to response, sync or async, or an object with `review`; and notices, which ask for nothing.
+"""Reviewers: any callable from request to response, sync or async, or an object with `review`. And notices, which need no answer.
 
-A notice is neither a question nor a consent. An action does not wait for its notice, nor fail with it.
+An action neither waits for its notice nor fails with it.
 """
 
 from __future__ import annotations
@@ -41,16 +41,12 @@ class Reviews(Protocol):
 Reviewer: TypeAlias = Reviews | Callable[["InterventionRequest"], Any]
 
 
-class UnusableAnswer(Exception):
-    """A reviewer returned neither a response nor an action."""
-
-
 class ForwardingReviewer:
     """A reviewer that asks another, with the name and the abilities of that."""
 
     def __init__(self, asked: Reviewer, name: str | None = None) -> None:
         self.name = name or name_of(asked)
-        # What a gate reads from its reviewer.
+        # The attributes that a gate reads from its reviewer.
         self.keeps_time: bool = getattr(asked, "keeps_time", False) is True
         self.pauses: bool = getattr(asked, "pauses", False) is True
         self.stores: Callable[[str], bool] | None = getattr(asked, "stores", None)
@@ -85,9 +81,7 @@ def as_response(answer: object) -> InterventionResponse:
         return InterventionResponse(answer)
     known = ", ".join(InterventionAction)
     # Only the type is named: the value may be something secret that the reviewer was shown.
-    raise UnusableAnswer(
-        f"the answer has the type {type(answer).__name__}; a reviewer returns a response or one of {known}"
-    )
+    raise TypeError(f"the answer has the type {type(answer).__name__}; a reviewer returns a response or one of {known}")
 
 
 class CallbackReviewer(ForwardingReviewer):
@@ -101,15 +95,7 @@ class CallbackReviewer(ForwardingReviewer):
         if not callable(callback):
             raise TypeError(f"callback must be a callable, not {type(callback).__name__}")
         super().__init__(callback, name)
-        self._callback = callback
-
-    @property
-    def review(self) -> Callable[[InterventionRequest], object]:
-        """Ask the callable; a coroutine function where the callable is async."""
-        return self._review_async if is_async(self._callback) else self._callback
-
-    async def _review_async(self, request: InterventionRequest) -> object:
-        return await self._callback(request)  # type: ignore[misc]
+        self.review = callback
 
 
 class ConfirmationFlow(ForwardingReviewer):
@@ -129,11 +115,7 @@ class ConfirmationFlow(ForwardingReviewer):
         self._ask = review_function(reviewer)
         self._max_rounds = max_rounds
         super().__init__(reviewer)
-
-    @property
-    def review(self) -> Callable[[InterventionRequest], InterventionResponse | Awaitable[InterventionResponse]]:
-        """Ask until the reviewer confirms, or has changed the arguments `max_rounds` times; a coroutine function where it is async."""
-        return self._review_async if is_async(self._ask) else self._review
+        self.review = self._review_async if is_async(self._ask) else self._review
 
     def _review(self, request: InterventionRequest) -> InterventionResponse | Awaitable[InterventionResponse]:
         rounds = self._rounds(request)
@@ -204,7 +186,7 @@ def deliver(request: InterventionRequest) -> str:
 
 def notice_line(action: str, arguments: Mapping[str, object], reason: str) -> str:
     """Return action, arguments and reason on one line, without control characters and secrets; long values are visibly cut."""
-    # What would split a secret in two is removed before secrets are looked for.
+    # First remove control characters: they could split a secret in two and hide it from redaction.
     shown = redact_value(_printable(render(dict(arguments))), identifiers=False)
     called = ", ".join(f"{name}={cut(to_text(value), MAX_ARGUMENT)}" for name, value in shown.items())
     why = redact_text(_printable(reason), identifiers=False)
@@ -212,7 +194,7 @@ def notice_line(action: str, arguments: Mapping[str, object], reason: str) -> st
 
 
 def record_notice(entry: dict[str, Any], request: InterventionRequest, delivered: str | Exception) -> None:
-    """Add to a gate's entry the text of the notice and where it went, or why it could not be delivered."""
+    """Add the notice to a gate's entry, and where it went or why it was not delivered."""
     failed = isinstance(delivered, Exception)
     text = notice_line(request.action, request.arguments, request.reason)
     entry["notice"] = {"to": None if failed else delivered, "text": text}
@@ -221,7 +203,6 @@ def record_notice(entry: dict[str, Any], request: InterventionRequest, delivered
 
 
 def _printable(value: Any) -> Any:
-    """A text or rendered value without control characters."""
     if isinstance(value, str):
         return printable(value, replace=lambda character: " " if character.isspace() else "")
     if isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""The complete content of a value, for reviewers: a tree without cuts and without redaction, as a line of text or as a JSON value.
+"""The complete content of a value, for reviewers: a tree without cuts and without redaction, as one line or as a JSON value.
 
-`trace.render` bounds a value so that it can be recorded cheaply. A reviewer needs the opposite: every character that will run, or the
-statement that a part cannot be shown. This module runs no code of the values that it reads.
+`trace.render` bounds a value so that it can be recorded cheaply. A reviewer needs the opposite: every character that will run, or a note that a
+part cannot be shown. This module runs no code of the values that it reads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 MAX_PLAIN_DEPTH = 60
-"""Nesting up to which a tree becomes nested JSON values; deeper values become text."""
+"""Nesting up to which a tree becomes nested JSON values; deeper values become strings."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Node:
 
 
 def pieces(root: Node) -> Iterator[Node | str]:
-    """Yield a tree from left to right: leaves, keys and class names as leaf nodes, brackets and separators as texts."""
+    """Yield a tree from left to right: leaves, keys and class names as leaf nodes, brackets and separators as strings."""
     stack: list[Node | str] = [root]
     while stack:
         item = stack.pop()
@@ -79,7 +79,7 @@ def pieces(root: Node) -> Iterator[Node | str]:
 
 
 def flat(root: Node) -> str:
-    """Return a tree on one line, with texts as JSON."""
+    """Return a tree on one line, with strings as JSON."""
     return "".join(piece if isinstance(piece, str) else _leaf_text(piece) for piece in pieces(root))
 
 
@@ -89,7 +89,7 @@ def _leaf_text(leaf: Node) -> str:
 
 
 def plain(root: Node, depth: int = 0) -> Any:
-    """Return a tree as a JSON value. Values that JSON does not have become text."""
+    """Return a tree as a JSON value. Values that JSON does not have become strings."""
     if not root.brackets:
         if root.scalar is not None or root.text == "null":
             return root.scalar
@@ -139,7 +139,7 @@ class View:
 
 
 def view(value: object, max_values: int = MAX_VALUES, max_characters: int = MAX_CHARACTERS) -> View:
-    """Return the complete content of `value`. What exceeds the number of values or of characters of text is not shown."""
+    """Return the complete content of `value`, up to a number of values and of characters."""
     return _Viewing(max_values, max_characters).of(value)
 
 
@@ -293,7 +293,6 @@ class _Viewing:
         return self._close(node, f"{_name(kind)}{where}")
 
     def _close(self, node: Node, description: str) -> list[tuple[Any, Any]]:
-        """Show a description in place of the value."""
         node.text = f"<{description}>" if "in full" in description else f"<{description}, cannot be shown in full>"
         node.quoted, node.scalar = False, None
         self._opaque.append(node.text)
@@ -314,7 +313,7 @@ _PLAIN: dict[type, Any] = {
 
 
 def _is_complete_in_text(kind: type, module: str, package: str) -> bool:
-    """Whether a value is complete in its text. Only the library's own class counts, not one that claims its name."""
+    # Only the library's own class counts, not a class that claims its name.
     if package == "numpy":
         generic = sys.modules["numpy"].generic
         known = issubclass(kind, generic) and sys.modules["numpy"].dtype(kind).kind in _PRINTED_KINDS_OF_NUMPY
@@ -326,14 +325,20 @@ def _is_complete_in_text(kind: type, module: str, package: str) -> bool:
 def _parts(node: Node, value: Any, kind: type) -> list[tuple[Any, Any]] | None:
     """The parts of a container, whose brackets and label are filled in; None where `value` is not a known container."""
     parts: list[tuple[Any, Any]]
+    names = kind.__dict__.get("_fields")
     if issubclass(kind, dict):
         node.brackets, node.label = "{}", "" if kind is dict else _name(kind)
         parts = list(dict.items(value))
     elif kind is MappingProxyType:
         node.brackets, node.label, parts = "{}", _name(kind), list(value.items())
-    elif issubclass(kind, tuple) and _has_named_fields(kind, tuple.__len__(value)):
+    elif (
+        issubclass(kind, tuple)
+        and type(names) is tuple
+        and len(names) == tuple.__len__(value)
+        and {*map(type, names)} <= {str}
+    ):
         node.brackets, node.label = "()", _name(kind)
-        parts = list(zip(kind.__dict__["_fields"], tuple.__iter__(value), strict=True))
+        parts = list(zip(names, tuple.__iter__(value), strict=True))
     else:
         base = next((base for base in (list, tuple, set, frozenset, deque) if issubclass(kind, base)), None)
         if base is None:
@@ -349,11 +354,6 @@ def _parts(node: Node, value: Any, kind: type) -> list[tuple[Any, Any]] | None:
         fields = _fields(value, kind)
         parts.extend((_Attribute(name) if type(name) is str else name, item) for name, item in fields.items())
     return parts
-
-
-def _has_named_fields(kind: type, count: int) -> bool:
-    names = kind.__dict__.get("_fields")
-    return type(names) is tuple and len(names) == count and all(type(name) is str for name in names)
 
 
 _SORTED = SCALARS | {bytes}
@@ -406,7 +406,7 @@ def _importable(value: object) -> str:
 
 
 def changed_arguments(approval: Approval) -> list[str]:
-    """Return the parameters that an edit has changed, by comparing the values with those that were asked about."""
+    """Return the parameters whose values an edit has changed."""
     asked = approval.asked
     if asked is None:
         return []

@@ -69,7 +69,7 @@ class ApprovedActions:
         inbox = self._inbox()
         approval = inbox.requests.get(approval_id)
         action = self._definitions().find(approval)
-        bound = action.kept(approval, inbox, arguments)
+        bound = action.kept_arguments(approval, inbox, arguments)
         carry_out = decorate(
             self._around(action, approval, bound),
             recorder=self._recorder,

@@ -229,7 +229,7 @@ class Scope:
             return rules.decide(measured.score.score, basis).level
 
         if self._judge != "never":
-            material = lambda: material_of(self._run, case.action, case.shown())  # noqa: E731
+            material = lambda: material_of(self._run, case.action, case.shown_arguments())  # noqa: E731
             factors, evaluation = self._gates.judge().before_gate(self._judge, factors, level_of, material, self.run_id)
             failed = any(evaluation.get(name, {}).get("fallback") for name in ("self_evaluation", "coverage"))
             if failed or evaluation.get("skipped", NOT_NEEDED) != NOT_NEEDED:

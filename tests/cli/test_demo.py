@@ -56,7 +56,7 @@ def test_demo_without_a_terminal_says_what_it_decided():
     """It does its work, is less sure of its wrong answer than of its right ones, and does not run the gated action."""
     ran = run("demo", stdin="y\n")
     assert (0, "") == (ran.returncode, ran.stderr)
-    for piece in ("✗ check", "error_recovery", "search_quality", "nobody to ask", "not evaluated"):
+    for piece in ("✗ check", "error_recovery", "search_quality", "no reviewer is available", "not evaluated"):
         assert piece in ran.stdout
     assert "characters written" not in ran.stdout
     documents = json.loads(run("demo", "--json", stdin="").stdout)

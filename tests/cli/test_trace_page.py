@@ -185,7 +185,7 @@ def shown(command, tmp_path):
 @pytest.mark.parametrize(
     ("reviewer", "answer"),
     [
-        (None, "none: there was nobody to ask"),
+        (None, "none: no reviewer was available"),
         (broken, "none: asking failed: ValueError: the mail server is down"),
         (lambda request: R("proceed", timeout_reached=True), "none: nobody answered in time"),
         (lambda request: R("cancel", user_input="no", reviewer="Ana", response_time_ms=1500.0), "cancel by Ana, after 1.5 s, user input: no"),

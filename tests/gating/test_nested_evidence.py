@@ -91,7 +91,6 @@ def test_a_gate_inside_sees_what_was_done_around_it(profile, steps):
     "steps", [[FAIL] * 3, [BAD, GOOD], [GOOD, FAIL]], ids=["failures", "bad search", "failure last"]
 )
 def test_a_gate_around_sees_what_was_done_inside(profile, steps):
-    """Also after the nested run has been stored, and of runs inside it."""
     program = Program(profile=profile)
     with program.grace.run("work"):
         program.search(0.95)
@@ -385,7 +384,6 @@ def test_words_that_nobody_can_see_begin_no_new_question(text):
 @pytest.mark.parametrize("error", [SystemExit, SystemExit(0), KeyboardInterrupt, StopIteration])
 @pytest.mark.parametrize("nested", [False, True])
 def test_an_exit_that_the_agent_caught_is_a_failure(error, nested):
-    """The tool did not return, whatever it raised; an exit that leaves a nested run counts once."""
     program = Program()
 
     @program.grace.tool

@@ -47,14 +47,6 @@ def test_a_timeout_is_a_number(timeout):
         make_grace().gate(timeout=timeout)(lambda: None)
 
 
-def test_settings_take_floors_only(tmp_path, monkeypatch):
-    file = tmp_path / "grace_kp.toml"
-    file.write_text('[policies]\npay = {floor = "confirm", auto_proceed_on_timeout = "no"}\n', encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(gk.SettingsError, match="'pay'"):
-        gk.Grace(store="memory:")
-
-
 def test_policies_of_several_places_are_combined_to_the_stricter():
     """What matches in one place never replaces what matches in another, whichever name is more exact."""
     policies = PolicySet({"*": "deny"}, {"wire": "silent", "read_*": "confirm"}, {}, {"wire": gk.Policy(quorum=2)})
@@ -105,7 +97,7 @@ def test_time_that_runs_out_proceeds_only_where_that_is_wanted(is_async, reviewe
         if setting:
             assert "done" == act("ana")
         else:
-            with pytest.raises(gk.ActionTimedOut, match=r"nobody answered within 0\.01 s") as error:
+            with pytest.raises(gk.ActionTimedOut, match=r"no answer arrived within 0\.01 s") as error:
                 act("ana")
             assert error.value.response.timeout_reached
     (entry,) = captured.only.grace["decisions"]
@@ -146,14 +138,13 @@ NO_TIMEOUT = {
 @both
 @pytest.mark.parametrize("name", NO_TIMEOUT)
 def test_nothing_else_proceeds_or_counts_as_a_timeout(is_async, name):
-    """A refusal, nonsense, a failure and a missing reviewer stop the action although a timeout would not."""
     policy = gk.Policy(floor="confirm", timeout=30, auto_proceed_on_timeout=True)
     act, ran = gated(make_grace(reviewer=NO_TIMEOUT[name]), is_async=is_async, policy=policy)
     with capture() as captured, pytest.raises(gk.ActionNotApproved) as error:
         act("ana")
     assert [] == ran
     assert not isinstance(error.value, gk.ActionTimedOut)
-    assert "nobody answered" not in str(error.value)
+    assert "no answer arrived" not in str(error.value)
     assert error.value.response.timeout_reached is False
     entry = captured.only.grace["decisions"][0]
     assert entry["outcome"] == ("redirected" if name == "words" else "cancelled")
@@ -164,7 +155,6 @@ def test_nothing_else_proceeds_or_counts_as_a_timeout(is_async, name):
     "floor", ["silent", "notify", "confirm", "escalate", "deny", gk.InterventionLevel.CONFIRM, None]
 )
 def test_floors(floor):
-    """The four levels and `deny`, as text or level; a level is kept as its text. Only `deny` denies."""
     policy = gk.Policy(floor=floor)
     assert (None if floor is None else str(floor)) == policy.floor
     assert floor is None or str is type(policy.floor)
@@ -187,13 +177,11 @@ def test_a_quorum_is_a_number_of_people(quorum):
 
 
 def test_thresholds_are_checked():
-    assert gk.Thresholds(0.9, 0.8, 0.7) == gk.Policy(thresholds=gk.Thresholds(0.9, 0.8, 0.7)).thresholds
     with pytest.raises(TypeError):
         gk.Policy(thresholds=0.5)
 
 
 def test_a_policy_of_a_floor():
-    """A floor stands for the policy that has it, None for the one without, and a policy for itself."""
     policy = gk.Policy(floor="confirm", timeout=5)
     assert policy is gk.Policy.of(policy)
     assert gk.Policy(floor="confirm") == gk.Policy.of("confirm")
@@ -226,7 +214,6 @@ FLOORS = [None, "silent", "notify", "confirm", "escalate", "deny"]
 @pytest.mark.parametrize("own", FLOORS)
 @pytest.mark.parametrize("other", FLOORS)
 def test_the_stricter_floor_holds(own, other):
-    """Whichever policy has it; `deny` is the strictest, and no floor the mildest."""
     stricter = FLOORS[max(FLOORS.index(own), FLOORS.index(other))]
     policy = gk.Policy(floor=own, timeout=5)
     assert gk.Policy(floor=stricter, timeout=5) == policy.combined(gk.Policy(floor=other))
@@ -266,7 +253,6 @@ LACKS = "Evidence is missing or cannot be used, so the gate requires at least co
     ],
 )
 def test_the_strictest_level(level, floor, gaps, reason, expected):
-    """Floor and gaps raise the level of the confidence and never lower it; the reason names both."""
     found, why = strictest_level(gk.InterventionLevel(level), gk.Policy(floor=floor), gaps, reason)
     assert expected == (str(found), why)
 
@@ -298,7 +284,6 @@ def test_the_first_of_equal_globs():
 
 
 def test_no_entry_matches():
-    """The action has its own policy then, or the one that asks nothing."""
     policies, own = PolicySet({"pay": "confirm"}), gk.Policy(floor="notify", timeout=5)
     assert policies.entry_for("send") is None
     assert gk.Policy() == policies.for_action("send") == PolicySet().for_action("send")
@@ -319,7 +304,6 @@ def test_no_entry_matches():
     ],
 )  # fmt: skip
 def test_an_entry_that_is_no_policy_is_named(value, problem):
-    """Before anything is gated by it."""
     with pytest.raises(ValueError, match=f"policy 'pay': {problem}"):
         PolicySet({"pay": value})
 
@@ -342,7 +326,6 @@ AUTO = gk.Policy(floor="confirm", timeout=0, auto_proceed_on_timeout=True)
     ("other", "proceeds", "timeout"),
     [
         (gk.Policy(floor="confirm", timeout=300), False, 0),
-        (gk.Policy(floor="confirm"), False, 0),
         (gk.Policy(timeout=300), False, 0),
         (gk.Policy(thresholds=gk.Thresholds()), False, 0),
         (gk.Policy(quorum=2), False, 0),

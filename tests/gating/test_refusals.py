@@ -48,7 +48,6 @@ WORDS = gk.InterventionResponse("input", user_input="ask the bank first")
 
 @pytest.mark.parametrize(("first", "outcome"), [("cancel", "cancelled"), (WORDS, "redirected")])
 def test_a_refusal_holds_for_the_same_call(first, outcome):
-    """Each attempt raises what the first one raised, and its entry states that the refusal holds; nobody is asked again."""
     grace, reviewer = refusing(first)
     pay = grace.gate(floor="confirm", name="pay")(lambda euros: "paid")
     with grace.run("q") as run:
@@ -187,7 +186,6 @@ def test_a_refusal_is_one_of_its_action():
     "first", ["skip", "retry", gk.InterventionResponse("cancel", timeout_reached=True), None, "nonsense"]
 )
 def test_what_is_no_refusal_does_not_hold(first):
-    """Time that ran out, an answer that cannot be used, a skipped call, and the wish to decide again."""
     grace, reviewer = refusing()
     reviewer.answers[0] = first
     pay = grace.gate(floor="confirm")(lambda euros: "paid")
@@ -252,12 +250,21 @@ class Slow:
         monkeypatch.setattr(type(desk), verb, lambda _desk, *args, **kwargs: slow(*args, **kwargs))
 
 
-async def until(condition):
-    for _ in range(12_000):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError
+async def in_thread(call):
+    """Wait for a blocking call without a thread of the loop."""
+    with ThreadPoolExecutor(1) as pool:
+        return await asyncio.wrap_future(pool.submit(call))
+
+
+async def next_request(grace):
+    return (await in_thread(lambda: next(iter(grace.approvals.watch(0))))).approval
+
+
+async def cancel(task):
+    """Cancel the task, and let the loop deliver that."""
+    task.cancel()
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 async def cancelled(grace, verb, monkeypatch, action, *, decided=True, times=2):
@@ -265,12 +272,10 @@ async def cancelled(grace, verb, monkeypatch, action, *, decided=True, times=2):
     slow = Slow(grace, verb, monkeypatch)
     task = asyncio.create_task(action(1))
     if decided:
-        await until(grace.approvals.pending)
-        await grace.approvals.aapprove(grace.approvals.pending()[0].id, by="ana")
-    await until(slow.begun.is_set)
+        await grace.approvals.aapprove(await next_request(grace), by="ana")
+    assert await in_thread(lambda: slow.begun.wait(20))
     for _ in range(times):
-        task.cancel()
-        await asyncio.sleep(0.02)
+        await cancel(task)
     slow.may_end.set()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -292,7 +297,6 @@ def gated(grace, ran):
 )
 @pytest.mark.parametrize("times", [1, 3])
 async def test_a_cancellation_while_the_store_is_written(verb, decided, state, count, times, monkeypatch):
-    """What was begun in the store comes to its end, and what was taken and not used is given back."""
     grace, ran = runtime(), []
     approval = await cancelled(grace, verb, monkeypatch, gated(grace, ran), decided=decided, times=times)
     assert (state, count) == (str(approval.state), len(ran))
@@ -300,8 +304,6 @@ async def test_a_cancellation_while_the_store_is_written(verb, decided, state, c
 
 async def test_cancelled_again_and_again_while_the_outcome_waits_for_a_thread():
     """All threads of the loop are busy. The outcome is written once one is free."""
-    from concurrent.futures import ThreadPoolExecutor
-
     grace, began, free = runtime(), asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(1))
@@ -313,12 +315,10 @@ async def test_cancelled_again_and_again_while_the_outcome_waits_for_a_thread():
         await asyncio.sleep(60)
 
     task = asyncio.create_task(act(1))
-    await until(grace.approvals.pending)
-    grace.approvals.approve(name := grace.approvals.pending()[0].id, by="ana")
+    grace.approvals.approve(name := await next_request(grace), by="ana")
     await asyncio.wait_for(began.wait(), 20)
     for _ in range(3):
-        task.cancel()
-        await asyncio.sleep(0.02)
+        await cancel(task)
     free.set()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -228,19 +228,6 @@ async def approve_async(request):
     return "proceed"
 
 
-class Approver:
-    """A callable object with abilities."""
-
-    keeps_time = True
-    pauses = True
-
-    def __call__(self, request):
-        return "proceed"
-
-    def stores(self, text):
-        return False
-
-
 def reviewer_recorded(callback, **settings):
     grace = make_grace(reviewer=CallbackReviewer(callback, **settings))
     with capture() as captured:
@@ -259,16 +246,7 @@ def reviewer_recorded(callback, **settings):
     ],
 )
 def test_the_record_shows_the_name(callback, settings, expected):
-    """That of the reviewer; else the callable's own, or the name of its class."""
     assert expected == reviewer_recorded(callback, **settings)
-
-
-def test_abilities_are_passed_on():
-    """Whether it keeps the time, pauses the program, or stores what it shows."""
-    callback = Approver()
-    able, plain = CallbackReviewer(callback), CallbackReviewer(approve)
-    assert (True, True, callback.stores) == (able.keeps_time, able.pauses, able.stores)
-    assert (False, False, None) == (plain.keeps_time, plain.pauses, plain.stores)
 
 
 @pytest.mark.parametrize("callback", [None, "approve", 5])
@@ -302,7 +280,6 @@ def act_of(grace, is_async, **options):
 
 @both
 def test_one_line_at_a_terminal(is_async, monkeypatch):
-    """Action, arguments and reason, without secrets and control characters; the entry keeps the line and where it went."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     with capture() as captured:
@@ -319,7 +296,6 @@ def test_one_line_at_a_terminal(is_async, monkeypatch):
 @both
 @pytest.mark.parametrize("stream", [Terminal(is_terminal=False), None], ids=["pipe", "no console"])
 def test_nothing_is_printed_elsewhere(stream, is_async, monkeypatch, caplog):
-    """The line is in the log and in the entry."""
     monkeypatch.setattr(sys, "stderr", stream)
     with capture() as captured, caplog.at_level(logging.INFO, logger="grace_kp.gate"):
         assert "paid" == act_of(make_grace(unmeasured="notify"), is_async)("ana")
@@ -332,7 +308,6 @@ def test_nothing_is_printed_elsewhere(stream, is_async, monkeypatch, caplog):
 
 @both
 def test_on_notify_replaces_the_default(is_async, monkeypatch):
-    """A callback, sync or async, gets the request, and the terminal nothing."""
     terminal, requests = Terminal(), []
     monkeypatch.setattr(sys, "stderr", terminal)
 
@@ -406,7 +381,6 @@ WIDE = "y" * 120
     ],
 )  # fmt: skip
 def test_the_line_of_a_notice(action, arguments, reason, line):
-    """An argument has 120 characters, addresses are shown, and nothing has control characters."""
     assert line == notice_line(action, arguments, reason)
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import array
 import collections
 import dataclasses
 import datetime
-import decimal
 import enum
 import fractions
-import ipaddress
 import json
 import os
 import pathlib
 import re
 import threading
 import types
-import uuid
 import zoneinfo
 
 import numpy as np
@@ -122,7 +118,6 @@ class Failing(datetime.timedelta):
 
 
 def test_a_value_that_fails_when_it_is_read_cannot_be_checked():
-    """Whatever it raises."""
     with pytest.raises(NotCheckable, match="'x' cannot be read \\(KeyError: 'days'\\)"):
         digest_of({"x": Failing()})
 
@@ -207,20 +202,16 @@ PIECES = [
     (with_attribute('note: 1, "euros"'), 'Attributes{"to": "ana", ."note: 1, \\"euros\\"": "x"}'),
     (claimed, "Decimal(value=5000)"),
     (np.int64(5), "int64(5)"),
-    (np.float32(1.5), "float32(1.5)"),
-    (np.bool_(True), f"{np.bool_.__name__}(True)"),
     (np.datetime64("2026-01-02"), "datetime64(2026-01-02)"),
     (1 + 2j, "(1+2j)"),
     (range(3), "range(start=0, stop=3, step=1)"),
     (types.SimpleNamespace(to="ana"), 'SimpleNamespace(to="ana")'),
     (Model(), 'Model(url=AnyUrl(_url=Url("https://example.org/a")))'),
     (fractions.Fraction(1, 3), 'Fraction("1/3")'),
-    (decimal.Decimal("1.50"), 'Decimal("1.50")'),
     (collections.OrderedDict(a=1), 'OrderedDict{"a": 1}'),
     (Level.LOW, "Level.LOW"),
     (-(2**70), str(-(2**70))),
     (float("nan"), "nan"),
-    (1e300, "1e+300"),
     (memoryview(b"ab"), "memoryview(b'ab')"),
     (frozenset({2, 1}), "frozenset[1, 2]"),
     ({"b", "a", b"c", 1, 1.5, None}, 'set["a", "b", 1, 1.5, b\'c\', null]'),
@@ -236,16 +227,12 @@ PIECES = [
     (np.array([[1, 2], [3, 4]]), "ndarray of int64[[1, 2], [3, 4]]"),
     (np.array(5), "ndarray of int64[5]"),
     (np.array(["a"]), 'ndarray of <U1["a"]'),
-    (np.array([True]), "ndarray of bool[true]"),
-    (np.array([1.5], dtype="f4"), "ndarray of float32[1.5]"),
     (itself, "[1, [<the list 2 levels above, again>]]"),
-    (uuid.UUID(int=1), 'UUID("00000000-0000-0000-0000-000000000001")'),
     (pathlib.PurePosixPath("/a"), 'PurePosixPath("/a")'),
     (len, "<builtin_function_or_method builtins.len>"),
     (os.path.join, "<function posixpath.join>"),
     (os, "<module os>"),
     (int, "<class builtins.int>"),
-    (collections.OrderedDict, "<class collections.OrderedDict>"),
 ]
 shared = [1]
 deep = [[2]]
@@ -253,9 +240,7 @@ deep[0].append(deep)
 PIECES += [
     ([shared, shared, {"a": shared}], '[[1], [1], {"a": [1]}]'),
     ([shared, deep], "[[1], [[2, <the list 2 levels above, again>]]]"),
-    (ipaddress.ip_address("10.0.0.1"), 'IPv4Address("10.0.0.1")'),
     (zoneinfo.ZoneInfo("UTC"), 'ZoneInfo("UTC")'),
-    (pydantic.HttpUrl("http://a.b"), 'HttpUrl(_url=Url("http://a.b/"))'),
     (pydantic.PostgresDsn("postgres://a,b/x"), 'PostgresDsn(_url=MultiHostUrl("postgres://a,b/x"))'),
     (SomeUnset(), "SomeUnset(last=3)"),
 ]
@@ -267,18 +252,15 @@ OPAQUE = [
     (types.ModuleType("os"), "<module, cannot be shown in full>"),
     (type("int", (), {"__module__": "builtins"}), "<type, cannot be shown in full>"),
     (threading.Lock(), "<lock, cannot be shown in full>"),
-    (iter([1]), "<list_iterator, cannot be shown in full>"),
     (np.zeros(1_001), "<ndarray, cannot be shown in full>"),
     (np.array([None]), "<ndarray, cannot be shown in full>"),
     ([1].append, "<builtin_function_or_method, cannot be shown in full>"),
-    (array.array("i", [1]), "<array, cannot be shown in full>"),
     (SEALED, "<sealed value, cannot be shown in full>"),
 ]
 
 
 @pytest.mark.parametrize("number", range(len(PIECES)))
 def test_what_can_be_shown(number):
-    """Each kind of value has a form that says what it is, and nothing of it is missing."""
     value, expected = PIECES[number]
     assert (expected, []) == text_of(value)
 
@@ -291,7 +273,6 @@ def test_what_cannot_be_shown(number):
 
 
 def test_arrays_and_numbers_have_bounds():
-    """A thousand items, and integers of 13,000 bits in decimal digits."""
     assert [] == text_of(np.zeros(1_000))[1]
     largest = (1 << 13_000) - 1
     assert (str(largest), []) == text_of(largest)
@@ -315,7 +296,6 @@ def test_large_sets_are_shown_in_any_order(count):
     ],
 )
 def test_the_number_of_characters_is_bounded(value, limit, fits, beyond):
-    """What is too long is named with its size; all texts share the bound."""
     assert (fits, []) == text_of(value, max_characters=limit)
     shown, opaque = text_of(value, max_characters=limit - 1)
     assert (beyond, 1) == (shown, len(opaque))
@@ -369,20 +349,15 @@ def with_note(items):
     return items
 
 
-DAY = datetime.date(2026, 1, 2)
 VALUES = [
     (None, "null", None),
     (True, "true", True),
-    (5, "5", 5),
-    (2**64, str(2**64), str(2**64)),
     (0.5, "0.5", 0.5),
     (float("inf"), "inf", "inf"),
     ("null", '"null"', "null"),
     ("é\n", '"é\\n"', "é\n"),
-    ([], "[]", []),
     ([1, [2]], "[1, [2]]", [1, [2]]),
     ((1,), "(1,)", [1]),
-    ((1, 2), "(1, 2)", [1, 2]),
     ((), "()", []),
     ({"a": {"b": 1}, "c": 2}, '{"a": {"b": 1}, "c": 2}', {"a": {"b": 1}, "c": 2}),
     ({1: 2}, "{1: 2}", {"1": 2}),
@@ -390,11 +365,8 @@ VALUES = [
     ({"1": "a", 1: "b", "1 (2)": "c"}, '{"1": "a", 1: "b", "1 (2)": "c"}', {"1": "a", "1 (2)": "b", "1 (2) (2)": "c"}),
     (Order("ana", [1]), 'Order(to="ana", lines=[1])', {"@class": "Order", "to": "ana", "lines": [1]}),
     (Pair(1, 2), "Pair(a=1, b=2)", {"@class": "Pair", "a": 1, "b": 2}),
-    (DAY, 'date("2026-01-02")', "2026-01-02"),
     (Colour.RED, "Colour.RED", "Colour.RED"),
     (b"ab", "b'ab'", "b'ab'"),
-    (bytearray(b"ab"), "bytearray(b'ab')", "bytearray(b'ab')"),
-    ({"s"}, 'set["s"]', ["s"]),
     (with_note([1]), 'Items[1, .note: "n"]', 'Items[1, .note: "n"]'),
 ]
 

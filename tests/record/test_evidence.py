@@ -82,7 +82,7 @@ def test_material_is_the_objective_the_proposed_action_and_what_tools_returned(g
 
     @grace.tool
     def act():
-        found.append(material_of(current_run(), case.action, case.shown()))
+        found.append(material_of(current_run(), case.action, case.shown_arguments()))
 
     @grace.agent(objective="Pay bob")
     def agent():
@@ -95,7 +95,7 @@ def test_material_is_the_objective_the_proposed_action_and_what_tools_returned(g
 
     agent()
     assert [("Pay bob", "pay(amount=5, to=bob)", ["bob first", "look: bob is here"])] == found
-    assert ("pay", "pay(amount=5, to=bob)", []) == material_of(None, case.action, case.shown())
+    assert ("pay", "pay(amount=5, to=bob)", []) == material_of(None, case.action, case.shown_arguments())
 
 
 EVENTS = ("call", "failing call", "passing failure", "thought", "model", "silent model", "failing model")

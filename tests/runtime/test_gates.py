@@ -39,7 +39,7 @@ def test_auto_asks_at_a_terminal(monkeypatch, terminal, is_asked):
     grace = make_grace(reviewer="auto")
     assert is_asked == isinstance(grace._gates().reviewer, gk.ConsoleReviewer)
     if not is_asked:
-        with pytest.raises(gk.ActionCancelled, match=r"nobody to ask|no reviewer is available"):
+        with pytest.raises(gk.ActionCancelled, match="no reviewer is available"):
             grace.gate(floor="confirm")(lambda: 1)()
 
 

@@ -1,7 +1,7 @@
-"""A call in a program that pauses to ask: its request is decided in the inbox, or by an answer to the program.
+"""A call in a program that pauses to ask: people decide its request in the inbox, or the program gets an answer.
 
-The approval is what entitles to run. The entry in the ledger is claimed with it, so that a process that does not use the inbox cannot run the action
-beside it. `Questions` keeps what was asked, so that each run of the program asks the same.
+The approval entitles to run. The gate claims the entry in the ledger with it, so that a process without the inbox cannot run the action, too.
+`Questions` keeps the questions, so that each run of the program asks the same ones.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import RESPONSES, Actor, ApprovalState
 from grace_kp.errors import AlreadyDecided, ApprovalError, StoreError
-from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Work
-from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, check_performed, encode_call, policy_now, state_approval
+from grace_kp.gating._inquiry import FORBIDDEN, Inquiry, encode_call, perform, policy_now, state_approval
 from grace_kp.gating._ledger import DONE, FAILED, EarlierRun, LedgerEntry, SharedEntry
-from grace_kp.gating._modification import apply_changes
+from grace_kp.gating._modification import consent_to_changes
 from grace_kp.gating._request import for_reviewer, unseen_problem
 from grace_kp.gating._view import plain, view
 from grace_kp.levels import InterventionAction
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from grace_kp.approvals import Approval, ApprovalRequest
     from grace_kp.gating._case import GatedCall, ProgramAnswer, Resumable, Terms
     from grace_kp.gating._decision import Decision
-    from grace_kp.gating._drivers import Step
+    from grace_kp.gating._drivers import EngineStep
     from grace_kp.gating._request import InterventionRequest
     from grace_kp.gating.reviewers._inbox import InboxReviewer
 
@@ -42,9 +41,9 @@ class Asking:
     """One question on its way to an answer."""
 
     digest: str
-    """Digest of the arguments that it shows; empty where its answer is void."""
+    """Digest of its arguments; empty where its answer is void."""
     is_new: bool
-    """Whether it has not been asked before, so that there cannot be an answer yet."""
+    """Whether it was not asked before, so that any answer is to another question."""
 
 
 class PausedInquiry(Inquiry):
@@ -106,13 +105,13 @@ class PausedInquiry(Inquiry):
     # Asking
 
     def must_ask(self, number: int) -> Asking | None:
-        """Return what this question shows; None where the program goes on without it."""
-        asked = self.questions.shown(number)
+        """Return the question with this number; None where the program goes on without it."""
+        asked = self.questions.asked_digests(number)
         if asked is not None:
             return Asking(asked[0] if asked else "", is_new=False)
         return Asking(self.approval.digest, is_new=True) if self.read().state is ApprovalState.PENDING else None
 
-    def shown(self, request: InterventionRequest, problem: str = "") -> InterventionRequest:
+    def question_now(self, request: InterventionRequest, problem: str = "") -> InterventionRequest:
         """Return the question with the arguments that are decided on now."""
         changes = self.changes() if self.approval.asked is not None else {}
         return replace(request, id=self.id, problem=problem, arguments={**request.arguments, **changes})
@@ -122,9 +121,8 @@ class PausedInquiry(Inquiry):
         question: InterventionRequest,
         digest: str,
         answer: ProgramAnswer,
-        check: Callable[[Mapping[str, Any]], str],
     ) -> str:
-        """Apply an answer to the question; return why it has to be asked again, empty where there is nothing to say about that."""
+        """Apply an answer to the question; return why the question must be repeated, empty where it need not be."""
         if self.read().state is not ApprovalState.PENDING:
             self._state_ignored(answer)
             return ""
@@ -133,16 +131,22 @@ class PausedInquiry(Inquiry):
         changes: dict[str, Any] = {}
         problem = unseen_problem(question, answer)
         if not problem and answer.action is InterventionAction.MODIFY:
-            changes = _changes(question, answer.modified or {})
-            problem = check(changes)
+            shown = question.arguments
+            changes = {
+                name: value
+                for name, value in (answer.modified or {}).items()
+                if name not in shown or (value is not shown[name] and value != plain(view(shown[name]).root))
+            }
+            problem = self.problem_with(changes)
         return problem or self._decide(answer, digest, changes)
 
+    def problem_with(self, changes: Mapping[str, Any]) -> str:
+        """Return why changes of the arguments cannot be used; empty where they can."""
+        consent = consent_to_changes(self._case, changes, "")
+        return consent if isinstance(consent, str) else ""
+
     def _decide(self, answer: ProgramAnswer, digest: str, changes: dict[str, Any]) -> str:
-        requests, words, policy = (
-            self._inbox.requests,
-            answer.user_input or "",
-            policy_now(self._case.policy, self._reviewer),
-        )
+        requests, words = self._inbox.requests, answer.user_input or ""
         try:
             actor = Actor.here(answer.reviewer or self._program.origin, channel=self._program.origin)
             if answer.action is InterventionAction.INPUT:
@@ -150,6 +154,7 @@ class PausedInquiry(Inquiry):
             elif answer.action is InterventionAction.CANCEL:
                 self._approval = requests.reject(self.id, by=actor, reason=words)
             elif changes:
+                policy = policy_now(self._case.policy, self._reviewer)
                 self._approval = requests.edit(self.id, changes, by=actor, digest=digest, policy=policy)
             else:
                 self._approval = requests.approve(self.id, by=actor, digest=digest)
@@ -161,14 +166,11 @@ class PausedInquiry(Inquiry):
         return "" if self.approval.state is not ApprovalState.PENDING else _votes(self.approval)
 
     def _state_ignored(self, answer: ProgramAnswer) -> None:
-        """State an answer that came after another decision, which holds."""
+        """State an answer that came after another decision."""
         decision = self.approval.decision
-        if answer.looks or answer.problem or (decision and RESPONSES.get(decision.state) is answer.action):
-            return
-        if decision and {RESPONSES.get(decision.state), answer.action} == {
-            InterventionAction.PROCEED,
-            InterventionAction.MODIFY,
-        }:
+        earlier = None if decision is None else RESPONSES.get(decision.state)
+        lets_run = {InterventionAction.PROCEED, InterventionAction.MODIFY}
+        if answer.looks or answer.problem or earlier is answer.action or {earlier, answer.action} == lets_run:
             return
         self._case.entry.fields["ignored_answer"] = {
             "action": str(answer.action),
@@ -186,9 +188,9 @@ class PausedInquiry(Inquiry):
         ran = self._entry.claim(again_after_failure=again_after_failure)
         if ran is None:
             return None
-        # A process without the inbox has run it.
+        # A process without the inbox has run the action.
         if ran.state == DONE:
-            super().done(ran.result, keep=ran.has_result)
+            super().record_done(ran.result, keep=ran.has_result)
         else:
             self._settle("failed" if ran.state == FAILED else "unknown", error=ran.error)
         return ran
@@ -198,25 +200,15 @@ class PausedInquiry(Inquiry):
         self._entry.release()
         super().release()
 
-    def done(self, result: object = None, *, keep: bool = False) -> None:
+    def record_done(self, result: object = None, *, keep: bool = False) -> None:
         """Record that the action returned."""
-        super().done(result, keep=keep)
-        self._entry.done(result, keep=keep)
+        super().record_done(result, keep=keep)
+        self._entry.record_done(result, keep=keep)
 
-    def failed(self, error: BaseException) -> None:
+    def record_failure(self, error: BaseException) -> None:
         """Record that the action raised."""
-        super().failed(error)
-        self._entry.failed(error)
-
-
-def _changes(question: InterventionRequest, modified: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that differ from those that were shown."""
-    shown = question.arguments
-    return {
-        name: value
-        for name, value in modified.items()
-        if name not in shown or (value is not shown[name] and value != plain(view(shown[name]).root))
-    }
+        super().record_failure(error)
+        self._entry.record_failure(error)
 
 
 def _votes(approval: Approval) -> str:
@@ -247,8 +239,8 @@ class Questions(SharedEntry):
         kept = self._change("file", lambda kept: {**kept, "approval": kept["approval"] or approval})
         return str(kept["approval"])
 
-    def shown(self, number: int) -> list[str] | None:
-        """Return the digests of what a question showed, by its number from 0; none where its answer is void, None where it was not asked."""
+    def asked_digests(self, number: int) -> list[str] | None:
+        """Return the digests of a question by its number from 0: none where its answer is void, None where it was not asked."""
         asked: list[list[str] | None] = self._read()[1]["shown"]
         return asked[number] if number < len(asked) else None
 
@@ -262,7 +254,7 @@ class Questions(SharedEntry):
         return list(shown[number]) if number < len(shown) else digests
 
     def put(self, number: int, digests: list[str]) -> None:
-        """Keep what a question shows in place of what was kept about it and about those after it."""
+        """Keep the digests of a question, and drop the questions after it."""
 
         def replace_from(kept: dict[str, Any]) -> dict[str, Any]:
             return {**kept, "shown": [*[*kept["shown"], *[None] * number][:number], digests]}
@@ -270,7 +262,7 @@ class Questions(SharedEntry):
         self._change("ask", replace_from)
 
     def _change(self, verb: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-        """Change what is kept, unless another run has changed it meanwhile; then again, from what that run has written."""
+        """Apply a change. If another run has written meanwhile, apply the change to its result."""
         for _ in range(ATTEMPTS):
             data, kept = self._read()
             changed = change(kept)
@@ -281,14 +273,14 @@ class Questions(SharedEntry):
 
 def pause_and_ask(
     case: GatedCall, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
-) -> Generator[Step, Any, PausedInquiry]:
-    """File the request, and pause the program until it is decided. The approval of the result is pending no more."""
+) -> Generator[EngineStep, Any, PausedInquiry]:
+    """File the request, and pause the program until it is decided."""
     program = case.program
     assert program is not None  # noqa: S101
     again = 0
     while True:
         inquiry = inquiry_of(case, terms, reviewer, program, f"{request.attempt}.{again}")
-        check_performed(case, request, (yield Work(functools.partial(inquiry.file, request, decision))))
+        yield from perform(case, request, Work(functools.partial(inquiry.file, request, decision)))
         case.inquiry = inquiry
         state_approval(case, inquiry.approval, inquiry.waits)
         yield from _ask_until_decided(case, request, inquiry, program)
@@ -315,47 +307,26 @@ def inquiry_of(case: GatedCall, terms: Terms, reviewer: InboxReviewer, program: 
 
 def _ask_until_decided(
     case: GatedCall, request: InterventionRequest, inquiry: PausedInquiry, program: Resumable
-) -> Generator[Step, Any, None]:
+) -> Generator[EngineStep, Any, None]:
     number, problem = 0, ""
     while True:
-        asking = yield from _perform(case, request, Work(functools.partial(inquiry.must_ask, number)))
+        asking = yield from perform(case, request, Work(functools.partial(inquiry.must_ask, number)))
         if asking is None:
             return
-        question = yield from _perform(case, request, Work(functools.partial(inquiry.shown, request, problem)))
+        question = yield from perform(case, request, Work(functools.partial(inquiry.question_now, request, problem)))
         asker = program.asking(inquiry.id)
         question = for_reviewer(question, asker)
         keep = inquiry.questions.ask
         try:
-            answer = yield Ask(question, asker)
+            answer = yield from perform(case, request, Ask(question, asker))
         except Exception as error:
             if asking.is_new and HOST.pauses(error):
                 yield Work(functools.partial(keep, number, [asking.digest]))
             raise
-        check_performed(case, request, answer)
         problem = ""
         if asking.is_new:
-            yield from _perform(case, request, Work(functools.partial(keep, number, [])))
+            yield from perform(case, request, Work(functools.partial(keep, number, [])))
         elif asking.digest:
-            take = functools.partial(
-                inquiry.take, question, asking.digest, answer, functools.partial(_problem_with, case)
-            )
-            problem = yield from _perform(case, request, Work(take))
+            take = functools.partial(inquiry.take, question, asking.digest, answer)
+            problem = yield from perform(case, request, Work(take))
         number += 1
-
-
-def _perform(case: GatedCall, request: InterventionRequest, step: Work) -> Generator[Step, Any, Any]:
-    """Return what a step gave; end the call where it failed."""
-    answer = yield step
-    check_performed(case, request, answer)
-    return answer
-
-
-def _problem_with(case: GatedCall, changes: Mapping[str, Any]) -> str:
-    bound, problem = apply_changes(case, changes)
-    if bound is None:
-        return problem
-    try:
-        case.digest(bound)
-    except NotCheckable as error:
-        return str(error)
-    return ""

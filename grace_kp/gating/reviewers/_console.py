@@ -1,11 +1,8 @@
 """A reviewer at the terminal: it shows a person the whole call and the reason for the question, and reads a letter as the answer.
 
-An approval counts only after everything has been shown. An argument that cannot be shown needs a phrase instead of a letter. Enter alone
-approves nothing.
-
-Only input that was typed after the prompt is an answer. Input that arrived before it is dropped. Lines that arrive together, as from a paste,
-are dropped as a whole: after each line the terminal is watched for a moment, in case more follows. Terminals that can mark pastes (bracketed
-paste) are switched to do so.
+An approval counts only after everything was shown. An argument that cannot be shown needs a phrase instead of a letter. Enter alone approves
+nothing. Only lines typed after the prompt are answers: input before the prompt is dropped, and so are lines that arrive together, as from a
+paste. After each line the terminal is watched for a moment in case more follows. Bracketed paste is switched on where the terminal has it.
 """
 
 from __future__ import annotations
@@ -34,11 +31,11 @@ if TYPE_CHECKING:
 
 MIN_WIDTH = 20
 QUIET = 0.1
-"""Seconds without input after which a burst has ended. People do not type the next line faster."""
+"""Seconds without input that end a burst. People do not type the next line faster."""
 PASTE_QUIET = 2.0
 """The same inside a paste whose end the terminal will mark."""
 MAX_LINE = 4_095
-"""Bytes of a line; the line discipline of Linux drops the rest without a word."""
+"""Bytes of a line; the line discipline of Linux silently drops the rest."""
 _POLL = 0.02
 LOOK = 0.1
 """Seconds between two looks whether a question was settled elsewhere."""
@@ -102,10 +99,10 @@ class Terminal:
     def __init__(self, stdin: TextIO | None, stdout: TextIO | None, limit: Limit) -> None:
         try:
             if stdin is None or stdout is None or not stdin.isatty():
-                raise NoTerminal("standard input is not a terminal, so there is nobody to ask")
+                raise NoTerminal("standard input is not a terminal, so no reviewer is available")
             self._in = stdin.fileno()
         except (ValueError, OSError):
-            raise NoTerminal("standard input is closed, so there is nobody to ask") from None
+            raise NoTerminal("standard input is closed, so no reviewer is available") from None
         self._out = stdout
         self._limit = limit
         self._source = _source(self._in, limit)
@@ -122,7 +119,6 @@ class Terminal:
 
     @property
     def encoding(self) -> str:
-        """Encoding of the output."""
         return getattr(self._out, "encoding", None) or "utf-8"
 
     @property
@@ -139,7 +135,6 @@ class Terminal:
         return max(columns, MIN_WIDTH), rows
 
     def write(self, text: str) -> None:
-        """Show a string."""
         try:
             self._out.write(text)
         except UnicodeEncodeError:
@@ -186,7 +181,6 @@ class PosixLines:
         termios.tcflush(self._fd, termios.TCIFLUSH)
 
     def line(self) -> str:
-        """Return the next line."""
         data = b""
         while b"\n" not in data:
             if self._arrives(self._limit.seconds()):
@@ -247,13 +241,11 @@ class WindowsLines:
         self._limit = limit
 
     def drop(self) -> None:
-        """Drop everything that has arrived so far, and wait until nothing more arrives."""
         while self._arrives(QUIET / 2):
             self._keys.getwch()
             self._limit.seconds()
 
     def line(self) -> str:
-        """Return the next line."""
         typed: list[str] = []
         while (key := self._key()) not in {"\r", "\n"}:
             if key == "\b":
@@ -272,7 +264,6 @@ class WindowsLines:
         return "".join(typed)
 
     def _key(self) -> str:
-        """Return the next key that is a character."""
         while True:
             while not self._arrives(_POLL):
                 self._limit.seconds()
@@ -299,7 +290,7 @@ class WindowsLines:
 UNSEEN = "run unseen"
 """The phrase that runs an action although an argument cannot be shown in full."""
 REASON_SECONDS = 60.0
-"""Time to type the reason of a refusal. The agent must not wait for a person who has answered and left."""
+"""Time to type the reason of a refusal. The agent must not wait for a person who has left."""
 VIEW = "view"
 _WORDS: dict[str, InterventionAction | str] = {
     "view": VIEW,
@@ -340,7 +331,7 @@ class ConsoleReviewer:
         """Show the request, and ask until there is an answer.
 
         Raises:
-            NoTerminal: standard input is closed, at its end, or not a terminal; or there is no terminal to show the question on.
+            NoTerminal: standard input is closed, at its end, or not a terminal; or no output is a terminal.
         """
         return self.review_until(request, None)
 
@@ -359,7 +350,7 @@ class ConsoleReviewer:
                 try:
                     return replace(_Dialogue(request, terminal).answer(), reviewer=self.name)
                 except TimeIsUp:
-                    terminal.write("\nTime is up; nobody answered.\n")
+                    terminal.write("\nTime is up without an answer.\n")
                 except QuestionEnded as how:
                     terminal.write(
                         f"\nThis question has ended: {printable(str(how))}. Nothing more is asked about it.\n"
@@ -373,7 +364,6 @@ class ConsoleReviewer:
 
 
 def _screen() -> TextIO:
-    """The stream that a person sees."""
     for stream in (sys.stderr, sys.stdout):
         try:
             if stream is not None and stream.isatty():
@@ -384,7 +374,7 @@ def _screen() -> TextIO:
 
 
 class _Dialogue:
-    """One question, until it is answered."""
+    """One question at a terminal, until it is answered. Its steps return None where the question must be repeated."""
 
     def __init__(self, request: InterventionRequest, terminal: Terminal) -> None:
         self._request = request
@@ -393,25 +383,23 @@ class _Dialogue:
         self._is_shown = False
 
     def answer(self) -> InterventionResponse:
-        """Show the question, and ask until there is an answer."""
         rows = self._terminal.size[1] - self._prompt().count("\n") - 1
         lines, self._is_shown = self._question.on_screen(self._page(), rows)
         self._write(["", *lines])
-        while (response := self._answered(self._terminal.ask(self._prompt()).lower())) is None:
+        while (response := self._read_answer(self._terminal.ask(self._prompt()).lower())) is None:
             pass
         return response
 
-    def _answered(self, typed: str) -> InterventionResponse | None:
-        """Return the response to a letter; None where another answer is needed."""
+    def _read_answer(self, typed: str) -> InterventionResponse | None:
         action = InterventionAction.PROCEED if typed == UNSEEN and self._question.opaque else _ANSWERS.get(typed)
         if action is None:
             self._remark("Please type one of v, y, n, e, s, r, i. Enter alone does nothing.")
         elif action is VIEW:
             self._is_shown = self._show(self._question.in_full(self._page())) or self._is_shown
         elif action is InterventionAction.PROCEED:
-            return self._approved(typed)
+            return self._approve(typed)
         elif action is InterventionAction.MODIFY:
-            return self._edited()
+            return self._edit()
         elif action is InterventionAction.INPUT:
             words = self._terminal.ask("Your words for the agent > ")
             if words:
@@ -424,23 +412,23 @@ class _Dialogue:
         return None
 
     def _reason(self) -> str | None:
-        """Ask why the call is refused. The refusal holds, whatever happens here."""
+        # The refusal applies, with or without a reason.
         try:
             return self._terminal.ask("Why? A reason for the agent, or Enter > ", within=REASON_SECONDS) or None
         except (QuestionEnded, TimeIsUp, NoTerminal, OSError):
             return None
 
-    def _approved(self, typed: str) -> InterventionResponse | None:
+    def _approve(self, typed: str) -> InterventionResponse | None:
         if self._request.hidden:
             hidden = sizes_text(self._request.hidden)
             self._remark(f"Hidden content cannot be approved: {hidden}. Edit these arguments, or answer n.")
         elif not self._is_shown:
             self._remark("Not everything that would run has been shown. Type v to see all of it, then answer.")
         else:
-            return self._consent(self._question, {}, typed)
+            return self._accept(self._question, {}, typed)
         return None
 
-    def _consent(self, question: Question, changes: dict[str, Any], typed: str) -> InterventionResponse | None:
+    def _accept(self, question: Question, changes: dict[str, Any], typed: str) -> InterventionResponse | None:
         if question.opaque and typed != UNSEEN:
             opaque = ", ".join(question.opaque)
             self._remark(f"These arguments cannot be shown in full: {opaque}. To run it unseen, type: {UNSEEN}")
@@ -451,8 +439,7 @@ class _Dialogue:
 
     # Editing
 
-    def _edited(self) -> InterventionResponse | None:
-        """New values for the arguments, in turn; None where none was changed or the result was rejected."""
+    def _edit(self) -> InterventionResponse | None:
         changes: dict[str, Any] = {}
         for name, value in self._request.arguments.items():
             self._show(self._question.argument(name, self._page()))
@@ -474,12 +461,12 @@ class _Dialogue:
             return None
         while (typed := self._terminal.ask("Run it like this? [y]es  [n]o > ").lower()) not in {"n", "no"}:
             is_consent = typed in {"y", "yes"} or (typed == UNSEEN and question.opaque)
-            if is_consent and (response := self._consent(question, changes, typed)) is not None:
+            if is_consent and (response := self._accept(question, changes, typed)) is not None:
                 return response
         return None
 
     def _new_value(self, *, is_text: bool) -> tuple[bool, Any]:
-        """Whether a value was typed, and the value. Texts need no quotes; other values are JSON."""
+        """Return whether a value was typed, and the value. Strings need no quotes; other values are JSON."""
         kind = 'text (or JSON in "quotes")' if is_text else "JSON"
         while typed := self._terminal.ask(f"   new value as {kind}, Enter keeps > "):
             if is_text and not typed.startswith('"'):

@@ -1,6 +1,6 @@
-"""A reviewer that is a list: requests wait in the store for whoever may decide, also when the process that asks is gone.
+"""The inbox as a reviewer: requests wait in the store for people who may decide, even after the asking process has ended.
 
-The reviewer holds the configuration alone. The gate's engine files the request, waits, claims and settles; see `gating/_inquiry`.
+The reviewer only holds the configuration. The gate's engine files the request, waits, claims and records the outcome; see `gating/_inquiry`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ ESCALATE = "escalate:"
 class InboxReviewer:
     """Files each request with the store, where `grace.approvals` and `grace-kp approvals` decide it, from any process.
 
-    A gate's own `timeout` replaces `deadline`, and the `group` and `quorum` of its policy replace those of the reviewer. A gate with an
-    inbox never goes on without a decision: `auto_proceed_on_timeout` and the setting `gate_timeout` have no effect on it.
+    A gate's own `timeout` replaces `deadline`; `group` and `quorum` of its policy replace the reviewer's. A gate with an inbox never goes on
+    without a decision: `auto_proceed_on_timeout` and the setting `gate_timeout` have no effect on it.
 
     Attributes:
         deadline: seconds until which a request can be decided; None without limit.
@@ -99,20 +99,19 @@ class InboxReviewer:
                 raise TypeError(f"notify takes a Webhook or several, not {type(receiver).__name__}")
 
     def combined(self, other: InboxReviewer) -> InboxReviewer:
-        """Return both inboxes at once, with the stricter of their settings; how the caller waits, and `ask`, are those of `self`.
+        """Return both inboxes at once, with the stricter of their settings, and with `wait` and `ask` of `self`.
 
         `cancel` is stricter than `skip`, and both are stricter than an escalation; escalations to different groups become `cancel`.
 
         Raises:
-            ValueError: both name groups, and none in common, so that nobody could decide.
+            ValueError: both name groups, and none in common, so that no person could decide.
         """
         deadlines = [each for each in (self.deadline, other.deadline) if each is not None]
         stated = {self.on_deadline, other.on_deadline}
         strictest = "skip" if "skip" in stated and "cancel" not in stated else "cancel"
         on_deadline = strictest if len(stated) > 1 else self.on_deadline
-        latest = on_deadline.startswith(
-            ESCALATE
-        )  # an escalation lets more people decide, so that the later one is stricter
+        # An escalation lets more people decide, so the later one is stricter.
+        latest = on_deadline.startswith(ESCALATE)
         return InboxReviewer(
             (max if latest else min)(deadlines, default=None),
             on_deadline,
@@ -131,11 +130,7 @@ class InboxReviewer:
         return "wait" if self.wait is True else self.wait
 
     def review(self, request: InterventionRequest) -> InterventionResponse:
-        """Refuse: an inbox is asked by the gates of a runtime, and by nothing else.
-
-        Raises:
-            GateError: always.
-        """
+        """Raise `GateError`: only the gates of a runtime can use an inbox."""
         raise GateError(
             f"an InboxReviewer cannot be asked about {request.action or 'this'} here; use it with @grace.gate, or with an agent or graph that has a checkpointer"
         )

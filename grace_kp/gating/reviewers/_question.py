@@ -1,13 +1,12 @@
 """A request as lines for a terminal: in full, or folded so that it fits on the screen.
 
-Questions at the console and stored requests for approval state the same facts in the same words. Rules that let a reader recover the exact
-text from what is shown:
+The console and `grace-kp approvals` show the same facts in the same words. A reader can recover the exact string from its layout:
 
-- Characters that cannot be seen, or that move others, are escaped (`\\x1b`, `\\u202e`). A backslash is doubled, so an escape in the text
-  itself never looks like a character of ours.
-- A line break in the text is `\\n`, followed by a new line.
-- A line that ends in a single backslash goes on without a space. Any other wrapped line ends at a single space of the text.
-- A line that continues the previous line begins with a bar, so no text looks like a line of the question.
+- Characters that are invisible, or that move others, are escaped (`\\x1b`, `\\u202e`). Backslashes are doubled, so that no content looks like
+  an escape.
+- A line break is `\\n`, followed by a new line.
+- A line that ends in a single backslash continues without a space. Any other wrapped line ends at a single space.
+- A line that continues the previous line begins with a bar, so that no content looks like a line of the question.
 """
 
 from __future__ import annotations
@@ -60,7 +59,6 @@ class Page:
 
 
 def escape(character: str) -> str:
-    """A character as an escape."""
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
@@ -77,7 +75,7 @@ def _cells(character: str) -> int:
 
 
 def units(text: str, page: Page, quote: str = "", *, ascii_only: bool = False) -> Iterator[Unit]:
-    """Yield the text character by character as it is shown. Characters that the encoding of the page lacks are escaped."""
+    """Yield the characters as the page shows them. Characters that its encoding lacks are escaped."""
     marks, after_letter = 0, False
     for character in text:
         if " " <= character <= "~":
@@ -99,8 +97,8 @@ def units(text: str, page: Page, quote: str = "", *, ascii_only: bool = False) -
         yield shown, _cells(character) if is_visible else len(shown)
 
 
-def quoted(text: str, page: Page, *, ascii_only: bool = False) -> Iterator[Unit]:
-    """Yield the text in double quotes, or in single ones where only double ones occur in it."""
+def quote_units(text: str, page: Page, *, ascii_only: bool = False) -> Iterator[Unit]:
+    """Yield a string in double quotes, or in single ones where it contains only double ones."""
     quote = "'" if '"' in text and "'" not in text else '"'
     yield quote, 1
     yield from units(text, page, quote, ascii_only=ascii_only)
@@ -119,26 +117,26 @@ def wrap(shown: Iterable[Unit], width: int, hanging: int = 0) -> list[str]:
         if unit == " " and space == len(line):
             space = earlier  # that space was the first of several
         if line and line[-1][0] == "\\n":
-            lines.append(_joined(line))
+            lines.append(_join(line))
             line, used, space, earlier, limit = [], 0, 0, 0, later
         while line and used + size > limit:
             kept = space or len(line)
-            lines.append(_joined(line[:kept]) + ("" if space else "\\"))
+            lines.append(_join(line[:kept]) + ("" if space else "\\"))
             line, limit = line[kept:], later
             used, space, earlier = sum(columns for _, columns in line), 0, 0
         line.append((unit, size))
         used += size
         if unit == " " and len(line) > 1 and line[-2][0] != " ":
             space, earlier = len(line), space
-    return [*lines, _joined(line)]
+    return [*lines, _join(line)]
 
 
-def _joined(line: list[Unit]) -> str:
+def _join(line: list[Unit]) -> str:
     return "".join(unit for unit, _ in line)
 
 
 def prose(label: str, text: str, page: Page, indent: int) -> list[str]:
-    """Lay out a labelled text without quotes; its lines after the first stand `indent` columns in, behind a bar."""
+    """Lay out a labelled string without quotes. Lines after the first begin with a bar at column `indent`."""
     lines = wrap([*_plain_units(label), *units(text, page)], page.width, indent)
     if _is_right_to_left(text):
         lines += wrap([*_plain_units(CODE_POINTS), *units(text, page, ascii_only=True)], page.width - indent)
@@ -148,17 +146,17 @@ def prose(label: str, text: str, page: Page, indent: int) -> list[str]:
 def value_lines(name: str, root: Node, page: Page, indent: int) -> list[str]:
     """Lay out a named value on as many lines as it takes; nothing of it is left out."""
     out: list[str] = []
-    start = [*(units(name, page) if name.isidentifier() else quoted(name, page)), *_plain_units(" = ")]
-    # What is still to be laid out, last first: its column, the units before it, the value, and the text after it.
+    start = [*(units(name, page) if name.isidentifier() else quote_units(name, page)), *_plain_units(" = ")]
+    # The parts still to lay out, last first: column, units before the value, the value, and the string after it.
     stack: list[tuple[int, list[Unit], Node | None, str]] = [(indent, start, root, "")]
     while stack:
         column, before, node, after = stack.pop()
         pad = " " * min(column, page.width // MAX_INDENT_SHARE)
         room = page.width - len(pad)
         if node is None:
-            lines = [_joined(before) + after]
+            lines = [_join(before) + after]
         elif (line := _one_line(node, page, room - len(after) - sum(size for _, size in before))) is not None:
-            lines = [_joined([*before, *line]) + after]
+            lines = [_join([*before, *line]) + after]
         elif not node.brackets:
             lines = wrap([*before, *_leaf_units(node, page), *_plain_units(after)], room, STEP)
             if _is_right_to_left(node.text):
@@ -179,13 +177,13 @@ def _leaf_units(leaf: Node, page: Page, *, ascii_only: bool = False) -> Iterator
     """Yield a leaf as it is shown, with the name of its class around it where it has one."""
     if leaf.label:
         yield from units(f"{leaf.label}(", page)
-    yield from (quoted if leaf.quoted else units)(leaf.text, page, ascii_only=ascii_only)
+    yield from (quote_units if leaf.quoted else units)(leaf.text, page, ascii_only=ascii_only)
     if leaf.label:
         yield ")", 1
 
 
 def _one_line(root: Node, page: Page, room: int) -> list[Unit] | None:
-    """A value on a single line; None where it is wider than `room`, or where the terminal may reorder it."""
+    """Lay out a value on one line; None where it is wider than `room`, or where the terminal may reorder it."""
     out: list[Unit] = []
     left = room
     for piece in pieces(root):
@@ -226,24 +224,24 @@ class Facts:
     arguments: Mapping[str, Any]
     """The values themselves, by parameter name."""
     before: Mapping[str, Any] = field(default_factory=dict)
-    """What edited arguments were before the edit, by parameter name."""
+    """Arguments before an edit, by parameter name."""
     remarks: Mapping[str, str] = field(default_factory=dict)
-    """What else is to be known of an argument, by parameter name: that it is sealed, or not covered by the decision."""
+    """Remarks on arguments, by parameter name, such as that one is sealed or not covered by the decision."""
     objective: str = ""
     problem: str = ""
-    """What was wrong with the answer before."""
+    """The problem of the previous answer."""
     hidden: str = ""
-    """Which arguments are not shown in full, in words."""
+    """The arguments that are not shown in full."""
     score: float | None = None
     """The confidence; None where it could not be computed."""
     parts: Mapping[str, float | str | None] = field(default_factory=dict)
-    """The parts of the confidence; a text such as `fallback 0.5` or None for those that were not evaluated."""
+    """The parts of the confidence; a string such as `fallback 0.5` or None for a part that was not evaluated."""
     penalties: tuple[str, ...] = ()
     reason: str = ""
     gaps: tuple[str, ...] = ()
     """Why evidence is missing or cannot be used, where the reason does not say so already."""
     earlier: tuple[str, ...] = ()
-    """What became of earlier requests for the same operation, in words."""
+    """Outcomes of earlier requests for the same operation."""
     time: str = ""
     """How long there is to decide, and what happens then."""
 
@@ -338,16 +336,20 @@ class Question:
     def _parts(self, page: Page, *, with_bars: bool) -> list[list[str]]:
         facts = self._facts
         rule = ("─" if page.shows("─") else "-") * page.width
-        parts = [[rule], prose(f" {_shown(facts.level.upper(), page)}  may ", f"{facts.action} run?", page, 3), [rule]]
-        parts += [labelled("for", facts.objective, page), labelled("problem", facts.problem, page)]
+        parts = [
+            [rule],
+            prose(f" {_as_shown(facts.level.upper(), page)}  may ", f"{facts.action} run?", page, 3),
+            [rule],
+        ]
+        parts += [label_lines("for", facts.objective, page), label_lines("problem", facts.problem, page)]
         parts.append([" arguments:" + ("" if facts.arguments else "  none")])
         parts.extend(self.argument(name, page) for name in self._views)
-        parts.append(labelled("hidden", facts.hidden, page))
+        parts.append(label_lines("hidden", facts.hidden, page))
         parts.append(self._confidence(page, with_bars=with_bars))
-        parts.append(labelled("because", facts.reason, page))
-        parts += [labelled("missing", gap, page) for gap in facts.gaps]
-        parts += [labelled("earlier", before, page) for before in facts.earlier]
-        return [*parts, labelled("time", facts.time, page), [rule]]
+        parts.append(label_lines("because", facts.reason, page))
+        parts += [label_lines("missing", gap, page) for gap in facts.gaps]
+        parts += [label_lines("earlier", before, page) for before in facts.earlier]
+        return [*parts, label_lines("time", facts.time, page), [rule]]
 
     def _confidence(self, page: Page, *, with_bars: bool) -> list[str]:
         total = self._facts.score
@@ -367,7 +369,7 @@ class Question:
         return lines
 
 
-def labelled(label: str, text: str, page: Page) -> list[str]:
+def label_lines(label: str, text: str, page: Page) -> list[str]:
     """A string after its label, indented less where the page is narrow; nothing for an empty string."""
     if not text:
         return []
@@ -376,7 +378,7 @@ def labelled(label: str, text: str, page: Page) -> list[str]:
     return prose(f" {label}: ", text, page, 3)
 
 
-def _shown(text: str, page: Page) -> str:
+def _as_shown(text: str, page: Page) -> str:
     return "".join(character for character, _ in units(text, page))
 
 
@@ -385,7 +387,6 @@ def _flat(parts: list[list[str]]) -> list[str]:
 
 
 def _bar(value: float, page: Page, used: int) -> str:
-    """A bar of 20 columns; nothing where the line has no room for it."""
     if used + 21 > page.width:
         return ""
     filled = round(min(max(value, 0.0), 1.0) * 20)

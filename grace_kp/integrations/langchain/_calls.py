@@ -549,7 +549,7 @@ def settle(case: ToolCase, answer: Answer, entry: GateEntry | None) -> ToolMessa
     """Apply an answer to the decision in `case` and to its entry; return the message for a call that may not run."""
     if isinstance(answer, InterventionResponse):
         if entry is not None and not entry.was_answered and answer.reviewer is not None:
-            entry.answered(answer)
+            entry.state_answer(answer)
         if answer.action in {InterventionAction.PROCEED, InterventionAction.MODIFY}:
             _approve(case, answer, entry)
             return None

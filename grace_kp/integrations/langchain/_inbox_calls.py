@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from grace_kp.approvals import Approval
-    from grace_kp.gating import EarlierRun, GateEntry, ProgramAnswer, Step
+    from grace_kp.gating import EarlierRun, EngineStep, GateEntry, ProgramAnswer
     from grace_kp.integrations.langchain._calls import Answer, ToolCase
     from grace_kp.integrations.langchain._node import RunningNode
 
@@ -75,10 +75,13 @@ class InboxCall(PausedInquiry):
 
     @property
     def request(self) -> InterventionRequest:
-        return self.tool_case.decision.question(self._case.shown(), self._case.digest())
+        return self.tool_case.decision.question(self._case.shown_arguments(), self._case.digest())
 
     def open(self) -> None:
         self.file(self.request, Decision.from_dict(self.tool_case.decision.to_dict()))
+
+    def problem_with(self, changes: Mapping[str, Any]) -> str:  # noqa: ARG002 — `edit_problem` has checked the answers
+        return ""
 
     def run_tool(self, tool: object) -> None:
         if self.tool_case.decision.names is not None:
@@ -133,7 +136,7 @@ def _refusal(name: str, approval: Approval, words: str) -> Refusal:
     return Refusal(outcome, text)
 
 
-def inbox_answers(calls: list[InboxCall]) -> Generator[Step, Any, list[tuple[InboxCall, Answer]]]:
+def inbox_answers(calls: list[InboxCall]) -> Generator[EngineStep, Any, list[tuple[InboxCall, Answer]]]:
     """Ask about the calls by one interrupt until each is decided; return the answers."""
     filed: list[InboxCall] = []
     answers: list[tuple[InboxCall, Answer]] = []
@@ -170,7 +173,7 @@ class FiledRound(QuestionRound):
         pairs = list(zip(self._calls, asking, strict=True))
         self._digests = [call.approval.digest if asked is None else asked.digest for call, asked in pairs]
         self.is_new = any(asked is None or asked.is_new for asked in asking)
-        self._questions = [call.shown(call.request) for call in self._calls]
+        self._questions = [call.question_now(call.request) for call in self._calls]
         self.actions = [
             action_for(call.tool_case, question.arguments, call.id)
             for call, question in zip(self._calls, self._questions, strict=True)
@@ -191,7 +194,7 @@ class FiledRound(QuestionRound):
         problems: list[str] = []
         pairs = zip(self._calls, self._questions, self._digests, self._program_answers(answer), strict=True)
         for place, (call, question, digest, response) in enumerate(pairs):
-            problem = call.take(question, digest, response, lambda _: "")
+            problem = call.take(question, digest, response)
             if problem:
                 problems.append(problem if response.problem else f"decision {place}: {problem}")
         return "\n".join(dict.fromkeys(problems))

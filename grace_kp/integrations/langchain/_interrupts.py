@@ -20,7 +20,7 @@ from grace_kp.record import HOST
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from grace_kp.gating import InterventionRequest, Step
+    from grace_kp.gating import EngineStep, InterventionRequest
 
 
 APPROVALS = "approvals"
@@ -291,7 +291,7 @@ def program_answer(response: InterventionResponse) -> ProgramAnswer:
     return replace(ProgramAnswer(**fields), reviewer=ORIGIN if response.reviewer == PERSON else response.reviewer)
 
 
-def perform(step: Work) -> Generator[Step, Any, Any]:
+def perform(step: Work) -> Generator[EngineStep, Any, Any]:
     answer = yield step
     if isinstance(answer, Failed):
         raise answer.error
@@ -317,7 +317,7 @@ class QuestionRound(ABC):
     def take(self, number: int, answer: Any) -> str:
         """Take an answer; return the problem with it, or an empty string."""
 
-    def ask(self) -> Generator[Step, Any, str]:
+    def ask(self) -> Generator[EngineStep, Any, str]:
         """Ask until no question is needed; return the problem with the last answer."""
         from langgraph.types import interrupt
 

@@ -157,20 +157,20 @@ class ToolRun(Execution):
     def is_changed(self) -> bool:
         return call_digest(self.name, self._values) != self._digest
 
-    def replaced(self) -> Mapping[str, Any] | None:
+    def replaced_arguments(self) -> Mapping[str, Any] | None:
         return None if self._case.decision.args is None else self._values
 
     def has_started(self) -> bool:
         """Return whether the tool started; without a way to watch it, assume that it did."""
         return self._tool_consent.run_id is not None or not (self._is_watched or self._case.tool is None)
 
-    def kept(self, result: object) -> tuple[object, bool]:
+    def result_to_keep(self, result: object) -> tuple[object, bool]:
         """Return a result in the ledger's form, and whether the ledger can keep it."""
         if isinstance(result, ToolMessage) and result.artifact is None and isinstance(result.content, str):
             return {"content": result.content, "status": result.status}, True
         return None, False
 
-    def ended(self, outcome: Returned | Raised) -> Returned | Raised:
+    def settle_outcome(self, outcome: Returned | Raised) -> Returned | Raised:
         """Return how the tool itself ended: a middleware may hide its error, or get a refusal for a second start."""
         consent = self._tool_consent
         is_other = consent.refused_again or isinstance(consent.ended, Raised)

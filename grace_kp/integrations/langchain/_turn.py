@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import AIMessage, ToolMessage
 
-    from grace_kp.gating import Step
+    from grace_kp.gating import EngineStep
     from grace_kp.integrations.langchain._calls import Answer
     from grace_kp.integrations.langchain._interrupts import ActionAnswer
     from grace_kp.integrations.langchain._node import RunningNode
@@ -88,7 +88,7 @@ class GatedCalls:
         else:
             self._undecided.append(case)
 
-    def ask(self) -> Generator[Step, Any, dict[str, Any]]:
+    def ask(self) -> Generator[EngineStep, Any, dict[str, Any]]:
         """Ask about all undecided calls, by the runtime's reviewer or one interrupt; return the state update."""
         waiting, program = self._undecided, self.program
         if program is None:
@@ -151,7 +151,7 @@ class MessageRound(QuestionRound):
             self._may_have_forgotten = (not lasts and self._ledger.put_action(first_key, b"{}", only_if=None)) or all(
                 case.decision.proposed is None for case in self._cases
             )
-        self._before = self._questions.shown(number)
+        self._before = self._questions.asked_digests(number)
         self.is_new = self._before != self._shown
         return True
 

@@ -192,7 +192,7 @@ def _answer(response: dict[str, Any], arguments: dict[str, Any]) -> Iterator[tup
     if response.get("timeout_reached") is True:
         yield "answer", f"nobody answered in time; {safe(spaced(action))}"
     elif not reviewer and action == "cancel":
-        yield "answer", "there was nobody to ask"
+        yield "answer", "no reviewer was available"
     else:
         took = number(response.get("response_time_ms"))
         after = f" after {duration_text(took)}" if took else ""

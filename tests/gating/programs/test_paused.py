@@ -16,7 +16,6 @@ def asks(program, function):
 
 
 def test_a_question_pauses_the_program_until_it_is_decided(grace, program, says):
-    """The word to look into the inbox decides nothing itself."""
     pay = grace.gate(floor="confirm", name="pay")(lambda euros: f"paid {euros}")
     approval, arguments, _ = asks(program, lambda: pay(5))
     assert ({"euros": 5}, 1) == (arguments, program.remembered)
@@ -66,7 +65,6 @@ def test_the_next_call_never_gets_an_answer_of_this_one(grace, program, says):
 
 
 def test_a_standing_approval_asks_nobody(grace, program):
-    """The program does not pause, now or later."""
     grace.approvals.grant("pay", {"euros": {"from": 0, "to": 10}}, until="1h", uses=5, by="ana")
     pay = grace.gate(floor="confirm", name="pay")(lambda euros: f"paid {euros}")
     assert "paid 5" == program.run(lambda: pay(5)) == program.run(lambda: pay(5))
@@ -79,7 +77,6 @@ def questions_in(ledger, key="call"):
 
 
 def test_the_first_approval_stays():
-    """Whoever files a second finds the first."""
     ledger = InMemory()
     assert None is questions_in(ledger).approval()
     assert "ap-1" == questions_in(ledger).file("ap-1") == questions_in(ledger).file("ap-2")
@@ -90,12 +87,12 @@ def test_a_question_is_kept_as_it_was_first_asked():
     """With the digests that it showed; without any where its answer was void."""
     ledger = InMemory()
     first, again = questions_in(ledger), questions_in(ledger)
-    assert None is first.shown(0)
+    assert None is first.asked_digests(0)
     assert ["sha256:a"] == first.ask(0, ["sha256:a"]) == again.ask(0, [])
     assert [] == again.ask(1, []) == first.ask(1, ["sha256:b"])
-    assert (["sha256:a"], [], None) == (first.shown(0), first.shown(1), first.shown(2))
+    assert (["sha256:a"], [], None) == (first.asked_digests(0), first.asked_digests(1), first.asked_digests(2))
     first.file("ap-1")
-    assert (["sha256:a"], "ap-1") == (again.shown(0), again.approval())
+    assert (["sha256:a"], "ap-1") == (again.asked_digests(0), again.approval())
 
 
 class Busy(InMemory):
@@ -108,7 +105,6 @@ class Busy(InMemory):
 
 
 def test_two_processes_agree():
-    """The one whose write came second takes what is there."""
     ledger = Busy()
     ledger.others = [b'{"approval": "ap-other", "shown": [["sha256:other"]]}']
     assert "ap-other" == questions_in(ledger).file("ap-1")
@@ -140,14 +136,13 @@ def test_what_a_process_without_the_inbox_has_run_is_not_run_again(grace, progra
     grace.approvals.approve(approval, by="ana")
     entry = LedgerEntry(lambda: grace.store, "fake|1|pay")
     assert None is entry.claim()
-    entry.done("paid there", keep=True)
+    entry.record_done("paid there", keep=True)
     program.answers.append(LOOK)
     assert "paid there" == program.run(lambda: pay(5))
     assert ([], "done") == (ran, grace.approvals.get(approval).state)
 
 
 def test_what_it_has_begun_is_unknown(grace, program):
-    """Until somebody finds out what it did."""
     pay = grace.gate(floor="confirm", name="pay")(lambda euros: euros)
     approval = asked(program, lambda: pay(5))
     grace.approvals.approve(approval, by="ana")

@@ -75,7 +75,6 @@ def ended(child):
 
 
 def test_yes_runs_it_and_the_question_shows_what_and_why():
-    """Action, whole arguments, confidence, parts and penalties are shown; control characters are escaped."""
     child = terminal()
     child.expect(r"\[i\]nput > ")
     shown = child.before
@@ -107,7 +106,6 @@ def test_yes_runs_it_and_the_question_shows_what_and_why():
     ids=["reason", "enter", "blank", "end of input"],
 )
 def test_a_refusal_asks_why_and_holds_without_a_reason(typed, expected):
-    """The agent gets the reason; Enter and the end of the input give none."""
     child = terminal()
     child.expect(r"\[i\]nput > ")
     child.sendline("n")
@@ -120,7 +118,6 @@ def test_a_refusal_asks_why_and_holds_without_a_reason(typed, expected):
 
 @pytest.mark.parametrize("timeout", [None, 60])
 def test_nobody_has_to_give_a_reason(timeout, asked, monkeypatch):
-    """When the time for it is up, the answer is a refusal all the same, and not a timeout."""
     monkeypatch.setattr(_console, "REASON_SECONDS", 0)
     with asked({}, timeout=timeout) as person:
         person.sees()
@@ -146,7 +143,6 @@ def test_end_of_input_is_no_approval():
 
 @pytest.mark.parametrize("stdin", [subprocess.DEVNULL, subprocess.PIPE])
 def test_without_a_terminal_it_does_not_run(stdin):
-    """Standard input closed, or a pipe that says y: nobody is at a terminal."""
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM, "5"], env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False,
         **({"stdin": stdin} if stdin is subprocess.DEVNULL else {"input": "y\ny\n"}),
@@ -197,7 +193,6 @@ def test_choices_take_the_width_of_the_terminal(columns, choices, asked):
 
 
 def test_one_question_at_a_time(asked, request_for):
-    """A second one waits for the terminal, and its time may run out meanwhile."""
     with asked({}) as person:
         person.sees()
         response = gk.ConsoleReviewer().review(request_for({}, timeout=0))
@@ -218,9 +213,9 @@ def test_a_closed_error_stream_leaves_the_output_to_ask_on(monkeypatch, request_
         monkeypatch.undo()
         assert ("cancel", True, "console") == (response.action.value, response.timeout_reached, response.reviewer)
         shown = ""
-        while "Time is up; nobody answered." not in shown and select.select([master], [], [], 20)[0]:
+        while "Time is up without an answer." not in shown and select.select([master], [], [], 20)[0]:
             shown += os.read(master, 65_536).decode()
-        assert "Time is up; nobody answered." in shown
+        assert "Time is up without an answer." in shown
     os.close(master)
 
 
@@ -242,7 +237,6 @@ INBOX = textwrap.dedent("""
 
 
 def test_a_question_that_the_inbox_decides_ends_and_takes_no_later_answer(tmp_path):
-    """It states who decided. What is typed afterwards does not answer the next question."""
     store = f"sqlite:///{tmp_path}/app.db"
     child = pexpect.spawn(
         sys.executable, ["-c", INBOX, store], env=ENVIRONMENT, encoding="utf-8", timeout=60, dimensions=(40, 80)
@@ -292,7 +286,6 @@ def test_what_was_typed_before_the_question_is_dropped(asked):
     ids=["no-yes", "yes-yes", "yes-rest", "enter-yes", "yes-enter", "no-rest", "marked", "marked-yes"],
 )
 def test_lines_that_arrive_together_are_no_answer(burst, asked):
-    """A burst is dropped as a whole; what is typed to the next prompt counts."""
     with asked({}) as person:
         person.sees()
         person.types(burst)
@@ -384,7 +377,6 @@ class Keys:
 
 
 def test_keys_of_windows():
-    """Backspace edits, arrow keys count for nothing, and a burst is refused as a whole."""
     keys = Keys("nx\b\xe0Ho\r")
     assert "no" == WindowsLines(keys, Limit()).line()
     keys = Keys("zzz\ry\r")
@@ -397,7 +389,6 @@ def test_keys_of_windows():
 
 
 def test_windows_ends_the_question_by_a_key_or_by_time():
-    """Ctrl-C interrupts the program, Ctrl-Z ends the input, and a deadline in the past takes no key."""
     for key, error in (("\x03", KeyboardInterrupt), ("\x1a", NoTerminal)):
         with pytest.raises(error):
             WindowsLines(Keys(f"y{key}\r"), Limit()).line()
@@ -414,7 +405,6 @@ def test_a_terminal_that_is_closed_has_no_answer():
 
 
 def test_an_output_without_a_size_has_the_size_of_the_input():
-    """Columns are at least twenty, so that a question can be laid out."""
     master, slave = pty.openpty()
     for columns, expected in ((33, 33), (5, 20)):
         termios.tcsetwinsize(slave, (12, columns))
@@ -425,7 +415,6 @@ def test_an_output_without_a_size_has_the_size_of_the_input():
 
 
 def test_a_question_that_is_settled_elsewhere_ends():
-    """At a terminal of either kind, whether or not there is a deadline."""
     master, slave = pty.openpty()
     for deadline in (None, time.monotonic() + 60):
         looks: list[int] = []

@@ -123,7 +123,6 @@ def wrapped(text, width, hanging=0):
     ],
 )  # fmt: skip
 def test_lines_are_broken(text, width, hanging, expected):
-    """At the last single space; inside a word or several spaces with a backslash; and after every line break."""
     assert expected == wrapped(text, width, hanging)
 
 
@@ -151,7 +150,6 @@ STRUCTURE = {"a": 1, "b": [1, 2, {"c": "d"}]}
     ],
 )  # fmt: skip
 def test_values_are_laid_out(value, width, expected):
-    """On one line where it fits; else each part on its own, indented by two columns, and by a third of the width at most."""
     lines = value_lines("name", view(value).root, Page(width), 3)
     assert expected == lines
     assert width >= max(map(len, lines))
@@ -159,7 +157,6 @@ def test_values_are_laid_out(value, width, expected):
 
 @pytest.mark.parametrize("width", range(20, 60))
 def test_no_line_of_a_structure_is_wider_than_the_page(width):
-    """Wherever it breaks: keys, brackets, commas, classes and text from right to left."""
     hebrew = "\u05d0\u05d1 " * 12
     value = {
         "key": [types.SimpleNamespace(field="x" * 30, other=[(1,), "y" * 12]), hebrew, "z z " * 9, "w" * 17],

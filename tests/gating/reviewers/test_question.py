@@ -44,7 +44,6 @@ def shows_payload(arguments, shown):
 @pytest.mark.parametrize("columns", [20, 40, 80, 120])
 @pytest.mark.parametrize("arguments", HIDING.values(), ids=HIDING)
 def test_what_redaction_or_a_cut_would_hide_is_shown(arguments, columns, request_for):
-    """Nothing is taken out of a question, at any width, and no line is wider than the terminal."""
     lines, is_complete = Question(request_for(arguments)).on_screen(Page(columns), 60)
     assert is_complete
     assert shows_payload(arguments, "\n".join(lines))
@@ -53,7 +52,6 @@ def test_what_redaction_or_a_cut_would_hide_is_shown(arguments, columns, request
 
 @pytest.mark.parametrize(("name", "columns"), [("comment", 40), ("comment", 80), ("comment", 120), ("sql", 40)])
 def test_at_a_terminal_too(name, columns, asked):
-    """The question takes the terminal's width, and yes runs what was shown."""
     with asked(HIDING[name], columns=columns) as person:
         shown = person.sees()
         assert shows_payload(HIDING[name], shown)
@@ -71,7 +69,6 @@ def test_reason_objective_and_problem_are_shown_in_full(asked):
 
 
 def test_a_long_value_is_folded_and_yes_counts_only_after_all_pages(asked):
-    """`v` shows everything page by page; leaving the pages early, or not looking, approves nothing."""
     script = "\n".join(f"line {number} of the script" for number in range(120))
     with asked({"script": script}, rows=30) as person:
         shown = person.sees()
@@ -103,7 +100,6 @@ def test_a_long_value_is_folded_and_yes_counts_only_after_all_pages(asked):
 
 @pytest.mark.parametrize("value", [object.__new__(threading.Thread), np.zeros(5_000), lambda: 1, iter("ab")])
 def test_what_cannot_be_shown_needs_a_phrase(value, asked):
-    """An opaque object is named; y is refused, and the phrase that is typed instead is recorded."""
     lock = {"inside": [threading.Lock()]} if isinstance(value, threading.Thread) else value
     with asked({"to": "Ana", "what": lock}) as person:
         assert "cannot be shown in full>" in person.sees()
@@ -125,7 +121,6 @@ def test_the_phrase_approves_nothing_that_can_be_shown(asked):
 
 
 def test_editing_shows_whole_values_and_the_whole_result(asked):
-    """Current values and the resulting call are neither redacted nor cut; the new value is marked."""
     with asked({"command": HIDING["comment"]["command"], "secret": "hunter2" * 20, "note": "n"}) as person:
         person.sees()
         person.types("e\n")
@@ -191,7 +186,6 @@ texts = st.one_of(
 @examples(150)
 @given(text=texts, columns=st.integers(20, 130), encoding=st.sampled_from(["utf-8", "ascii", "cp932"]))
 def test_every_text_can_be_read_back_from_what_is_shown(text, columns, encoding, request_for):
-    """Escapes and line breaks are unambiguous, whatever is in the text."""
     lines = Question(request_for({"text": text})).argument("text", Page(columns, encoding))
     shown = [lines[0].removeprefix("   text = "), *lines[1:]]
     assert text == read_back(shown, indent=5)
@@ -222,7 +216,6 @@ def test_values_that_look_alike_are_shown_apart(value, shown, request_for):
 
 
 def test_structures_are_shown_to_any_depth(request_for):
-    """No depth and no length is cut, and what contains itself is said to."""
     deep = "bottom"
     for _ in range(1_000):
         deep = [deep]
@@ -242,7 +235,6 @@ def test_right_to_left_text_is_shown_in_the_order_of_its_characters_too(request_
 
 
 def test_the_parts_of_the_confidence_give_way_first(request_for):
-    """A question that fits to the last line is whole; one line less, and only the parts are missing."""
     score = gk.ConfidenceScore(0.5, gk.ConfidenceFactors(), {"search_quality": 1.5, "tool_success": -0.5})
     question, page = Question(request_for({"to": "Ana"}, confidence=score)), Page(80)
     whole = question.in_full(page)
@@ -272,7 +264,6 @@ def test_folds_leave_as_much_as_the_screen_holds(rows, head, tail, request_for):
 
 @pytest.mark.parametrize(("rows", "head"), [(12, 4), (13, 5), (15, 7)])
 def test_a_screen_too_small_for_every_part_shows_both_ends(rows, head, request_for):
-    """The four last lines, and as many of the first as there is room for."""
     page = Page(80)
     question = Question(request_for({f"x{number}": number for number in range(40)}))
     whole = question.in_full(page)
@@ -287,7 +278,6 @@ def test_facts_of_a_question_are_those_of_its_request(request_for):
 
 
 def test_a_question_can_be_laid_out_from_facts_alone():
-    """With what an argument was before, remarks, and a confidence that could not be computed."""
     facts = Facts(
         action="pay", level="escalate", arguments={"euros": 5}, before={"euros": 7}, remarks={"euros": "checked"}
     )

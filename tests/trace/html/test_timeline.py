@@ -76,7 +76,7 @@ def test_a_decision_stands_where_it_was_made():
 @pytest.mark.parametrize(
     ("response", "words"),
     [
-        ({"action": "cancel"}, "there was nobody to ask"),
+        ({"action": "cancel"}, "no reviewer was available"),
         ({"action": "cancel", "timeout_reached": True}, "nobody answered in time; cancel"),
         ({"action": "input", "user_input": "ask sales", "reviewer": "ana"}, "ask sales"),
         ({"action": "proceed"}, "proceed by an unknown reviewer"),
