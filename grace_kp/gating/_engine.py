@@ -25,7 +25,7 @@ from grace_kp.gating._case import Consent, HeldRefusal
 from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._drivers import Ask, Await, Failed, NoAnswer, Notify, RunAction, Step, WaitTurn, Work
-from grace_kp.gating._ledger import EarlierRun, LedgerEntry
+from grace_kp.gating._ledger import EarlierRun, LedgerEntry, blocks
 from grace_kp.gating._modification import apply_changes
 from grace_kp.gating._outcome import (
     CANCELLED,
@@ -516,7 +516,7 @@ def execution(call: Execution) -> Generator[Step, Any, Outcome]:
         entry.ended(ended, call.consent.digest if call.consent.modified else None)
     if ledger_entry is not None:
         kept = call.kept(ended.value) if isinstance(ended, Returned) and ended is outcome else (None, False)
-        settled = yield Work(lambda: _settle(ledger_entry, ended, kept), writes=True)
+        settled = yield Work(lambda: _settle(ledger_entry, ended, kept), blocks(ledger_entry), writes=True)
         if isinstance(settled, Failed):
             entry.not_recorded(settled.error)
     return outcome
@@ -532,7 +532,7 @@ def _claimed(call: Execution, entry: AtMostOnce) -> Generator[Step, Any, Earlier
         return earlier
 
     try:
-        earlier = yield Work(take, writes=True)
+        earlier = yield Work(take, blocks(entry), writes=True)
         if isinstance(earlier, EarlierRun) and call.inquiry is not None and call.inquiry.may_wait:
             yield Await(call.inquiry)
             earlier = yield Work(take, writes=True)
@@ -561,7 +561,7 @@ def _settle(entry: AtMostOnce, outcome: Returned | Raised, kept: tuple[object, b
 def _take_back(call: Execution) -> Generator[Step, Any, None]:
     """Release the claim. Where that fails the action counts as begun, and is not begun again."""
     if call.ledger_entry is not None:
-        released = yield Work(call.ledger_entry.release, writes=True)
+        released = yield Work(call.ledger_entry.release, blocks(call.ledger_entry), writes=True)
         if isinstance(released, Failed):
             call.entry.not_recorded(released.error)
 
