@@ -248,7 +248,7 @@ def _kept_call(
     terms: Terms, types: Mapping[str, Any], approval: Approval, secret: Secret | None, arguments: Mapping[str, object]
 ) -> inspect.BoundArguments:
     """Return the arguments that were approved, with those of parameters that the gate ignores."""
-    from grace_kp.approvals import decode, opened_arguments, unopened
+    from grace_kp.approvals import decode, list_sealed, opened_arguments
     from grace_kp.gating._modification import problem_with
 
     def refuse(problem: str) -> ApprovalError:
@@ -264,7 +264,7 @@ def _kept_call(
         )
     try:
         opened = opened_arguments(approval.encoded, secret, approval_id=approval.id, digest=approval.digest)
-        if sealed := unopened(opened):
+        if sealed := list_sealed(opened):
             raise refuse(f"{', '.join(sealed)} is sealed with a key that is not here; set GRACE_KP_KEY")
         kept = decode(opened, types)
         if OWN not in terms.signature.parameters:

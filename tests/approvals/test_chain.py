@@ -173,7 +173,7 @@ def test_contents_of_ended_approvals_are_deleted():
     )
     verification = verify(tables, at=9.0, checkpoint=point)
     assert (True, 3) == (verification.ok, verification.deleted)
-    assert "Contents deleted: those of 3 entries, by retention." in verification.unchecked[1]
+    assert "Retention has deleted the contents of 3 entries" in verification.unchecked[1]
 
 
 def test_nothing_to_delete_is_no_entry():

@@ -165,7 +165,7 @@ def test_hostile_notes_are_refused_or_cleaned(shop):
     approval = shop.requests.file(asked())
     with pytest.raises(ApprovalError, match="has 10,001 characters, and at most 10,000"):
         shop.requests.approve(approval.id, by=ANA, note="n" * 10_001)
-    with pytest.raises(ApprovalError, match="must be a text"):
+    with pytest.raises(ApprovalError, match="must be a string"):
         shop.requests.reject(approval.id, by=ANA, reason=None)
     for name in ("", "n" * 201, "\u200b\u2066"):  # nobody could be asked about a decision by a name that shows nothing
         with pytest.raises(ApprovalError, match="needs a name of 1 to 200"):
@@ -264,7 +264,7 @@ def test_an_edit_restarts_the_count(shop):
     assert ("pending", ["bo"]) == (edited.state, [vote.actor.name for vote in edited.votes])
     with pytest.raises(ChangedSinceShown, match="changed by bo"):
         shop.requests.approve(approval.id, by=logged_in("ana"), digest=approval.digest)
-    with pytest.raises(ChangedSinceShown, match="does not say which were shown"):
+    with pytest.raises(ChangedSinceShown, match="does not state which were shown"):
         shop.requests.approve(approval.id, by=logged_in("ana"))
     shop.requests.get(approval.id, by=logged_in("ana"))
     assert "edited" == shop.requests.approve(approval.id, by=logged_in("ana")).state
@@ -339,7 +339,7 @@ def test_an_edit_fits_the_schema_of_the_action(shop, is_encoded):
         ({"euros": "20"}, "euros: '20' is not of type 'integer'"),
         ({"euros": True}, "euros: True is not of type 'integer'"),
         ({"euros": 601}, "greater than the maximum"),
-        ({"day": "soon"}, "day: 'soon' is no date such as"),
+        ({"day": "soon"}, "day: 'soon' is not a date such as"),
     ):
         with pytest.raises(EditRefused, match=message):
             shop.requests.edit(approval.id, changes, by=ANA, is_encoded=is_encoded)

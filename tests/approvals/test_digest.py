@@ -36,10 +36,10 @@ from grace_kp.approvals import (
     encode,
     has_digest,
     idempotency_key_of,
+    list_sealed,
     new_key,
     opened_arguments,
     sealed_arguments,
-    unopened,
     version_of,
 )
 from grace_kp.approvals._digest import clean_json, kept_result, sealed_texts, secret_parameters, without_texts
@@ -116,7 +116,7 @@ def test_a_version_is_declared_or_the_hash_of_the_signature():
     assert version(first).startswith("signature:")
     assert "2026-11" == version(first, "2026-11")
     for bad in ("", " ", 3, "a" * 101):
-        with pytest.raises(ValueError, match="version must be a text of 1 to 100 characters"):
+        with pytest.raises(ValueError, match="version must be a string of 1 to 100 characters"):
             version(first, bad)
 
 
@@ -245,13 +245,13 @@ class Hard(enum.Enum):
 
 REFUSED = {
     "nothing": (None, "is None; a key needs a value that identifies the operation"),
-    "a list": (["7"], "is a list; a key takes texts, numbers, dates, UUIDs and members of enums"),
+    "a list": (["7"], "is a list; a key takes strings, numbers, dates, UUIDs and members of enums"),
     "a dict": ({"a": 1}, "is a dict; a key takes"),
     "bytes": (b"7", "is a bytes; a key takes"),
     "an object": (object(), "is a object; a key takes"),
     "NaN": (float("nan"), "is nan; a key takes finite numbers"),
     "infinity": (decimal.Decimal("-Infinity"), "is -Infinity; a key takes finite numbers"),
-    "an empty text": (" ", "is an empty text; a key needs a value"),
+    "an empty text": (" ", "is an empty string; a key needs a value"),
     "a long text": ("a" * 1_001, "has more than 1,000 characters"),
     "an enum of tuples": (Hard.LIST, "is a Hard; a key takes"),
     "an enum of nothing": (Hard.NOTHING, "is None"),
@@ -282,8 +282,8 @@ BAD = {
     "a number": ("{0}", "may hold only names of parameters in braces"),
     "no name": ("{}", "may hold only names of parameters in braces"),
     "an open brace": ("r:{invoice", "cannot be read: "),
-    "nothing": ("", 'key must be a text such as "refund:{invoice}"'),
-    "no text": (7, 'key must be a text such as "refund:{invoice}"'),
+    "nothing": ("", 'key must be a string such as "refund:{invoice}"'),
+    "no text": (7, 'key must be a string such as "refund:{invoice}"'),
 }
 
 
@@ -366,7 +366,7 @@ def test_without_secrets_no_key_is_needed():
 def test_what_is_sealed_comes_back(value):
     encoded, _ = encode({"x": value})
     stored, sealed = sealed_arguments(encoded, ("x",), HELD, **PLACE)
-    assert ("x",) == sealed == unopened(stored)
+    assert ("x",) == sealed == list_sealed(stored)
     assert canonical(encoded) == canonical(opened_arguments(stored, HELD, **PLACE))
 
 
@@ -398,7 +398,7 @@ def test_what_cannot_be_opened_prints_as_sealed():
     stored, _ = sealed_arguments({"iban": "DE89", "euros": 1}, ("iban",), HELD, **PLACE)
     for secret in (None, Secret(new_key())):
         encoded = opened_arguments(stored, secret, **PLACE)
-        assert ("iban",) == unopened(encoded)
+        assert ("iban",) == list_sealed(encoded)
         assert {"iban": SEALED, "euros": 1} == decode(encoded)
         assert "{'iban': [SEALED], 'euros': 1}" == str(decode(encoded))
 
@@ -424,7 +424,7 @@ def test_nothing_else_repeats_what_is_sealed():
 def test_an_argument_that_looks_sealed_is_none():
     """A program's own `$sealed` is escaped, so that it is neither opened nor shown as sealed."""
     encoded, _ = encode({"x": {"$sealed": "AAAA", "key": HELD.key_id}})
-    assert () == unopened(encoded)
+    assert () == list_sealed(encoded)
     assert encoded == opened_arguments(encoded, HELD, **PLACE)
 
 

@@ -260,7 +260,7 @@ def test_an_outcome_is_stated_for_the_revision_that_was_shown(shop):
 
 def test_what_is_known_is_not_reconciled(shop):
     approval = shop.requests.file(asked())
-    with pytest.raises(AlreadyDecided, match="is pending and nobody has started it"):
+    with pytest.raises(AlreadyDecided, match="is pending and was not started"):
         shop.requests.reconcile(approval.id, by=BO, happened=True)
     approval_id, token = claimed(shop)
     shop.requests.settle(approval_id, token, state="done")

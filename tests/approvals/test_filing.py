@@ -206,7 +206,7 @@ def test_a_vote_no_longer_counts_once_a_run_of_its_author_joins(shop):
 def test_a_run_cannot_use_the_consent_of_its_own_user(shop):
     first = shop.requests.file(keyed(user="cy", groups=("finance",), waits="raise"))
     shop.requests.approve(first.id, by=BO)
-    with pytest.raises(NotEntitled, match="somebody else must decide"):
+    with pytest.raises(NotEntitled, match="another person must decide"):
         shop.requests.file(keyed(user="bo", groups=("finance",), waits="raise", run_id="run-2"))
     assert "approved" == shop.requests.file(keyed(user="cy", groups=("finance",), waits="raise")).state
 

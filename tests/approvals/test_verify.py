@@ -270,7 +270,7 @@ def test_an_entry_under_another_approval():
     damage(tables, 3, approval="ap-1")
     verification = verify(tables, at=1.0)
     assert (3, "changed") == found(verification)[0]
-    assert "it stands under approval ap-1 and is of ap-2" in verification.problems[0].message
+    assert "it is stored under approval ap-1 and belongs to ap-2" in verification.problems[0].message
 
 
 @pytest.mark.parametrize("ranges", [None, "1", [1], [[1]], [["1", 2]], [[0, 1]], [[2, 1]], [[1, 99]], [[True, 1]]])
@@ -492,13 +492,13 @@ def test_a_secret_authenticates(tmp_path):
     ("text", "message"),
     [
         ("", "points.json: it holds no checkpoint; `grace-kp approvals verify --write-checkpoint` writes one"),
-        ("{", "points.json, line 1: it is no JSON: '{'"),
+        ("{", "points.json, line 1: it is not JSON: '{'"),
         ("[]", "line 1: a checkpoint must be a JSON object with store, seq, hash, at, not a list of 0"),
         ('{"store": "s", "seq": "1", "hash": "h", "at": 1}', "must be a JSON object with store"),
         ('{"store": "s", "seq": -1, "hash": "h", "at": 1}', "must be a JSON object with store"),
         ('{"store": "s", "seq": true, "hash": "h", "at": 1}', "must be a JSON object with store"),
         ('{"store": "s", "seq": 1, "hash": "h", "at": 1, "more": 2}', "must be a JSON object with store"),
-        ("[" * 100_000, "it is no JSON"),
+        ("[" * 100_000, "it is not JSON"),
     ],
 )
 def test_what_is_no_checkpoint(tmp_path, text, message):

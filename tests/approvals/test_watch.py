@@ -115,14 +115,14 @@ def test_the_lease_is_kept_while_an_action_runs(monkeypatch):
     watcher.hold(action)
     assert all(tables.renewed.acquire(timeout=30) for _ in range(3))
     watcher.let_go(action)
-    assert watcher._held() is None
+    assert watcher._renew_lease() is None
 
 
 def test_the_lease_is_not_kept_for_an_action_that_is_gone():
     watcher = Watcher(Counted())
     watcher.hold(threading.Event())
     gc.collect()
-    assert watcher._held() is None
+    assert watcher._renew_lease() is None
 
 
 def act(grace):

@@ -88,7 +88,7 @@ def test_arguments_only_where_the_receiver_is_to_get_them():
 def test_signatures_are_those_of_standard_webhooks():
     now = int(datetime.now(UTC).timestamp())
     other = "whsec_" + "QUJD" * 10
-    headers = Webhook(url=URL, secret=[SECRET, other]).signed("msg_1", now, b'{"a": 1}')
+    headers = Webhook(url=URL, secret=[SECRET, other]).sign("msg_1", now, b'{"a": 1}')
     for secret in (SECRET, other):
         assert {"a": 1} == standardwebhooks.Webhook(secret).verify(b'{"a": 1}', headers)
     with pytest.raises(standardwebhooks.WebhookVerificationError):
@@ -497,12 +497,12 @@ def test_an_entry_that_cannot_be_read_is_reported(tables, hook, caplog, monkeypa
     advance(tables, "ap-1", 2.0)
 
     def fails(_link):
-        raise ValueError("entry 2 of the chain is no JSON object")
+        raise ValueError("entry 2 of the chain is not a JSON object")
 
     with monkeypatch.context() as patched:
         patched.setattr(_webhooks, "entry_of", fails)
         assert not sender.flush(0.2)
-        until(lambda: "wait: ValueError: entry 2 of the chain is no JSON object" in caplog.text)
+        until(lambda: "wait: ValueError: entry 2 of the chain is not a JSON object" in caplog.text)
     assert sender.flush(30)
     assert 2 == entry_of(tables.link(2))["seq"]
     sender.close(5)
