@@ -39,7 +39,7 @@ from grace_kp.approvals._transaction import (
     users_of,
     write_due,
 )
-from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, KeyReused, NotEntitled, brief
+from grace_kp.errors import ApprovalError, ChangedSinceShown, KeyReused, NotEntitled, brief
 from grace_kp.levels import InterventionLevel
 from grace_kp.pages import printable
 from grace_kp.trace import redact_text
@@ -148,10 +148,7 @@ def _join(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str
 def _check_same_call(tx: Transaction, record: RequestRecord, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> None:
     if _asks_the_same(tx, record, new, unsealed):
         return
-    found, advice = (
-        "has other arguments",
-        "an action that is repeated needs a field in its key that tells the calls apart",
-    )
+    found, advice = "has other arguments", "a repeated action needs a field in its key that tells the calls apart"
     if new.version != record.data["version"]:
         before = printable(str(record.data["version"]))
         found = f"was asked for version {before} of the action, not {printable(new.version)}"
@@ -297,9 +294,7 @@ def claim(
     if refusal:
         note = f"{refusal}; ask again"
         closed = close(tx, record, _S.CANCELLED, "withdrawn", actor=actor, verb="claim", note=note)
-        error = already_decided(closed)
-        error.args = (f"{error.args[0].removesuffix('; nothing was changed')}: {note}",)
-        tx.error = error
+        tx.error = already_decided(closed, ending=f": {note}")
         return "", closed
     token, at, standing = secrets.token_urlsafe(32), record.at(tx.now), data["standing"]
     taken = {"at": at, "process": tx.tables.hold(), "actor": actor.to_dict()}
@@ -400,13 +395,7 @@ def reconcile(
     if record.state is state and outcome["reconciled"] and is_same_person(Actor.from_dict(outcome["actor"]), actor):
         return record
     if record.state is _S.PENDING or record.state in ENTITLING:
-        raise AlreadyDecided(
-            f"{record.id} is {record.state.value} and was not started, so it has no outcome; nothing was changed",
-            approval_id=record.id,
-            state=record.state.value,
-            by="",
-            at=record.row.changed,
-        )
+        raise already_decided(record, f"is {record.state.value} and was not started; nothing was changed")
     if record.state not in {_S.CLAIMED, _S.UNKNOWN}:
         raise already_decided(record)
     if revision not in {None, shown.row.revision}:
@@ -419,14 +408,8 @@ def reconcile(
     # Without a claim it was marked after a restore, and its claimant is not known.
     alive = None if claim is None else tx.tables.is_alive(claim["process"])
     if alive and (record.state is _S.CLAIMED or not happened):
-        raise AlreadyDecided(
-            f"{record.id} was claimed at {moment(claim['at'])} by a process that still runs ({claim['process']}); wait for its report or "
-            "stop the process, then reconcile",
-            approval_id=record.id,
-            state=record.state.value,
-            by=claim["actor"]["name"],
-            at=claim["at"],
-        )
+        problem = f"was claimed at {moment(claim['at'])} by a process that still runs ({claim['process']})"
+        raise already_decided(record, f"{problem}; wait for its report or stop the process, then reconcile")
     if record.state is _S.CLAIMED:
         lost = "the lease of the process that carried it out has expired"
         record = _with_outcome(tx, record, _S.UNKNOWN, "settled", actor=actor, contents={"note": lost})

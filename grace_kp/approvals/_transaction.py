@@ -385,8 +385,10 @@ _PAST = {
 }
 
 
-def already_decided(record: RequestRecord) -> AlreadyDecided:
-    """Return the error that names the earlier decision or end, its author and its time."""
+def already_decided(
+    record: RequestRecord, message: str = "", *, ending: str = "; nothing was changed"
+) -> AlreadyDecided:
+    """Return the error that names the earlier decision or end, its author and its time, or with another message."""
     data, state = record.data, record.state
     outcome, claim, decision = data["outcome"], data["claim"], data["decision"]
     source = (claim if state in _PAST else decision) or outcome or decision
@@ -400,13 +402,8 @@ def already_decided(record: RequestRecord) -> AlreadyDecided:
         else ""
     )
     by = f" by {printable(name, replace='?')}" if name else ""
-    return AlreadyDecided(
-        f"{record.id} {_PAST.get(state, f'was {state.value}')}{by} at {moment(at)}{decided}; nothing was changed",
-        approval_id=record.id,
-        state=state.value,
-        by=name,
-        at=at,
-    )
+    message = message or f"{_PAST.get(state, f'was {state.value}')}{by} at {moment(at)}{decided}{ending}"
+    return AlreadyDecided(f"{record.id} {message}", approval_id=record.id, state=state.value, by=name, at=at)
 
 
 def moment(at: float) -> str:

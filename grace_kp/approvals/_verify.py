@@ -255,8 +255,9 @@ class _Pass:
         # If its bytes were changed, the next entry follows the original: report only one of the two.
         self.seq, self.hash, self._previous = link.seq, computed, {computed, link.hash}
         if entry is None:
-            if link.approval is not None:
-                self._skip_row(link.approval)
+            if link.approval is not None and len(self._reported) < AT_MOST_PROBLEMS:
+                self._reported.add(link.approval)
+                self._ahead.pop(link.approval, None)
             return
         self._add_contents(link, entry)
         self._requested += entry["kind"] == "requested" and _is_before(link.seq, self._rows)
@@ -381,11 +382,6 @@ class _Pass:
                 wrong = f"was changed after entry {seq} and cannot be read: {error}"
         if wrong:
             self._report_row(seq, approval, wrong)
-
-    def _skip_row(self, approval: str) -> None:
-        if len(self._reported) < AT_MOST_PROBLEMS:
-            self._reported.add(approval)
-            self._ahead.pop(approval, None)
 
     def _report_row(self, seq: int, approval: str, wrong: str) -> None:
         if len(self._reported) < AT_MOST_PROBLEMS:

@@ -197,7 +197,7 @@ def _time(at: float) -> str:
 
 ABOUT_THE_RECEIVER = frozenset({401, 403, 404, 408, 409, 421, 423, 425, 429})
 """Statuses from 400 to 499 after which another attempt can succeed. Other ones refuse the message."""
-GONE = 410
+GONE = "HTTP 410"
 
 
 class Unreached(Exception):
@@ -209,11 +209,7 @@ class Unreached(Exception):
 
 
 class MessageRefused(Exception):
-    """The receiver does not accept this message."""
-
-
-class Gone(Exception):
-    """The receiver accepts no more messages."""
+    """The receiver does not accept this message, or with status 410 none at all."""
 
 
 def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> None:
@@ -227,8 +223,6 @@ def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> N
         raise Unreached(f"no answer within {seconds:g} s") from None
     if 200 <= status < 300:
         return
-    if status == GONE:
-        raise Gone(f"HTTP {status}")
     if 400 <= status < 500 and status not in ABOUT_THE_RECEIVER:
         raise MessageRefused(f"HTTP {status}")
     raise Unreached(f"HTTP {status}" + (", a redirect" if 300 <= status < 400 else ""), wait_seconds)
@@ -393,15 +387,15 @@ class Delivery(Resident):
         try:
             self._deliver(link, entry)
         except (Unreached, MessageRefused) as error:
+            if str(error) == GONE:
+                self._note(is_gone=True)
+                problem = f"wants no more notifications ({error}); none are sent until the next start"
+                report_loss(f"{self._webhook.receiver} {problem}")
+                raise _Closing from None
             lost = self._save({"seq": link.seq, "lost": 1, "problem": str(error)})["lost"]
             report_loss(
                 f"the notification of entry {link.seq} was not delivered to {self._webhook.receiver}: {error}; {lost} lost so far"
             )
-        except Gone as error:
-            self._note(is_gone=True)
-            problem = f"wants no more notifications ({error}); none are sent until the next start"
-            report_loss(f"{self._webhook.receiver} {problem}")
-            raise _Closing from None
         else:
             self._warned = ""
             self._save({"seq": link.seq, "delivered": 1, "problem": ""})

@@ -249,20 +249,24 @@ def _value(value: Any) -> str:
     """Return an encoded value as HTML: plain if that is exact, else as JSON with its type tags."""
     if isinstance(value, str):
         is_short = len(value) <= SHORT and "\n" not in value
-        return f'<span class="mono">{linked(_json(value), lines=False)}</span>' if is_short else fold(value)
+        return f'<span class="mono">{linked(json_text(value), lines=False)}</span>' if is_short else fold(value)
     tag, content = tag_of(value), value.get(tag_of(value)) if isinstance(value, dict) else None
     if tag == "$text" and isinstance(content, str):
         try:
             return _value(base64.b64decode(content).decode("utf-8", "surrogatepass"))
         except ValueError:
-            return fold(_json(value), code=True)
+            return fold(json_text(value), code=True)
     if tag in _TEXTS and len(value) == 1 and isinstance(content, str):
         kind = f' <span class="small soft">{_TEXTS[tag]}</span>' if _TEXTS[tag] else ""
         return (
             f'<span class="mono">{safe(content)}</span>' if len(content) <= SHORT else fold(content, code=True)
         ) + kind
-    text = _json(value)
-    return f'<span class="mono">{linked(text)}</span>' if len(text) <= SHORT else fold(_json(value, 2), code=True)
+    text = json_text(value)
+    return (
+        f'<span class="mono">{linked(text)}</span>'
+        if len(text) <= SHORT
+        else fold(json_text(value, indent=2), code=True)
+    )
 
 
 def _edits(approval: ApprovalRequest, secret: Collection[str]) -> str:
@@ -313,7 +317,7 @@ def _facts(approval: ApprovalRequest) -> Iterator[tuple[str, str]]:
         by = f"{_moment(outcome.at)}, by {safe(actor_text(outcome.actor))}"
         yield "outcome", f"{_state(outcome.state)}, {by}{raised}{_note(outcome.note)}"
         if outcome.has_result:
-            yield "result", fold(_json(outcome.result, 2), code=True)
+            yield "result", fold(json_text(outcome.result, indent=2), code=True)
     for before in approval.earlier[:MAX_LISTED]:
         by = f" by {safe(before.by)}" if before.by else ""
         name = f'<span class="mono small">{safe(before.id)}</span>'
@@ -330,7 +334,7 @@ def _details(approval: ApprovalRequest) -> str:
         ("same", f"{approval.same:,} pending requests have this digest" if approval.same > 1 else ""),
     ]  # fmt: skip
     rows = [(label, f'<span class="mono">{linked(text[:2_000])}</span>') for label, text in pairs if text]
-    rows += [(spaced(name)[:80], fold(value if isinstance(value, str) else _json(value))) for name, value in [*approval.policy.items(), *approval.facts.items()][:MAX_LISTED]]  # fmt: skip
+    rows += [(spaced(name)[:80], fold(value if isinstance(value, str) else json_text(value))) for name, value in [*approval.policy.items(), *approval.facts.items()][:MAX_LISTED]]  # fmt: skip
     return f"<details><summary>details</summary>{facts(rows)}</details>"
 
 
@@ -348,10 +352,3 @@ def _moment(at: float) -> str:
     except (ValueError, OverflowError, OSError):
         return f"{at:g} seconds since 1970"
     return f'<time datetime="{moment.isoformat(timespec="seconds")}">{moment:%Y-%m-%d %H:%M:%S} UTC</time>'
-
-
-def _json(value: object, indent: int | None = None) -> str:
-    try:
-        return json_text(value, indent=indent)
-    except (ValueError, RecursionError):
-        return "<a value that JSON cannot hold>"

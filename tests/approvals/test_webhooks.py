@@ -12,7 +12,7 @@ import pytest
 import standardwebhooks
 
 from grace_kp.approvals import Checkpoint, Delivery, Webhook, _webhooks, append, entry_of, verify, webhooks_of
-from grace_kp.approvals._webhooks import Gone, MessageRefused, Unreached, post
+from grace_kp.approvals._webhooks import MessageRefused, Unreached, post
 from grace_kp.errors import SettingsError
 from grace_kp.store import open_store
 from tests.approvals.chains import DictTables, advance, chain_of, new_row
@@ -176,7 +176,7 @@ def test_a_redirect_is_not_followed(status):
         (404, Unreached, None),
         (400, MessageRefused, None),
         (413, MessageRefused, None),
-        (410, Gone, None),
+        (410, MessageRefused, None),
     ],
 )
 def test_not_accepted(answer, error, seconds):
