@@ -20,25 +20,7 @@ contents cannot be found by trying likely ones.
 
 Retention deletes contents and salts of approvals that have ended, and an entry records the deletion. Entries stay, with the names of actors and facts.
 
-The export is for people who trust neither the store nor this library. Each line is a JSON object: `entry`, its `hash`, and `salt` (hexadecimal) and `contents` (the JSON text as it was committed to), which are null
-without contents or once these are deleted. This program checks a file of them; `entry` is described above:
-
-    import hashlib, json, sys
-    import rfc8785
-
-    previous, number = "", 0
-    for text in open(sys.argv[1], encoding="utf-8"):
-        line = json.loads(text)
-        entry, number = line["entry"], number + 1
-        computed = hashlib.sha256(rfc8785.dumps(entry)).hexdigest()
-        if computed != line["hash"] or entry["prev"] != previous or entry["seq"] != number:
-            sys.exit(f"entry {number} was changed, removed or inserted")
-        if line["contents"] is not None:
-            committed = bytes.fromhex(line["salt"]) + line["contents"].encode()
-            if hashlib.sha256(committed).hexdigest() != entry["commitment"]:
-                sys.exit(f"the contents of entry {number} were changed")
-        previous = computed
-    print(number, previous)  # compare both with a checkpoint that was kept elsewhere
+docs/how-to/approvals.md has a program that checks an export without this library.
 """
 
 from __future__ import annotations

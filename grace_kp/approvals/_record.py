@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -152,7 +152,7 @@ def new_record(
         revision=1,
     )
     texts = sealed_texts(unsealed, new.sealed)
-    fields = {
+    kept = {
         **{
             name: list(value) if isinstance(value := getattr(new, name), tuple) else value
             for name in (*_AS_ASKED, *_MAY_CHANGE)
@@ -172,7 +172,7 @@ def new_record(
     }
     words = clean_json({name: getattr(new, name) for name in _WORDS}, texts)
     contents = {"arguments": dict(new.encoded), "schema": dict(new.schema), "key": new.key, **words}
-    return RequestRecord(row, fields).revise(), contents
+    return RequestRecord(row, kept).revise(), contents
 
 
 def record_of(row: Row) -> RequestRecord:
@@ -254,20 +254,11 @@ def approval_of(reads: Reads, record: RequestRecord, *, tables: Tables, secret: 
         use_within_seconds=data["use_within"],
         **{name: _frozen(data[name]) for name in (*_AS_ASKED, *_MAY_CHANGE, *_MEASURED)},
         **{name: _frozen(contents[name]) for name in (*_WORDS, "schema", "key") if name in contents},
-        votes=tuple(_vote(reads, vote, is_pending=is_pending) for vote in data["votes"]),
-        decision=None if decision is None else Decided(**_event_fields(decision), note=note_at(reads, decision["seq"])),
-        claim=None if claim is None else Claimed(**{**claim, "actor": Actor.from_dict(claim["actor"])}),
-        outcome=None if outcome is None else _outcome(reads, outcome),
-        earlier=tuple(
-            Earlier(
-                id=each["id"],
-                state=ApprovalState(each["state"]),
-                at=each["at"],
-                by=each["by"],
-                note=note_at(reads, each["seq"]),
-            )
-            for each in data["earlier"]
-        ),
+        votes=tuple(_read_vote(reads, vote, is_pending=is_pending) for vote in data["votes"]),
+        decision=None if decision is None else _read_event(Decided, reads, decision),
+        claim=None if claim is None else _read_event(Claimed, reads, claim),
+        outcome=None if outcome is None else _read_event(Ended, reads, outcome),
+        earlier=tuple(_read_event(Earlier, reads, each) for each in data["earlier"]),
         is_awaited=is_awaited(tables, reads, record),
         same=same,
         deleted=first is None,
@@ -288,22 +279,24 @@ def _open(stored: Mapping[str, Any], secret: Secret | None, approval_id: str, di
     return opened
 
 
-def _vote(reads: Reads, vote: Mapping[str, Any], *, is_pending: bool) -> Vote:
-    actor = Actor.from_dict(vote["actor"])
-    counts = vote["counts"] and not (is_pending and reason_without_account(reads, actor))
-    return Vote(actor=actor, at=vote["at"], digest=vote["digest"], counts=counts, note=note_at(reads, vote["seq"]))
+def _read_event(kind: type[Any], reads: Reads, data: Mapping[str, Any]) -> Any:
+    contents = contents_at(reads, data.get("seq")) or {}
+    known = {
+        **data,
+        "note": contents.get("note", ""),
+        "has_result": "result" in contents,
+        "result": contents.get("result"),
+    }
+    values = {each.name: known[each.name] for each in fields(kind) if each.name in known}
+    for name, read in (("state", ApprovalState), ("actor", Actor.from_dict)):
+        if name in values:
+            values[name] = read(values[name])
+    return kind(**values)
 
 
-def _event_fields(event: Mapping[str, Any]) -> dict[str, Any]:
-    return {"state": ApprovalState(event["state"]), "actor": Actor.from_dict(event["actor"]), "at": event["at"]}
-
-
-def _outcome(reads: Reads, outcome: Mapping[str, Any]) -> Ended:
-    contents = contents_at(reads, outcome["seq"]) or {}
-    result, note = contents.get("result"), contents.get("note", "")
-    return Ended(
-        **_event_fields(outcome), has_result="result" in contents, result=result, error=outcome["error"], note=note
-    )
+def _read_vote(reads: Reads, data: Mapping[str, Any], *, is_pending: bool) -> Vote:
+    vote: Vote = _read_event(Vote, reads, data)
+    return replace(vote, counts=vote.counts and not (is_pending and reason_without_account(reads, vote.actor)))
 
 
 def texts_in_sealed(reads: Reads, secret: Secret | None, record: RequestRecord) -> tuple[list[str], bool]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from grace_kp.approvals._record import RequestRecord
-    from grace_kp.approvals._tables import Reads, Writes
+    from grace_kp.approvals._tables import Reads
     from grace_kp.approvals._transaction import Transaction
 
 
@@ -181,11 +181,11 @@ def all_standing(reads: Reads) -> list[Standing]:
     return sorted(found, key=lambda standing: (standing.granted_at, standing.id))
 
 
-def put_standing(writes: Writes, standing: Standing) -> None:
-    """Write a standing approval."""
+def _put_standing(tx: Transaction, standing: Standing) -> None:
+    tx.changes += 1
     document = asdict(standing)
     document["granted_by"] = None if standing.granted_by is None else standing.granted_by.to_dict()
-    writes.put_document(STANDING, standing.id, json.dumps(document, separators=(",", ":")).encode())
+    tx.writes.put_document(STANDING, standing.id, json.dumps(document, separators=(",", ":")).encode())
 
 
 def _from_json(data: bytes) -> Standing:
@@ -225,11 +225,10 @@ def grant(tx: Transaction, standing: Standing, actor: Actor) -> Standing:
         if is_same_person(other.granted_by, actor) and repr(wanted) == repr(_terms(other)):
             return other
     granted = replace(wanted, id=f"st-{secrets.token_hex(6)}", granted_by=actor, granted_at=tx.now)
-    put_standing(tx.writes, granted)
+    _put_standing(tx, granted)
     facts = {"standing": granted.id, "action": granted.action, "until": granted.until, "uses": granted.uses}
     contents = {"parameters": granted.parameters, "note": granted.note}
     append(tx.writes, "standing_granted", at=tx.now, actor=actor, facts=facts, contents=contents)
-    tx.changes += 1
     return granted
 
 
@@ -269,8 +268,7 @@ def find_covering(tx: Transaction, record: RequestRecord) -> Standing | None:
 
 def reserve_use(tx: Transaction, standing: Standing, approval_id: str) -> None:
     """Reserve one use for a request that was approved."""
-    tx.changes += 1
-    put_standing(tx.writes, replace(standing, open=(*standing.open, approval_id)))
+    _put_standing(tx, replace(standing, open=(*standing.open, approval_id)))
 
 
 def use(tx: Transaction, record: RequestRecord) -> str:
@@ -284,16 +282,14 @@ def use(tx: Transaction, record: RequestRecord) -> str:
         return f"the standing approval {standing.id} has been used {standing.used} times, which is all it allows"
     if not _may_grant(tx, standing, record):
         return f"the author of the standing approval {standing.id} may no longer decide this action"
-    tx.changes += 1
-    put_standing(tx.writes, replace(standing, used=standing.used + 1))
+    _put_standing(tx, replace(standing, used=standing.used + 1))
     return ""
 
 
 def give_back(tx: Transaction, record: RequestRecord) -> None:
     """Undo the count of a use whose claim was released."""
     standing = read_standing(tx.writes, record.data["standing"])
-    tx.changes += 1
-    put_standing(tx.writes, replace(standing, used=standing.used - 1, open=(*standing.open, record.id)))
+    _put_standing(tx, replace(standing, used=standing.used - 1, open=(*standing.open, record.id)))
 
 
 def end_covering(tx: Transaction, record: RequestRecord, actor: Actor) -> None:
@@ -314,10 +310,9 @@ def end(tx: Transaction, standing: Standing, actor: Actor, reason: str) -> Stand
             note = f"its standing approval {standing.id} has ended: {reason}"
             close(tx, record, ApprovalState.CANCELLED, "withdrawn", actor=actor, verb="standing", note=note)
     ended = replace(read_standing(tx.writes, standing.id), ended=reason, open=())
-    put_standing(tx.writes, ended)
+    _put_standing(tx, ended)
     facts, contents = {"standing": standing.id}, {"note": reason}
     append(tx.writes, "standing_ended", at=tx.now, actor=actor, facts=facts, contents=contents)
-    tx.changes += 1
     return ended
 
 

@@ -290,7 +290,7 @@ class Transactions:
         return sum(self.run(_write_due, [each]) for each in lost)
 
 
-# What is due
+# Due changes
 
 
 def is_due(record: RequestRecord, now: float, tables: Tables) -> bool:
@@ -333,7 +333,7 @@ def _advance(tx: Transaction, record: RequestRecord) -> RequestRecord:
         return tx.write(record, after, "escalated", actor=actor, facts=facts)
     is_pending = record.state is _S.PENDING
     state = _S.SKIPPED if is_pending and data["on_deadline"] == "skip" else _S.EXPIRED
-    note = "nobody decided in time" if is_pending else "not used in time"
+    note = "no decision in time" if is_pending else "not used in time"
     after = record.revise(state, decision=tx.stamp(record, state, actor))
     return tx.write(record, after, "expired", actor=actor, facts={"due": record.due}, contents={"note": note})
 

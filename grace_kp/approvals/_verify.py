@@ -353,7 +353,7 @@ class _Pass:
         self.deleted += missing
         if seq <= self._head and missing != facts.get("count"):
             stated = f"the contents of {facts.get('count')} entries were deleted"
-            self._report(seq, "contents", f"entry {seq} says that {stated}, and those of {missing} are missing")
+            self._report(seq, "contents", f"entry {seq} says that {stated}, and {missing} are missing")
 
     # Rows
 

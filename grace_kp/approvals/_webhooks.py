@@ -109,7 +109,7 @@ class Webhook:
         """Id of the receiver in the store, which hides its address."""
         return hashlib.sha256(self.url.encode()).hexdigest()[:32]
 
-    def sign(self, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
+    def headers_for(self, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
         """Return the headers of a message that is sent at `timestamp`, in seconds since the epoch."""
         data = f"{message_id}.{timestamp}.".encode() + body
         codes = (hmac.digest(key or b"", data, "sha256") for key in self._keys)
@@ -197,7 +197,6 @@ def _time(at: float) -> str:
 
 ABOUT_THE_RECEIVER = frozenset({401, 403, 404, 408, 409, 421, 423, 425, 429})
 """Statuses from 400 to 499 after which another attempt can succeed. Other ones refuse the message."""
-GONE = "HTTP 410"
 
 
 class Unreached(Exception):
@@ -209,7 +208,11 @@ class Unreached(Exception):
 
 
 class MessageRefused(Exception):
-    """The receiver does not accept this message, or with status 410 none at all."""
+    """The receiver does not accept this message, or no message at all."""
+
+    def __init__(self, status: int) -> None:
+        self.is_gone = status == 410
+        super().__init__(f"HTTP {status}")
 
 
 def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> None:
@@ -224,7 +227,7 @@ def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> N
     if 200 <= status < 300:
         return
     if 400 <= status < 500 and status not in ABOUT_THE_RECEIVER:
-        raise MessageRefused(f"HTTP {status}")
+        raise MessageRefused(status)
     raise Unreached(f"HTTP {status}" + (", a redirect" if 300 <= status < 400 else ""), wait_seconds)
 
 
@@ -387,7 +390,7 @@ class Delivery(Resident):
         try:
             self._deliver(link, entry)
         except (Unreached, MessageRefused) as error:
-            if str(error) == GONE:
+            if isinstance(error, MessageRefused) and error.is_gone:
                 self._note(is_gone=True)
                 problem = f"wants no more notifications ({error}); none are sent until the next start"
                 report_loss(f"{self._webhook.receiver} {problem}")
@@ -409,7 +412,7 @@ class Delivery(Resident):
         deadline, pause = entry["at"] + GIVE_UP_SECONDS, FIRST_PAUSE
         while True:
             try:
-                post(self._webhook.url, self._webhook.sign(message_id, int(self._clock()), body), body, POST_SECONDS)
+                post(self._webhook.url, self._webhook.headers_for(message_id, int(self._clock()), body), body, POST_SECONDS)
                 return
             except Unreached as failure:
                 seconds = max(pause + random.uniform(0, FIRST_PAUSE), failure.wait_seconds or 0.0)  # noqa: S311 — spreads attempts

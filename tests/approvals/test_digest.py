@@ -35,7 +35,6 @@ from grace_kp.approvals import (
     digest,
     encode,
     has_digest,
-    idempotency_key_of,
     list_sealed,
     new_key,
     opened_arguments,
@@ -166,11 +165,6 @@ def test_a_version_is_the_same_in_another_process():
     assert 1 == len(found)
 
 
-def test_an_idempotency_key_belongs_to_one_approval():
-    assert idempotency_key_of("ap-1") == idempotency_key_of("ap-1") != idempotency_key_of("ap-2")
-    assert 5 == uuid.UUID(idempotency_key_of("ap-1")).version
-
-
 def refund(invoice: str, euros: int = 1, *rest: str, note: object = None, **more: str) -> None: ...
 
 
@@ -223,16 +217,7 @@ class Shop(enum.StrEnum):
 
 @pytest.mark.parametrize(
     "value",
-    [
-        uuid.UUID(int=1),
-        dt.date(2026, 1, 1),
-        dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
-        dt.time(1),
-        Shop.BERLIN,
-        2**70,
-        0,
-        0.5,
-    ],
+    [uuid.UUID(int=1), dt.date(2026, 1, 1), dt.datetime(2026, 1, 1, tzinfo=dt.UTC), Shop.BERLIN, 2**70, 0, 0.5],
 )
 def test_scalars_can_be_fields(value):
     assert key("{invoice}", invoice=value)
@@ -246,8 +231,6 @@ class Hard(enum.Enum):
 REFUSED = {
     "nothing": (None, "is None; a key needs a value that identifies the operation"),
     "a list": (["7"], "is a list; a key takes strings, numbers, dates, UUIDs and members of enums"),
-    "a dict": ({"a": 1}, "is a dict; a key takes"),
-    "bytes": (b"7", "is a bytes; a key takes"),
     "an object": (object(), "is a object; a key takes"),
     "NaN": (float("nan"), "is nan; a key takes finite numbers"),
     "infinity": (decimal.Decimal("-Infinity"), "is -Infinity; a key takes finite numbers"),
@@ -274,12 +257,8 @@ BAD = {
         "names 'invoise', which is no single parameter of the action; it has invoice, euros, note",
     ),
     "all positional arguments": ("{rest}", "names 'rest', which is no single parameter"),
-    "all keywords": ("{more}", "names 'more', which is no single parameter"),
     "a format": ("{euros:>10}", "may hold only names of parameters in braces"),
-    "a conversion": ("{euros!r}", "may hold only names of parameters in braces"),
     "an attribute": ("{note.id}", "may hold only names of parameters in braces"),
-    "an index": ("{note[0]}", "may hold only names of parameters in braces"),
-    "a number": ("{0}", "may hold only names of parameters in braces"),
     "no name": ("{}", "may hold only names of parameters in braces"),
     "an open brace": ("r:{invoice", "cannot be read: "),
     "nothing": ("", 'key must be a string such as "refund:{invoice}"'),
@@ -295,7 +274,7 @@ def test_a_bad_template_fails_where_it_is_written(name):
     assert message in str(caught.value)
 
 
-def test_a_sealed_parameter_is_no_field():
+def test_a_sealed_parameter_is_not_a_field():
     with pytest.raises(gk.GateError, match="names 'invoice', which is sealed"):
         template("{invoice}", sealed=("invoice",))
 
@@ -356,10 +335,6 @@ def test_without_a_key_the_request_is_refused_and_the_parameter_named():
     assert "plain-words" not in str(caught.value)
     with pytest.raises(SealNeeded, match="the argument 'iban' is to be sealed"):
         sealed_arguments({"iban": "DE89"}, ("iban",), None, **PLACE)
-
-
-def test_without_secrets_no_key_is_needed():
-    assert ({"euros": 20}, ()) == sealed_arguments({"euros": 20}, ("iban",), None, **PLACE)
 
 
 @given(values())
@@ -484,7 +459,6 @@ def test_a_key_is_32_bytes_in_base64_or_hexadecimal(form):
 
 BAD_KEYS = {
     "a passphrase": "correct horse battery staple",
-    "too short": base64.b64encode(b"abcdefghijklmnop").decode(),
     "too long": "ab" * 33,
     "no hex": "zz" * 32,
     "an empty part": f"{KEY},",
@@ -502,11 +476,6 @@ def test_another_text_is_refused_without_showing_it(name):
 def test_a_key_that_is_not_random_is_refused():
     with pytest.raises(SettingsError, match="must be random; only 1 of its 32 bytes differ"):
         Secret("00" * 32)
-
-
-def test_equal_contents_are_sealed_differently():
-    secret = Secret(KEY)
-    assert secret.seal(b"a", b"") != secret.seal(b"a", b"")
 
 
 def test_earlier_keys_open_and_the_first_one_seals():

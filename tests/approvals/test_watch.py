@@ -85,7 +85,7 @@ async def test_a_cancellation_that_meets_a_change_is_not_lost(turns):
                 await sleep()
 
         task = asyncio.ensure_future(waits_for_ever())
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
         waiter.wake()
         for _ in range(turns):
             await asyncio.sleep(0)
