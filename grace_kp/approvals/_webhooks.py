@@ -412,7 +412,8 @@ class Delivery(Resident):
         deadline, pause = entry["at"] + GIVE_UP_SECONDS, FIRST_PAUSE
         while True:
             try:
-                post(self._webhook.url, self._webhook.headers_for(message_id, int(self._clock()), body), body, POST_SECONDS)
+                headers = self._webhook.headers_for(message_id, int(self._clock()), body)
+                post(self._webhook.url, headers, body, POST_SECONDS)
                 return
             except Unreached as failure:
                 seconds = max(pause + random.uniform(0, FIRST_PAUSE), failure.wait_seconds or 0.0)  # noqa: S311 — spreads attempts
