@@ -18,10 +18,10 @@ from grace_kp.approvals._digest import (
     has_digest,
     idempotency_key_of,
     kept_result,
+    list_sealed,
     new_key,
     opened_arguments,
     sealed_arguments,
-    unopened,
     version_of,
 )
 from grace_kp.approvals._execution import PolicyNow
@@ -142,6 +142,7 @@ __all__ = [
     "idempotency_key_of",
     "json_text",
     "kept_result",
+    "list_sealed",
     "new_approval_id",
     "new_key",
     "opened_arguments",
@@ -158,7 +159,6 @@ __all__ = [
     "seconds_of",
     "token_mark",
     "unheld_text",
-    "unopened",
     "verdict_text",
     "verify",
     "version_of",

@@ -1,10 +1,10 @@
 """`grace.approvals`: what people, programs and gates do with the requests of one store.
 
-`RequestVerbs` are those of people, for `grace.approvals` and for programs. A `RequestStore` adds those of gates: file, claim, report.
+`RequestVerbs` are the verbs of people. A `RequestStore` adds the verbs of gates: file, claim, settle.
 
-Each verb is one transaction, which holds the row, its entry in the chain and the use of a standing approval. Before a verb, the same transaction
-writes what is due: a deadline or use-by time that has passed, a claimant that is gone. That stays written even if the verb then fails. A verb that
-fails has changed nothing else. Every verb of `Approvals` has an async twin with an `a` before its name.
+Each verb is one transaction over the row, its entry in the chain and the use of a standing approval. The transaction first writes what is due: a
+deadline or use-by time that has passed, a claimant that is gone. That stays written even if the verb then fails; otherwise a failed verb changes
+nothing. Every verb of `Approvals` has an async twin with the prefix `a`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from grace_kp.approvals._execution import (
     claim,
     digest_of_key,
     file_request,
+    mark_restored,
     reconcile,
     release,
-    restored,
     settle,
 )
 from grace_kp.approvals._people import Actor
@@ -62,7 +62,7 @@ VERBS = ("approve", "reject", "respond", "skip", "retry", "withdraw")
 
 
 class RequestVerbs(ABC):
-    """What people do with the requests of a store.
+    """The verbs by which people act on the requests of a store.
 
     `by` is the person who decides: a name, which is only *stated*, or the `Actor` that a login has established. Each verb is idempotent: repeated
     by the same person it changes nothing. Verbs raise `UnknownApproval` for an unknown id, `AlreadyDecided` if another decision or the end of
@@ -88,15 +88,15 @@ class RequestVerbs(ABC):
         """Return pending requests, by deadline and level.
 
         Args:
-            action: only of actions that match this name or glob.
-            limit: at most this many.
-            offset: how many of those that match to leave out at the beginning.
-            group: only those that members of this group may decide.
-            level: only those at this level, such as `escalate`.
-            decider: only those that this person may decide and has not consented to.
+            action: name or glob of the action.
+            limit: maximum number of requests.
+            offset: number of matching requests to skip.
+            group: only requests that members of this group may decide.
+            level: only requests at this level, such as `escalate`.
+            decider: only requests that this person may decide and has not consented to.
 
         Raises:
-            ValueError: there is no such level.
+            ValueError: the level is unknown.
         """
         severity, requests = None if level is None else InterventionLevel(level).severity, self._transactions
         tables = requests.tables
@@ -126,15 +126,15 @@ class RequestVerbs(ABC):
         limit: int = 100,
         offset: int = 0,
     ) -> list[Approval]:
-        """Return what is no longer pending, by last change, newest first.
+        """Return requests that are no longer pending, by last change, newest first.
 
         Args:
-            action: only of actions that match this name or glob.
-            by: only what this person has decided, voted for or closed.
-            since: only what changed at or after this time, in seconds since the epoch.
-            states: only in these states; all but `pending` where it is empty.
-            limit: at most this many.
-            offset: how many of those that match to leave out at the beginning.
+            action: name or glob of the action.
+            by: only requests that this person has decided, voted for or closed.
+            since: only requests that changed at or after this time, in seconds since the epoch.
+            states: only requests in these states; if empty, in all states but `pending`.
+            limit: maximum number of requests.
+            offset: number of matching requests to skip.
         """
         self.sweep()
         tables = self._transactions.tables
@@ -142,12 +142,7 @@ class RequestVerbs(ABC):
         return [self._transactions.show(tables, record) for record in past_records(tables, query, by)]
 
     def get(self, approval_id: str, *, by: str | Actor | None = None) -> Approval:
-        """Return an approval, after writing what is due to it.
-
-        Args:
-            approval_id: its id.
-            by: who is shown it; one entry of the chain per person and revision records that.
-        """
+        """Return an approval, after writing what is due. With `by`, the chain records once that this person has seen this revision."""
         viewer, requests = None if by is None else Actor.of(by), self._transactions
         tables = requests.tables
         record = read_record(tables, approval_id)
@@ -163,8 +158,8 @@ class RequestVerbs(ABC):
             approval_id: the approval.
             by: who consents.
             note: kept with the decision.
-            digest: the digest of the arguments that the person was shown. Without it, the arguments must be as the program asked, or this person
-                must have viewed or made the edit.
+            digest: the digest of the arguments that the person was shown. Without it, the arguments must be unedited, or this person must have
+                viewed or made the edit.
         """
         return self._transactions.change(approve, approval_id, actor=Actor.of(by), note=note, digest=digest)
 
@@ -187,7 +182,7 @@ class RequestVerbs(ABC):
             by: who edits.
             note: kept with the decision.
             digest: the digest of the arguments that the person was shown.
-            policy: the policy now in force, where the caller knows it; the stricter of it and the recorded one holds from now on.
+            policy: the policy now in force. From now on the stricter of it and the recorded one applies.
             is_encoded: whether the values are encoded JSON, as in `Approval.encoded`, instead of Python values.
 
         Raises:
@@ -221,7 +216,7 @@ class RequestVerbs(ABC):
         return self._conclude(approval_id, "retry", by, note, digest)
 
     def withdraw(self, approval_id: str, *, by: str | Actor, reason: str = "") -> Approval:
-        """Cancel a request, or a decision that nobody has claimed. Anybody may, because it only prevents."""
+        """Cancel a request, or a decision that is not claimed yet. Everyone may, because this can only prevent an action."""
         return self._transactions.change(withdraw, approval_id, actor=Actor.of(by), reason=reason)
 
     def decide_all(
@@ -259,13 +254,13 @@ class RequestVerbs(ABC):
     ) -> Approval:
         """State whether an action whose outcome is unknown has happened; a new call may then ask again.
 
-        `happened=False` is refused while its claimant runs. Where nobody can know whether it runs, its lease must have expired. A process
-        that was only paused can still cause the effect afterwards. `revision` is what the person was shown: the digest does not tell two
-        executions of one action apart.
+        `happened=False` is refused while the claimant runs. If that cannot be known, its lease must have expired; a process that was only
+        paused can still cause the effect afterwards. `revision` is the revision that the person was shown: two executions of one action
+        have the same digest.
 
         Raises:
-            AlreadyDecided: the outcome is known, nobody has started the action, or the claimant runs.
-            ChangedSinceShown: it has another revision.
+            AlreadyDecided: the outcome is known, the action was not started, or the claimant runs.
+            ChangedSinceShown: the revision is another one.
         """
         return self._transactions.change(
             reconcile, approval_id, actor=Actor.of(by), happened=happened, note=note, revision=revision
@@ -278,7 +273,7 @@ class RequestVerbs(ABC):
         return [each for each in found if ended or (not each.ended and now < each.until and each.used < each.uses)]
 
     def end_standing(self, approval_id: str, *, by: str | Actor, reason: str = "") -> Standing:
-        """End a standing approval, and cancel what it approved and nobody has claimed."""
+        """End a standing approval, and cancel requests that it approved and that are not claimed yet."""
         return self._transactions.run(end_by_id, approval_id, Actor.of(by), reason)
 
     def sweep(self) -> int:
@@ -286,11 +281,8 @@ class RequestVerbs(ABC):
         return self._transactions.expire() + self._transactions.lose()
 
     def restored(self, *, by: str | Actor) -> int:
-        """After the store was restored from a backup: mark everything approved or claimed as unknown, and end standing approvals.
-
-        Return the number of approvals that were marked.
-        """
-        return self._transactions.run(restored, Actor.of(by))
+        """After a restore from a backup, mark all approved and claimed requests as unknown and end standing approvals; return how many were marked."""
+        return self._transactions.run(mark_restored, Actor.of(by))
 
     def _conclude(self, approval_id: str, verb: str, by: str | Actor, note: str, digest: str | None) -> Approval:
         return self._transactions.change(conclude, approval_id, verb, actor=Actor.of(by), note=note, digest=digest)
@@ -304,12 +296,12 @@ class RequestStore(Transactions, RequestVerbs):
         return self
 
     def file(self, new: ApprovalRequest, unsealed: Mapping[str, Any] | None = None) -> Approval:
-        """Create a request, or return the one that answers the call already. The state of the approval decides what the gate does.
+        """Create a request, or return an earlier one that answers the call. The state of the approval decides what the gate does.
 
-        With a key, an open request of the key is joined. One that was done, or whose outcome is unknown, is returned as it is. `rejected` and
-        `skipped` hold for later calls of the key in the same run, `responded` for calls with the same arguments in the same run. After any
-        other end a new request is created, which lists the earlier ones in `earlier`. A refusal of a request with `waits="raise"` is also
-        returned to the first later call of any run, because nobody waited for it. A standing approval that covers the request approves it.
+        An open request with the same key is joined; one that is done or unknown is returned. `rejected` and `skipped` apply to later calls of
+        the key in the same run, `responded` to later calls with the same arguments in the same run. Otherwise a new request is created, which
+        lists the previous ones in `earlier`. If the caller of a refused request did not wait (`waits="raise"`), the refusal is also returned to
+        the first later call of any run. A standing approval that covers the request approves it.
         """
         check_new(new, unsealed, is_lasting=self.tables.lasting)
         return self.change(file_request, new, new.encoded if unsealed is None else unsealed)
@@ -319,7 +311,7 @@ class RequestStore(Transactions, RequestVerbs):
         return self.rights.reason_against(self.tables, read_record(self.tables, approval_id), actor)
 
     def forbid(self, key: str, *, by: Actor, reason: str) -> None:
-        """Cancel what was asked under a key and nobody has claimed, because the policy forbids the action now."""
+        """Cancel the requests of a key that are not claimed yet, because the policy forbids the action now."""
         states = (ApprovalState.PENDING, *sorted(ENTITLING))
         for row in self.tables.rows(RowQuery(states=states, key=digest_of_key(key))):
             with contextlib.suppress(AlreadyDecided):  # it was claimed or has ended meanwhile
@@ -348,7 +340,7 @@ class RequestStore(Transactions, RequestVerbs):
         has_result: bool = False,
         error: str = "",
     ) -> Approval:
-        """Report the outcome of a claimed action. Repeating a report changes nothing; one after a reconciliation is recorded in the chain only."""
+        """Report the outcome of a claimed action. A repeated report changes nothing; after a reconciliation, it is recorded in the chain only."""
         return self.change(settle, approval_id, token, state=state, result=result, has_result=has_result, error=error)
 
     def leave(self, approval_id: str) -> None:
@@ -379,9 +371,8 @@ class Inbox:
     requests: RequestStore
     watcher: Watcher
     notifier: Notifier
-    """Tells receivers what happens."""
     domain: str
-    """The domain of the runtime, which keys begin with."""
+    """The domain of the runtime; a part of each key."""
 
     def __post_init__(self) -> None:
         self.tables, self.secret, self.clock = self.requests.tables, self.requests.secret, self.requests.clock
@@ -408,7 +399,7 @@ class Approvals(RequestVerbs):
     """
 
     def __init__(self, inbox: Callable[[], Inbox], carrier: Any) -> None:
-        """Take a function that returns the inbox, and what carries out approved actions: `execute`, `resume` and their async twins."""
+        """Take a function that returns the inbox, and the object that carries out approved actions by `execute` and `resume`."""
         self._inbox, self._carrier = inbox, carrier
 
     @property
@@ -424,7 +415,7 @@ class Approvals(RequestVerbs):
         """Return an endless iterator of changes as they happen in any process, for `for` and `async for`.
 
         Args:
-            after: number of the change after which to begin; from now on when None.
+            after: number of the last change that is known; by default the newest.
         """
         inbox = self._inbox()
         return Changes(inbox.watcher, inbox.requests.sweep, inbox.tables.head()[0] if after is None else after)
@@ -432,12 +423,12 @@ class Approvals(RequestVerbs):
     def execute(self, approval_id: str, arguments: Mapping[str, object] | None = None) -> Any:
         """Carry out an approved action whose process is gone or went on without it, and return its result.
 
-        The action is found by name and version among the gates that this runtime defines. It runs once, as a run of its own. Of a finished
-        action the recorded result is returned.
+        The action is found by name and version among the gates of this runtime. It runs once, as a separate run. If it has run already, the
+        recorded result is returned.
 
         Args:
             approval_id: the approval.
-            arguments: values for parameters that the gate ignores (`ignore=`), which are not kept.
+            arguments: values of ignored parameters (`ignore=`), which are not stored.
 
         Raises:
             ActionPending: it is not decided.
@@ -459,23 +450,23 @@ class Approvals(RequestVerbs):
         limit: int | None = None,
         config: Mapping[str, Any] | None = None,
     ) -> list[Resumed]:
-        """Carry on the threads of a graph whose interrupts ask about requests that are decided by now.
+        """Resume the threads of a graph whose interrupts wait for requests that are decided by now.
 
-        An interrupt is resumed when all of its requests have ended: decided, expired or withdrawn. Each thread is invoked with the
-        configuration values that it was started with, as far as they are plain values and no secrets. An action runs once, also if an
-        answer to the graph or another process comes at the same time.
+        An interrupt is resumed when all of its requests have ended: decided, expired or withdrawn. Each thread gets the configuration values
+        that it was started with, except objects and secrets. An action runs once, even if another process or another answer to the graph
+        arrives at the same time.
 
         Args:
             graph: the compiled graph or agent, with its checkpointer.
-            thread: only this thread; all that wait when None.
-            limit: at most this many threads.
-            config: additional configuration, such as `{"callbacks": [handler]}`; its values win over those that were kept.
+            thread: only this thread; by default all threads that wait.
+            limit: maximum number of threads.
+            config: additional configuration, such as `{"callbacks": [handler]}`; it overrides stored values.
 
         Returns:
-            What came of each thread that was carried on, or had to be left. Errors that a graph raises are stated there.
+            One entry per thread. Errors of the graph are recorded there.
 
         Raises:
-            GraceError: `graph` is no graph with a checkpointer.
+            GraceError: `graph` is not a graph with a checkpointer.
         """
         resumed: list[Resumed] = self._carrier.resume(graph, thread=thread, limit=limit, config=config)
         return resumed
@@ -508,11 +499,11 @@ class Approvals(RequestVerbs):
         Args:
             action: its name.
             parameters: a constraint for each parameter: `{"is": value}`, `{"in": [values]}`, `{"from": low, "to": high}` or `{"any": True}`.
-            until: how long it holds from now, in seconds or as a text such as `8h`.
-            uses: at most this many calls.
+            until: duration from now, in seconds or as a string such as `8h`.
+            uses: maximum number of calls.
             by: who consents.
-            note: kept with it.
-            version: the version of the action that it is limited to.
+            note: stored with the consent.
+            version: only this version of the action.
         """
         inbox = self._inbox()
         standing = Standing(
@@ -527,12 +518,12 @@ class Approvals(RequestVerbs):
         return inbox.requests.grant(standing, by=Actor.of(by))
 
     def verify(self, checkpoint: Checkpoint | None = None) -> Verification:
-        """Verify the chain of all that happened, against a checkpoint that was kept elsewhere. Without one, only accidents are found."""
+        """Verify the audit trail against a checkpoint that was kept elsewhere. Without a checkpoint, only accidents are found."""
         inbox = self._inbox()
         return verify(inbox.tables, at=inbox.clock(), checkpoint=checkpoint)
 
     def checkpoint(self) -> Checkpoint:
-        """Return the head of the chain, to be kept where nobody who can write the store can change it."""
+        """Return the head of the chain. Keep it where writers of the store cannot change it."""
         inbox = self._inbox()
         return checkpoint(inbox.tables, at=inbox.clock())
 
@@ -569,16 +560,15 @@ class Approvals(RequestVerbs):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """A thread whose decided requests were carried on, or could not be."""
+    """The result of resuming one thread."""
 
     thread: str
     approvals: tuple[str, ...] = ()
-    """Ids of the requests whose decisions its graph was resumed with."""
+    """Ids of the requests whose decisions the graph got."""
     state: str = "finished"
-    """`finished`; `paused`, where it asks something else; `raised`; or `left`, where it was not resumed."""
+    """`finished`; `paused`, if it asks again; `raised`; or `left`, if it was not resumed."""
     problem: str = ""
-    """The error that the graph raised, or why it was left."""
+    """Message of the error that the graph raised, or why the thread was left."""
     error: Exception | None = None
-    """The error itself."""
     output: Any = field(default=None, repr=False)
-    """What the graph returned."""
+    """The return value of the graph."""

@@ -2,19 +2,19 @@
 
     {"$int": "9007199254740993"}   integers beyond 2**53 - 1     {"$float": "1.0"}       whole, infinite and undefined floats
     {"$decimal": "1.10"}                                         {"$uuid": "…"}
-    {"$bytes": "base64"}           and $bytearray                {"$text": "base64"}     texts that UTF-8 cannot hold
+    {"$bytes": "base64"}           and $bytearray                {"$text": "base64"}     strings that UTF-8 cannot hold
     {"$date": "2026-01-02"}                                      {"$path": "/srv/a"}
     {"$datetime": "…", "zone": "Europe/Berlin", "fold": 1}       and $time; `name` of a fixed offset that has its own
     {"$timedelta": "P1DT2S"}                                     {"$set": […]}           and $frozenset, sorted
-    {"$tuple": […]}                                              {"$dict": [[key, …]]}   keys that are no texts, or begin with $
+    {"$tuple": […]}                                              {"$dict": [[key, …]]}   keys that are not strings, or begin with $
     {"$model": "shop.Order", …}    instances of data classes, pydantic models, enums, IP addresses and pydantic's URLs
 
 The encoding is injective: two values that differ in type or content have different encodings, and `decode` restores both. The order of the
-entries of a dict does not count. Subclasses of built-in types have no encoding, because nothing here knows what they add. Damaged data and changed
-classes are errors, never other values. A class is found among those that a parameter declares, and never by importing a stored name; instances are
-built again without running code of users.
+entries of a dict does not count. Subclasses of built-in types have no encoding, because their additions are unknown. Damaged data and changed classes
+are errors, never other values. Classes are looked up in the declared type of the parameter, never imported by a stored name. Instances are restored
+without running user code.
 
-`plain_json` drops the tags, for code that only looks at arguments: redaction, and the check of an edit by a JSON schema.
+`plain_json` drops the tags, for redaction and for checks by a JSON schema.
 """
 
 from __future__ import annotations
@@ -50,10 +50,9 @@ def qualified_name(kind: type) -> str:
 
 
 def state_of(value: object) -> dict[str, object] | None:
-    """Return the parts of an instance that make it what it is; None for a type that is none of these.
+    """Return the state of an instance; None for a type without an encoding, and for an instance with undeclared attributes.
 
-    An instance that holds more than its declared fields has no state that could be complete, so None as well. Values of a
-    `functools.cached_property` do not count.
+    Values of a `functools.cached_property` are not part of the state.
     """
     kind = type(value)
     if isinstance(value, enum.Enum):
@@ -65,7 +64,7 @@ def state_of(value: object) -> dict[str, object] | None:
         return None
     try:
         object.__new__(kind)
-    except TypeError:  # instances have contents of a built-in type, as those of a data class derived from dict
+    except TypeError:  # a data class that is derived from dict, for example: its entries would be lost
         return None
     cached = {
         name
@@ -86,10 +85,7 @@ def state_of(value: object) -> dict[str, object] | None:
 
 
 def restore(kind: type, state: dict[str, Any]) -> object:
-    """Return an instance of the class with this state. Neither `__init__` nor a validator runs.
-
-    The caller compares the state of the result with the state that was asked for: a class may have changed meanwhile.
-    """
+    """Return an instance with this state, without running `__init__` or a validator. The caller compares the state again: the class may have changed."""
     if issubclass(kind, enum.Enum):
         member = kind.__members__.get(str(state.get("name")))
         return member if member is not None else kind(state.get("value"))
@@ -98,7 +94,7 @@ def restore(kind: type, state: dict[str, Any]) -> object:
         return read(state.get("value"))
     names, fields = _field_names(kind), state.get("fields")
     if names is None or not isinstance(fields, dict) or fields.keys() != set(names):
-        raise ValueError(f"the fields of {qualified_name(kind)} are not those that were kept")
+        raise ValueError(f"the fields of {qualified_name(kind)} have changed since it was stored")
     instance: Any = object.__new__(kind)
     if not is_model(kind):
         for name, value in fields.items():
@@ -123,13 +119,13 @@ def _is_text(kind: type) -> bool:
 
 
 def is_model(kind: type) -> typing.TypeGuard[Any]:
-    """Return whether a class is a pydantic model; pydantic is not loaded for the answer."""
+    """Return whether a class is a pydantic model, without importing pydantic."""
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and issubclass(kind, pydantic.BaseModel)
 
 
 def classes_in(declared: object) -> dict[str, set[type]]:
-    """Return the classes that a declared type contains, with the types of their fields and their loaded subclasses, by qualified name."""
+    """Return the classes in a declared type by qualified name, including the types of fields and loaded subclasses."""
     found: dict[str, set[type]] = {}
     seen: set[int] = set()
     stack = [declared]
@@ -146,12 +142,12 @@ def classes_in(declared: object) -> dict[str, set[type]]:
                 stack.extend(type.__subclasses__(current))
                 stack.extend(_field_types(current))
         else:
-            stack.extend(_inside(current))
+            stack.extend(_type_parts(current))
     return found
 
 
-def _inside(declared: Any) -> Iterator[object]:
-    if hasattr(declared, "__metadata__"):  # Annotated: the rest is no type
+def _type_parts(declared: Any) -> Iterator[object]:
+    if hasattr(declared, "__metadata__"):  # Annotated: the rest is not a type
         yield declared.__origin__
         return
     yield from typing.get_args(declared)
@@ -180,17 +176,17 @@ def _field_names(kind: type) -> list[str] | None:
 
 
 MAX_BYTES = 1_000_000
-"""Bytes that one parameter may have in canonical JSON."""
+"""Maximum size of one parameter in canonical JSON."""
 MAX_DEPTH = 50
-"""Containers that may stand inside of each other in one parameter."""
+"""Nested containers in one parameter."""
 EXACT = 2**53 - 1
-"""Largest integer that every reader of JSON keeps."""
+"""Largest integer that every JSON parser reads exactly."""
 _MAX_BITS = 14_000  # Python refuses to print integers of more than 4,300 digits
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Sealed:
-    """Stands for a value that is kept encrypted and cannot be opened here."""
+    """Placeholder for an encrypted value that cannot be opened here."""
 
     def __repr__(self) -> str:
         return "[SEALED]"
@@ -200,11 +196,11 @@ SEALED = Sealed()
 
 
 class NoEncoding(Exception):
-    """A value without an encoding; the message names the place inside of it and the reason."""
+    """A value has no encoding. The message names the place in the value and the reason."""
 
 
 def canonical(value: object) -> bytes:
-    """Return a JSON value in its canonical form, RFC 8785."""
+    """Return canonical JSON (RFC 8785)."""
     try:
         return rfc8785.dumps(value)  # type: ignore[arg-type]
     except RecursionError:
@@ -212,7 +208,7 @@ def canonical(value: object) -> bytes:
 
 
 def encode(arguments: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Encode arguments as JSON with type tags."""
+    """Return arguments as JSON with type tags, and the problems of those without an encoding, by name."""
     encoded: dict[str, Any] = {}
     problems: dict[str, str] = {}
     for name, value in arguments.items():
@@ -234,7 +230,7 @@ def encode_value(value: object) -> Any:
         raise NoEncoding(f"{place}: {error}" if place else str(error)) from None
     except RecursionError:
         raise NoEncoding("is nested too deeply") from None
-    except (AttributeError, RuntimeError, ValueError) as error:  # changed by another thread meanwhile, or half-built
+    except (AttributeError, RuntimeError, ValueError) as error:  # changed by another thread, or not initialised
         raise NoEncoding(f"cannot be read ({type(error).__name__})") from error
     if size > MAX_BYTES:
         raise NoEncoding(_TOO_LARGE)
@@ -315,7 +311,7 @@ class _Encoder:
         pairs = []
         for key, item in value.items():
             name = self.of(key, depth + 1)
-            self.path.append(f"[{key!r:.60}]" if type(key) in _SHOWN else "[…]")
+            self.path.append(f"[{key!r:.60}]" if type(key) in {str, int, bool, float} else "[…]")
             pairs.append((name, self.of(item, depth + 1)))
             self.path.pop()
         if all(type(name) is str and not name.startswith("$") for name, _ in pairs):
@@ -376,7 +372,7 @@ def _argument(name: str, encoded: Any, declared: object) -> object:
     try:
         value = decoder.of(encoded, 0)
         is_same = canonical(encode_value(value)) == canonical(encoded)
-    # OSError: the name of a time zone is also the name of a file, and may be that of a folder.
+    # OSError: time zones are files, and a zone may have the name of a folder.
     except (
         ArithmeticError, AttributeError, LookupError, NoEncoding, OSError, RecursionError, TypeError, ValueError
     ) as error:  # fmt: skip
@@ -384,7 +380,7 @@ def _argument(name: str, encoded: Any, declared: object) -> object:
         problem = str(error) if isinstance(error, _NoValue) else unread
         raise ValueError(f"{''.join(decoder.path)[:200]}: {problem}") from None
     if not is_same:
-        raise ValueError(f"{name}: cannot be read back as it was kept; it is damaged, or a class in it has changed")
+        raise ValueError(f"{name}: cannot be read back exactly; it is damaged, or a class in it has changed")
     return value
 
 
@@ -413,7 +409,7 @@ class _Decoder:
             return {key: self._at(f"[{key!r:.60}]", item, depth) for key, item in value.items()}
         if len(tags) > 1:
             raise _NoValue(f"has two type tags, {', '.join(sorted(tags))}")
-        return self._tagged(tags[0], value, depth)
+        return self._read_tag(tags[0], value, depth)
 
     def _at(self, step: str, value: object, depth: int) -> Any:
         self.path.append(step)
@@ -424,7 +420,7 @@ class _Decoder:
     def _items(self, values: list[object], depth: int) -> list[Any]:
         return [self._at(f"[{number}]", item, depth) for number, item in enumerate(values)]
 
-    def _tagged(self, tag: str, value: dict[str, Any], depth: int) -> object:
+    def _read_tag(self, tag: str, value: dict[str, Any], depth: int) -> object:
         content = value[tag]
         if tag in {"$datetime", "$time"}:
             return _moment_from(tag, value)
@@ -439,7 +435,7 @@ class _Decoder:
         if tag not in _READERS:
             raise _NoValue(f"has the unknown type tag {brief(tag)}")
         if not isinstance(content, str):
-            raise _NoValue(f"{tag} must hold a text, not {brief(content)}")
+            raise _NoValue(f"{tag} must hold a string, not {brief(content)}")
         return _READERS[tag](content)
 
     def _model(self, name: str, value: dict[str, Any], depth: int) -> object:
@@ -465,7 +461,7 @@ def _moment_from(tag: str, value: dict[str, Any]) -> dt.datetime | dt.time:
         offset = moment.utcoffset()
         moment = moment.replace(tzinfo=zoneinfo.ZoneInfo(value["zone"]), fold=value.get("fold", 0))
         if moment.utcoffset() != offset:
-            raise _NoValue(f"the time zone {value['zone']} has another offset then than when this was kept")
+            raise _NoValue(f"the time zone {value['zone']} had another offset when this was stored")
     elif "name" in value:
         moment = moment.replace(tzinfo=dt.timezone(moment.utcoffset(), value["name"]))
     return moment.replace(fold=value.get("fold", 0))  # type: ignore[no-any-return]
@@ -474,7 +470,7 @@ def _moment_from(tag: str, value: dict[str, Any]) -> dt.datetime | dt.time:
 def _duration_from(text: str) -> dt.timedelta:
     found = _DURATION.fullmatch(text)
     if not found:
-        raise _NoValue(f"{brief(text)} is no duration such as P1DT2S")
+        raise _NoValue(f"{brief(text)} is not a duration such as P1DT2S")
     minus, days, seconds, micro = found.groups()
     length = dt.timedelta(days=int(days), seconds=int(seconds), microseconds=int(micro or 0))
     return -length if minus else length
@@ -485,7 +481,6 @@ def _bytes(text: str) -> bytes:
 
 
 _PATH = type(pathlib.Path())
-_SHOWN = {str, int, bool, float}
 _CONTAINERS: dict[str, Callable[[list[Any]], object]] = {
     "$tuple": tuple,
     "$set": set,
@@ -500,7 +495,7 @@ _TAGGED: tuple[tuple[type, str, Callable[[Any], str], Callable[[str], object]], 
     (dt.date, "$date", dt.date.isoformat, dt.date.fromisoformat),
     (dt.timedelta, "$timedelta", _duration, _duration_from),
 )
-"""Types whose values are a string with a tag: how they are written and read."""
+"""Types that are encoded as one string: their tag, writer and reader."""
 _SCALARS = {kind: (tag, write) for kind, tag, write, _ in _TAGGED}
 _READERS: dict[str, Callable[[str], object]] = {
     "$int": int,
@@ -518,7 +513,7 @@ def tag_of(encoded: object) -> str:
 
 
 def plain_json(encoded: Any, *, decimal: Callable[[str], Any] = str) -> Any:
-    """Return an encoded value without type tags: bytes as text, a model as its fields, an enum as its value, dates as text."""
+    """Return an encoded value without type tags: a model as its fields, an enum as its value, bytes and dates as strings."""
 
     def plain(item: Any) -> Any:
         return plain_json(item, decimal=decimal)

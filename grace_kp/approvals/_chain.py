@@ -7,39 +7,20 @@ An entry is canonical JSON (RFC 8785) with these fields:
     prev        hash of the entry before it; empty for the first
     at          seconds since the epoch
     kind        what happened, see `KINDS`
-    approval    id of the approval; null for what concerns none, such as a standing approval
+    approval    id of the approval; null if the entry concerns another object, such as a standing approval
     revision    revision of the approval after what happened; null without one
-    actor       who did it, see `Actor.to_dict`; null if nobody did
-    facts       what can stay for ever: states, digests, levels, counts. Those of an approval include `state`, `digest`, and `row`,
+    actor       who did it, see `Actor.to_dict`; null without an actor
+    facts       data that is never deleted: states, digests, levels, counts. For an approval they include `state`, `digest`, and `row`,
                 a hash of the row that was written with the entry
     commitment  SHA-256 of salt and contents; null without contents
 
 The hash of an entry is the SHA-256 of these bytes, in hexadecimal digits. Contents (arguments, notes, reasons, results, the trace of the run)
-are JSON text. They and their salt of 16 random bytes are kept beside the entry, so that both can be deleted and the chain still holds. Without
-the salt, nobody can find out contents by trying likely ones.
+are JSON. They and a salt of 16 random bytes are stored beside the entry, so that both can be deleted and the chain still verifies. Without the salt,
+contents cannot be found by trying likely ones.
 
-Retention deletes contents and salts of approvals that have ended. Entries, hashes and commitments stay, and an entry records the deletion. Names of
-actors and facts (actions, states, times, levels) are not contents. They stay.
+Retention deletes contents and salts of approvals that have ended, and an entry records the deletion. Entries stay, with the names of actors and facts.
 
-The export is for people who trust neither the store nor this library. Each line is a JSON object: `entry`, its `hash`, and `salt` (hexadecimal) and `contents` (the JSON text as it was committed to), which are null
-without contents or once these are deleted. This program checks a file of them; `entry` is described above:
-
-    import hashlib, json, sys
-    import rfc8785
-
-    previous, number = "", 0
-    for text in open(sys.argv[1], encoding="utf-8"):
-        line = json.loads(text)
-        entry, number = line["entry"], number + 1
-        computed = hashlib.sha256(rfc8785.dumps(entry)).hexdigest()
-        if computed != line["hash"] or entry["prev"] != previous or entry["seq"] != number:
-            sys.exit(f"entry {number} was changed, removed or inserted")
-        if line["contents"] is not None:
-            committed = bytes.fromhex(line["salt"]) + line["contents"].encode()
-            if hashlib.sha256(committed).hexdigest() != entry["commitment"]:
-                sys.exit(f"the contents of entry {number} were changed")
-        previous = computed
-    print(number, previous)  # compare both with a checkpoint that was kept elsewhere
+docs/how-to/approvals.md has a program that checks an export without this library.
 """
 
 from __future__ import annotations
@@ -87,7 +68,7 @@ KINDS = frozenset(
         "refused",
     }
 )
-"""What an entry can record."""
+"""Kinds of entries."""
 SALT_BYTES = 16
 PAGE_BYTES = 1 << 22
 
@@ -103,7 +84,7 @@ def append(
     facts: Mapping[str, object] | None = None,
     contents: Mapping[str, object] | None = None,
 ) -> Link:
-    """Append an entry inside of a transaction, and return it. Put the row of the approval first: the entry records its state, digest and hash."""
+    """Append an entry inside of a transaction, and return it. Put the row first: the entry records its state, digest and hash."""
     if kind not in KINDS:
         raise ValueError(f"the kind of an entry must be one of {', '.join(sorted(KINDS))}, not {kind!r:.60}")
     seq, previous = writes.head()
@@ -138,14 +119,14 @@ def append(
 
 
 def append_view(writes: Writes, row: Row, *, at: float, actor: Actor) -> Link | None:
-    """Append that a person has seen this revision of a request; None if the chain records it already."""
+    """Record that a person has seen this revision of a request; return None if the chain records it already."""
     if was_viewed(writes, row.id, row.revision, actor):
         return None
     return append(writes, "viewed", at=at, approval=row.id, revision=row.revision, actor=actor)
 
 
 def was_viewed(reads: Reads, approval: str, revision: int, actor: Actor) -> bool:
-    """Return whether the chain records that this person has seen this revision, so that a reader need not write."""
+    """Return whether the chain records that this person has seen this revision."""
     return any(
         entry["kind"] == "viewed" and entry["revision"] == revision and entry["actor"]["name"] == actor.name
         for entry in map(entry_of, each_link(reads, approval=approval))
@@ -156,12 +137,12 @@ def entry_of(link: Link) -> dict[str, Any]:
     """Return the entry of a link as JSON."""
     entry = json.loads(link.data)
     if not isinstance(entry, dict):
-        raise ValueError(f"entry {link.seq} of the chain is no JSON object")
+        raise ValueError(f"entry {link.seq} of the chain is not a JSON object")
     return entry
 
 
 def contents_of(link: Link) -> Any:
-    """Return the contents of a link as JSON; None where it has none, or where retention has deleted them."""
+    """Return the contents of a link as JSON; None without contents, or after retention has deleted them."""
     return None if link.contents is None else json.loads(link.contents)
 
 
@@ -195,14 +176,14 @@ def commitment(salt: bytes, text: bytes) -> str:
 
 def row_facts(row: Row) -> dict[str, Any]:
     """Return what an entry states about the row that is written with it."""
-    # In the order of the columns, which must stay as it is: the hash covers it.
+    # The hash depends on the order of the columns, which therefore never changes.
     *columns, data = (getattr(row, field.name) for field in fields(row))
     columns.append(hashlib.sha256(data).hexdigest())
     return {"state": row.state, "digest": row.digest, "row": entry_hash(entry_bytes({"row": columns}))}
 
 
 def _plain(value: object) -> Any:
-    """Return JSON whose texts UTF-8 can hold: names of people and machines may carry undecodable bytes."""
+    # Names of people and machines may hold bytes that cannot be decoded.
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, Mapping):
@@ -219,7 +200,7 @@ def export(
     for link in each_link(reads, after=after, approval=approval):
         try:
             entry: object = entry_of(link)
-        except (ValueError, RecursionError):  # damaged: the hash of a text is not that of an entry
+        except (ValueError, RecursionError):  # damaged; as a string it does not verify
             entry = link.data.decode("utf-8", "backslashreplace")
         salt = contents = None
         if with_contents and link.salt is not None and link.contents is not None:
@@ -228,17 +209,14 @@ def export(
 
 
 AT_MOST = 100_000
-"""Entries per transaction. Others wait for each, and a file is rewritten after each, so that it holds no deleted bytes."""
+"""Entries per transaction. Other writers wait for each, and each overwrites the deleted bytes in the file."""
 
 
 def forget(tables: Tables, *, before: float, at: float, actor: Actor | None = None) -> int:
-    """Delete contents and salts of the approvals that ended before `before`, and return of how many entries.
+    """Delete contents and salts of approvals that ended before `before`, in seconds since the epoch; return the number of entries.
 
-    An approval has ended when nothing can follow its state. One whose outcome is unknown keeps its contents until it is reconciled.
-    Contents of entries without an approval are deleted once the entry is older.
-
-    Args:
-        before: seconds since the epoch.
+    An approval has ended when its state is final, so that an unknown outcome keeps its contents until it is reconciled. For entries without an
+    approval, the time of the entry counts.
     """
     spans, count = _spans(tables, before), 0
     while batch := list(islice(spans, AT_MOST)):
@@ -248,7 +226,7 @@ def forget(tables: Tables, *, before: float, at: float, actor: Actor | None = No
 
 
 def forget_approvals(writes: Writes, approvals: Iterable[str], *, at: float) -> int:
-    """Delete contents and salts of these approvals inside of a transaction, because their runs are deleted."""
+    """Delete contents and salts of these approvals in a transaction, because their runs are deleted; return the number of approvals."""
     seqs: list[int] = []
     count = 0
     for approval in approvals:
@@ -272,7 +250,7 @@ def _forget(
 
 
 def _spans(tables: Tables, before: float) -> Iterator[tuple[int, bool]]:
-    """Yield the numbers of entries to forget, each with whether all entries with contents since the number before are forgotten too."""
+    """Yield the numbers of entries to forget, each with whether the entry with contents before it is forgotten, too."""
     ended: dict[str, bool] = {}
     adjoins = False
     for link in each_link(tables, kept=True):
@@ -291,7 +269,7 @@ def _spans(tables: Tables, before: float) -> Iterator[tuple[int, bool]]:
 
 
 def _spans_of(batch: list[tuple[int, bool]]) -> list[list[int]]:
-    """Return the numbers as ranges, which also span entries that never had contents."""
+    # Ranges also span entries that never had contents.
     ranges: list[list[int]] = []
     for seq, adjoins in batch:
         if adjoins and ranges:

@@ -1,7 +1,7 @@
 """The verbs of people: approve, edit, reject, respond, skip, retry, withdraw.
 
-An edit replaces arguments and consents to the result; votes for other arguments no longer count. It changes values of parameters that the digest
-covers, and nothing else: not the action, not its version, not the fields that identify the operation.
+An edit replaces arguments and consents to the result; votes for other arguments no longer count. Only parameters that the digest covers can be
+edited, and not those that identify the operation.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from grace_kp.approvals._chain import each_link, entry_of
 from grace_kp.approvals._digest import (
     clean_note,
     has_digest,
+    list_sealed,
     opened_arguments,
     sealed_arguments,
     sealed_texts,
-    unopened,
     without_texts,
 )
 from grace_kp.approvals._digest import digest as digest_of
@@ -54,12 +54,12 @@ CLOSING: Mapping[str, ApprovalState] = {
     "skip": _S.SKIPPED,
     "retry": _S.RETRIED,
 }
-"""The verbs by which one person closes a request, with the state that they lead to."""
+"""Verbs by which one person closes a request, with their states."""
 _LAPSED = frozenset({_S.EXPIRED, _S.CANCELLED})
 
 
 def approve(tx: Transaction, approval_id: str, *, actor: Actor, note: str, digest: str | None) -> RequestRecord:
-    """Write a person's consent to the arguments."""
+    """Record the consent of a person to the arguments."""
     check_actor(actor)
     note = clean_note(note, approval_id)
     record = tx.read_due(approval_id)
@@ -88,7 +88,7 @@ def _check_shown(tx: Transaction, record: RequestRecord, actor: Actor, digest: s
             return
     editor = printable(data["editor"]["name"], replace="?")
     raise ChangedSinceShown(
-        f"the arguments of {record.id} were changed by {editor}, and this verb does not say which were shown; look at them "
+        f"the arguments of {record.id} were changed by {editor}, and this verb does not state which were shown; look at them "
         f"again and decide with the digest {record.row.digest}",
         approval_id=record.id,
     )
@@ -121,7 +121,7 @@ def conclude(
 
 
 def withdraw(tx: Transaction, approval_id: str, *, actor: Actor, reason: str) -> RequestRecord:
-    """Cancel a request, or a decision that nobody has claimed."""
+    """Cancel a request, or a decision that is not claimed yet."""
     check_actor(actor)
     reason = clean_note(reason, approval_id, what="reason")
     record = tx.read_due(approval_id)
@@ -144,7 +144,7 @@ def edit(
     policy: PolicyNow | None,
     is_encoded: bool,
 ) -> RequestRecord:
-    """Write an edit, which is also its editor's vote."""
+    """Record an edit, which is also the vote of its editor."""
     check_actor(actor)
     note = clean_note(note, approval_id)
     record = tx.read_due(approval_id)
@@ -161,7 +161,7 @@ def edit(
         raise EditRefused(
             f"the edit of {record.id} changes nothing; approve it, or name other values", approval_id=record.id
         )
-    after = _under_stricter(record, policy).changed(
+    after = _under_stricter(record, policy).revise(
         digest=new,
         sealed=list(sealed),
         votes=[],
@@ -177,7 +177,7 @@ def edit(
 
 
 def _may_repeat_edit(tx: Transaction, record: RequestRecord, actor: Actor, digest: str | None) -> bool:
-    """Return whether this person has made the last edit, and nobody has closed the request since."""
+    """Return whether this person has made the last edit and the request is still open or was decided by it."""
     editor, state = record.data["editor"], record.state
     if editor is None or person(editor["name"]) != person(actor.name) or vote_of(tx.writes, record, actor) is None:
         return False
@@ -192,19 +192,17 @@ def _apply(
     row, data, secret = record.row, record.data, tx.secret
     kept = stored_arguments(tx.writes, record)
     if kept is None:
-        raise _refusal(record, "its contents are deleted")
+        raise _refusal(record, "its contents were deleted")
     _check_names(record, changes, kept)
     try:
         before = opened_arguments(kept, secret, approval_id=row.id, digest=row.digest)
-        closed = ", ".join(unopened(before))
+        closed = ", ".join(list_sealed(before))
         if closed:
             raise ValueError(f"{closed} is sealed and cannot be opened here; edit it where its key is")
         if not has_digest(
             row.digest, row.action, data["version"], before, leave_out=data["not_covered"], secret=secret
         ):
-            raise ValueError(
-                "the arguments that are kept do not have its digest; `grace-kp approvals verify` tells more"
-            )
+            raise ValueError("the stored arguments do not have its digest; run `grace-kp approvals verify`")
         schema = (contents_at(tx.writes, data["request"]) or {}).get("schema", {})
         encoded = {**before, **_encode_changes(record, changes, is_encoded, before, schema)}
         own = secret if row.digest.startswith("hmac-") else None
@@ -267,7 +265,7 @@ def _under_stricter(record: RequestRecord, policy: PolicyNow | None) -> RequestR
     asked = record.data["asked_groups"]
     asked = [group for group in asked if group in now] or now if asked and now else asked or now
     quorum = max(record.data["quorum"], policy.quorum)
-    return record.changed(level=level.value, groups=groups, asked_groups=asked, quorum=quorum)
+    return record.revise(level=level.value, groups=groups, asked_groups=asked, quorum=quorum)
 
 
 def _refusal(record: RequestRecord, reason: str) -> ApprovalError:

@@ -1,13 +1,13 @@
-"""Identity and secrecy of a call: the digest of its arguments, the version of its action, its key, and secret arguments on their way to the store.
+"""Identity and secrecy of a call: the digest of its arguments, the version of its action, its key, and the sealing of secret arguments.
 
 A digest covers the action, its version and the encoded arguments in canonical JSON. With a key it is an HMAC, so that a short secret cannot be found
-by trying. Its prefix names the scheme and the key: digests made before a key was set, or with an earlier key, remain verifiable.
+by trying. Its prefix names the scheme and the key: digests from before a key was set, or of an earlier key, remain verifiable.
 
-A gate's template such as `refund:{invoice}` gives the key of a call: canonical JSON of the domain, the action, the template and its fields, each on
-its own, so that values cannot run into each other.
+A template such as `refund:{invoice}` gives the key of a call: canonical JSON of the domain, the action, the template and its fields. The fields are
+separate values, so that two calls never share a key by accident.
 
 A parameter is sealed as a whole, bound to its approval, its digest and its name. Sealed are the parameters that a gate names, and those in which
-redaction recognises a secret: by its form, by the name of the parameter or of a key around it, or because another argument says that it is one.
+redaction recognises a secret by its form, by the name of the parameter or of a key around it, or by another argument.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Secret:
     """A key with the earlier ones. It prints without their contents.
 
     Raises:
-        SettingsError: a text is no key.
+        SettingsError: the string does not hold keys.
         MissingExtra: `cryptography` is not installed.
     """
 
@@ -135,12 +135,12 @@ class _Derived:
         except ImportError:
             raise MissingExtra("Sealing arguments", "approvals") from None
 
-        def derived(purpose: bytes, length: int) -> bytes:
+        def derive(purpose: bytes, length: int) -> bytes:
             return HKDF(SHA256(), length, salt=None, info=b"grace_kp approvals 1 " + purpose).derive(key)
 
-        self.cipher = AESGCM(derived(b"seal", 32))
-        self.mac = derived(b"mac", 32)
-        self.id = derived(b"id", 8).hex()
+        self.cipher = AESGCM(derive(b"seal", 32))
+        self.mac = derive(b"mac", 32)
+        self.id = derive(b"id", 8).hex()
 
 
 def _key_bytes(text: str, place: str) -> bytes:
@@ -153,9 +153,9 @@ def _key_bytes(text: str, place: str) -> bytes:
     except ValueError:
         key = b""
     if len(key) != _BYTES:
-        # The text itself is not shown: it may be nearly the key.
+        # The string itself is not shown: it may be nearly the key.
         raise SettingsError(
-            f"{place} must be {_BYTES} random bytes in base64 or hexadecimal, and this text of {len(text)} characters is not; make one with "
+            f"{place} must be {_BYTES} random bytes in base64 or hexadecimal, not {len(text)} other characters; make one with "
             '`python -c "import secrets; print(secrets.token_urlsafe(32))"`'
         )
     if len(set(key)) < 8:
@@ -181,19 +181,15 @@ def _from_keyring() -> str | None:
 
 
 MIN_LENGTH = 3
-"""Characters from which a text with a digit, such as a PIN, is looked for as a word outside of its sealed argument."""
+"""Minimum length at which a sealed string with a digit, such as a PIN, is hidden elsewhere if it is a whole word."""
 _PART = 6
-"""Characters from which any text is looked for, also inside of words."""
+"""Minimum length at which any sealed string is hidden elsewhere, also inside of words."""
 _BLOCK = 64
-"""Bytes to a multiple of which contents are padded, so that the length of a short secret does not show."""
+"""Contents are padded to a multiple of this size, which hides the length of a short secret."""
 
 
 class SealNeeded(ValueError):
-    """An argument must not reach the disk in the clear, and there is no key to seal it with.
-
-    Attributes:
-        parameter: the parameter.
-    """
+    """An argument must not reach the disk in the clear, and no key can seal it."""
 
     def __init__(self, parameter: str, why: str) -> None:
         self.parameter = parameter
@@ -216,7 +212,7 @@ def secret_parameters(encoded: Mapping[str, Any]) -> tuple[str, ...]:
 def sealed_arguments(
     encoded: Mapping[str, Any], names: Collection[str], secret: Secret | None, *, approval_id: str, digest: str
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Seal what must not be stored in the clear."""
+    """Return arguments with secrets sealed, and the names of those that are sealed."""
     recognised = secret_parameters(encoded)
     sealed = tuple(name for name in encoded if name in names or name in recognised)
     if sealed and secret is None:
@@ -233,7 +229,7 @@ def sealed_arguments(
 def opened_arguments(
     stored: Mapping[str, Any], secret: Secret | None, *, approval_id: str, digest: str
 ) -> dict[str, Any]:
-    """Return stored arguments with those opened that this installation has the key for. The others stay sealed; `decode` makes `SEALED` of them."""
+    """Return stored arguments, opened if their key is here. Others stay sealed, and `decode` returns `SEALED` for them."""
     encoded = dict(stored)
     for name, value in stored.items():
         if tag_of(value) != "$sealed" or secret is None or not secret.has_key(value.get("key")):
@@ -245,16 +241,13 @@ def opened_arguments(
     return encoded
 
 
-def unopened(encoded: Mapping[str, Any]) -> tuple[str, ...]:
+def list_sealed(encoded: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the parameters that are still sealed."""
     return tuple(name for name, value in encoded.items() if tag_of(value) == "$sealed")
 
 
 def sealed_texts(encoded: Mapping[str, Any], sealed: Collection[str]) -> list[str]:
-    """Return the texts and numbers inside of sealed arguments, longest first, so that nothing else repeats them in the clear.
-
-    Short ones without a digit are left out, and names of fields: they may be any word.
-    """
+    """Return strings and numbers in sealed arguments, longest first. Field names, and short strings without a digit, may be any word: they are left out."""
     found: set[str] = set()
     stack = [plain_json(encoded[name]) for name in sealed if name in encoded]
     while stack:
@@ -271,7 +264,7 @@ def sealed_texts(encoded: Mapping[str, Any], sealed: Collection[str]) -> list[st
 
 
 def without_texts(value: Any, texts: Sequence[str]) -> Any:
-    """Return a JSON value with `[SEALED]` in place of these texts, also in keys; the same object if there are none."""
+    """Return a JSON value with `[SEALED]` in place of these strings, also in keys."""
     if not texts:
         return value
     if isinstance(value, str):
@@ -293,16 +286,16 @@ def _bound(approval_id: str, digest: str, name: str) -> bytes:
 
 
 MAX_NOTE = 10_000
-"""Characters that a note may have."""
+"""Maximum number of characters of a note."""
 MAX_RESULT = 100_000
-"""Bytes that a recorded result may have as JSON."""
+"""Maximum size of a recorded result as JSON, in bytes."""
 _RESULT_DEPTH = 100
 
 
 def clean_note(text: object, approval_id: str, *, what: str = "note") -> str:
     """Return a note without secrets."""
     if not isinstance(text, str):
-        raise ApprovalError(f"the {what} must be a text, not {type(text).__name__}", approval_id=approval_id)
+        raise ApprovalError(f"the {what} must be a string, not {type(text).__name__}", approval_id=approval_id)
     if len(text) > MAX_NOTE:
         raise ApprovalError(
             f"the {what} has {len(text):,} characters, and at most {MAX_NOTE:,} are kept; shorten it",
@@ -314,7 +307,7 @@ def clean_note(text: object, approval_id: str, *, what: str = "note") -> str:
 def clean_json(value: object, sealed: Sequence[str] = ()) -> Any:
     """Return JSON without secrets. Values that JSON cannot hold become strings."""
     plain = json.loads(json.dumps(value, default=str, skipkeys=True), parse_constant=str)
-    # Before redaction, which may change a part of such a text, so that the rest would be found no more.
+    # Before redaction, which could change a part of such a string and so leave the rest in the clear.
     return redact_value(without_texts(plain, sealed), identifiers=False)
 
 
@@ -332,7 +325,7 @@ def kept_result(value: object) -> bool:
 
 
 def _is_json(value: Any, depth: int) -> bool:
-    kind = type(value)  # an instance of a subclass would come back as another type
+    kind = type(value)  # instances of subclasses would be read back as another type
     if kind is list or kind is dict:
         items = value if kind is list else value.values()
         is_readable = kind is list or all(type(key) is str for key in value)
@@ -357,7 +350,7 @@ def digest(
     secret: Secret | None = None,
 ) -> str:
     """Return the digest of a call."""
-    data = _covered(action, version, encoded, leave_out)
+    data = _call_bytes(action, version, encoded, leave_out)
     if secret is None:
         return f"{_PLAIN}{hashlib.sha256(data).hexdigest()}"
     return f"{_KEYED}{secret.key_id}:{secret.mac(data)}"
@@ -373,7 +366,7 @@ def has_digest(
     secret: Secret | None = None,
 ) -> bool:
     """Return whether a call has this digest, under the scheme and the key that the digest itself names."""
-    data = _covered(action, version, encoded, leave_out)
+    data = _call_bytes(action, version, encoded, leave_out)
     if expected.startswith(_PLAIN):
         return _is_same(expected, f"{_PLAIN}{hashlib.sha256(data).hexdigest()}")
     key_id, separator, found = expected.removeprefix(_KEYED).partition(":")
@@ -385,19 +378,19 @@ def has_digest(
 
 
 def _is_same(first: str, second: str) -> bool:
-    # In a time that does not depend on where they differ.
+    # In constant time.
     return hmac.compare_digest(first.encode("utf-8", "replace"), second.encode("utf-8", "replace"))
 
 
 def version_of(signature: inspect.Signature, declared: str | None = None) -> str:
     """Return the version of an action: the declared one, else a hash of its signature.
 
-    The hash covers names, kinds and types of the parameters, and which have defaults. It does not cover the source, so that moving or
-    reformatting an action changes nothing; declare a version where another behaviour needs another decision.
+    The hash covers names, kinds and types of the parameters, and which of them have defaults. It does not cover the source: declare a version if
+    a change of behaviour needs a new decision.
     """
     if declared is not None:
         if not isinstance(declared, str) or not declared.strip() or len(declared) > 100:
-            raise ValueError(f"version must be a text of 1 to 100 characters, not {declared!r:.60}")
+            raise ValueError(f"version must be a string of 1 to 100 characters, not {declared!r:.60}")
         return declared
     parameters = [
         [name, parameter.kind.name, parameter.default is not parameter.empty, _type_text(parameter.annotation)]
@@ -407,7 +400,7 @@ def version_of(signature: inspect.Signature, declared: str | None = None) -> str
 
 
 def operation_of(store: str, key: str, arguments: str, failed: int) -> str:
-    """Return what all attempts at one operation have in common, also those that a restored backup has lost."""
+    """Return the id that all attempts at one operation share, also those that a restored backup has lost."""
     return hashlib.sha256(canonical([store, key, arguments, failed])).hexdigest()
 
 
@@ -416,13 +409,13 @@ def idempotency_key_of(operation: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, operation))
 
 
-def _covered(action: str, version: str, encoded: Mapping[str, Any], leave_out: Collection[str]) -> bytes:
+def _call_bytes(action: str, version: str, encoded: Mapping[str, Any], leave_out: Collection[str]) -> bytes:
     arguments = {name: value for name, value in encoded.items() if name not in leave_out}
     return canonical({"action": action, "version": version, "arguments": arguments})
 
 
 def _type_text(annotation: Any) -> str:
-    """A type as a text that is the same in every process and, as far as possible, in every version of Python."""
+    """Return a type as a string that is the same in every process and, as far as possible, in every version of Python."""
     if annotation is inspect.Parameter.empty:
         return ""
     if isinstance(annotation, str):
@@ -444,7 +437,7 @@ def _type_text(annotation: Any) -> str:
 
 
 MAX_FIELD = 1_000
-"""Characters that one field may have."""
+"""Maximum number of characters of one field."""
 _SCALARS = {"str", "int", "bool", "float", "Decimal", "date", "datetime", "time", "UUID"}
 _MODULES = {"builtins", "decimal", "datetime", "uuid"}
 _VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
@@ -454,12 +447,12 @@ class KeyTemplate:
     """A template such as `refund:{invoice}`, checked against the parameters of its action.
 
     Args:
-        template: a text with names of parameters in braces. `{{` and `}}` stand for braces.
+        template: a string with names of parameters in braces; `{{` and `}}` are literal braces.
         signature: the signature of the action.
-        sealed: parameters that are kept encrypted; a key is kept in the clear, so that none of them may occur in it.
+        sealed: encrypted parameters, which the template must not name: keys are stored in the clear.
 
     Raises:
-        GateError: the template is empty or malformed, or a field is no parameter, is `*args` or `**kwargs`, is sealed, or has a format,
+        GateError: the template is empty or malformed, or a field is not a parameter, is `*args` or `**kwargs`, is sealed, or has a format,
             an attribute or an index.
     """
 
@@ -467,7 +460,7 @@ class KeyTemplate:
 
     def __init__(self, template: str, signature: inspect.Signature, *, sealed: Collection[str] = ()) -> None:
         if not isinstance(template, str) or not template.strip():
-            raise GateError(f'key must be a text such as "refund:{{invoice}}", not {template!r:.60}')
+            raise GateError(f'key must be a string such as "refund:{{invoice}}", not {template!r:.60}')
         self.template = template
         self.fields = tuple(dict.fromkeys(_fields(template)))
         """Names of the parameters that the key is made of."""
@@ -483,7 +476,7 @@ class KeyTemplate:
 
     def key(self, domain: str, action: str, arguments: Mapping[str, object]) -> str:
         """Return the key of a call, as canonical JSON."""
-        fields = {name: self._field(name, arguments.get(name)) for name in self.fields}
+        fields = {name: self._encode_field(name, arguments.get(name)) for name in self.fields}
         shown = {name: _plain(arguments[name]) for name in self.fields}
         if redact_value(shown, identifiers=False) != shown:
             alone = ({name: value} for name, value in shown.items())
@@ -491,14 +484,14 @@ class KeyTemplate:
             raise ValueError(f"{self._place(secret)} holds a secret; a key is kept in the clear, use another field")
         return canonical({"domain": domain, "action": action, "template": self.template, "fields": fields}).decode()
 
-    def _field(self, name: str, value: Any) -> Any:
+    def _encode_field(self, name: str, value: Any) -> Any:
         plain, problem = _plain(value), ""
         kind = type(plain)
         if plain is None or (kind is str and not plain.strip()):
-            found = "None" if plain is None else "an empty text"
+            found = "None" if plain is None else "an empty string"
             problem = f"is {found}; a key needs a value that identifies the operation"
         elif kind.__name__ not in _SCALARS or kind.__module__ not in _MODULES:
-            problem = f"is a {type(value).__name__}; a key takes texts, numbers, dates, UUIDs and members of enums"
+            problem = f"is a {type(value).__name__}; a key takes strings, numbers, dates, UUIDs and members of enums"
         elif (kind is float and not math.isfinite(plain)) or (kind.__name__ == "Decimal" and not plain.is_finite()):
             problem = f"is {plain}; a key takes finite numbers"
         else:

@@ -1,8 +1,8 @@
-"""The verbs of gates: filing a request, and the one execution that a decision entitles to.
+"""The verbs of gates: filing a request, and the one execution that a decision permits.
 
-A call with a key joins the pending request of the key, gets the decision or outcome that there is, or repeats a refusal that holds for its run.
-An execution is claimed, released before anything was done, or settled with its outcome: the report of the claimant, or the statement of a person
-where nobody knows. A claim is checked under the policy that is in force then, which may be stricter than the one that the approval was asked under.
+A call with a key joins the pending request of the key, gets its decision or outcome, or repeats a refusal from the same run. An execution is claimed,
+released before it has an effect, or settled with its outcome, which the claimant reports. If the claimant is gone, a person states the outcome.
+A claim is checked under the policy in force at that time, which may be stricter than at the time of the request.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._chain import append
-from grace_kp.approvals._digest import clean_note, has_digest, kept_result, secret_parameters, unopened, without_texts
+from grace_kp.approvals._digest import (
+    clean_note,
+    has_digest,
+    kept_result,
+    list_sealed,
+    secret_parameters,
+    without_texts,
+)
 from grace_kp.approvals._people import Actor, person
 from grace_kp.approvals._record import WAITER, RequestRecord, new_record, record_of, texts_in_sealed
 from grace_kp.approvals._request import ENTITLING, OPEN, ApprovalState
@@ -32,7 +39,7 @@ from grace_kp.approvals._transaction import (
     users_of,
     write_due,
 )
-from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, KeyReused, NotEntitled, brief
+from grace_kp.errors import ApprovalError, ChangedSinceShown, KeyReused, NotEntitled, brief
 from grace_kp.levels import InterventionLevel
 from grace_kp.pages import printable
 from grace_kp.trace import redact_text
@@ -52,7 +59,7 @@ _WITHOUT_EFFECT = tuple(state for state in _S if state not in _ANSWERING)
 _REFUSALS = (_S.REJECTED, _S.RESPONDED, _S.SKIPPED)
 MAX_EARLIER = 10
 MAX_RUNS = 20
-"""Runs of which the chain records that they joined a request. A job that asks every minute would fill it."""
+"""Runs per request that the chain records as joined. A job that asks every minute would fill it."""
 
 
 def check_new(new: ApprovalRequest, unsealed: Mapping[str, Any] | None, *, is_lasting: bool) -> None:
@@ -61,20 +68,21 @@ def check_new(new: ApprovalRequest, unsealed: Mapping[str, Any] | None, *, is_la
     for name, seconds in (("deadline", new.deadline_seconds), ("use_within", new.use_within_seconds)):
         if seconds is not None and not (math.isfinite(seconds) and seconds >= 0):
             raise ValueError(f"{name} must be 0 or more seconds, or None, not {seconds!r}")
-    action, groups, closed = new.on_deadline, new.groups, unopened(new.encoded)
+    action, groups, closed = new.on_deadline, new.groups, list_sealed(new.encoded)
     is_known = action in {"cancel", "skip"} or (action.startswith(ESCALATE) and action.removeprefix(ESCALATE).strip())
     _refuse(not is_known, f"on_deadline must be cancel, skip or escalate:GROUP, not {action!r:.60}")
     has_quorum = type(new.quorum) is int and new.quorum >= 1
     _refuse(not has_quorum, f"quorum must be a whole number of 1 or more, not {new.quorum!r:.60}")
     has_identity = new.identity in {"authenticated", "stated"}
     _refuse(not has_identity, f"identity must be authenticated or stated, not {new.identity!r:.60}")
-    _refuse(isinstance(groups, str), f"groups must be a list of names, not the text {groups!r:.60}")
+    _refuse(isinstance(groups, str), f"groups must be a list of names, not the string {groups!r:.60}")
     names = ", ".join(sorted(set(new.key_fields) & set(new.sealed)))
     _refuse(names, f"a key is kept in the clear, and {names} must not be")
     names = ", ".join(sorted(set(new.sealed) - set(closed)))
-    _refuse(names, f"{names} is to be kept sealed, and `encoded` holds it in the clear")
-    repeated = "so that no text repeats them in the clear"
-    _refuse(new.sealed and unsealed is None, f"`unsealed` is needed where arguments are sealed, {repeated}")
+    _refuse(names, f"{names} must be sealed, and `encoded` holds it in the clear")
+    _refuse(
+        new.sealed and unsealed is None, "`unsealed` is needed to remove sealed values from the rest of the request"
+    )
     if is_lasting:
         found = [*secret_parameters({name: value for name, value in new.encoded.items() if name not in closed})]
         words = [("key", new.key or ""), ("action", new.action), ("domain", new.domain)]
@@ -140,10 +148,7 @@ def _join(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Mapping[str
 def _check_same_call(tx: Transaction, record: RequestRecord, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> None:
     if _asks_the_same(tx, record, new, unsealed):
         return
-    found, advice = (
-        "has other arguments",
-        "an action that is repeated needs a field in its key that tells the calls apart",
-    )
+    found, advice = "has other arguments", "a repeated action needs a field in its key that tells the calls apart"
     if new.version != record.data["version"]:
         before = printable(str(record.data["version"]))
         found = f"was asked for version {before} of the action, not {printable(new.version)}"
@@ -156,7 +161,7 @@ def _check_same_call(tx: Transaction, record: RequestRecord, new: ApprovalReques
 
 
 def _asks_the_same(tx: Transaction, record: RequestRecord, new: ApprovalRequest, unsealed: Mapping[str, Any]) -> bool:
-    """Return whether a call has the digest of a request, which may have been computed before there was a key, or with an earlier one."""
+    """Return whether a call has the digest of a request, which may have been computed without a key, or with an earlier one."""
     asked = record.data["asked_digest"]
     if asked == new.digest:
         return True
@@ -173,13 +178,13 @@ def _check_user(record: RequestRecord, new: ApprovalRequest) -> None:
         return
     if person(new.user) in {person(vote["actor"]["name"]) for vote in data["votes"]}:
         raise NotEntitled(
-            f"{printable(new.user)} has consented to {record.id}, and a run for this person cannot use it: somebody else must decide",
+            f"{printable(new.user)} has consented to {record.id}, and a run for this person cannot use it: another person must decide",
             approval_id=record.id,
         )
 
 
 def _add_run(tx: Transaction, record: RequestRecord, new: ApprovalRequest) -> RequestRecord:
-    """Note the run that joins, its user, who may not decide either, and its level if it is stricter."""
+    """Record the run that joins, its user, who then may not decide, and its level if that is stricter."""
     data = record.data
     changes: dict[str, Any] = {}
     if new.run_id not in data["runs"] and len(data["runs"]) < MAX_RUNS:
@@ -201,7 +206,7 @@ def _find_refusal(tx: Transaction, key: str, new: ApprovalRequest, unsealed: Map
         holds = new.run_id is not None and new.run_id in record.data["runs"]
         if holds and (is_same or record.state is not _S.RESPONDED):
             return record
-        # A caller that does not wait has not learnt of the refusal: its next call does, in whatever run.
+        # A caller that did not wait has not seen the refusal. Its next call gets it, in any run.
         if number == 0 and is_same and record.data["waits"] == "raise" and not record.data["received"]:
             changes = {"runs": [*record.data["runs"], new.run_id], "received": True}
             return _write_joined(tx, record, new, changes, received=record.state.value)
@@ -212,16 +217,15 @@ def _write_joined(
     tx: Transaction, record: RequestRecord, new: ApprovalRequest, changes: dict[str, Any], **facts: object
 ) -> RequestRecord:
     facts = {"run": new.run_id, "level": new.level, **facts}
-    return tx.write(record, record.changed(**changes), "joined", actor=_gate(), facts=facts)
+    return tx.write(record, record.revise(**changes), "joined", actor=_gate(), facts=facts)
 
 
 # Creating
 
 
 def _create(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any], key: str | None) -> RequestRecord:
-    # What tells an attempt from those that the receiving service must take for the same one, apart from key and arguments. An execution that was
-    # reconciled as not done, or that a restored backup has lost, may have had its effect all the same. A new attempt after a failure is another
-    # one: a service may answer its key with the same failure for ever.
+    # An attempt after a failure gets another idempotency key, because services repeat a failure for the same key. All other attempts share
+    # one: an execution that was reconciled as not done, or that a restored backup has lost, may have had its effect.
     failed = 0 if key is None else tx.writes.count(RowQuery(states=(_S.FAILED,), key=key))
     record, contents = new_record(
         new,
@@ -240,7 +244,7 @@ def _create(tx: Transaction, new: ApprovalRequest, unsealed: Mapping[str, Any], 
         return record
     actor = Actor.from_dict({**standing.granted_by.to_dict(), "channel": "standing"})
     reserve_use(tx, standing, record.id)
-    after, facts = record.changed(standing=standing.id), {"standing": standing.id}
+    after, facts = record.revise(standing=standing.id), {"standing": standing.id}
     return add_vote(tx, record, after, actor, verb="approve", note=standing.note, facts=facts)
 
 
@@ -266,7 +270,7 @@ class Claim:
     """The right to run an action once."""
 
     token: str = field(repr=False)
-    """What `settle` and `release` must present. Only its hash is stored."""
+    """Needed for `settle` and `release`. Only its hash is stored."""
     approval: Approval
 
 
@@ -275,7 +279,7 @@ def claim(
 ) -> tuple[str, RequestRecord]:
     """Take the one right to run the action; return the token and the record.
 
-    If the policy is stricter now or the standing approval no longer holds, the approval is cancelled, and `tx.error` says why.
+    If the policy is stricter now or the standing approval has ended, the approval is cancelled, and `tx.error` holds the reason.
     """
     check_actor(actor)
     record = tx.read_due(approval_id)
@@ -290,15 +294,21 @@ def claim(
     if refusal:
         note = f"{refusal}; ask again"
         closed = close(tx, record, _S.CANCELLED, "withdrawn", actor=actor, verb="claim", note=note)
-        error = already_decided(closed)
-        error.args = (f"{error.args[0].removesuffix('; nothing was changed')}: {note}",)
-        tx.error = error
+        tx.error = already_decided(closed, ending=f": {note}")
         return "", closed
-    return _take(tx, record, policy, actor)
+    token, at, standing = secrets.token_urlsafe(32), record.at(tx.now), data["standing"]
+    taken = {"at": at, "process": tx.tables.hold(), "actor": actor.to_dict()}
+    after = record.revise(_S.CLAIMED, claim=taken, token=_hash_of(token))
+    facts = {"process": taken["process"], "policy": policy.version, "version": data["version"]}
+    written = tx.write(record, after, "claimed", actor=actor, facts=facts)
+    if standing:
+        facts, revision = {"standing": standing}, written.row.revision
+        append(tx.writes, "standing_used", at=at, approval=written.id, revision=revision, actor=actor, facts=facts)
+    return token, written
 
 
 def release(tx: Transaction, approval_id: str, token: str) -> RequestRecord:
-    """Return the right unused. The decision can be claimed again until its use-by time."""
+    """Give an unused claim back. The decision can be claimed again until its use-by time."""
     record = tx.read(approval_id)
     _check_token(record, token)
     if record.state is not _S.CLAIMED:
@@ -308,7 +318,7 @@ def release(tx: Transaction, approval_id: str, token: str) -> RequestRecord:
         give_back(tx, record)
         facts["standing"] = record.data["standing"]
     actor = Actor.from_dict(record.data["claim"]["actor"])
-    after = record.changed(_S.APPROVED, claim=None, token=None)
+    after = record.revise(_S.APPROVED, claim=None, token=None)
     return tx.write(record, after, "released", actor=actor, facts=facts)
 
 
@@ -325,29 +335,14 @@ def _hash_of(token: str) -> str:
     return hashlib.sha256(str(token).encode("utf-8", "replace")).hexdigest()
 
 
-def _take(tx: Transaction, record: RequestRecord, policy: PolicyNow, actor: Actor) -> tuple[str, RequestRecord]:
-    token, at, standing = secrets.token_urlsafe(32), record.at(tx.now), record.data["standing"]
-    taken = {"at": at, "process": tx.tables.hold(), "actor": actor.to_dict()}
-    after = record.changed(_S.CLAIMED, claim=taken, token=_hash_of(token))
-    facts = {"process": taken["process"], "policy": policy.version, "version": record.data["version"]}
-    written = tx.write(record, after, "claimed", actor=actor, facts=facts)
-    if standing:
-        facts, revision = {"standing": standing}, written.row.revision
-        append(tx.writes, "standing_used", at=at, approval=written.id, revision=revision, actor=actor, facts=facts)
-    return token, written
-
-
 def _check_call(tx: Transaction, record: RequestRecord, digest: str, version: str) -> None:
-    """Refuse a call that is not the one which was decided on, and a process that does not hold the arguments without an encoding.
-
-    The digest does not cover these, except in a program that pauses: it makes them anew, and their lasting digest is a part of it.
-    """
+    # A program that pauses creates objects without an encoding again, and its digest covers them, so that any process may claim.
     found = "version of the action" if version != record.data["version"] else ""
     if digest != record.row.digest:
         found = found or "digest of the arguments"
     if found:
         raise ChangedSinceShown(
-            f"the {found} is not the one that {record.id} was decided on; it does not entitle to run this",
+            f"the {found} differs from that of {record.id}, which does not permit this call",
             approval_id=record.id,
         )
     names = "" if record.data["waits"] == "interrupt" else ", ".join(record.data["unencoded"])
@@ -364,7 +359,7 @@ REPORTS = frozenset({_S.DONE, _S.FAILED, _S.UNKNOWN})
 def settle(
     tx: Transaction, approval_id: str, token: str, *, state: str, result: object, has_result: bool, error: str
 ) -> RequestRecord:
-    """Write the report of a claimant. After a reconciliation it is recorded in the chain only."""
+    """Record the report of a claimant; after a reconciliation, only in the chain."""
     if not isinstance(state, str) or state not in REPORTS:
         raise ApprovalError(
             f"the outcome must be done, failed or unknown, not {brief(state)}", approval_id=str(approval_id)
@@ -378,9 +373,9 @@ def settle(
     claimant = Actor.from_dict(record.data["claim"]["actor"])
     if record.state not in {_S.CLAIMED, _S.UNKNOWN} or (record.state is _S.UNKNOWN and report is _S.UNKNOWN):
         if record.state is _S.UNKNOWN or record.data["late"] == report.value:
-            return record  # it changes nothing, and is recorded already
+            return record  # recorded already
         facts = {"reported": report.value, "error": _error(tx, record, error)}
-        return tx.write(record, record.changed(late=report.value), "late_report", actor=claimant, facts=facts)
+        return tx.write(record, record.revise(late=report.value), "late_report", actor=claimant, facts=facts)
     contents = {"result": result} if has_result and _can_be_kept(tx, record, result) else None
     return _with_outcome(tx, record, report, "settled", actor=claimant, contents=contents, error=error)
 
@@ -388,7 +383,7 @@ def settle(
 def reconcile(
     tx: Transaction, approval_id: str, *, actor: Actor, happened: bool, note: str, revision: int | None
 ) -> RequestRecord:
-    """Write what a person states about an action whose outcome is unknown."""
+    """Record whether an action with an unknown outcome has happened, as a person states."""
     check_actor(actor)
     if not isinstance(happened, bool):
         raise ApprovalError(f"happened must be True or False, not {brief(happened)}", approval_id=str(approval_id))
@@ -400,13 +395,7 @@ def reconcile(
     if record.state is state and outcome["reconciled"] and is_same_person(Actor.from_dict(outcome["actor"]), actor):
         return record
     if record.state is _S.PENDING or record.state in ENTITLING:
-        raise AlreadyDecided(
-            f"{record.id} is {record.state.value} and nobody has started it, so there is no outcome to state; nothing was changed",
-            approval_id=record.id,
-            state=record.state.value,
-            by="",
-            at=record.row.changed,
-        )
+        raise already_decided(record, f"is {record.state.value} and was not started; nothing was changed")
     if record.state not in {_S.CLAIMED, _S.UNKNOWN}:
         raise already_decided(record)
     if revision not in {None, shown.row.revision}:
@@ -416,17 +405,11 @@ def reconcile(
         )
     tx.rights.check(tx.writes, record, actor)
     claim = record.data["claim"]
-    # Without a claim it was marked after a restore: the history with its claimant is lost.
+    # Without a claim it was marked after a restore, and its claimant is not known.
     alive = None if claim is None else tx.tables.is_alive(claim["process"])
     if alive and (record.state is _S.CLAIMED or not happened):
-        raise AlreadyDecided(
-            f"{record.id} was claimed at {moment(claim['at'])} by a process that still runs ({claim['process']}); wait for its report or "
-            "stop the process, then reconcile",
-            approval_id=record.id,
-            state=record.state.value,
-            by=claim["actor"]["name"],
-            at=claim["at"],
-        )
+        problem = f"was claimed at {moment(claim['at'])} by a process that still runs ({claim['process']})"
+        raise already_decided(record, f"{problem}; wait for its report or stop the process, then reconcile")
     if record.state is _S.CLAIMED:
         lost = "the lease of the process that carried it out has expired"
         record = _with_outcome(tx, record, _S.UNKNOWN, "settled", actor=actor, contents={"note": lost})
@@ -435,8 +418,8 @@ def reconcile(
     return _with_outcome(tx, record, state, "reconciled", actor=actor, contents=contents, facts=facts)
 
 
-def restored(tx: Transaction, actor: Actor) -> int:
-    """Mark everything that may have run in the lost part of the history; return how many approvals were marked."""
+def mark_restored(tx: Transaction, actor: Actor) -> int:
+    """Mark all requests that may have run in the lost part of the history as unknown; return their number."""
     check_actor(actor)
     states = (_S.APPROVED, _S.EDITED, _S.CLAIMED)
     rows = tx.writes.rows(RowQuery(states=states, limit=None))
@@ -469,12 +452,12 @@ def _with_outcome(
         "seq": tx.next_seq if contents else None,
         "reconciled": kind == "reconciled",
     }
-    after = record.changed(state, outcome=outcome)
+    after = record.revise(state, outcome=outcome)
     return tx.write(record, after, kind, actor=actor, facts=facts, contents=contents)
 
 
 def _can_be_kept(tx: Transaction, record: RequestRecord, result: object) -> bool:
-    """Return whether a result is kept: not where it repeats a sealed argument, or cannot be compared with one that has no key here."""
+    """Return whether a result can be stored: it repeats no sealed argument, and all of these could be opened for the comparison."""
     if not kept_result(result):
         return False
     texts, are_all = texts_in_sealed(tx.writes, tx.secret, record)
@@ -487,24 +470,21 @@ def _error(tx: Transaction, record: RequestRecord, error: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyNow:
-    """What the policy of an action requires now."""
+    """The current requirements of the policy of an action."""
 
     denies: bool = False
     """Whether the action is forbidden."""
     floor: str | None = None
-    """The mildest level that the action can have; None for any."""
+    """The mildest level of the action; None for any."""
     groups: tuple[str, ...] = ()
-    """Groups whose members may decide; empty for anybody."""
+    """Groups whose members may decide; empty for everyone."""
     quorum: int = 1
     identity: str = "stated"
-    """Whose votes a quorum above 1 counts: of `authenticated` people alone, or also names that were only `stated`."""
+    """Votes that a quorum above 1 counts: only `authenticated` ones, or also those of `stated` names."""
     version: str = ""
 
     def stricter_than(self, *, level: str, groups: Collection[str], quorum: int, identity: str) -> str:
-        """Return in what this policy is stricter than one with these settings; empty where it is not.
-
-        A group is stricter where it excludes somebody who could decide: any group instead of none, or fewer groups.
-        """
+        """Return why this policy is stricter than these settings, or an empty string. Fewer groups are stricter, and any group is stricter than none."""
         if self.denies:
             return "the policy forbids the action now"
         if self.floor is not None and InterventionLevel(self.floor).severity > InterventionLevel(level).severity:

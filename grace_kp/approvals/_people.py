@@ -1,7 +1,7 @@
-"""Who does something to an approval, as far as that is known, and whether their account still lets them decide.
+"""People and processes that act on approvals, and whether their accounts still let them decide.
 
-A person who loses an account of `grace-kp serve`, or its right to decide, no longer consents to anything. A decision that was made before stays. Votes
-that still wait for others, and standing approvals, count only while their author may decide. Groups and quorums are in `_rights`.
+Votes that wait for others, and standing approvals, count only while their author may decide. A person who has lost an account of `grace-kp serve`, or
+its right to decide, may not. Complete decisions stay.
 """
 
 from __future__ import annotations
@@ -22,14 +22,11 @@ if TYPE_CHECKING:
 
 
 _HIDDEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-"""Characters that render as nothing, beside those of the category Cf."""
+"""Invisible characters outside of the category Cf."""
 
 
 def person(name: str) -> str:
-    """Return what two spellings of one name have in common, so that they are one person in a quorum.
-
-    Characters that do not show do not count. A name that holds a secret is compared as it is recorded, without the secret.
-    """
+    """Normalise a name so that spelling variants count as one person in a quorum: case, width, spaces, invisible characters, and secrets, which are redacted."""
     name = redact_text(name, identifiers=False)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     shown = (each for each in folded if unicodedata.category(each) != "Cf" and not _HIDDEN.match(each))
@@ -38,26 +35,26 @@ def person(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """A person or a process. A name is *stated* unless a login has established it. A name with a secret is recorded without it, and is never more than stated."""
+    """A person or a process. A name is *stated* unless a login has established it. Secrets in names are redacted, and such a name is only stated."""
 
     name: str
     channel: str = "python"
     """Where the verb was called: `python`, `cli`, `web`, `console`, `gate`, `standing`."""
     authenticated: bool = False
-    """Whether a login established the name. Whoever passes `by=` only states it."""
+    """Whether a login has established the name; `by=` only states it."""
     os_user: str = ""
     host: str = ""
     account: str = ""
-    """Mark of the account of `grace-kp serve` under which the person was logged in; empty without one. A later account of the same name has another."""
+    """Mark of the account of `grace-kp serve` under which the person was logged in; empty without one."""
 
     def __post_init__(self) -> None:
         if isinstance(self.name, str) and (name := redact_text(self.name, identifiers=False)) != self.name:
             object.__setattr__(self, "name", name)
-            object.__setattr__(self, "authenticated", False)  # others may have this name without another secret
+            object.__setattr__(self, "authenticated", False)  # other secrets give the same name
 
     @classmethod
     def of(cls, by: str | Actor) -> Actor:
-        """Return an actor as it is, and a name as that of an actor in this process."""
+        """Return the actor, or an actor in this process with this name."""
         return by if isinstance(by, Actor) else cls.here(by)
 
     @classmethod
@@ -75,7 +72,7 @@ class Actor:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the actor as JSON; fields that are not known are left out."""
+        """Return the actor as JSON without empty fields."""
         return {name: value for name, value in asdict(self).items() if value != ""}
 
     @classmethod
@@ -98,12 +95,12 @@ DECIDING_ROLES = frozenset({"approver", "admin"})
 
 
 def account_mark(created: float) -> str:
-    """Return the mark of an account that was created then: a later account of the same name has another."""
+    """Return the mark of an account by its time of creation, which tells it from a later account of the same name."""
     return f"{created:.6f}"
 
 
 def reason_without_account(reads: Reads, actor: Actor) -> str:
-    """Return why the consent of an actor no longer counts, because of its account; empty where it counts, or where there was no account."""
+    """Return why the account of an actor may no longer decide; an empty string if it may, or without an account."""
     if not actor.account:
         return ""
     name, data = printable(actor.name, replace="?"), reads.document(ACCOUNT, person(actor.name))

@@ -1,7 +1,7 @@
-"""A request as it is kept: the row of a new one, the record that verbs work on, the `Approval` that people and programs get back, and lists.
+"""Stored requests: the row of a new one, the record that verbs work on, the `Approval` that people and programs get, and lists.
 
-Contents (arguments, notes, results, the trace of the run) are kept with entries of the chain, so that retention deletes them in one place. The
-data of a row holds the numbers of those entries.
+Contents (arguments, notes, results, the trace of the run) are stored with entries of the chain, so that retention deletes them in one place. The data
+of a row holds the numbers of these entries.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import hashlib
 import json
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._arguments import decode
 from grace_kp.approvals._chain import contents_of
-from grace_kp.approvals._digest import clean_json, opened_arguments, operation_of, sealed_texts, unopened
+from grace_kp.approvals._digest import clean_json, list_sealed, opened_arguments, operation_of, sealed_texts
 from grace_kp.approvals._people import Actor, person, reason_without_account
 from grace_kp.approvals._request import (
     ENTITLING,
@@ -40,34 +40,33 @@ if TYPE_CHECKING:
     from grace_kp.approvals._tables import Reads, Tables, Writes
 
 WAITER = "waiter"
-"""Kind of the documents that name the process which waits now. Waiting is not a fact about the request, so that it is neither a revision nor
-in the chain."""
+"""Kind of the documents that name the waiting process. Waiting is not a fact about the request, and so not in the chain."""
 STANDING = "standing"
-"""Kind of the documents that hold standing approvals. Also the channel of consent in advance, and the outcome of requests that it approved."""
+"""Kind of the documents that hold standing approvals, and the channel of their decisions."""
 _PENDING = ApprovalState.PENDING
 _AS_ASKED = (
     "version", "not_covered", "sealed", "unencoded", "key_fields", "user", "deadline_seconds", "on_deadline", "identity", "origin", "waits",
 )  # fmt: skip
-"""Fields that the data of a row holds as the program asked them."""
+"""Fields of the data that never change."""
 _MAY_CHANGE = ("level", "groups", "quorum", "deadline", "use_by", "standing")
-"""Fields that the data holds and later revisions may change."""
+"""Fields of the data that later revisions may change."""
 _MEASURED = ("score", "breakdown", "penalties", "policy")
-"""Fields that the data holds without secrets."""
+"""Fields of the data that are redacted."""
 _NOT_YET = ("edit", "edited", "editor", "edited_from", "decision", "claim", "token", "outcome", "late")
-"""Fields that the data holds and later revisions set."""
+"""Fields of the data that later revisions set."""
 _WORDS = ("reason", "gaps", "facts", "objective", "run", "note")
-"""Fields that are contents: without secrets, and deleted by retention."""
+"""Fields that are contents: redacted, and deleted by retention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval(ApprovalRequest):
-    """A request for approval at one revision. It is a value: it never changes; read it again to see changes.
+    """A request for approval at one revision, as an immutable value.
 
-    Texts of people and agents may be hostile; whoever displays them makes control and bidirectional characters visible.
+    Strings of people and agents may be hostile: escape control and bidirectional characters before you display them.
     """
 
     def _repr_html_(self) -> str:
-        """Return the request for a notebook: what would run, why a person is asked, and the outcome. Sealed arguments stay sealed."""
+        """Return the request for a notebook: the call, the reason, and the outcome. Sealed arguments stay sealed."""
         from grace_kp.approvals._words import approval_html
         from grace_kp.pages import notebook
 
@@ -98,7 +97,7 @@ class RequestRecord:
 
     @property
     def due(self) -> float | None:
-        """When it is due, in seconds since the epoch; None for never."""
+        """Time at which it is due, in seconds since the epoch; None for never."""
         return _due_of(self.state, self.data)
 
     @property
@@ -108,13 +107,11 @@ class RequestRecord:
         return None if decision is None else Actor.from_dict(decision["actor"])
 
     def at(self, now: float) -> float:
-        """Return the time of a change. A clock that was set back does not lead behind what is recorded."""
+        """Return the time of a change, which is never before the previous change, even if the clock was set back."""
         return max(now, self.row.changed)
 
-    def changed(
-        self, state: ApprovalState | None = None, *, digest: str | None = None, **data: object
-    ) -> RequestRecord:
-        """Return the record with a state, a digest and fields of its data replaced; the other columns follow from them."""
+    def revise(self, state: ApprovalState | None = None, *, digest: str | None = None, **data: object) -> RequestRecord:
+        """Return the record with another state, digest or data, and the columns that follow from them."""
         after = {**self.data, **data}
         state = self.state if state is None else state
         row = replace(
@@ -148,14 +145,14 @@ def new_record(
         **{name: getattr(new, name) for name in ("id", "action", "domain", "digest", "run_id")},
         state=_PENDING.value,
         key=key,
-        level=0,  # follows from the data, as the deadline does
+        level=0,  # `revise` computes it, and the deadline
         deadline=None,
         created=now,
         changed=now,
         revision=1,
     )
     texts = sealed_texts(unsealed, new.sealed)
-    fields = {
+    kept = {
         **{
             name: list(value) if isinstance(value := getattr(new, name), tuple) else value
             for name in (*_AS_ASKED, *_MAY_CHANGE)
@@ -175,7 +172,7 @@ def new_record(
     }
     words = clean_json({name: getattr(new, name) for name in _WORDS}, texts)
     contents = {"arguments": dict(new.encoded), "schema": dict(new.schema), "key": new.key, **words}
-    return RequestRecord(row, fields).changed(), contents
+    return RequestRecord(row, kept).revise(), contents
 
 
 def record_of(row: Row) -> RequestRecord:
@@ -194,7 +191,7 @@ def read_record(reads: Reads, approval_id: str) -> RequestRecord:
     row = reads.row(approval_id) if isinstance(approval_id, str) else None
     if row is None:
         raise UnknownApproval(
-            f"no approval has the id {brief(approval_id)}; `grace-kp approvals list` shows those that wait",
+            f"no approval has the id {brief(approval_id)}; `grace-kp approvals list` lists pending requests",
             approval_id=approval_id if isinstance(approval_id, str) else "",
         )
     return record_of(row)
@@ -213,13 +210,13 @@ def note_at(reads: Reads, seq: int | None) -> str:
 
 
 def stored_arguments(reads: Reads, record: RequestRecord) -> dict[str, Any] | None:
-    """Return the arguments that are decided on now, as they are kept; None if they were deleted."""
+    """Return the current arguments as stored; None if they were deleted."""
     contents = contents_at(reads, record.data["edit"] or record.data["request"])
     return None if contents is None else contents["arguments"]
 
 
 def is_awaited(tables: Tables, reads: Reads, record: RequestRecord) -> bool | None:
-    """Return whether a live process waits for the decision, or carries the action out; None where that cannot be known."""
+    """Return whether a live process waits for the decision or runs the action; None if that cannot be known."""
     if not record.state.is_open:
         return False
     process = record.row.waiter
@@ -230,11 +227,7 @@ def is_awaited(tables: Tables, reads: Reads, record: RequestRecord) -> bool | No
 
 
 def approval_of(reads: Reads, record: RequestRecord, *, tables: Tables, secret: Secret | None) -> Approval:
-    """Return the approval that people and programs see of a record.
-
-    A value that needs the declared type of its parameter, such as an instance of a data class, stays encoded in it. So does a sealed value that
-    was changed or has no key here.
-    """
+    """Return the approval of a record. Values that need the declared type of their parameter, and sealed values without a key, stay encoded."""
     row, data = record.row, record.data
     first = contents_at(reads, data["request"])
     last = contents_at(reads, data["edit"]) if data["edit"] else first
@@ -244,7 +237,7 @@ def approval_of(reads: Reads, record: RequestRecord, *, tables: Tables, secret: 
     operation = row.id
     if row.key is not None:
         operation = operation_of(attempt["store"], row.key, row.digest, attempt["failed"])
-    # Where an argument has no encoding, no other request is known to ask the same.
+    # Requests with arguments that have no encoding cannot be compared.
     same, is_pending = 1, record.state is _PENDING
     if is_pending and not data["unencoded"]:
         same = max(1, reads.count(RowQuery(states=(_PENDING.value,), digest=row.digest, domain=row.domain)))
@@ -261,20 +254,11 @@ def approval_of(reads: Reads, record: RequestRecord, *, tables: Tables, secret: 
         use_within_seconds=data["use_within"],
         **{name: _frozen(data[name]) for name in (*_AS_ASKED, *_MAY_CHANGE, *_MEASURED)},
         **{name: _frozen(contents[name]) for name in (*_WORDS, "schema", "key") if name in contents},
-        votes=tuple(_vote(reads, vote, is_pending=is_pending) for vote in data["votes"]),
-        decision=None if decision is None else Decided(**_dated(decision), note=note_at(reads, decision["seq"])),
-        claim=None if claim is None else Claimed(**{**claim, "actor": Actor.from_dict(claim["actor"])}),
-        outcome=None if outcome is None else _outcome(reads, outcome),
-        earlier=tuple(
-            Earlier(
-                id=each["id"],
-                state=ApprovalState(each["state"]),
-                at=each["at"],
-                by=each["by"],
-                note=note_at(reads, each["seq"]),
-            )
-            for each in data["earlier"]
-        ),
+        votes=tuple(_read_vote(reads, vote, is_pending=is_pending) for vote in data["votes"]),
+        decision=None if decision is None else _read_event(Decided, reads, decision),
+        claim=None if claim is None else _read_event(Claimed, reads, claim),
+        outcome=None if outcome is None else _read_event(Ended, reads, outcome),
+        earlier=tuple(_read_event(Earlier, reads, each) for each in data["earlier"]),
         is_awaited=is_awaited(tables, reads, record),
         same=same,
         deleted=first is None,
@@ -295,36 +279,40 @@ def _open(stored: Mapping[str, Any], secret: Secret | None, approval_id: str, di
     return opened
 
 
-def _vote(reads: Reads, vote: Mapping[str, Any], *, is_pending: bool) -> Vote:
-    actor = Actor.from_dict(vote["actor"])
-    counts = vote["counts"] and not (is_pending and reason_without_account(reads, actor))
-    return Vote(actor=actor, at=vote["at"], digest=vote["digest"], counts=counts, note=note_at(reads, vote["seq"]))
+def _read_event(kind: type[Any], reads: Reads, data: Mapping[str, Any]) -> Any:
+    contents = contents_at(reads, data.get("seq")) or {}
+    known = {
+        **data,
+        "note": contents.get("note", ""),
+        "has_result": "result" in contents,
+        "result": contents.get("result"),
+    }
+    values = {each.name: known[each.name] for each in fields(kind) if each.name in known}
+    for name, read in (("state", ApprovalState), ("actor", Actor.from_dict)):
+        if name in values:
+            values[name] = read(values[name])
+    return kind(**values)
 
 
-def _dated(event: Mapping[str, Any]) -> dict[str, Any]:
-    return {"state": ApprovalState(event["state"]), "actor": Actor.from_dict(event["actor"]), "at": event["at"]}
-
-
-def _outcome(reads: Reads, outcome: Mapping[str, Any]) -> Ended:
-    contents = contents_at(reads, outcome["seq"]) or {}
-    result, note = contents.get("result"), contents.get("note", "")
-    return Ended(**_dated(outcome), has_result="result" in contents, result=result, error=outcome["error"], note=note)
+def _read_vote(reads: Reads, data: Mapping[str, Any], *, is_pending: bool) -> Vote:
+    vote: Vote = _read_event(Vote, reads, data)
+    return replace(vote, counts=vote.counts and not (is_pending and reason_without_account(reads, vote.actor)))
 
 
 def texts_in_sealed(reads: Reads, secret: Secret | None, record: RequestRecord) -> tuple[list[str], bool]:
-    """Return the texts in sealed arguments, as asked and as edited, and whether all of these could be opened."""
+    """Return the strings in sealed arguments, before and after an edit, and whether all of these could be opened."""
     data = record.data
     texts: set[str] = set()
     are_all = True
     for seq, digest in {data["request"]: data["asked_digest"], data["edit"]: record.row.digest}.items():
         stored = (contents_at(reads, seq) or {}).get("arguments", {})
-        sealed = unopened(stored)
+        sealed = list_sealed(stored)
         try:
             encoded = opened_arguments(stored, secret, approval_id=record.id, digest=digest) if sealed else {}
         except ValueError:
             are_all = False
             continue
-        closed = unopened(encoded)
+        closed = list_sealed(encoded)
         are_all = are_all and not closed
         texts.update(sealed_texts(encoded, [name for name in sealed if name not in closed]))
     return sorted(texts, key=len, reverse=True), are_all
@@ -336,9 +324,9 @@ def texts_in_sealed(reads: Reads, secret: Secret | None, record: RequestRecord) 
 _PAST = tuple(state.value for state in ApprovalState if state is not _PENDING)
 _PAGE = 500
 _PROCESSES = frozenset({"gate", "deadline"})
-"""Channels of actors that are no person."""
+"""Channels of actors that are not people."""
 AT_MOST_LOOKED_UP = 2_000
-"""Requests of a person that are read one by one."""
+"""Maximum number of requests of a person that are read one by one."""
 
 
 def pending_records(
@@ -348,21 +336,18 @@ def pending_records(
     query = replace(query, states=(_PENDING.value,))
     if level is None and is_wanted is None:
         return [record_of(row) for row in reads.rows(query)]
-    return _filtered(reads, query, is_wanted or (lambda _: True), level)
+    return _filter_records(reads, query, is_wanted or (lambda _: True), level)
 
 
 def past_records(reads: Reads, query: RowQuery, by: str | None) -> list[RequestRecord]:
-    """Return the requests of a query that are no longer pending and that a person has decided or closed, newest first.
-
-    Where the person has few requests, these are read; where there are many, the newest rows hold enough of them.
-    """
+    """Return the requests of a query that are no longer pending and that a person has decided or closed, newest first."""
     wanted = tuple(state for state in query.states if state in _PAST) or _PAST
     query = replace(query, states=wanted, order="newest")
     if by is None:
         return [record_of(row) for row in reads.rows(query)]
     names = reads.documents(_index_of(by))
-    if len(names) > AT_MOST_LOOKED_UP:
-        return _filtered(reads, query, lambda record: person(by) in _people(record))
+    if len(names) > AT_MOST_LOOKED_UP:  # then the newest rows hold enough of them
+        return _filter_records(reads, query, lambda record: person(by) in _people(record))
     matching = [
         row
         for name in names
@@ -376,7 +361,7 @@ def past_records(reads: Reads, query: RowQuery, by: str | None) -> list[RequestR
 
 
 def note_people(writes: Writes, record: RequestRecord) -> None:
-    """Note who has to do with a request, so that it is found by person."""
+    """Index a request by the people who have acted on it."""
     for name in _people(record):
         if writes.document(kind := _index_of(name), record.id) is None:
             writes.put_document(kind, record.id, b"")
@@ -386,16 +371,16 @@ def _index_of(name: str) -> str:
     return f"by:{hashlib.sha256(person(name).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
-def _filtered(
+def _filter_records(
     reads: Reads, query: RowQuery, is_wanted: Callable[[RequestRecord], bool], level: int | None = None
 ) -> list[RequestRecord]:
-    """Return the records of a query at a level, or at all, that are wanted; limit and offset count those."""
+    """Return the wanted records of a query, at one level if it is given; limit and offset count these."""
     end = query.offset + (query.limit or 0)
 
     def each() -> Iterator[RequestRecord]:
         size, offset = max(1, min(end, _PAGE)), 0
         while rows := reads.rows(replace(query, limit=size, offset=offset)):
-            # The column is enough: to parse the data of a row takes longer than to read it.
+            # Compare the column, because parsing the data takes longer than reading the row.
             yield from (record_of(row) for row in rows if level is None or row.level == level)
             offset, size = offset + len(rows), _PAGE
 
@@ -403,7 +388,7 @@ def _filtered(
 
 
 def _people(record: RequestRecord) -> set[str]:
-    """Who voted, decided, closed or reconciled; no process, and no deadline."""
+    """Return the people who voted, decided, closed or reconciled."""
     data = record.data
     actors = [source["actor"] for source in (*data["votes"], data["decision"], data["outcome"]) if source]
     return {person(actor["name"]) for actor in actors if actor["channel"] not in _PROCESSES}
@@ -414,20 +399,20 @@ AT_MOST_READ = 5_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalFigures:
-    """Figures of the requests that were decided or closed in a period."""
+    """Statistics of the requests that were decided or closed in a period."""
 
     pending: int
-    """Requests that wait now, whatever the period."""
+    """Requests that are pending now, independent of the period."""
     outcomes: Mapping[str, int] = field(default_factory=dict)
     """By state of the decision, such as `approved`, `edited`, `rejected`, `expired`; `standing` for standing approvals. Most frequent first."""
     waits: tuple[float, ...] = ()
-    """Seconds from each request to the decision of a person, from short to long."""
+    """Seconds from each request to the decision of a person, ascending."""
     is_cut: bool = False
-    """Whether there were more requests than were read, so that the oldest are missing."""
+    """Whether the oldest requests are missing, because there are too many."""
 
 
 def approval_figures(reads: Reads, since: float, until: float, *, limit: int = AT_MOST_READ) -> ApprovalFigures:
-    """Return the figures of the approvals of a period, which begins `since` and ends `until`, in seconds since the epoch."""
+    """Return the statistics of the period from `since` to `until`, in seconds since the epoch."""
     rows = reads.rows(RowQuery(states=_PAST, since=since, order="newest", limit=limit))
     outcomes: Counter[str] = Counter()
     waits = []

@@ -1,10 +1,8 @@
-"""One request for approval: the one shape that it has from the gate to the inbox, to every page, and back to the gate.
-
-The states of a request and the only changes between them. Nothing else in this library states which state may follow which.
+"""A request for approval, in the one form that gates, stores, pages and programs share, and its states.
 
     pending ──┬─ approve ──> approved ──┬─ claim ──> claimed ──┬─ the action returned ──────────> done
               ├─ edit ─────> edited ────┤                      ├─ the action raised ────────────> failed
-              │                         │                      ├─ nobody knows ─────────────────> unknown
+              │                         │                      ├─ no report ────────────────────> unknown
               │                         │                      └─ paused before it did anything > approved
               │                         ├─ unused in time ──> expired
               │                         └─ withdraw, or a stricter policy in force ──> cancelled
@@ -20,8 +18,8 @@ The states of a request and the only changes between them. Nothing else in this 
 
     approved, edited, claimed ── the store was restored from a backup ──> unknown
 
-The last line is written only by `RequestStore.restored`: what was decided before the backup may have been carried out after it.
-Only a claim entitles to run. `failed` means that the action raised, not that nothing happened. A state without a way out is final.
+Only `RequestStore.restored` makes the last change: the action may have run after the backup. Only a claim permits a run. `failed` means that the
+action raised, not that it had no effect. A state without a successor is final.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class ApprovalState(StrEnum):
-    """Where a request for approval stands."""
+    """State of a request for approval."""
 
     PENDING = "pending"
     APPROVED = "approved"
@@ -65,7 +63,7 @@ class ApprovalState(StrEnum):
 
     @property
     def may_have_run(self) -> bool:
-        """Whether the action was begun and nobody has established that nothing happened."""
+        """Whether the action was started and is not known to have had no effect."""
         return self in {self.CLAIMED, self.DONE, self.FAILED, self.UNKNOWN}
 
 
@@ -83,7 +81,7 @@ FOLLOWING: Mapping[ApprovalState, frozenset[ApprovalState]] = MappingProxyType(
         _S.UNKNOWN: frozenset({_S.DONE, _S.FAILED, _S.NOT_DONE}),
     }
 )
-"""The states that may follow each state."""
+"""The possible successors of each state."""
 RESPONSES: Mapping[ApprovalState, InterventionAction] = MappingProxyType(
     {
         _S.APPROVED: InterventionAction.PROCEED,
@@ -94,7 +92,7 @@ RESPONSES: Mapping[ApprovalState, InterventionAction] = MappingProxyType(
         _S.RETRIED: InterventionAction.RETRY,
     }
 )
-"""The response that a gate takes each decision for."""
+"""The response of a gate to each decision."""
 
 
 _NOT_IN_JSON = ("asked_encoded", "deadline_seconds", "use_within_seconds", "encoded")
@@ -125,12 +123,12 @@ class Decided:
     actor: Actor
     at: float
     note: str = ""
-    """The note, reason or words of the person; or why it was closed."""
+    """The note, reason or answer of the person, or the reason of an automatic end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimed:
-    """The one execution that a decision entitled to."""
+    """The one execution that a decision permits."""
 
     at: float
     process: str
@@ -139,7 +137,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The outcome of the execution, as its claimant or a reconciliation states it."""
+    """The outcome of the execution, from its claimant or a reconciliation."""
 
     state: ApprovalState
     at: float
@@ -164,13 +162,10 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequest:
-    """The fields of a request and of its `Approval`. A gate sets those that it asks with; the others follow from what people and programs do.
-
-    Texts are redacted before they are stored.
-    """
+    """The fields of a request, and of its `Approval` with the results of decisions. Strings are redacted before they are stored."""
 
     id: str = field(default_factory=new_approval_id)
-    """Id of the approval. Values are sealed for it, so that it exists before the request is filed."""
+    """Drawn before the request is filed, because values are sealed for it."""
     state: ApprovalState = ApprovalState.PENDING
     revision: int = 1
     action: str
@@ -178,63 +173,63 @@ class ApprovalRequest:
     """Version of the action: the declared one, or a hash of its signature."""
     domain: str
     digest: str
-    """Digest of the arguments that are decided on now; it changes with an edit. A verb with the digest that was shown fails after a change."""
+    """Digest of the current arguments, which changes with an edit. A verb with another digest fails."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """What would run, by parameter name, decoded. Sealed values that cannot be opened here are `SEALED` objects, which print as `[SEALED]`."""
+    """Decoded arguments by parameter name. Sealed values that cannot be opened here are `SEALED`, which prints as `[SEALED]`."""
     operation: str = ""
-    """What the idempotency key of the action is derived from: store, key, arguments and the number of failed attempts; without a key, the id."""
+    """Source of the idempotency key: a hash of store, key, arguments and number of failed attempts; without a key, the id."""
     asked: Mapping[str, Any] | None = None
     """The arguments before an edit; None without one."""
     asked_encoded: Mapping[str, Any] | None = None
-    """`asked` as it is kept."""
+    """`asked` as stored."""
     asked_digest: str = ""
-    """Digest of the arguments that the program asked about; `digest` where nothing was edited."""
+    """Digest of the arguments before an edit; without one, the same as `digest`."""
     encoded: Mapping[str, Any] = field(default_factory=dict)
-    """The arguments as they are kept: canonical JSON with type tags, sealed values in place of secrets."""
+    """The arguments as stored: canonical JSON with type tags, and sealed values instead of secrets."""
     schema: Mapping[str, Any] = field(default_factory=dict)
-    """JSON schema of the parameters that an edit is checked with, as far as their types are known."""
+    """JSON schema of the parameters, which edits are checked by."""
     not_covered: tuple[str, ...] = ()
     """Parameters that the digest leaves out; they may differ between request and execution."""
     sealed: tuple[str, ...] = ()
-    """Parameters that are kept encrypted."""
+    """Encrypted parameters."""
     unencoded: tuple[str, ...] = ()
-    """Parameters that only the waiting process holds, because they have no encoding; nobody else can carry the action out."""
+    """Parameters without an encoding. Only the waiting process holds their values and can run the action."""
     key: str | None = None
-    """What identifies the operation, as canonical JSON: domain, action and the named fields. Requests are joined by its digest."""
+    """Identity of the operation, as canonical JSON: domain, action and the fields of the template."""
     key_fields: tuple[str, ...] = ()
     """Parameters that the key is made of; an edit cannot change them."""
     level: str = "confirm"
     score: float | None = None
     """The confidence; None where it could not be computed."""
     breakdown: Mapping[str, float | None] = field(default_factory=dict)
-    """Parts of the confidence; None for those that were not evaluated."""
+    """Parts of the confidence; None for parts that were not evaluated."""
     penalties: tuple[str, ...] = ()
     reason: str = ""
     gaps: tuple[str, ...] = ()
-    """Why evidence is missing or cannot be used."""
+    """Reasons why evidence is missing or cannot be used."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What else the decision rests on: profile, shadow, mismatches."""
+    """Other facts behind the decision: profile, shadow, mismatches."""
     policy: Mapping[str, Any] = field(default_factory=dict)
     """Policy and thresholds at the time of the request, with their version."""
     run_id: str | None = None
     objective: str | None = None
     user: str | None = None
-    """The user of the run, who may not decide where a group or a quorum above 1 is required."""
+    """The user of the run, who may not decide if a group or a quorum above 1 is required."""
     run: Mapping[str, Any] | None = None
     """The trace of the run up to the request, redacted; None outside of a run, or once its contents are deleted."""
     created_at: float = 0.0
     deadline_seconds: float | None = None
     """Seconds until the request is due; None for never."""
     deadline: float | None = None
-    """Seconds since the epoch until which it can be decided."""
+    """Time until which it can be decided, in seconds since the epoch."""
     use_within_seconds: float | None = None
-    """Seconds after a decision within which the action must be claimed; None for ever."""
+    """Seconds after a decision within which the action must be claimed; None without a limit."""
     use_by: float | None = None
-    """Until when an approved action must be claimed."""
+    """Time until which an approved action must be claimed, in seconds since the epoch."""
     on_deadline: str = "cancel"
     """`cancel`, `skip` or `escalate:GROUP`."""
     groups: tuple[str, ...] = ()
-    """Groups whose members may decide; empty for anybody."""
+    """Groups whose members may decide; empty for everyone."""
     quorum: int = 1
     identity: str = "authenticated"
     """Which names a quorum above 1 counts: `authenticated` or `stated`."""
@@ -246,21 +241,21 @@ class ApprovalRequest:
     standing: str | None = None
     """The standing approval that approved it."""
     origin: str = "gate"
-    """`gate`, or the framework whose interrupt it is."""
+    """`gate`, or the framework that interrupts."""
     waits: str = "wait"
     """`wait`, `raise`, `hand_over`, or `interrupt` for an interrupt of a graph. With `wait`, the process that files it is recorded as waiting."""
     is_awaited: bool | None = None
-    """Whether a live process waits for the decision; None where that cannot be known."""
+    """Whether a live process waits for the decision; None if that cannot be known."""
     same: int = 1
-    """Number of pending requests with this digest, this one included."""
+    """Number of pending requests with this digest, including this one."""
     deleted: bool = False
     """Whether retention has deleted the contents."""
     note: Mapping[str, Any] = field(default_factory=dict)
-    """What a framework needs to carry the action on."""
+    """Data with which a framework resumes."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the approval as JSON; arguments in their encoded form, with sealed ones sealed."""
-        # Decoded arguments may not be JSON, and sealed ones are open in them.
+        """Return the approval as JSON, with encoded arguments and sealed secrets."""
+        # Decoded arguments may not be JSON, and sealed ones are open.
         document = asdict(replace(self, arguments={}, asked=None))
         document["arguments"], document["asked"] = document["encoded"], document["asked_encoded"]
         left_out = _NOT_IN_JSON if self.asked_encoded is not None else (*_NOT_IN_JSON, "asked")

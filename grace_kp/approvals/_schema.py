@@ -1,10 +1,10 @@
 """The parameters of an action as a JSON schema, and a person's changes to arguments: checked by the schema, and encoded as the action expects them.
 
-The schema describes values as a person writes them: a date is a string, a set is a list. The keyword `x-encoding` names the type tag that such a
-value gets. Parameters whose type is unknown or has no schema may hold anything; the process that executes the action checks them.
+The schema describes values as people write them: a date is a string, a set is a list. The keyword `x-encoding` names the type tag of the encoding.
+Parameters whose type is unknown or has no schema take any value; the process that runs the action checks them.
 
-In an edit nothing is guessed: the string "20" is not an integer, and neither is True. A value beyond JSON may be written as a person writes it: the
-string "2026-01-02" becomes a date where the schema asks for a date, a list becomes a set, and the value of an enum becomes its member.
+Edits are not guessed: neither the string "20" nor True is an integer. But where the schema asks for a date, a set or a member of an enum, a string, a
+list or a value becomes one.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 MAX_SCHEMA = 50_000
-"""Bytes that the schema of one parameter may have; a larger one is left out."""
+"""Maximum size of the schema of one parameter, in bytes; a larger one is left out."""
 _ENCODING = "x-encoding"
 _TAGGED = ("decimal", "date", "datetime", "time", "timedelta", "uuid", "bytes", "set", "frozenset", "tuple")
-"""Types of schemas whose values get the tag of the same name."""
+"""Types whose values get the tag of the same name."""
 _NULL = {"type": "null"}
 _VALUES = {"default", "examples", "example"}
 _NAMED = {"properties", "$defs", "patternProperties", "dependentSchemas"}
-"""Keywords of objects whose keys are names and no keywords."""
+"""Keywords whose keys are names, not keywords."""
 _POSITIONAL, _KEYWORDS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 
 
 def schema_of(
     signature: inspect.Signature, types: Mapping[str, object], *, leave_out: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Return the JSON schema of an action's arguments by parameter name. It takes milliseconds per type; keep it per action."""
+    """Return the JSON schema of the arguments of an action. This takes milliseconds per type."""
     properties: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
     required: list[str] = []
@@ -95,7 +95,7 @@ def _schema_of_type(name: str, declared: Any) -> dict[str, Any]:
 
 
 def _generator() -> Any:
-    """Return the generator of schemas, which adds `x-encoding` where a value is more than JSON, and the encoded members of an enum as `x-members`."""
+    """Return a generator of schemas that adds `x-encoding` to values beyond JSON, and the encoded members of an enum as `x-members`."""
     from pydantic.json_schema import GenerateJsonSchema
 
     class TypedSchema(GenerateJsonSchema):
@@ -140,10 +140,7 @@ def _members(members: Iterable[object]) -> dict[str, Any]:
 
 
 def _tidy(schema: object) -> bool:
-    """Drop defaults and examples, which no check needs and which may be secrets, and regular expressions that only the engine of pydantic reads.
-
-    The process that executes the action applies these expressions. Return whether all references are to definitions of the schema.
-    """
+    """Drop defaults and examples, which may be secrets, and patterns that only pydantic reads; return whether all references stay inside of the schema."""
     stack = [(schema, True)]
     is_closed = True
     while stack:
@@ -181,7 +178,7 @@ LISTS = {"$tuple", "$set", "$frozenset"}
 
 
 class Misfit(ValueError):
-    """A value that is no value of its schema."""
+    """A value does not fit its schema."""
 
 
 def member_of(schema: dict[str, Any], value: Any, place: str) -> Any:
@@ -196,13 +193,13 @@ def member_of(schema: dict[str, Any], value: Any, place: str) -> Any:
 
 
 def from_text(encoding: str, value: Any, place: str) -> Any:
-    """Return the encoding of what a person wrote where a value with this tag is asked for; what is no text, as it is."""
+    """Return the encoding of a string that a person wrote for a value with this tag; other values are returned unchanged."""
     if encoding == "$decimal" and type(value) in {int, float}:
         value = repr(value)
     if encoding == "$decimal" and tag_of(value) in {"$float", "$int"}:
         value = value[tag_of(value)]
     if not isinstance(value, str) or encoding in LISTS:
-        return value  # the check by the schema says what it takes
+        return value  # the check by the schema follows
     if encoding in {"$bytes", "$path"}:
         return encode_value(pathlib.Path(value) if encoding == "$path" else value.encode())
     try:
@@ -211,7 +208,7 @@ def from_text(encoding: str, value: Any, place: str) -> Any:
             return encode_value(meant)  # a person need not write the canonical form
     except (ArithmeticError, NoEncoding, ValueError):
         pass
-    raise Misfit(f"{place}: {brief(value)} is no {TEXTS[encoding].removeprefix('a ')}")
+    raise Misfit(f"{place}: {brief(value)} is not {TEXTS[encoding]}")
 
 
 _READ: dict[str, Callable[[str], object]] = {
@@ -225,7 +222,7 @@ _READ: dict[str, Callable[[str], object]] = {
 
 
 _NUMBERS = {"$int", "$float", "$text"}
-"""Tags of values that a schema of JSON describes."""
+"""Tags of values that are plain JSON for a schema."""
 
 
 def fitted_edit(
@@ -240,7 +237,7 @@ def fitted_edit(
     """Check changes to the arguments of a request, and return them in their encoding."""
     properties = schema.get("properties", {key: {} for key in changes})
     if not isinstance(properties, dict):
-        raise ValueError(f"the schema of {action} cannot be used: its properties are no object")
+        raise ValueError(f"the schema of {action} cannot be used: its properties are not an object")
     fitted: dict[str, Any] = {}
     for name, value in changes.items():
         if name not in properties:
@@ -250,11 +247,11 @@ def fitted_edit(
             try:
                 form = canonical(encoded)
             except ValueError as error:
-                raise Misfit(f"{name}: is no JSON that can be kept ({error})") from None
+                raise Misfit(f"{name}: cannot be stored as JSON ({error})") from None
             is_kept = current is not None and name in current and form == canonical(current[name])
             fitted[name] = encoded if is_kept else _Fit(schema, has_instances).argument(name, properties[name], encoded)
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, UnicodeError):
-            raise ValueError(f"{name}: is no JSON that can be kept") from None
+            raise ValueError(f"{name}: cannot be stored as JSON") from None
         except ValueError as error:
             raise ValueError(f"{name}: does not fit the parameter" if name in hidden else str(error)) from None
     return fitted
@@ -276,7 +273,7 @@ class _Fit:
         return fitted
 
     def _fit(self, schema: Any, value: Any, place: str) -> Any:
-        """Return the value with the type tags that the schema asks for. Where it does not fit, the check that follows says so."""
+        """Return the value with the type tags that the schema asks for, unless it does not fit; the check that follows reports that."""
         schema = self._resolve(schema)
         tag = tag_of(value)
         if not schema:
@@ -319,7 +316,7 @@ class _Fit:
         if encoding == "$dict":
             if tag == "$dict" or value == {}:
                 return value
-            raise Misfit(f"{place}: has keys that are no texts; write it as a $dict with a list of pairs")
+            raise Misfit(f"{place}: has keys that are not strings; write it as a $dict with a list of pairs")
         if encoding == "$decimal" and tag in {"$float", "$int"}:
             return from_text(encoding, value, place)
         if tag and not (tag == encoding or (encoding, tag) == ("$bytes", "$bytearray")):
@@ -330,7 +327,7 @@ class _Fit:
         return from_text(encoding, value, place)
 
     def _branch(self, branches: list[Any], value: Any, place: str) -> Any:
-        """The first branch that takes the value unchanged, else the first that takes it."""
+        """Return the value for the first branch that takes it, preferably unchanged."""
         fits: list[Any] = []
         first: Misfit | None = None
         for branch in branches:
@@ -387,7 +384,7 @@ def _validator(schema: dict[str, Any]) -> Callable[[Any], Iterator[Any]]:
     checks = {name: lambda _, value, kinds=of: type(value) in kinds for name, of in kinds.items()}
     checker = Draft202012Validator.TYPE_CHECKER.redefine_many(checks)
     kind: Any = extend(Draft202012Validator, type_checker=checker)  # type: ignore[no-untyped-call]
-    # The registry holds nothing, so that no reference leaves the schema.
+    # With an empty registry no reference leaves the schema.
     return kind(schema, registry=Registry()).iter_errors  # type: ignore[no-any-return]
 
 
@@ -398,9 +395,9 @@ def _has_model(value: Any) -> bool:
 
 
 def _with_tagged_numbers(value: Any, name: str) -> Any:
-    """Plain JSON with the tags of whole floats, and of integers beyond what JSON keeps."""
+    """Return plain JSON with the tags of whole floats and of large integers."""
     if type(value) is float and not math.isfinite(value):
-        raise Misfit(f"{name}: is no JSON that can be kept ({value})")
+        raise Misfit(f"{name}: cannot be stored as JSON ({value})")
     if type(value) in {float, int}:
         try:
             return encode_value(value)
@@ -414,7 +411,7 @@ def _with_tagged_numbers(value: Any, name: str) -> Any:
 
 
 def _number(text: str) -> Any:
-    """A Decimal for a check of its bounds; its text where it is no finite number."""
+    """Return the number in a string for a check of its bounds; the string if it is not a finite number."""
     value = float(text) if text.strip("+-").lower()[:1] not in {"n", "s", "i"} else math.nan
     if not math.isfinite(value):
         return text
@@ -423,7 +420,7 @@ def _number(text: str) -> Any:
 
 def _kind(schema: dict[str, Any]) -> str:
     kinds = {
-        "string": "a text",
+        "string": "a string",
         "integer": "an integer",
         "number": "a number",
         "array": "a list",

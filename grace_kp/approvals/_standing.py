@@ -1,7 +1,6 @@
 """Standing approvals: consent in advance to calls of one action whose every parameter is constrained.
 
-A constraint is an exact value, a list, a numeric range, or explicitly any value. Granting, finding the one for a request, use by a claim, and the
-end of a standing approval are here, too.
+A constraint is an exact value, a list, a numeric range, or explicitly any value.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from grace_kp.approvals._record import RequestRecord
-    from grace_kp.approvals._tables import Reads, Writes
+    from grace_kp.approvals._tables import Reads
     from grace_kp.approvals._transaction import Transaction
 
 
@@ -36,7 +35,7 @@ FORMS = '{"is": value}, {"in": [values]}, {"from": low, "to": high} or {"any": t
 
 
 def problem_with(constraint: object) -> str:
-    """Return what is wrong with a constraint; empty where nothing is."""
+    """Return what is wrong with a constraint, or an empty string."""
     if not isinstance(constraint, dict) or not constraint:
         return "is missing"
     names = set(constraint)
@@ -49,7 +48,7 @@ def problem_with(constraint: object) -> str:
         try:
             canonical(values)
         except (ValueError, TypeError) as error:
-            return f"holds a value that is no encoded JSON ({error})"
+            return f"holds a value that is not encoded JSON ({error})"
         return "holds a value that is nested too deeply" if _is_deep(values) else ""
     if names <= {"from", "to"}:
         bounds = {name: _number(bound) for name, bound in constraint.items()}
@@ -73,7 +72,7 @@ def _is_inside(value: object, constraint: Mapping[str, Any]) -> bool:
 
 
 def _is_deep(value: object) -> bool:
-    """Return whether more containers stand inside of each other than in any encoded argument: three in each dict that becomes a `$dict`."""
+    """Return whether containers are nested more deeply than in any encoded argument: a `$dict` has three per dict."""
     level = [value]
     for _ in range(3 * MAX_DEPTH + 3):
         lists = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
@@ -82,7 +81,7 @@ def _is_deep(value: object) -> bool:
 
 
 def _number(value: object) -> Decimal | None:
-    """Return an encoded number exactly; None for everything else, also for truth values, NaN and infinity."""
+    """Return an encoded number exactly; None for other values, booleans, NaN and infinity."""
     if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in {"$int", "$decimal", "$float"}:
         value = next(iter(value.values()))
     elif isinstance(value, bool) or not isinstance(value, int | float):
@@ -96,7 +95,7 @@ def _number(value: object) -> Decimal | None:
 
 MAX_USES = 1_000_000
 MAX_SECONDS = 366 * 86_400
-"""The longest time that a standing approval can hold."""
+"""Maximum duration of a standing approval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,14 +110,14 @@ class Standing:
     domain: str
     parameters: Mapping[str, Mapping[str, Any]]
     """A constraint per parameter: `{"is": value}`, `{"in": [values]}`, `{"from": low, "to": high}` with one or both bounds, inclusive,
-    or `{"any": True}`. Values are encoded as in `Approval.encoded`. A request with another parameter is not covered. Sealed parameters and
-    those that the digest leaves out are covered by `any` only."""
+    or `{"any": True}`. Values are encoded as in `Approval.encoded`. A request must have exactly these parameters. Sealed parameters and
+    parameters that the digest leaves out are covered by `any` only."""
     until: float
     """Seconds since the epoch."""
     uses: int
-    """At most this many claims."""
+    """Maximum number of claims."""
     version: str | None = None
-    """Version of the action that it is limited to; None for every version."""
+    """Covered version of the action; None for every version."""
     note: str = ""
     id: str = ""
     """Set by `RequestStore.grant`."""
@@ -128,18 +127,18 @@ class Standing:
     used: int = 0
     """Number of claims so far."""
     open: tuple[str, ...] = field(default=())
-    """Ids of the approvals that it approved and nobody has claimed yet."""
+    """Ids of requests that it approved and that are not claimed yet."""
     ended: str = ""
-    """Why it ended; empty while it holds."""
+    """Reason of its end; empty while it is valid."""
 
     def holds(self, now: float) -> bool:
-        """Return whether it can approve or be used at this time."""
+        """Return whether it can approve a request at this time."""
         return not self.ended and now < self.until and self.used + len(self.open) < self.uses
 
     def covers(
         self, stored: Mapping[str, Any], *, sealed: Collection[str] = (), not_covered: Collection[str] = ()
     ) -> bool:
-        """Return whether every argument is inside of its constraint."""
+        """Return whether every argument meets its constraint."""
         if set(stored) != set(self.parameters):
             return False
         hidden = {*sealed, *not_covered}
@@ -177,16 +176,16 @@ def read_standing(reads: Reads, standing_id: str) -> Standing:
 
 
 def all_standing(reads: Reads) -> list[Standing]:
-    """Return all standing approvals, also those that ended, by the time they were granted."""
+    """Return all standing approvals, including ended ones, by the time of their grant."""
     found = [_from_json(data) for data in reads.documents(STANDING).values() if data]
     return sorted(found, key=lambda standing: (standing.granted_at, standing.id))
 
 
-def put_standing(writes: Writes, standing: Standing) -> None:
-    """Write a standing approval."""
+def _put_standing(tx: Transaction, standing: Standing) -> None:
+    tx.changes += 1
     document = asdict(standing)
     document["granted_by"] = None if standing.granted_by is None else standing.granted_by.to_dict()
-    writes.put_document(STANDING, standing.id, json.dumps(document, separators=(",", ":")).encode())
+    tx.writes.put_document(STANDING, standing.id, json.dumps(document, separators=(",", ":")).encode())
 
 
 def _from_json(data: bytes) -> Standing:
@@ -198,7 +197,7 @@ def _from_json(data: bytes) -> Standing:
 
 
 def constraint_texts(standing: Standing) -> list[tuple[str, str]]:
-    """Return each parameter of a standing approval with its constraint in words."""
+    """Return the constraint of each parameter in words."""
 
     def words_of(constraint: Mapping[str, Any]) -> str:
         if constraint.get("any"):
@@ -212,25 +211,24 @@ def constraint_texts(standing: Standing) -> list[tuple[str, str]]:
     return [(name, words_of(constraint)) for name, constraint in standing.parameters.items()]
 
 
-# At work
+# Use
 
 
 def grant(tx: Transaction, standing: Standing, actor: Actor) -> Standing:
-    """Record a standing approval; return the one that there is if this person has granted the very same, until the same moment."""
+    """Record a standing approval, or return an identical one of this person."""
     check_actor(actor)
     check_standing(standing, tx.now)
     _check_open(tx, standing)
     wanted = replace(_terms(standing), ended="", note=clean_note(standing.note, ""))
     for other in all_standing(tx.writes):
-        # As text, because 1 equals True. A form that is sent twice must not double the uses.
+        # Compared as strings, because 1 equals True. A form that is sent twice must not double the uses.
         if is_same_person(other.granted_by, actor) and repr(wanted) == repr(_terms(other)):
             return other
     granted = replace(wanted, id=f"st-{secrets.token_hex(6)}", granted_by=actor, granted_at=tx.now)
-    put_standing(tx.writes, granted)
+    _put_standing(tx, granted)
     facts = {"standing": granted.id, "action": granted.action, "until": granted.until, "uses": granted.uses}
     contents = {"parameters": granted.parameters, "note": granted.note}
     append(tx.writes, "standing_granted", at=tx.now, actor=actor, facts=facts, contents=contents)
-    tx.changes += 1
     return granted
 
 
@@ -248,16 +246,14 @@ def _check_open(tx: Transaction, standing: Standing) -> None:
     closed = sorted(secrets_in | (sealed & values.keys()))
     if closed:
         raise ApprovalError(
-            f"{', '.join(map(brief, closed))} is kept encrypted, and a constraint is kept in the clear; only `any` is allowed for it"
+            f"{', '.join(map(brief, closed))} is encrypted, and a constraint is stored in the clear; only `any` is allowed for it"
         )
 
 
 def find_covering(tx: Transaction, record: RequestRecord) -> Standing | None:
-    """Return a standing approval that consents to a request; the one that ends first, if there are several.
-
-    One whose time is over is ended, so that a clock that is set back does not revive it.
-    """
+    """Return the standing approval that covers a request and ends first; None if there is none."""
     for standing in all_standing(tx.writes):
+        # Recorded, so that a clock that is set back does not revive it.
         if not standing.ended and tx.now >= standing.until:
             end(tx, standing, Actor.here(DEADLINE, channel=DEADLINE), "its time is over")
     if record.data["quorum"] != 1 or record.data["level"] == "escalate" or record.data["unencoded"]:
@@ -271,43 +267,40 @@ def find_covering(tx: Transaction, record: RequestRecord) -> Standing | None:
 
 
 def reserve_use(tx: Transaction, standing: Standing, approval_id: str) -> None:
-    """Note that a standing approval has approved a request, which reserves one use."""
-    tx.changes += 1
-    put_standing(tx.writes, replace(standing, open=(*standing.open, approval_id)))
+    """Reserve one use for a request that was approved."""
+    _put_standing(tx, replace(standing, open=(*standing.open, approval_id)))
 
 
 def use(tx: Transaction, record: RequestRecord) -> str:
-    """Count the use of a standing approval by a claim; return why it cannot be used any more, and count nothing then."""
+    """Count a use by a claim, or return why the standing approval cannot be used any more."""
     standing = read_standing(tx.writes, record.data["standing"])
     if standing.ended:
         return f"the standing approval {standing.id} has ended: {standing.ended}"
     if record.at(tx.now) >= standing.until:
-        return f"the standing approval {standing.id} held until an earlier time"
+        return f"the standing approval {standing.id} was valid until an earlier time"
     if standing.used >= standing.uses:
         return f"the standing approval {standing.id} has been used {standing.used} times, which is all it allows"
     if not _may_grant(tx, standing, record):
         return f"the author of the standing approval {standing.id} may no longer decide this action"
-    tx.changes += 1
-    put_standing(tx.writes, replace(standing, used=standing.used + 1))
+    _put_standing(tx, replace(standing, used=standing.used + 1))
     return ""
 
 
 def give_back(tx: Transaction, record: RequestRecord) -> None:
-    """Undo the count of a use whose claim was released before anything was done."""
+    """Undo the count of a use whose claim was released."""
     standing = read_standing(tx.writes, record.data["standing"])
-    tx.changes += 1
-    put_standing(tx.writes, replace(standing, used=standing.used - 1, open=(*standing.open, record.id)))
+    _put_standing(tx, replace(standing, used=standing.used - 1, open=(*standing.open, record.id)))
 
 
 def end_covering(tx: Transaction, record: RequestRecord, actor: Actor) -> None:
-    """End the standing approvals that cover a request which a person has rejected."""
+    """End the standing approvals that cover a rejected request."""
     for standing in all_standing(tx.writes):
         if not standing.ended and _is_about(tx, standing, record):
             end(tx, standing, actor, f"{record.id}, which it covers, was rejected")
 
 
 def end(tx: Transaction, standing: Standing, actor: Actor, reason: str) -> Standing:
-    """End a standing approval and cancel what it approved and nobody has claimed."""
+    """End a standing approval and cancel requests that it approved and that are not claimed yet."""
     for approval_id in standing.open:
         try:
             record = tx.read(approval_id)
@@ -317,10 +310,9 @@ def end(tx: Transaction, standing: Standing, actor: Actor, reason: str) -> Stand
             note = f"its standing approval {standing.id} has ended: {reason}"
             close(tx, record, ApprovalState.CANCELLED, "withdrawn", actor=actor, verb="standing", note=note)
     ended = replace(read_standing(tx.writes, standing.id), ended=reason, open=())
-    put_standing(tx.writes, ended)
+    _put_standing(tx, ended)
     facts, contents = {"standing": standing.id}, {"note": reason}
     append(tx.writes, "standing_ended", at=tx.now, actor=actor, facts=facts, contents=contents)
-    tx.changes += 1
     return ended
 
 
@@ -345,5 +337,5 @@ def _is_about(tx: Transaction, standing: Standing, record: RequestRecord) -> boo
 
 def _may_grant(tx: Transaction, standing: Standing, record: RequestRecord) -> bool:
     if standing.granted_by is None:
-        raise ApprovalError(f"the standing approval {standing.id} names nobody who granted it")
+        raise ApprovalError(f"the standing approval {standing.id} has no author")
     return not tx.rights.reason_against(tx.writes, record, standing.granted_by)

@@ -1,6 +1,6 @@
-"""What approvals need of a store: rows that are replaced only from what they were, an append-only chain, and leases of processes.
+"""Interface of approvals to a store: rows that are replaced revision by revision, an append-only chain, and leases of processes.
 
-The memory and SQLite stores implement it, and a PostgreSQL store can: it names no file and no SQL. All logic of approvals stands above it, once.
+The memory and SQLite stores implement it, and other databases can. All logic of approvals is above it.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One request for approval as a table holds it. The columns are what rows are found by; `data` is everything else but contents."""
+    """One request for approval as a table holds it: the columns of queries, and all other data except contents."""
 
     id: str
     state: str
     action: str
     domain: str
     key: str | None
-    """Digest of the key; None where the gate has none."""
+    """Digest of the key; None without a key."""
     digest: str
-    """Digest of the arguments that are decided on now."""
+    """Digest of the current arguments."""
     run_id: str | None
     level: int
     """Rank of the level: 0 silent to 3 escalate."""
     deadline: float | None
-    """Seconds since the epoch at which this row is due: the deadline of a pending request, the use-by time of a decision. None for never."""
+    """Deadline of a pending request, or use-by time of a decision, in seconds since the epoch; None for never."""
     created: float
     changed: float
     revision: int
@@ -49,16 +49,16 @@ class Link:
     hash: str
     approval: str | None
     data: bytes
-    """Canonical JSON of the entry, which `hash` covers. It holds no contents, only commitments to them."""
+    """Canonical JSON of the entry, which `hash` covers."""
     salt: bytes | None = None
-    """What the commitment was made with; None once the contents are deleted, or where there are none."""
+    """Salt of the commitment; None without contents, or after their deletion."""
     contents: bytes | None = None
     """JSON of the contents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowQuery:
-    """Which rows to read. Conditions that are None or empty do not restrict."""
+    """Conditions on rows; None or empty for any."""
 
     states: Sequence[str] = ()
     action: str | None = None
@@ -69,27 +69,27 @@ class RowQuery:
     run_id: str | None = None
     due_before: float | None = None
     since: float | None = None
-    """Only rows changed at or after this time."""
+    """Only rows that changed at or after this time."""
     order: str = "due"
-    """`due`: by deadline, those without one last, then the stricter level first, then the older. `newest`: by last change, newest first."""
+    """`due`: by deadline, rows without one last, then by level, stricter first, then by age. `newest`: by last change, newest first."""
     limit: int | None = 100
     offset: int = 0
 
 
 class Reads(Protocol):
-    """Reads. Each one alone sees one state of the tables; those inside one transaction see the same."""
+    """Reads. Each sees one state of the tables; all reads of one transaction see the same."""
 
     def row(self, approval: str) -> Row | None:
         """Return the row with this id; None if there is none."""
 
     def ids(self, begins: str, *, limit: int) -> list[str]:
-        """Return the ids that begin with a text, at most `limit`, in alphabetical order."""
+        """Return the ids with this prefix, at most `limit`, in alphabetical order."""
 
     def rows(self, query: RowQuery) -> list[Row]:
         """Return the rows that match, in the order of the query."""
 
     def count(self, query: RowQuery) -> int:
-        """Return how many rows match, whatever the limit."""
+        """Return how many rows match, without the limit."""
 
     def link(self, seq: int) -> Link | None:
         """Return the entry of the chain with this number; None if there is none."""
@@ -97,13 +97,13 @@ class Reads(Protocol):
     def links(
         self, *, after: int = 0, limit: int = 1_000, approval: str | None = None, kept: bool = False
     ) -> list[Link]:
-        """Return entries by number, those after `after`; with `kept`, only those whose contents are still there."""
+        """Return entries after `after` by number; with `kept`, only entries that still have contents."""
 
     def links_before(self, before: int | None = None, *, limit: int = 1_000, approval: str | None = None) -> list[Link]:
         """Return the entries with smaller numbers than `before` (all when None), newest first."""
 
     def head(self) -> tuple[int, str]:
-        """Return the number and the hash of the newest entry; 0 and an empty text before the first."""
+        """Return the number and the hash of the newest entry; 0 and an empty string before the first."""
 
     def document(self, kind: str, name: str) -> bytes | None:
         """Return a small document, such as a standing approval."""
@@ -113,13 +113,13 @@ class Reads(Protocol):
 
 
 class Writes(Reads, Protocol):
-    """What may be done inside of a transaction."""
+    """Reads and writes of a transaction."""
 
     def put(self, row: Row) -> bool:
-        """Insert a row of revision 1, or replace the row of the revision before; return False, and put nothing, if there is another."""
+        """Insert a row of revision 1, or replace the row of the previous revision; return False if another revision is there."""
 
     def append(self, link: Link) -> None:
-        """Append an entry to the chain. Its number must be that after the head."""
+        """Append an entry with the next number to the chain."""
 
     def put_document(self, kind: str, name: str, data: bytes | None) -> None:
         """Put a document, or delete it with None."""
@@ -140,16 +140,13 @@ class Tables(Reads, Protocol):
         """Whether the tables outlive the process."""
 
     def transaction(self) -> AbstractContextManager[Writes]:
-        """Return a block in which all is written or, after an exception, nothing. No other process writes meanwhile. When it has ended without an
-        exception, what it wrote survives the loss of power.
-        """
+        """Return a block whose writes are all kept, or after an exception none. Other processes wait. Its end means that the writes are on disk."""
 
     def changes(self) -> int:
-        """Return a number that differs whenever another process or thread may have written. It is cheap: call it many times a second."""
+        """Return a number that changes whenever another process or thread may have written. The call is cheap."""
 
     def hold(self) -> str:
-        """Take or renew the lease of this process, at most every few seconds, and return its id. A forked child has its own."""
+        """Take the lease of this process, or renew it every few seconds, and return its id. A forked child has another."""
 
     def is_alive(self, process: str) -> bool | None:
-        """Return whether the process with this id runs: False if it is known to be gone, None if that cannot be known (its lease has expired, but
-        it may only be stopped, or runs on another machine)."""
+        """Return whether the process with this id runs; None if its lease has expired and it may be stopped or on another machine."""

@@ -1,12 +1,10 @@
-"""Transactions on requests: each verb is one, which writes rows with their entries, and what was due before.
+"""Transactions on requests: each verb is one, which writes rows with their entries, and first whatever is due.
 
-A verb that fails halfway leaves nothing. What was due stays written although a verb fails: expiry, escalation, and claims whose claimant is gone. The
-first process that looks writes it. Times are those of the wall clock, because they must mean the same in every process and after a restart. What has
-expired is final, so that a clock that is set back revives nothing.
+A verb that fails leaves nothing, except what was due: expiry, escalation, and claims whose claimant is gone. The first process that looks writes that.
+Times are those of the wall clock, which all processes share. Expiry is final, even if the clock is set back.
 
-The parts that verbs share are here too: who may decide, checks of people and digests, votes, and closing. Groups come from the configuration of the
-process that calls the verb. Whoever can write the store can write a decision: separation of duties needs the store behind a server that runs under
-another account.
+Verbs share who may decide, checks of people and digests, votes, and closing. Groups come from the configuration of the process that calls the verb. A
+writer of the store can write a decision: separation of duties needs the store behind a server under another account.
 """
 
 from __future__ import annotations
@@ -57,10 +55,10 @@ _P = ParamSpec("_P")
 _S = ApprovalState
 _log = logging.getLogger("grace_kp.approvals")
 BATCH = 100
-"""Requests that one transaction of a sweep ends, so that others can write in between."""
+"""Requests per transaction of a sweep, so that other processes can write in between."""
 ESCALATE = "escalate:"
 DEADLINE = "deadline"
-"""Name of the actor where the clock closed a request and no person did."""
+"""Name and channel of the actor if time has closed a request."""
 TIMED = (_S.PENDING.value, *sorted(state.value for state in ENTITLING))
 """States that time ends."""
 
@@ -69,12 +67,12 @@ TIMED = (_S.PENDING.value, *sorted(state.value for state in ENTITLING))
 
 
 def users_of(record: RequestRecord) -> set[str]:
-    """Return the people whom the runs act for that ask: the one that asked first, and those that joined it."""
+    """Return the users of the runs that have asked."""
     return {person(user) for user in (record.data["user"], *record.data["users"]) if user}
 
 
 def vote_of(reads: Reads, record: RequestRecord, actor: Actor) -> Mapping[str, Any] | None:
-    """Return the vote of a person for the arguments that are decided on now; None if there is none, or if it no longer counts."""
+    """Return the vote of a person for the current arguments; None without one, or if the account may no longer decide."""
     for vote in record.data["votes"]:
         if vote["digest"] == record.row.digest and person(vote["actor"]["name"]) == person(actor.name):
             return None if reason_without_account(reads, Actor.from_dict(vote["actor"])) else vote
@@ -82,11 +80,7 @@ def vote_of(reads: Reads, record: RequestRecord, actor: Actor) -> Mapping[str, A
 
 
 class Rights:
-    """The configured groups of each person.
-
-    Args:
-        groups: the groups of each person, by name. Names are compared as they are written.
-    """
+    """The configured groups of each person. Names are compared exactly."""
 
     __slots__ = ("_groups",)
 
@@ -98,13 +92,13 @@ class Rights:
             self._groups[redact_text(name, identifiers=False)] = frozenset(member_of)
 
     def reason_against(self, reads: Reads, record: RequestRecord, actor: Actor) -> str:
-        """Return why a person may not decide a request; empty where nothing is against it."""
+        """Return why a person may not decide a request, or an empty string."""
         quorum, groups, own = record.data["quorum"], record.groups, self._groups.get(actor.name, frozenset())
         if groups and not own.intersection(groups):
             belongs = ", ".join(sorted(own)) or "no group"
             return f"it needs a member of {' or '.join(groups)}, and this name belongs to {belongs}"
         if (groups or quorum > 1) and person(actor.name) in users_of(record):
-            return "the run acts for this person, and somebody else must decide"
+            return "the run acts for this person, and another person must decide"
         return reason_without_account(reads, actor)
 
     def check(self, reads: Reads, record: RequestRecord, actor: Actor) -> None:
@@ -118,7 +112,7 @@ class Rights:
         return bool(record.data["quorum"] == 1 or record.data["identity"] == "stated" or actor.authenticated)
 
     def count_votes(self, reads: Reads, record: RequestRecord, votes: Sequence[Mapping[str, Any]]) -> int:
-        """Return how many distinct people have a counting vote for the arguments and may still decide."""
+        """Return how many people have a counting vote for the current arguments and may still decide."""
         people = {
             person(vote["actor"]["name"])
             for vote in votes
@@ -143,11 +137,11 @@ class Transaction:
     now: float
     """The wall clock, in seconds since the epoch."""
     error: GraceError | None = None
-    """The error to raise after the transaction; the changes stay written."""
+    """The error to raise after the commit."""
     changes: int = 0
-    """Changes that were begun."""
+    """Number of changes, including unfinished ones."""
     changes_due: int = 0
-    """Changes that only wrote what was due; they stay although the verb fails."""
+    """Number of changes that were due, which stay even if the verb fails."""
     links: list[tuple[RequestRecord, Link]] = field(default_factory=list)
 
     @property
@@ -164,7 +158,7 @@ class Transaction:
         return write_due(self, self.read(approval_id))
 
     def hide_sealed(self, record: RequestRecord, text: str) -> str:
-        """Return a text without the texts of sealed arguments, those before an edit included, as far as they can be opened here."""
+        """Return a string without the values of sealed arguments, before and after an edit, as far as they can be opened here."""
         hidden: str = without_texts(text, texts_in_sealed(self.writes, self.secret, record)[0])
         return hidden
 
@@ -187,7 +181,7 @@ class Transaction:
             raise ApprovalError(
                 f"{after.id} is {before.state.value}; {after.state.value} cannot follow", approval_id=after.id
             )
-        self.changes += 1  # before the first write: a verb that fails halfway leaves nothing
+        self.changes += 1  # counted before the first write, so that a failure in the middle is rolled back
         at = self.now if before is None else before.at(self.now)
         revision = 1 if before is None else before.row.revision + 1
         data = json.dumps(after.data, separators=(",", ":")).encode()
@@ -211,7 +205,7 @@ class Transaction:
         return written
 
     def _end_waiting(self, before: RequestRecord, after: RequestRecord) -> None:
-        """Remove what only matters while the action is not claimed: who waits, and the use that a standing approval reserves."""
+        """Remove the waiting process and the reserved use of a standing approval."""
         if self.writes.document(WAITER, after.id) is not None:
             self.writes.put_document(WAITER, after.id, None)
         name = after.data["standing"]
@@ -227,9 +221,9 @@ class Transactions:
     Args:
         tables: the tables of the store.
         groups: the groups of each person, by name.
-        secret: the key that sealed parameters are opened with and digests of edits are computed with; None without one.
+        secret: the key that opens sealed parameters and computes the digests of edits.
         clock: the wall clock, in seconds since the epoch.
-        on_event: called with the approval and the entry after each change is committed. What it raises is logged and has no other effect.
+        on_event: called with the approval and the entry after each commit. Its exceptions are logged and have no other effect.
     """
 
     def __init__(
@@ -246,7 +240,7 @@ class Transactions:
         self._on_event = on_event
 
     def show(self, reads: Reads, record: RequestRecord) -> Approval:
-        """Return the approval that people see of a record."""
+        """Return the approval of a record."""
         return approval_of(reads, record, tables=self.tables, secret=self.secret)
 
     def change(
@@ -273,14 +267,14 @@ class Transactions:
             try:
                 if self._on_event is not None:
                     self._on_event(approval, link)
-            except Exception as error:  # noqa: BLE001 — what was decided is decided, whoever listens
+            except Exception as error:  # noqa: BLE001 — the change is committed already
                 _log.warning("on_event failed for %s: %s", approval.id, redacted_error(error))
         if tx.error is not None:
             raise tx.error
         return outcome
 
     def expire(self) -> int:
-        """Write what time has ended; return the number of changes."""
+        """Write expiry and escalation; return the number of changes."""
         count = 0
         while ended := self.tables.rows(RowQuery(states=TIMED, due_before=self.clock(), limit=BATCH)):
             changes = self.run(_write_due, [row.id for row in ended])
@@ -290,13 +284,13 @@ class Transactions:
         return count
 
     def lose(self) -> int:
-        """Write which claimants are gone; return the number of changes."""
+        """Write that claimants are gone; return the number of changes."""
         claimed = self.tables.rows(RowQuery(states=(_S.CLAIMED.value,), limit=None))
         lost = [row.id for row in claimed if is_due(record_of(row), self.clock(), self.tables)]
         return sum(self.run(_write_due, [each]) for each in lost)
 
 
-# What is due
+# Due changes
 
 
 def is_due(record: RequestRecord, now: float, tables: Tables) -> bool:
@@ -325,26 +319,26 @@ def _advance(tx: Transaction, record: RequestRecord) -> RequestRecord:
     if record.state is _S.CLAIMED:
         actor = Actor.here("observer", channel="gate")
         outcome = {**tx.stamp(record, _S.UNKNOWN, actor), "error": "", "reconciled": False}
-        after = record.changed(_S.UNKNOWN, outcome=outcome)
-        note = "the process that carried it out is gone and has reported nothing"
+        after = record.revise(_S.UNKNOWN, outcome=outcome)
+        note = "the process that ran it ended without a report"
         facts: dict[str, object] = {"process": data["claim"]["process"]}
         return tx.write(record, after, "settled", actor=actor, facts=facts, contents={"note": note})
     actor = Actor.here(DEADLINE, channel=DEADLINE)
     if record.state is _S.PENDING and data["on_deadline"].startswith(ESCALATE) and not data["escalated"]:
         group = data["on_deadline"].removeprefix(ESCALATE)
-        # From the time of observation: the group gets the full time also if no process looked when the first deadline passed.
+        # The group gets the full time from now on, even if no process looked when the first deadline passed.
         deadline = record.at(tx.now) + data["deadline_seconds"]
-        after = record.changed(groups=[group], deadline=deadline, votes=[], escalated=True)
+        after = record.revise(groups=[group], deadline=deadline, votes=[], escalated=True)
         facts = {"group": group, "due": record.due, "deadline": deadline}
         return tx.write(record, after, "escalated", actor=actor, facts=facts)
     is_pending = record.state is _S.PENDING
     state = _S.SKIPPED if is_pending and data["on_deadline"] == "skip" else _S.EXPIRED
-    note = "nobody decided in time" if is_pending else "not used in time"
-    after = record.changed(state, decision=tx.stamp(record, state, actor))
+    note = "no decision in time" if is_pending else "not used in time"
+    after = record.revise(state, decision=tx.stamp(record, state, actor))
     return tx.write(record, after, "expired", actor=actor, facts={"due": record.due}, contents={"note": note})
 
 
-# What verbs share
+# Parts of verbs
 
 
 def add_vote(
@@ -362,13 +356,13 @@ def add_vote(
     at, digest = before.at(tx.now), after.row.digest
     vote = {"actor": actor.to_dict(), "at": at, "digest": digest, "counts": tx.rights.counts(after, actor)}
     others = [each for each in after.data["votes"] if person(each["actor"]["name"]) != person(actor.name)]
-    after = after.changed(votes=[*others, {**vote, "seq": tx.next_seq}])
+    after = after.revise(votes=[*others, {**vote, "seq": tx.next_seq}])
     count, quorum = tx.rights.count_votes(tx.writes, after, after.data["votes"]), after.data["quorum"]
     if is_decided := count >= quorum:
         state = _S.APPROVED if digest == after.data["asked_digest"] else _S.EDITED
         use_within = after.data["use_within"]
         use_by = None if use_within is None else at + use_within
-        after = after.changed(state, decision=tx.stamp(before, state, actor), use_by=use_by)
+        after = after.revise(state, decision=tx.stamp(before, state, actor), use_by=use_by)
     kind = "edited" if verb == "edit" else "decided" if is_decided else "voted"
     stated = {"verb": verb, "votes": count, "quorum": quorum, **(facts or {})}
     return tx.write(before, after, kind, actor=actor, facts=stated, contents={"note": note, **(contents or {})})
@@ -377,8 +371,8 @@ def add_vote(
 def close(
     tx: Transaction, record: RequestRecord, state: ApprovalState, kind: str, *, actor: Actor, verb: str, note: str
 ) -> RequestRecord:
-    """Write the state that a person has closed a request with."""
-    after = record.changed(state, decision=tx.stamp(record, state, actor))
+    """Write the end of a request."""
+    after = record.revise(state, decision=tx.stamp(record, state, actor))
     return tx.write(record, after, kind, actor=actor, facts={"verb": verb}, contents={"note": note})
 
 
@@ -391,8 +385,10 @@ _PAST = {
 }
 
 
-def already_decided(record: RequestRecord) -> AlreadyDecided:
-    """Return the error that names what came first, its author and its time."""
+def already_decided(
+    record: RequestRecord, message: str = "", *, ending: str = "; nothing was changed"
+) -> AlreadyDecided:
+    """Return the error that names the earlier decision or end, its author and its time, or with another message."""
     data, state = record.data, record.state
     outcome, claim, decision = data["outcome"], data["claim"], data["decision"]
     source = (claim if state in _PAST else decision) or outcome or decision
@@ -406,13 +402,8 @@ def already_decided(record: RequestRecord) -> AlreadyDecided:
         else ""
     )
     by = f" by {printable(name, replace='?')}" if name else ""
-    return AlreadyDecided(
-        f"{record.id} {_PAST.get(state, f'was {state.value}')}{by} at {moment(at)}{decided}; nothing was changed",
-        approval_id=record.id,
-        state=state.value,
-        by=name,
-        at=at,
-    )
+    message = message or f"{_PAST.get(state, f'was {state.value}')}{by} at {moment(at)}{decided}{ending}"
+    return AlreadyDecided(f"{record.id} {message}", approval_id=record.id, state=state.value, by=name, at=at)
 
 
 def moment(at: float) -> str:
@@ -423,21 +414,21 @@ def moment(at: float) -> str:
 def check_actor(actor: Actor) -> None:
     """Refuse an actor without a usable name."""
     if not isinstance(actor.name, str) or not person(actor.name) or len(actor.name) > 200:
-        raise ApprovalError("whoever decides needs a name of 1 to 200 characters")
+        raise ApprovalError("an actor needs a name of 1 to 200 characters")
 
 
 def check_digest(record: RequestRecord, digest: str | None) -> None:
-    """Refuse a digest that is not that of the arguments which are decided on now."""
+    """Refuse a digest of other arguments than the current ones."""
     if digest is not None and digest != record.row.digest:
         edited = record.data["editor"]
         by = f" by {printable(edited['name'], replace='?')}" if edited else ""
         raise ChangedSinceShown(
-            f"the arguments of {record.id} are not those that were shown: they were changed{by}; look at them again and decide with the "
+            f"the arguments of {record.id} were changed{by} after they were shown; look at them again and decide with the "
             f"digest {record.row.digest}",
             approval_id=record.id,
         )
 
 
 def is_same_person(first: Actor | None, second: Actor) -> bool:
-    """Return whether two actors have one name, however it is spelt."""
+    """Return whether two actors have spellings of one name."""
     return first is not None and person(first.name) == person(second.name)

@@ -1,11 +1,11 @@
 """Verification of the chain, in one pass, and the checkpoints that it is compared with.
 
 It locates entries and contents that were changed, removed, inserted or reordered, and rows, standing approvals and accounts that were changed
-without an entry. The chain alone proves nothing against whoever can write the store, because all hashes can be computed anew. A checkpoint that is
-kept elsewhere does, for the entries up to its number. A notification holds a number and a hash too and serves as a checkpoint.
+without an entry. The chain alone proves nothing against a writer of the store, who can recompute all hashes. A checkpoint that is kept elsewhere
+proves the entries up to its number. A notification holds a number and a hash, and serves as a checkpoint.
 
-A file of checkpoints holds one JSON object per line, with the fields of `Checkpoint` and optionally `mac`, the code that a secret
-of the owner's makes of the others. Each new one is appended, because a series of them locates a change more closely.
+A file of checkpoints holds one JSON object per line, with the fields of `Checkpoint` and optionally `mac`, a code of a secret over the other fields.
+New checkpoints are appended, because a series of them locates a change more closely.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ T = TypeVar("T")
 AT_MOST_PROBLEMS = 1_000
 """Further problems are only counted."""
 AT_MOST_MISSING = 1 << 20
-"""Missing entries in a row after which contents are no longer compared with what retention deleted."""
+"""Maximum gap in entry numbers; contents after a larger one are not compared with deletions."""
 ATTEMPTS = 20
-"""How often something is read before the store counts as too busy for it."""
+"""Number of reads after which the store counts as too busy."""
 NO_CHECKPOINT = (
-    "No checkpoint was compared, so only accidents are found: whoever can write the store can write the whole chain anew. "
+    "No checkpoint was compared, so only accidents are found: anyone who can write to the store can rewrite the whole chain. "
     "Keep checkpoints where they cannot be written from here."
 )
 
@@ -49,7 +49,7 @@ NO_CHECKPOINT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """Where a chain stood."""
+    """The state of a chain at one time."""
 
     store: str
     """Id of the store."""
@@ -61,7 +61,7 @@ class Checkpoint:
     """When the checkpoint was taken, in seconds since the epoch."""
 
     def to_dict(self, secret: Secret | None = None) -> dict[str, Any]:
-        """Return the checkpoint as JSON, with a code of the secret if there is one."""
+        """Return the checkpoint as JSON, with a secret also its code."""
         fields = asdict(self)
         return fields if secret is None else {**fields, "mac": secret.mac(entry_bytes(fields))}
 
@@ -94,7 +94,7 @@ def checkpoint(tables: Tables, *, at: float) -> Checkpoint:
 
 
 def write_checkpoint(path: str | Path, point: Checkpoint, *, secret: Secret | None = None) -> None:
-    """Append a checkpoint to a file, which is created if it does not exist."""
+    """Append a checkpoint to a file, which is created if necessary."""
     with Path(path).open("a", encoding="utf-8") as file:
         file.write(json.dumps(point.to_dict(secret)) + "\n")
 
@@ -111,13 +111,13 @@ def read_checkpoints(path: str | Path, *, secret: Secret | None = None) -> list[
 
 
 def parse_checkpoints(text: str, *, secret: Secret | None = None, place: str) -> list[Checkpoint]:
-    """Return the checkpoints of a text, one per line; none for an empty one."""
+    """Return the checkpoints in a string, one per line."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         try:
             found.append(Checkpoint.from_dict(json.loads(line), secret))
         except (ValueError, RecursionError):
-            raise ApprovalError(f"{place}, line {number}: it is no JSON: {brief(line)}") from None
+            raise ApprovalError(f"{place}, line {number}: it is not JSON: {brief(line)}") from None
         except ApprovalError as error:
             raise ApprovalError(f"{place}, line {number}: {error}") from None
     return found
@@ -128,10 +128,10 @@ def parse_checkpoints(text: str, *, secret: Secret | None = None, place: str) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainProblem:
-    """A deviation, and its place."""
+    """A problem and its place."""
 
     seq: int
-    """Number of the entry; 0 where it concerns none."""
+    """Number of the entry; 0 without one."""
     kind: str
     """`changed`, `contents`, `missing`, `order`, `row`, `standing`, `account`, `checkpoint`."""
     message: str
@@ -139,23 +139,23 @@ class ChainProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What a verification has found, and what it could not check."""
+    """The result of a verification."""
 
     ok: bool
-    """Whether no problem was found. Without a checkpoint (`against` is `nothing`) this means that there was no accident, and no more; see `unchecked`."""
+    """Whether no problem was found. Without a checkpoint (`against` is `nothing`), this only excludes accidents; see `unchecked`."""
     entries: int
     """Number of entries that were read."""
     problems: Sequence[ChainProblem]
-    """The first 1,000 problems by number of the entry, those of the whole chain last."""
+    """The first 1,000 problems by number of the entry; problems of the whole chain are last."""
     problem_count: int
     against: str
-    """`checkpoint`, or `nothing`: then only accidents are found."""
+    """`checkpoint` or `nothing`."""
     deleted: int
     """Number of entries whose contents retention has deleted."""
     checkpoint: Checkpoint
-    """The newest entry that was read: what to keep elsewhere for the next verification."""
+    """Checkpoint of the newest entry that was read, for the next verification."""
     unchecked: Sequence[str]
-    """What could not be checked, as sentences."""
+    """Sentences about what could not be checked."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verification as JSON."""
@@ -190,17 +190,17 @@ def verify(tables: Tables, *, at: float, checkpoint: Checkpoint | Sequence[Check
 
 
 def verdict_text(found: Verification) -> str:
-    """Return in a sentence what a verification has found."""
+    """Return the result of a verification as a sentence."""
     has_checkpoint = found.against == "checkpoint"
     if not found.ok:
         result = f"{found.problem_count:,} problem{'' if found.problem_count == 1 else 's'}"
-    else:  # without a checkpoint, a chain that was written anew looks whole
+    else:  # without a checkpoint, a rewritten chain looks correct
         result = "no problem found" if has_checkpoint else "no accident found; a deliberate change would not show"
     return f"{found.entries:,} entries verified {'against the' if has_checkpoint else 'without a'} checkpoint: {result}"
 
 
 class _Pass:
-    """One pass over the chain and, at its end, over the rows, standing approvals and accounts that its entries must account for."""
+    """One pass over the chain, and then over rows, standing approvals and accounts."""
 
     def __init__(self, tables: Tables, points: Sequence[Checkpoint]) -> None:
         self.problems: list[ChainProblem] = []
@@ -213,16 +213,16 @@ class _Pass:
         self._agreed = 0
         """Number of the last entry that a checkpoint agrees with."""
         self._contents = bytearray(1)
-        """By number of the entry: whether its contents are there."""
+        """State of the contents by number of the entry."""
         self._ahead: dict[str, tuple[int, int]] = {}
-        """Revision of the row and number of the last entry read, for approvals with a row that later entries must account for."""
+        """Revision of the row and number of the last entry read, for approvals whose row is newer than that entry."""
         self._reported: set[str] = set()
         self._requested = 0
         self._granted: dict[str, tuple[int, Mapping[str, Any], Any]] = {}
         self._used: Counter[str] = Counter()
         self._ended: set[str] = set()
         self._last_of_account: dict[str, tuple[int, Mapping[str, Any]]] = {}
-        # What must agree with entries is read together with the number of the newest one.
+        # Each is compared with entries up to the number of the newest one at the time of the read.
         self._rows = _read_at_head(tables, lambda: tables.count(RowQuery(limit=None)))
         self._standing = _read_at_head(tables, lambda: tables.documents(STANDING))
         self._accounts = _read_at_head(tables, lambda: tables.documents(ACCOUNT))
@@ -242,7 +242,7 @@ class _Pass:
             missing = f"entry {first} is" if first == last else f"entries {first} to {last} are"
             self._report(first, "missing", f"{missing} missing")
         elif entry is not None and entry["prev"] not in self._previous:
-            wrong = f"does not follow the entry {link.seq - 1} that is there: one of the two was replaced"
+            wrong = f"does not follow the present entry {link.seq - 1}: one of them was replaced"
             self._report(link.seq, "order", f"entry {link.seq} {wrong}")
         for point in self._points.pop(link.seq, ()):
             if point.hash == computed:
@@ -252,11 +252,12 @@ class _Pass:
             where = f"between {first} and {point.seq}" if point.seq > first else f"at {point.seq}"
             wrong = f"is not the one of the checkpoint: the chain was changed {where}, or is another store's"
             self._report(point.seq, "checkpoint", f"entry {point.seq} {wrong}")
-        # Where its bytes were changed, which is reported, the next one follows what was there.
+        # If its bytes were changed, the next entry follows the original: report only one of the two.
         self.seq, self.hash, self._previous = link.seq, computed, {computed, link.hash}
         if entry is None:
-            if link.approval is not None:
-                self._skip_row(link.approval)
+            if link.approval is not None and len(self._reported) < AT_MOST_PROBLEMS:
+                self._reported.add(link.approval)
+                self._ahead.pop(link.approval, None)
             return
         self._add_contents(link, entry)
         self._requested += entry["kind"] == "requested" and _is_before(link.seq, self._rows)
@@ -268,7 +269,7 @@ class _Pass:
             self._last_of_account[account] = link.seq, entry["facts"]
 
     def end(self) -> None:
-        """Report entries and contents that are missing, and what no entry accounts for."""
+        """Report missing entries and contents, and objects that differ from their entries."""
         for seq, points in sorted(self._points.items()):
             for point in points:
                 if seq <= self.seq and (seq or not point.hash):
@@ -282,7 +283,7 @@ class _Pass:
             seq = self._contents.find(_DELETED, seq + 1)
         if self.deleted:
             self.unchecked.append(
-                f"Contents deleted: those of {self.deleted:,} entries, by retention. What they were cannot be checked any more."
+                f"Retention has deleted the contents of {self.deleted:,} entries, which cannot be checked any more."
             )
         for approval, (revision, seq) in self._ahead.items():
             wrong = f"has revision {revision}, and entry {seq} is its last: it was changed without an entry, or entries are missing"
@@ -294,7 +295,7 @@ class _Pass:
         )
         for what, read, compare in checks:
             if read is None:
-                self.unchecked.append(f"{what}, because the store was written all the time.")
+                self.unchecked.append(f"{what}, because the store was being written all the time.")
             else:
                 compare(read[1])
 
@@ -310,7 +311,7 @@ class _Pass:
         elif computed != link.hash:
             wrong = "its hash is not that of its bytes"
         elif entry["approval"] != link.approval:
-            wrong = f"it stands under approval {link.approval} and is of {entry['approval']}"
+            wrong = f"it is stored under approval {link.approval} and belongs to {entry['approval']}"
         else:
             if entry["seq"] != link.seq:
                 self._report(link.seq, "order", f"entry {link.seq} is not in its place: it is entry {entry['seq']}")
@@ -332,32 +333,32 @@ class _Pass:
             if not is_whole or commitment(salt or b"", contents or b"") != committed:
                 self._report(seq, "contents", f"the contents of entry {seq}, or their salt, were changed")
         if seq > len(self._contents) + AT_MOST_MISSING:
-            return  # its number is nonsense, which the order of the entries shows
+            return  # a nonsensical number, which is reported as missing entries
         self._contents.extend(bytes(max(0, seq + 1 - len(self._contents))))
         self._contents[seq] = state
         if entry["kind"] == "forgotten":
             self._forget(seq, entry["facts"])
 
     def _forget(self, seq: int, facts: Mapping[str, Any]) -> None:
-        """Take off the contents that an entry says were deleted."""
+        """Compare the contents that are missing with a deletion that an entry records."""
         missing = 0
         for first, last in _ranges(facts, seq):
             states = self._contents[first : last + 1]
             self._contents[first : last + 1] = bytes(len(states))
             missing += states.count(_DELETED)
-            if seq <= self._head:  # contents that are being deleted now may have been read before
+            if seq <= self._head:  # a deletion during this pass may follow the read of its contents
                 for number in (first + place for place, state in enumerate(states) if state == _KEPT):
                     wrong = f"entry {seq} says that the contents of entry {number} were deleted, and they are there"
                     self._report(number, "contents", wrong)
         self.deleted += missing
         if seq <= self._head and missing != facts.get("count"):
             stated = f"the contents of {facts.get('count')} entries were deleted"
-            self._report(seq, "contents", f"entry {seq} says that {stated}, and those of {missing} are missing")
+            self._report(seq, "contents", f"entry {seq} says that {stated}, and {missing} are missing")
 
     # Rows
 
     def _add_row(self, seq: int, approval: str, entry: Mapping[str, Any]) -> None:
-        """Compare the row of an approval with its entry if no later entry is to be expected."""
+        """Compare the row of an approval with its last entry."""
         revision, stated = entry["revision"], entry["facts"]
         known = self._ahead.pop(approval, None)
         if known is not None and revision < known[0]:
@@ -377,15 +378,10 @@ class _Pass:
                     wrong = (
                         f"was changed after entry {seq}: it is {row.state}, and the entry says {stated.get('state')}"
                     )
-            except (ValueError, TypeError) as error:  # values that no row is written with
+            except (ValueError, TypeError) as error:  # values that the library never writes
                 wrong = f"was changed after entry {seq} and cannot be read: {error}"
         if wrong:
             self._report_row(seq, approval, wrong)
-
-    def _skip_row(self, approval: str) -> None:
-        if len(self._reported) < AT_MOST_PROBLEMS:
-            self._reported.add(approval)
-            self._ahead.pop(approval, None)
 
     def _report_row(self, seq: int, approval: str, wrong: str) -> None:
         if len(self._reported) < AT_MOST_PROBLEMS:
@@ -407,11 +403,11 @@ class _Pass:
         if not isinstance(name, str) or not _is_before(link.seq, self._standing):
             return
         if kind == "standing_granted":
-            parameters = None  # changed contents are reported elsewhere
+            parameters = None  # reported as changed contents
             with suppress(ValueError, AttributeError, RecursionError):
                 parameters = (contents_of(link) or {}).get("parameters")
             self._granted[name] = link.seq, entry["facts"], parameters
-        elif kind in {"standing_used", "released"}:  # a released claim has done nothing, and its use was given back
+        elif kind in {"standing_used", "released"}:  # a released claim gives its use back
             self._used[name] += 1 if kind == "standing_used" else -1
         elif kind == "standing_ended":
             self._ended.add(name)
@@ -460,7 +456,7 @@ _NONE, _KEPT, _DELETED = 0, 1, 2
 
 
 def _read_at_head(reads: Reads, read: Callable[[], T]) -> tuple[int, T] | None:
-    """Return the number of the newest entry, and the value that was read at that moment; None if the store is too busy."""
+    """Return the number of the newest entry and a value read at the same time; None if the store is too busy."""
     for _ in range(ATTEMPTS):
         head = reads.head()
         found = read()
@@ -474,7 +470,7 @@ def _is_before(seq: int, read: tuple[int, object] | None) -> bool:
 
 
 def token_mark(token_sha256: str) -> str:
-    """Return what entries of the chain state about a token: it tells two tokens apart, and nobody can log in with it."""
+    """Return the mark of a token in the chain, with which no login is possible."""
     return hashlib.sha256(token_sha256.encode()).hexdigest()[:16]
 
 
@@ -501,12 +497,12 @@ _ENTRY_FIELDS: dict[str, Any] = {
 
 
 def _entry(link: Link) -> dict[str, Any] | None:
-    """Return the entry of a link; None unless it is a canonical object with the fields of an entry."""
+    """Return the entry of a link; None unless it is canonical JSON with the fields of an entry."""
     try:
         entry = json.loads(link.data)
         if not isinstance(entry, dict) or entry.keys() != _ENTRY_FIELDS.keys():
             return None
-        # Most are what the fast encoder writes, too.
+        # The fast encoder writes most entries in canonical form, too.
         fast = json.dumps(entry, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode("utf-8", "replace")
         if fast != link.data and entry_bytes(entry) != link.data:
             return None
@@ -518,7 +514,7 @@ def _entry(link: Link) -> dict[str, Any] | None:
 
 
 def _ranges(facts: Mapping[str, Any], seq: int) -> list[tuple[int, int]]:
-    """Return the first and last numbers of entries whose contents were deleted, as far as they can be right."""
+    """Return the first and last numbers of entries whose contents were deleted; impossible ranges are dropped."""
     found = []
     for pair in facts.get("ranges") or ():
         if isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair):

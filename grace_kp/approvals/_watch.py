@@ -1,6 +1,6 @@
-"""Waiting for changes that other threads and processes make: one thread of a runtime looks at the tables while somebody waits.
+"""Waiting for changes by other threads and processes: one thread of a runtime polls the tables while there are waiters.
 
-The same thread keeps the lease of the process while it waits or runs an action.
+The same thread renews the lease of the process while it waits or runs an action.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from grace_kp.background import Lock
 
 LOOK_SECONDS = 0.05
-"""How often the thread looks."""
+"""Interval of the polls."""
 FAILED_SECONDS = 1.0
-"""How often it looks while the tables cannot be read."""
+"""Interval while the tables cannot be read."""
 HOLD_SECONDS = 5.0
-"""How often it renews the lease while actions run and nobody waits."""
+"""Interval of renewals while actions run and there are no waiters."""
 SLEEP_SECONDS = 60.0
-"""How long those who wait sleep at most before they look for themselves, should nobody wake them."""
+"""Time after which waiters read the tables without being woken."""
 _log = logging.getLogger("grace_kp.approvals")
 
 
 class Waiter:
-    """Somebody who waits for changes of one approval, or of all. Whoever is woken reads the store; a wake may be for nothing."""
+    """One waiter for changes of one approval, or of all. It reads the store when it is woken, possibly without a change."""
 
     __slots__ = ("_look", "_wake", "approval", "due")
 
     def __init__(self, approval: str | None, look: Callable[[], bool]) -> None:
         self.approval = approval
         self.due: float | None = None
-        """Seconds since the epoch at which to be woken without a change."""
+        """Time at which to be woken without a change, in seconds since the epoch."""
         self._look = look
         self._wake: Callable[[], object] | None = None
 
@@ -71,7 +71,7 @@ class Waiter:
         def wake() -> None:
             try:
                 loop.call_soon_threadsafe(changed.set)
-            except RuntimeError:  # the loop is closed, and nobody waits any more
+            except RuntimeError:  # the loop is closed
                 self._wake = None
 
         async def sleep() -> None:
@@ -88,9 +88,9 @@ class Waiter:
 
 
 class Watcher(Resident):
-    """Wakes those who wait, within `LOOK_SECONDS` of a change in any process, and holds the lease of this process meanwhile.
+    """Wakes waiters within `LOOK_SECONDS` of a change in any process, and renews the lease of this process meanwhile.
 
-    A forked child has none who wait: their threads belong to the parent.
+    A forked child has no waiters: their threads belong to the parent.
     """
 
     def __init__(self, tables: Tables, *, clock: Callable[[], float] = time.time) -> None:
@@ -104,11 +104,11 @@ class Watcher(Resident):
         self._waiters: dict[int, Waiter] = {}
         self._holders: weakref.WeakSet[Any] = weakref.WeakSet()
         self._seen: int | None = None
-        """Number of the newest entry that was looked at; None before the first look since somebody waits."""
+        """Number of the newest entry that was read; None before the first poll for the present waiters."""
         self._changes: int | None = None
 
     def fork_locks(self) -> Sequence[Lock]:
-        """Return what is held during a fork."""
+        """Return the lock that is held during a fork."""
         return (self._lock,)
 
     def after_fork(self) -> None:
@@ -117,7 +117,7 @@ class Watcher(Resident):
 
     @contextmanager
     def waiting(self, approval: str | None) -> Iterator[Waiter]:
-        """Register somebody who waits for changes of an approval, or with None of all; then read, then wait."""
+        """Register a waiter for changes of an approval, or of all with None. Read the store after this and before the wait."""
         waiter = Waiter(approval, self._worker.wake)
         with self._lock:
             if not self._waiters:
@@ -130,18 +130,18 @@ class Watcher(Resident):
                 self._waiters.pop(id(waiter), None)
 
     def hold(self, holder: object) -> None:
-        """Keep the lease of this process until `let_go`, or until the holder is no more: it runs an action, for however long."""
+        """Renew the lease of this process until `let_go`, or until the holder is garbage: it runs an action."""
         with self._lock:
             self._holders.add(holder)
         self._worker.wake()
 
     def let_go(self, holder: object) -> None:
-        """Keep the lease no longer for this holder."""
+        """Stop the renewals for this holder."""
         with self._lock:
             self._holders.discard(holder)
 
     def count_waiting(self, approval: str) -> int:
-        """Return how many in this process wait for the approval."""
+        """Return the number of waiters for the approval in this process."""
         with self._lock:
             return sum(waiter.approval == approval for waiter in self._waiters.values())
 
@@ -150,18 +150,18 @@ class Watcher(Resident):
             return list(self._waiters.values())
 
     def _look(self) -> float | None:
-        """Wake those whose approval may have changed or who are due; the worker's work."""
+        """Wake the waiters that are due or whose approval may have changed; return the seconds until the next poll."""
         if not self._all():
-            return self._held()
+            return self._renew_lease()
         try:
             changed = self._find_changed()
-        except Exception as error:  # noqa: BLE001 — those who wait read for themselves, and find out what is wrong
+        except Exception as error:  # noqa: BLE001 — waiters read for themselves, and raise the error
             _log.debug("the approvals cannot be read: %s", redacted_error(error))
             for waiter in self._all():
                 waiter.wake()
             return FAILED_SECONDS
         now = self.clock()
-        # Also those who came while the tables were read, and may have read before the change.
+        # Including waiters that came during the read of the tables: they may have read before the change.
         for waiter in self._all():
             if waiter.due is not None and waiter.due <= now:
                 waiter.due = None
@@ -170,20 +170,19 @@ class Watcher(Resident):
                 waiter.wake()
         return LOOK_SECONDS
 
-    def _held(self) -> float | None:
-        """Renew the lease while actions run; return when to renew it again."""
+    def _renew_lease(self) -> float | None:
         with self._lock:
             if not self._holders:
                 return None
         try:
             self.tables.hold()
-        except Exception as error:  # noqa: BLE001 — the action goes on, and its outcome is written again and again
+        except Exception as error:  # noqa: BLE001 — the action goes on, and its outcome is written with retries
             _log.debug("the lease cannot be renewed: %s", redacted_error(error))
             return FAILED_SECONDS
         return HOLD_SECONDS
 
     def _find_changed(self) -> set[str] | None:
-        """Return the approvals that may have changed since the last look; None for all."""
+        """Return the approvals that may have changed since the last poll; None for all."""
         self.tables.hold()
         changes, found = self.tables.changes(), None
         if self._seen is None:
@@ -194,12 +193,12 @@ class Watcher(Resident):
                 for link in each_link(self.tables, after=self._seen):
                     found.add(link.approval or "")
                     self._seen = link.seq
-        self._changes = changes  # not before the entries are read, so that a failure is made up for
+        self._changes = changes  # after the entries are read, so that a failure is repeated
         return found
 
 
 SWEEP_SECONDS = 1.0
-"""How often what is due is written while a program watches."""
+"""Interval of sweeps while a program watches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,13 +206,12 @@ class Change:
     """One entry of the chain."""
 
     seq: int
-    """Its number."""
     at: float
     """Seconds since the epoch."""
     kind: str
-    """What happened, such as `requested`, `decided` or `settled`."""
+    """Such as `requested`, `decided` or `settled`."""
     approval: str | None = None
-    """Id of the approval; None for what concerns others, such as a standing approval."""
+    """Id of the approval; None for other objects, such as a standing approval."""
     actor: Actor | None = None
     facts: Mapping[str, Any]
 
@@ -233,13 +231,7 @@ class Change:
 
 
 class Changes:
-    """An endless iterator of changes, for `for` and `async for`.
-
-    Args:
-        watcher: watches the tables.
-        sweep: writes what is due.
-        after: number of the change after which to begin.
-    """
+    """An endless iterator of changes after a number, for `for` and `async for`. `sweep` writes what is due."""
 
     def __init__(self, watcher: Watcher, sweep: Callable[[], object], after: int) -> None:
         self._watcher, self._sweep, self._seq = watcher, sweep, after
@@ -261,11 +253,11 @@ class Changes:
                 await sleep()
 
     def _next(self, waiter: Waiter) -> list[Change]:
-        """Return the changes since the last ones. A store that is busy now is read again later."""
+        """Return the changes since the previous ones; none while the store is busy."""
         waiter.due = self._watcher.clock() + SWEEP_SECONDS
         try:
             self._sweep()
             return [Change.of(link) for link in self._watcher.tables.links(after=self._seq)]
         except StoreError:
-            self._watcher.tables.head()  # what cannot even be read is an error
+            self._watcher.tables.head()  # raises if the store cannot even be read
             return []

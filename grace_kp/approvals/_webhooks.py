@@ -1,12 +1,11 @@
-"""Webhooks: which changes of approvals a receiver is notified of, the signed messages, and their delivery in the background.
+"""Webhooks: signed messages about changes of approvals, and their delivery in the background.
 
 Messages follow Standard Webhooks (https://www.standardwebhooks.com): the headers `webhook-id`, `webhook-timestamp` and `webhook-signature`. They hold
-no contents unless the receiver is to get the arguments. Each carries a checkpoint of the chain, so that a receiver who keeps messages can prove
-later what the chain was.
+no contents, except the arguments on request. Each holds a checkpoint of the chain, so that a receiver can later prove what the chain was.
 
-Each receiver has a cursor in the store: the number of the last entry it got. A gate only wakes the delivery. Entries that could not be delivered stay in
-the chain, and the next process that uses the store delivers them. A receiver gets each message at least once, in the order of the chain, and with the
-same `webhook-id` each time. Of the processes that share a store, the one that holds the lease of a cursor delivers.
+Each receiver has a cursor in the store: the number of its last entry. A gate only wakes the delivery. Entries that could not be delivered stay in the
+chain, and the next process that uses the store delivers them. A receiver gets each message at least once, in the order of the chain, and always with
+the same `webhook-id`. Of the processes that share a store, the one with the lease of the cursor delivers.
 """
 
 from __future__ import annotations
@@ -47,15 +46,15 @@ EVENTS = tuple(
         KINDS - {"joined", "viewed", "claimed", "released", "standing_used", "forgotten", "account_changed", "refused"}
     )
 )
-"""What a receiver is notified of by default."""
+"""The default kinds of entries of a receiver."""
 PREFIX = "whsec_"
 VARIABLE = "GRACE_KP_WEBHOOK_SECRET"
-"""Environment variable that holds the secret of the receiver that settings name; with several, separated by spaces."""
+"""Environment variable with the secrets of the receiver in the settings, separated by spaces."""
 _SECRET_BYTES = range(24, 65)
 _SHOWN_FACTS = (
     "verb", "state", "level", "votes", "quorum", "group", "happened", "reported", "standing", "action", "uses", "until", "marked",
 )  # fmt: skip
-"""Facts of an entry that a message holds."""
+"""Facts of an entry that a message repeats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +67,15 @@ class Webhook:
     """
 
     url: str = field(repr=False)
-    """Address that messages are posted to, http or https. Its path counts as a secret."""
+    """Address of the receiver, http or https. Its path counts as a secret."""
     secret: str | Sequence[str] = field(repr=False)
-    """Secret of Standard Webhooks: `whsec_` and the base64 of 24 to 64 random bytes. With several, messages are signed with each."""
+    """`whsec_` and the base64 of 24 to 64 random bytes. With several secrets, messages are signed with each."""
     events: Sequence[str] = EVENTS
-    """Kinds of chain entries that the receiver is notified of."""
+    """Kinds of chain entries that are sent."""
     link: str | None = None
-    """Address of a request for people, with `{id}` in place of its id: `https://reviews.example/approvals/{id}`."""
+    """Address of the page of a request, such as `https://reviews.example/approvals/{id}`."""
     with_arguments: bool = False
-    """Whether messages about one approval hold the arguments that are decided on, redacted. Sealed values stay sealed."""
+    """Whether messages hold the current arguments, redacted. Sealed values stay sealed."""
     receiver: str = field(init=False, default="")
     """Scheme and host, which may be shown and logged."""
 
@@ -107,13 +106,13 @@ class Webhook:
 
     @property
     def id(self) -> str:
-        """Name of the receiver in the store, from which its address cannot be read."""
+        """Id of the receiver in the store, which hides its address."""
         return hashlib.sha256(self.url.encode()).hexdigest()[:32]
 
-    def signed(self, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
+    def headers_for(self, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
         """Return the headers of a message that is sent at `timestamp`, in seconds since the epoch."""
-        text = f"{message_id}.{timestamp}.".encode() + body
-        codes = (hmac.digest(key or b"", text, "sha256") for key in self._keys)
+        data = f"{message_id}.{timestamp}.".encode() + body
+        codes = (hmac.digest(key or b"", data, "sha256") for key in self._keys)
         return {
             "content-type": "application/json",
             "user-agent": "grace-kp",
@@ -125,7 +124,7 @@ class Webhook:
     def message(
         self, store: str, link: Link, entry: Mapping[str, Any], row: Row | None, arguments: Mapping[str, Any] | None
     ) -> tuple[str, bytes]:
-        """Return id and body of the message about an entry. The id is the same whenever and by whomever it is sent."""
+        """Return id and body of the message about an entry. The id is always the same."""
         actor, facts = entry["actor"] or {}, entry["facts"]
         data: dict[str, Any] = {
             "approval": entry["approval"],
@@ -157,7 +156,7 @@ class Webhook:
 
 
 def webhooks_of(url: str | None, link: str | None, environ: Mapping[str, str]) -> tuple[Webhook, ...]:
-    """Return the receiver that settings name; nothing without an address."""
+    """Return the receiver in the settings; nothing without an address."""
     if url is None:
         return ()
     secret = environ.get(VARIABLE)
@@ -182,7 +181,6 @@ def receiver_of(url: str) -> str:
 
 
 def _key(secret: object) -> bytes | None:
-    """Return the bytes of a secret; None if it cannot be used."""
     if isinstance(secret, str) and secret.startswith(PREFIX):
         with suppress(ValueError):
             key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
@@ -198,8 +196,7 @@ def _time(at: float) -> str:
 
 
 ABOUT_THE_RECEIVER = frozenset({401, 403, 404, 408, 409, 421, 423, 425, 429})
-"""Statuses from 400 to 499 after which another attempt can succeed. The others are about this message."""
-GONE = 410
+"""Statuses from 400 to 499 after which another attempt can succeed. Other ones refuse the message."""
 
 
 class Unreached(Exception):
@@ -211,17 +208,17 @@ class Unreached(Exception):
 
 
 class MessageRefused(Exception):
-    """The receiver does not accept this message."""
+    """The receiver does not accept this message, or no message at all."""
 
-
-class Gone(Exception):
-    """The receiver wants no more messages."""
+    def __init__(self, status: int) -> None:
+        self.is_gone = status == 410
+        super().__init__(f"HTTP {status}")
 
 
 def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> None:
     """Post a message."""
     try:
-        # The transport bounds each read, not the whole of it; this bounds everything.
+        # The transport limits each read; this limits the whole request.
         status, wait_seconds = call_within(
             seconds + 0.05, lambda: _send(url, headers, body, seconds), name="webhook", or_inline=True
         )
@@ -229,10 +226,8 @@ def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> N
         raise Unreached(f"no answer within {seconds:g} s") from None
     if 200 <= status < 300:
         return
-    if status == GONE:
-        raise Gone(f"HTTP {status}")
     if 400 <= status < 500 and status not in ABOUT_THE_RECEIVER:
-        raise MessageRefused(f"HTTP {status}")
+        raise MessageRefused(status)
     raise Unreached(f"HTTP {status}" + (", a redirect" if 300 <= status < 400 else ""), wait_seconds)
 
 
@@ -242,7 +237,7 @@ def _send(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> 
     request = httpx.Request(
         "POST", url, headers=dict(headers), content=body, extensions={"timeout": httpx.Timeout(seconds).as_dict()}
     )
-    # Not a client: it logs the address, whose path may be a secret, and follows `.netrc`.
+    # Not an httpx client, which logs the address, whose path may be a secret, and uses `.netrc`.
     try:
         proxies = {} if urllib.request.proxy_bypass(request.url.host) else urllib.request.getproxies()
         with httpx.HTTPTransport(proxy=proxies.get(request.url.scheme) or proxies.get("all")) as transport:
@@ -260,17 +255,17 @@ def _send(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> 
 DOCUMENT = "webhook"
 """Kind of the documents that hold cursors."""
 POST_SECONDS = 10.0
-"""Time for one attempt."""
+"""Time limit of one attempt."""
 GIVE_UP_SECONDS = 86_400.0
-"""Age of an entry after which its message is lost."""
+"""Age of an entry after which its message is given up."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
 POLL_SECONDS = 2.0
-"""How often entries of other processes are looked for."""
+"""Interval of polls for entries of other processes."""
 EXIT_SECONDS = 2.0
 LEASE_SECONDS = 30.0
 AT_MOST_COUNTED = 10_000
 PAGE = 200
-"""Entries after which the cursor is saved even if none of them is for the receiver."""
+"""Number of entries after which the cursor is saved even if no message was sent."""
 _log = logging.getLogger("grace_kp.approvals")
 
 
@@ -283,12 +278,12 @@ class _Closing(Exception):
 
 
 class Delivery(Resident):
-    """Delivers to one receiver what happens from now on, and what an earlier process left.
+    """Delivers new entries to one receiver, and those that an earlier process has left.
 
     Args:
         tables: the tables of the store.
         webhook: the receiver.
-        after: number of the entry after which a receiver that the store does not know yet is notified; the newest when None.
+        after: number of the entry that a new receiver begins after; by default the newest.
         clock: the wall clock, in seconds since the epoch.
 
     Raises:
@@ -308,33 +303,33 @@ class Delivery(Resident):
         self.after_fork()
         self._begin = tables.head()[0] if after is None else after
         if tables.document(DOCUMENT, webhook.id) is None:
-            self._save({})  # what happens before the first delivery must not be lost with this process
+            self._save({})  # otherwise entries before the first delivery would be lost with this process
         self._worker = Worker(self._work, name="webhook", may_wait=False)
         watch(self)
 
     def after_fork(self) -> None:
-        """Begin anew in the child, as a process of its own."""
+        """Start again in the child, as another process."""
         self._changed = threading.Condition()
-        self._begin = 0  # of tables that begin anew in the child; others have a cursor
+        self._begin = 0  # tables in memory are empty in the child; others have a cursor
         self._owner = secrets.token_hex(8)
         self._seq = -1
         self._is_elsewhere = self._is_gone = False
         self._warned = ""
 
     def wake(self) -> None:
-        """Have what is new delivered soon. This never waits and never fails."""
+        """Deliver new entries soon. This never waits and never fails."""
         if not self._closed and not self._is_gone:
             self._worker.wake()
 
     def flush(self, seconds: float) -> bool:
-        """Wait until everything was delivered, or is another process's; False after `seconds`."""
+        """Wait until everything is delivered, or another process delivers; return False after `seconds`."""
         target = self._tables.head()[0]
         self.wake()
         with self._changed:
             return self._changed.wait_for(lambda: self._seq >= target or self._is_elsewhere or self._is_gone, seconds)
 
     def close(self, seconds: float) -> bool:
-        """Flush, and deliver nothing more; what is left is reported."""
+        """Flush, report what is left, and stop."""
         if self._closed:
             return True
         flushed = self.flush(seconds)
@@ -350,11 +345,11 @@ class Delivery(Resident):
         return flushed
 
     def at_exit(self) -> None:
-        """Deliver what is left for as long as there is time."""
+        """Deliver the rest within the time of an exit."""
         self.close(EXIT_SECONDS)
 
     def status(self) -> dict[str, Any]:
-        """Return what the store knows of this receiver: numbers of messages delivered, lost and waiting, and the last problem."""
+        """Return the state of this receiver: numbers of messages delivered, lost and waiting, and the last problem."""
         cursor = self._cursor(self._tables)
         known = {name: cursor[name] for name in ("receiver", "delivered", "lost", "problem")}
         return {**known, "waiting": self._left(cursor["seq"])}
@@ -367,7 +362,7 @@ class Delivery(Resident):
             return POLL_SECONDS
         except _Closing:
             return None
-        except Exception as error:  # noqa: BLE001 — a store or receiver that fails is reported, and never reaches a gate
+        except Exception as error:  # noqa: BLE001 — failures are reported, and never reach a gate
             self._warn(redacted_error(error))
             return POLL_SECONDS
 
@@ -395,15 +390,15 @@ class Delivery(Resident):
         try:
             self._deliver(link, entry)
         except (Unreached, MessageRefused) as error:
+            if isinstance(error, MessageRefused) and error.is_gone:
+                self._note(is_gone=True)
+                problem = f"wants no more notifications ({error}); none are sent until the next start"
+                report_loss(f"{self._webhook.receiver} {problem}")
+                raise _Closing from None
             lost = self._save({"seq": link.seq, "lost": 1, "problem": str(error)})["lost"]
             report_loss(
                 f"the notification of entry {link.seq} was not delivered to {self._webhook.receiver}: {error}; {lost} lost so far"
             )
-        except Gone as error:
-            self._note(is_gone=True)
-            problem = f"wants no more notifications ({error}); none are sent until the next start"
-            report_loss(f"{self._webhook.receiver} {problem}")
-            raise _Closing from None
         else:
             self._warned = ""
             self._save({"seq": link.seq, "delivered": 1, "problem": ""})
@@ -417,7 +412,8 @@ class Delivery(Resident):
         deadline, pause = entry["at"] + GIVE_UP_SECONDS, FIRST_PAUSE
         while True:
             try:
-                post(self._webhook.url, self._webhook.signed(message_id, int(self._clock()), body), body, POST_SECONDS)
+                headers = self._webhook.headers_for(message_id, int(self._clock()), body)
+                post(self._webhook.url, headers, body, POST_SECONDS)
                 return
             except Unreached as failure:
                 seconds = max(pause + random.uniform(0, FIRST_PAUSE), failure.wait_seconds or 0.0)  # noqa: S311 — spreads attempts
@@ -429,7 +425,7 @@ class Delivery(Resident):
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _pause(self, seconds: float) -> None:
-        """Wait between two attempts, and keep the lease meanwhile."""
+        """Wait between two attempts, and renew the lease meanwhile."""
         ends = time.monotonic() + seconds
         while (left := ends - time.monotonic()) > 0:
             with self._changed:
@@ -445,15 +441,15 @@ class Delivery(Resident):
         return new if data is None else json.loads(data)
 
     def _save(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Change the cursor, and take or renew its lease, or give it back once closed; `delivered` and `lost` are added."""
+        """Change the cursor, with `delivered` and `lost` added, and take, renew or give back its lease."""
         with self._tables.transaction() as writes:
             cursor, now = self._cursor(writes), self._clock()
             # A clock that was set back does not make a lease longer.
             is_leased = now < cursor["until"] <= now + LEASE_SECONDS
             if cursor["by"] not in {"", self._owner} and (is_leased or self._closed):
-                raise _Elsewhere  # a late result after closing must not overwrite the cursor of the process that took over
+                raise _Elsewhere  # also after closing: a late result must not overwrite the cursor of another process
             added = {name: cursor[name] + changes.get(name, 0) for name in ("delivered", "lost")}
-            until = 0.0 if self._closed else now + LEASE_SECONDS  # an attempt may end after the delivery was closed
+            until = 0.0 if self._closed else now + LEASE_SECONDS  # an attempt may end after close()
             cursor = {**cursor, "by": self._owner, "until": until, **changes, **added}
             writes.put_document(DOCUMENT, self._webhook.id, json.dumps(cursor).encode())
         return cursor
@@ -475,7 +471,7 @@ class Delivery(Resident):
 
 
 class Notifier:
-    """The deliveries to the receivers of a runtime. They work in the background; a gate only wakes them."""
+    """The deliveries to the receivers of a runtime, in the background."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
@@ -483,18 +479,18 @@ class Notifier:
         self._deliveries: dict[str, Delivery] = {}
 
     def add(self, receivers: Iterable[Webhook]) -> None:
-        """Deliver what happens from now on to these receivers, too."""
+        """Deliver new entries to these receivers, too."""
         for receiver in receivers:
             with self._lock:
                 if receiver.id not in self._deliveries:
                     self._deliveries[receiver.id] = Delivery(self.tables, receiver)
 
     def wake(self) -> None:
-        """Have what is new delivered soon."""
+        """Deliver new entries soon."""
         for delivery in list(self._deliveries.values()):
             delivery.wake()
 
     def flush(self, seconds: float) -> bool:
-        """Wait until everything was delivered; False after `seconds`."""
+        """Wait until everything is delivered; return False after `seconds`."""
         flushed = [delivery.flush(seconds) for delivery in list(self._deliveries.values())]
         return all(flushed)

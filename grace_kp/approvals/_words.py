@@ -1,9 +1,9 @@
-"""A request for approval in words: its state, who may decide, what follows, how long there is. Terminals and web pages state the same.
+"""Requests for approval in words, for terminals and pages, and as HTML for notebooks.
 
-For a notebook it is HTML: exactly what would run, why a person is asked, who may decide, and the outcome. Arguments are shown in the form in which
-they are kept, so that sealed ones stay sealed: a notebook is a file, and files are passed on.
+A notebook shows the call, the reason for asking, who may decide, and the outcome. Arguments are shown as stored, so that sealed ones stay sealed when
+the notebook is passed on.
 
-Texts of people and agents stand in these sentences as they are. Whoever displays them makes control and bidirectional characters visible.
+The sentences hold unescaped strings of people and agents: escape control and bidirectional characters before you display them.
 
 `seconds_of` reads durations as people write them: seconds, or a string such as `90s`, `30m`, `4h`, `2d`, `1w`.
 """
@@ -58,7 +58,7 @@ def remarks_of(approval: ApprovalRequest) -> dict[str, str]:
 
 
 def unheld_text(approval: ApprovalRequest) -> str:
-    """Return why arguments are not shown at all; empty where all are."""
+    """Return why arguments are missing, or an empty string."""
     if approval.deleted:
         return DELETED
     if not approval.unencoded:
@@ -72,7 +72,7 @@ def consents(approval: ApprovalRequest) -> int:
 
 
 def rule_text(approval: ApprovalRequest) -> str:
-    """Return who may decide, how many must, and how many have."""
+    """Return who may decide, how many people are needed, and how many have consented."""
     who = f"members of {' or '.join(approval.groups)}" if approval.groups else "anybody"
     if approval.quorum > 1:
         kind = "authenticated" if approval.identity == "authenticated" else "stated"
@@ -83,7 +83,7 @@ def rule_text(approval: ApprovalRequest) -> str:
 
 
 def process_text(approval: ApprovalRequest) -> str:
-    """Return in a sentence what happens with a decision, as far as the process that asked is concerned."""
+    """Return which process waits for the decision or runs the action."""
     match approval.waits:
         case "raise":
             return "no process waits; the program asks again and then runs the action"
@@ -100,7 +100,7 @@ def process_text(approval: ApprovalRequest) -> str:
 
 
 def deadline_text(approval: ApprovalRequest) -> str:
-    """Return what happens when nobody decides in time."""
+    """Return what happens at the deadline."""
     kind, _, group = approval.on_deadline.partition(":")
     match kind:
         case "skip":
@@ -112,14 +112,14 @@ def deadline_text(approval: ApprovalRequest) -> str:
 
 
 def actor_text(actor: Actor) -> str:
-    """Return who did something, and how far that is established: `ana (stated, cli, as ana on web-1)`."""
+    """Return the name of an actor and how it is known: `ana (stated, cli, as ana on web-1)`."""
     place = " on ".join(part for part in (actor.os_user, actor.host) if part)
     is_known = "authenticated" if actor.authenticated else "stated"
     return f"{actor.name} ({is_known}, {actor.channel}{', as ' + place if place else ''})"
 
 
 def event_text(entry: Mapping[str, Any]) -> str:
-    """Return what an entry of the chain records, in a word: a decision and an outcome as the state that they led to."""
+    """Return the kind of an entry of the chain; for a decision or an outcome, the new state."""
     kind, facts = entry.get("kind", "-"), entry.get("facts") or {}
     has_state = kind in {"decided", "settled", "reconciled"} and isinstance(facts, dict)
     return str(facts.get("state", kind) if has_state else kind)
@@ -136,7 +136,7 @@ def fact_text(name: str, value: object) -> str:
 
 
 def json_text(value: object, *, indent: int | None = None) -> str:
-    """Return JSON in which characters that are obeyed or hidden are written as escapes of JSON, so that nothing is lost."""
+    """Return JSON with escapes for control and invisible characters."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
     return printable(text, keep="\n", replace=lambda character: json.dumps(character)[1:-1])
 
@@ -152,7 +152,7 @@ def seconds_of(name: str, value: object) -> float:
     """Return a duration in seconds.
 
     Args:
-        value: seconds, or a text of numbers with the units s, m, h, d or w, from the largest to the smallest: `1h30m`.
+        value: seconds, or a string of numbers with the units w, d, h, m or s in this order: `1h30m`.
     """
     seconds = math.nan
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -164,7 +164,7 @@ def seconds_of(name: str, value: object) -> float:
             seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
     if not 0 < seconds <= LONGEST:
         raise ValueError(
-            f"{name} must be a number of seconds above 0, or a text such as 90s, 30m, 4h or 1h30m, of at most ten years; not {value!r:.60}"
+            f"{name} must be a number of seconds above 0, or a string such as 90s, 30m, 4h or 1h30m, of at most ten years; not {value!r:.60}"
         )
     return seconds
 
@@ -173,13 +173,13 @@ def seconds_of(name: str, value: object) -> float:
 
 
 MAX_LISTED = 50
-"""Votes and earlier requests that are shown; a note gives the number of the others."""
+"""Maximum number of votes and earlier requests; a note gives the number of the others."""
 MAX_ARGUMENTS = 40
-"""Arguments that are shown; a note gives the number of the others."""
+"""Maximum number of arguments; a note gives the number of the others."""
 MAX_HTML = 400_000
-"""Characters of HTML that the arguments may have; a note replaces more."""
+"""Maximum characters of HTML of the arguments; a note replaces more."""
 SHORT = 120
-"""Characters of a text up to which it stands in quotes on its line."""
+"""Maximum characters of a string that is shown in quotes on its line."""
 _SEALED = '<span class="badge warn">sealed</span>'
 _HIDDEN = '<span class="badge warn">hidden</span> <span class="small soft">it looks like a secret</span>'
 _SHOW_WHOLE = "`grace-kp approvals show ID` shows the whole request."
@@ -193,7 +193,7 @@ _TEXTS = {
 
 
 def approval_html(approval: ApprovalRequest) -> str:
-    """Return a request for approval as HTML. Nothing is cut without a note, and no sealed argument is opened."""
+    """Return a request for approval as HTML. Nothing is cut without a note, and sealed arguments stay sealed."""
     from grace_kp.trace.html import items, steps_excerpt
 
     secret = _secrets(approval.encoded) | _secrets(approval.asked_encoded or {})
@@ -216,11 +216,10 @@ def approval_html(approval: ApprovalRequest) -> str:
 
 
 def _secrets(encoded: Mapping[str, Any]) -> set[str]:
-    """Return the arguments in which redaction recognises a secret; all of them if they cannot be read."""
     try:
         return set(secret_parameters(encoded))
     except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError):
-        return set(encoded)
+        return set(encoded)  # damaged: all may be secrets
 
 
 def _arguments(approval: ApprovalRequest, secret: Collection[str]) -> str:
@@ -228,7 +227,7 @@ def _arguments(approval: ApprovalRequest, secret: Collection[str]) -> str:
     rows = []
     for name, value in list(approval.encoded.items())[:MAX_ARGUMENTS]:
         remark = f'<div class="small soft">{safe(remarks[name])}</div>' if remarks.get(name) else ""
-        rows.append((name, _shown(name, value, approval, secret) + remark))
+        rows.append((name, _show_argument(name, value, approval, secret) + remark))
     unheld = unheld_text(approval)
     if sum(len(row) for _, row in rows) > MAX_HTML:
         return f'<p class="note">The arguments are too long for a notebook. {safe(_SHOW_WHOLE)}</p>'
@@ -240,30 +239,34 @@ def _arguments(approval: ApprovalRequest, secret: Collection[str]) -> str:
     return facts(rows) + "".join(f'<p class="note small">{safe(note)}</p>' for note in notes)
 
 
-def _shown(name: str, value: Any, approval: ApprovalRequest, secret: Collection[str]) -> str:
+def _show_argument(name: str, value: Any, approval: ApprovalRequest, secret: Collection[str]) -> str:
     if name in approval.sealed or tag_of(value) == "$sealed":
         return _SEALED
     return _HIDDEN if name in secret else _value(value)
 
 
 def _value(value: Any) -> str:
-    """Return an encoded value: plain where that is exact, else as JSON with its type tags."""
+    """Return an encoded value as HTML: plain if that is exact, else as JSON with its type tags."""
     if isinstance(value, str):
         is_short = len(value) <= SHORT and "\n" not in value
-        return f'<span class="mono">{linked(_json(value), lines=False)}</span>' if is_short else fold(value)
+        return f'<span class="mono">{linked(json_text(value), lines=False)}</span>' if is_short else fold(value)
     tag, content = tag_of(value), value.get(tag_of(value)) if isinstance(value, dict) else None
     if tag == "$text" and isinstance(content, str):
         try:
             return _value(base64.b64decode(content).decode("utf-8", "surrogatepass"))
         except ValueError:
-            return fold(_json(value), code=True)
+            return fold(json_text(value), code=True)
     if tag in _TEXTS and len(value) == 1 and isinstance(content, str):
         kind = f' <span class="small soft">{_TEXTS[tag]}</span>' if _TEXTS[tag] else ""
         return (
             f'<span class="mono">{safe(content)}</span>' if len(content) <= SHORT else fold(content, code=True)
         ) + kind
-    text = _json(value)
-    return f'<span class="mono">{linked(text)}</span>' if len(text) <= SHORT else fold(_json(value, 2), code=True)
+    text = json_text(value)
+    return (
+        f'<span class="mono">{linked(text)}</span>'
+        if len(text) <= SHORT
+        else fold(json_text(value, indent=2), code=True)
+    )
 
 
 def _edits(approval: ApprovalRequest, secret: Collection[str]) -> str:
@@ -275,7 +278,7 @@ def _edits(approval: ApprovalRequest, secret: Collection[str]) -> str:
         if asked.get(name) == approval.encoded.get(name):
             continue
         shown = "".join(
-            f"<{tag}>{_shown(name, held[name], approval, secret)}</{tag}>{space}"
+            f"<{tag}>{_show_argument(name, held[name], approval, secret)}</{tag}>{space}"
             for tag, held, space in (("del", asked, " "), ("ins", approval.encoded, ""))
             if name in held
         )
@@ -314,7 +317,7 @@ def _facts(approval: ApprovalRequest) -> Iterator[tuple[str, str]]:
         by = f"{_moment(outcome.at)}, by {safe(actor_text(outcome.actor))}"
         yield "outcome", f"{_state(outcome.state)}, {by}{raised}{_note(outcome.note)}"
         if outcome.has_result:
-            yield "result", fold(_json(outcome.result, 2), code=True)
+            yield "result", fold(json_text(outcome.result, indent=2), code=True)
     for before in approval.earlier[:MAX_LISTED]:
         by = f" by {safe(before.by)}" if before.by else ""
         name = f'<span class="mono small">{safe(before.id)}</span>'
@@ -331,7 +334,7 @@ def _details(approval: ApprovalRequest) -> str:
         ("same", f"{approval.same:,} pending requests have this digest" if approval.same > 1 else ""),
     ]  # fmt: skip
     rows = [(label, f'<span class="mono">{linked(text[:2_000])}</span>') for label, text in pairs if text]
-    rows += [(spaced(name)[:80], fold(value if isinstance(value, str) else _json(value))) for name, value in [*approval.policy.items(), *approval.facts.items()][:MAX_LISTED]]  # fmt: skip
+    rows += [(spaced(name)[:80], fold(value if isinstance(value, str) else json_text(value))) for name, value in [*approval.policy.items(), *approval.facts.items()][:MAX_LISTED]]  # fmt: skip
     return f"<details><summary>details</summary>{facts(rows)}</details>"
 
 
@@ -349,10 +352,3 @@ def _moment(at: float) -> str:
     except (ValueError, OverflowError, OSError):
         return f"{at:g} seconds since 1970"
     return f'<time datetime="{moment.isoformat(timespec="seconds")}">{moment:%Y-%m-%d %H:%M:%S} UTC</time>'
-
-
-def _json(value: object, indent: int | None = None) -> str:
-    try:
-        return json_text(value, indent=indent)
-    except (ValueError, RecursionError):
-        return "<a value that JSON cannot hold>"

@@ -119,7 +119,7 @@ class GatedAction:
 
     def kept_arguments(self, approval: Approval, inbox: Inbox, ignored: Mapping[str, object]) -> inspect.BoundArguments:
         """Return the arguments of an approved action that is carried out: the approved ones, and the ignored parameters as passed in `ignored`."""
-        from grace_kp.approvals import decode, opened_arguments, unopened
+        from grace_kp.approvals import decode, list_sealed, opened_arguments
         from grace_kp.gating._modification import problem_with
 
         _check_executable(approval)
@@ -138,7 +138,7 @@ class GatedAction:
             )
         try:
             opened = opened_arguments(approval.encoded, inbox.secret, approval_id=approval.id, digest=approval.digest)
-            if sealed := unopened(opened):
+            if sealed := list_sealed(opened):
                 raise refuse(f"{', '.join(sealed)} is sealed with a key that is not here; set GRACE_KP_KEY")
             kept = decode(opened, types)
             if OWN not in parameters:

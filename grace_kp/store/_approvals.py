@@ -1,10 +1,9 @@
 """The tables of approvals: rows, the chain, its contents and documents, in a SQLite file and in memory.
 
-A listing names the index that it uses. Without statistics SQLite would guess, and might sort a million past rows to list a hundred.
+A listing names its index. Without statistics SQLite would guess, and might sort a million past rows to list a hundred.
 
-In a file the tables have connections of their own: every write is on the disk when its transaction ends. One connection writes, the other reads, so
-that listings never wait for a writer. They belong to the file that was opened first: what was decided or claimed in the one file would be open in
-another, so that an action could run twice.
+A file has two connections for these tables. One writes, with every write on disk when its transaction ends. The other reads, so that listings never
+wait for a writer. Both belong to the file that was opened first: after a change of files, actions that have run could run again.
 """
 
 from __future__ import annotations
@@ -47,25 +46,25 @@ if TYPE_CHECKING:
     from grace_kp.background import Lock
 
 BUSY_SECONDS = 10.0
-"""How long a write waits for other processes, and for other threads."""
+"""Time that a write waits for other processes and threads."""
 MAX_ROWS = 100_000
-"""Requests for approval that a store in memory holds."""
+"""Maximum number of requests in memory."""
 _NAMES = tuple(field.name for field in fields(Row))
 COLUMNS = ", ".join(_NAMES)
 NEXT = {"due": "deadline, level DESC, created, number", "newest": "changed DESC, number DESC"}
-"""The orders of a query, as SQL."""
+"""The orders of a query in SQL."""
 MAX_BRANCHES = 100
-"""How many listings SQLite merges into one; it allows 500."""
+"""Maximum number of merged listings; SQLite allows 500."""
 ACTIONS = """WITH RECURSIVE names (action) AS (
     SELECT MIN(action) FROM approvals INDEXED BY approvals_by_action
     UNION ALL
     SELECT (SELECT MIN(action) FROM approvals INDEXED BY approvals_by_action WHERE action > names.action)
     FROM names WHERE action IS NOT NULL)
 SELECT action FROM names WHERE action IS NOT NULL"""
-"""All names of actions. It reads one entry of the index per name."""
+"""All names of actions, with one read of the index per name."""
 LINKS = "SELECT seq, hash, approval, data, salt, contents FROM approval_chain LEFT JOIN approval_contents USING (seq)"
 KEPT = LINKS.replace("LEFT JOIN", "JOIN")
-"""Entries of the chain: all, and those that have contents."""
+"""Entries of the chain that have contents."""
 Branch = tuple[str, list[Any]]
 """The part of a SELECT behind FROM, with its values."""
 INSERT = f"INSERT INTO approvals ({COLUMNS}) VALUES ({'?, ' * COLUMNS.count(',')}?) ON CONFLICT DO NOTHING"  # noqa: S608
@@ -83,7 +82,7 @@ class ApprovalReads:
 
     @property
     def identity(self) -> str:
-        """Id of the store, drawn when its tables were created. A copy of the file has the same."""
+        """Id of the store, drawn when its tables were created. Copies have the same."""
         with self._snapshot() as connection:
             return identity_of(connection)
 
@@ -93,7 +92,7 @@ class ApprovalReads:
         return row_of(found[0]) if found else None
 
     def ids(self, begins: str, *, limit: int) -> list[str]:
-        """Return the ids that begin with a text, at most `limit`, in alphabetical order."""
+        """Return the ids with this prefix, at most `limit`, in alphabetical order."""
         within = "SELECT id FROM approvals WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
         return [name for (name,) in self._find(within, (begins, begins + chr(sys.maxunicode), limit))]
 
@@ -105,7 +104,7 @@ class ApprovalReads:
             return [row_of(values[:-1]) for values in found]
 
     def count(self, query: RowQuery) -> int:
-        """Return how many rows match, whatever the limit."""
+        """Return how many rows match, without the limit."""
         with self._snapshot() as connection:
             actions = _actions(connection, query.action)
             parts = [] if actions == [] else branches(query, actions)
@@ -120,7 +119,7 @@ class ApprovalReads:
     def links(
         self, *, after: int = 0, limit: int = 1_000, approval: str | None = None, kept: bool = False
     ) -> list[Link]:
-        """Return entries by number, those after `after`; with `kept`, only those whose contents are still there."""
+        """Return entries after `after` by number; with `kept`, only entries that still have contents."""
         return self._links(f"{KEPT if kept else LINKS} WHERE seq > ?", "", after, limit, approval)
 
     def links_before(self, before: int | None = None, *, limit: int = 1_000, approval: str | None = None) -> list[Link]:
@@ -133,7 +132,7 @@ class ApprovalReads:
         return [link_of(entry) for entry in found]
 
     def head(self) -> tuple[int, str]:
-        """Return the number and the hash of the newest entry; 0 and an empty text before the first."""
+        """Return the number and the hash of the newest entry; 0 and an empty string before the first."""
         found = self._find("SELECT seq, hash FROM approval_chain ORDER BY seq DESC LIMIT 1")
         return (int(found[0][0]), str(found[0][1])) if found else (0, "")
 
@@ -153,22 +152,17 @@ class ApprovalReads:
 
 
 class ApprovalWrites(ApprovalReads):
-    """Writes over a connection whose transaction the caller has begun.
-
-    Args:
-        connection: the connection.
-        max_rows: how many rows the table may hold; None for any number.
-    """
+    """Writes over a connection whose transaction the caller has begun, up to a maximum number of rows."""
 
     has_forgotten = False
-    """Whether contents were deleted, whose bytes are still in the file."""
+    """Whether deleted contents are still in the file."""
 
     def __init__(self, connection: Connection, max_rows: int | None = None) -> None:
         self._lent: Connection | None = connection
         self._max_rows = max_rows
 
     def end(self) -> None:
-        """Refuse any further use: the transaction has ended."""
+        """Refuse further use: the transaction has ended."""
         self._lent = None
 
     @property
@@ -181,13 +175,13 @@ class ApprovalWrites(ApprovalReads):
         return contextlib.nullcontext(self._connection)
 
     def put(self, row: Row) -> bool:
-        """Insert a row of revision 1, or replace the row of the revision before; return False, and put nothing, if there is another."""
+        """Insert a row of revision 1, or replace the row of the previous revision; return False if another revision is there."""
         if row.revision == 1 and self._max_rows is not None and self.row(row.id) is None:
-            # A forgotten row could run its action once more, so none is ever deleted.
+            # Rows are never deleted: the action of a forgotten one could run again.
             (rows,) = self._connection.execute("SELECT COALESCE(MAX(number), 0) FROM approvals").fetchone()
             if rows >= self._max_rows:
                 raise StoreError(
-                    f"the store in memory holds {rows:,} requests for approval, the most that it can, and forgets none; "
+                    f"the store in memory holds {rows:,} requests for approval, the maximum, and forgets none; "
                     "use a store in a file, such as sqlite:///path.db"
                 )
         deadline = math.inf if row.deadline is None else row.deadline
@@ -229,7 +223,7 @@ class ApprovalWrites(ApprovalReads):
 def _find(connection: Connection, sql: str, values: Sequence[object] = ()) -> list[Any]:
     try:
         return connection.execute(sql, values).fetchall()
-    except (UnicodeError, OverflowError):  # half a surrogate pair, or a number beyond 64 bits: no row holds it
+    except (UnicodeError, OverflowError):  # half a surrogate pair, or a number beyond 64 bits, which no row holds
         return []
 
 
@@ -263,7 +257,7 @@ def _bytes_of(value: object) -> bytes:
 
 
 def listing(query: RowQuery, actions: Sequence[str] | None) -> Branch:
-    """Return the statement that lists the rows of a query in its order, with its values."""
+    """Return the statement that lists the rows of a query, with its values."""
     found = branches(query, actions)
     parts = " UNION ALL ".join(f"SELECT {COLUMNS}, number FROM {part}" for part, _ in found)  # noqa: S608
     values = [value for _, of_part in found for value in of_part]
@@ -272,9 +266,9 @@ def listing(query: RowQuery, actions: Sequence[str] | None) -> Branch:
 
 
 def branches(query: RowQuery, actions: Sequence[str] | None) -> list[Branch]:
-    """Return parts of the table that make up the rows of a query. None overlaps another, and an index has each in the query's order.
+    """Return disjoint parts of the table that make up a query, each with an index in the order of the query.
 
-    Where the query names a key, a digest or a run, there is one part, which is small.
+    A key, a digest or a run has one small part, which SQLite sorts.
     """
     states = list(dict.fromkeys(map(str, query.states)))
     names = None if actions is None else list(dict.fromkeys(actions))
@@ -307,43 +301,39 @@ def _branch(query: RowQuery, index: str, states: Sequence[str], actions: Sequenc
 
 
 class ApprovalFile:
-    """The file at a path. Created right before the first connection to it.
+    """The identity of the file at a path, to notice when it is replaced.
 
-    A copy that takes the place of the file is another file. A copy that is written over it has the same inode and the same id, so the newest
-    entry of the chain that was seen must still be there, too.
+    A copy that is written over the file has the same inode and id, but lacks the newest entry of the chain that was seen.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.files = OpenFiles(path)
         self._seen = (0, "")
-        """Number and hash of the newest entry that was seen."""
         self.identity = ""
-        """Id of the store."""
         self.is_entered = False
-        """Whether a connection is open."""
 
     def enter(self, connection: Connection) -> None:
-        """Note what a first connection has opened."""
+        """Record the identity at the first connection."""
         self.identity = self.identity or identity_of(connection)
         self.files.look_beside()
         self.is_entered = True
 
     def leave_to_parent(self) -> None:
-        """Expect the same file in a forked child, but not the same log: it is removed once nobody has the file open."""
+        """Expect the same file in a forked child, but perhaps another log: it is deleted with the last connection."""
         self.files.leave_beside()
         self.is_entered = False
 
     def note(self, head: tuple[int, str]) -> None:
-        """Note the newest entry of the chain."""
+        """Record the newest entry of the chain."""
         if head[0] > self._seen[0]:
             self._seen = head
 
     def check(self, connection: Connection | None = None) -> None:
-        """Compare the file at the path, and what a connection reads, with what was opened."""
+        """Compare the file at the path, and the data of a connection, with the file that was opened."""
         (number, expected), problem = self._seen, ""
         if self.files.are_displaced:
-            problem = "is no longer the file that was opened: it was deleted, moved or replaced"
+            problem = "was deleted, moved or replaced after it was opened"
         elif connection is not None and identity_of(connection) != self.identity:
             problem = "holds another store than the one that was opened"
         elif connection is not None and number:
@@ -366,15 +356,14 @@ def identity_of(connection: Connection) -> str:
 class SqliteTables(ApprovalReads, Resident):
     """The tables of approvals in a SQLite file.
 
-    If the file is deleted, replaced or restored while it is open, every use raises `StoreError` until the store is closed and opened again,
-    for example because the program was restarted.
+    If the file is deleted, replaced or restored while it is open, every use raises `StoreError` until the store is closed and opened again.
 
     Args:
         path: the file of a store that has been opened.
-        busy_seconds: how long a write waits while another process, or another thread, writes.
+        busy_seconds: time that a write waits for other processes and threads.
         leases: the leases of processes.
-        leave_parent: closes in a forked child what else its parent has open of this file; returns whether it could.
-        connect: opens a connection that waits for others for `busy_seconds`, for example to read only; by default one that writes.
+        leave_parent: closes the other connections of the parent in a forked child; returns whether it could.
+        connect: opens a connection, for example to read only; by default one that writes.
     """
 
     lasting = True
@@ -406,12 +395,12 @@ class SqliteTables(ApprovalReads, Resident):
         """The `data_version` of the reading connection."""
 
     def fork_locks(self) -> Iterator[Lock]:
-        """Let nothing be under way during a fork."""
+        """Yield the locks that are held during a fork."""
         yield self._writing
         yield self._reading
 
     def after_fork(self) -> None:
-        """Open connections of its own in a forked child, to the same file."""
+        """Open other connections in a forked child."""
         for connection, lock in ((self._writer, self._writing), (self._reader, self._reading)):
             if connection is not None and not leave_to_parent(connection, lock):
                 self._abandoned.append(connection)
@@ -422,7 +411,7 @@ class SqliteTables(ApprovalReads, Resident):
         self._begin()
 
     def close(self) -> None:
-        """Close the connections. The next use opens the file that the path names then."""
+        """Close the connections. The next use opens the file at the path again."""
         with self._writing, self._reading:
             place, self._place = self._place, None
             self._drop(place, self._writer)
@@ -447,7 +436,7 @@ class SqliteTables(ApprovalReads, Resident):
                 connection.close()
 
     @contextlib.contextmanager
-    def _held(self, name: str) -> Iterator[None]:
+    def _lock(self, name: str) -> Iterator[None]:
         if self._pid != os.getpid():
             self.after_fork()
         lock: threading.RLock = getattr(self, name)
@@ -474,7 +463,7 @@ class SqliteTables(ApprovalReads, Resident):
                 problem = f"it was opened to be read only, or may not be written; {allowed}"
             raise StoreError(f"store {self._path}: its approvals cannot be {act}: {problem}") from error
 
-    def _opened(self, connection: Connection | None) -> Connection:
+    def _open(self, connection: Connection | None) -> Connection:
         """Return the connection, or a new one to the file that was opened first."""
         if self._place is not None:
             self._place.check()
@@ -482,15 +471,15 @@ class SqliteTables(ApprovalReads, Resident):
             return connection
         if self._is_forked and (self._abandoned or not self._leave_parent()):
             raise StoreError(
-                f"store {self._path}: this process was forked while another thread used the store, and cannot share it safely; start the "
-                "process anew, or fork before the store is used"
+                f"store {self._path}: this process was forked while another thread used the store, and cannot share it safely; restart it, "
+                "or fork before the store is used"
             )
         place = self._place or ApprovalFile(self._path)
         connection = self._connect(busy_seconds=self._busy_seconds)
         try:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA secure_delete = ON")
-            if not place.is_entered:  # another thread may be opening the other connection, with a place of its own
+            if not place.is_entered:  # two threads may open both connections at once
                 place.enter(connection)
             place.check(connection)
         except BaseException:
@@ -501,8 +490,8 @@ class SqliteTables(ApprovalReads, Resident):
 
     @contextlib.contextmanager
     def _read(self) -> Iterator[Connection]:
-        with self._held("_reading"), self._explain_errors("read"):
-            self._reader = self._opened(self._reader)
+        with self._lock("_reading"), self._explain_errors("read"):
+            self._reader = self._open(self._reader)
             yield self._reader
 
     @contextlib.contextmanager
@@ -517,17 +506,16 @@ class SqliteTables(ApprovalReads, Resident):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Writes]:
-        """Return a block in which all is written or, after an exception, nothing; see `Tables.transaction`.
+        """Return a block whose writes are all kept, or after an exception none; see `Tables.transaction`.
 
-        Contents that it deletes with `forget` are overwritten after it, unless another process reads meanwhile: then the next deletion
-        from this store does so.
+        Contents that it deletes are overwritten at its end. If another process reads then, the next deletion overwrites them.
         """
-        with self._held("_writing"), self._explain_errors("written"):
-            connection = self._writer = self._opened(self._writer)
+        with self._lock("_writing"), self._explain_errors("written"):
+            connection = self._writer = self._open(self._writer)
             if connection.in_transaction:
                 raise StoreError("a transaction on approvals is open in this thread; end it before the next begins")
             place = self._place
-            assert place is not None  # noqa: S101 — `_opened` has set it
+            assert place is not None  # noqa: S101 — `_open` has set it
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 place.check(connection)
@@ -551,7 +539,7 @@ class SqliteTables(ApprovalReads, Resident):
             place.note(head)
             place.check()
             if writes.has_forgotten:
-                with self._held("_reading"):
+                with self._lock("_reading"):
                     overwrite(connection, self._path)
 
     def _roll_back(self, connection: Connection) -> None:
@@ -560,10 +548,10 @@ class SqliteTables(ApprovalReads, Resident):
             try:
                 connection.execute("ROLLBACK")
             except DatabaseError:
-                self._drop(None, connection)  # closing it takes back what is open
+                self._drop(None, connection)  # closing it rolls back
 
     def changes(self) -> int:
-        """Return a number that differs whenever another process or thread may have written to the file."""
+        """Return a number that changes whenever another process or thread may have written to the file."""
         with self._read() as connection:
             (version,) = connection.execute("PRAGMA data_version").fetchone()
             if version != self._version:
@@ -575,7 +563,7 @@ class SqliteTables(ApprovalReads, Resident):
         """Take the lease of this process, or renew it when ten seconds have passed, and return its id."""
         if self._pid == os.getpid() and self._leases.id is not None and not self._leases.is_due:
             return self._leases.id
-        with self._held("_writing"), contextlib.ExitStack() as stack:
+        with self._lock("_writing"), contextlib.ExitStack() as stack:
             if self._writer is None or not self._writer.in_transaction:
                 stack.enter_context(self.transaction())
             assert self._writer is not None  # noqa: S101 — the transaction has opened it
@@ -592,8 +580,8 @@ class MemoryTables(ApprovalReads):
     """The tables of approvals of a store in memory. They end with their process, and a forked child begins with empty ones.
 
     Args:
-        use: lends the connection of the store, with other threads kept out.
-        max_rows: how many requests there may be. None is dropped to make room: a forgotten one could run its action once more.
+        use: lends the connection of the store to one thread.
+        max_rows: maximum number of requests. None is deleted: the action of a forgotten one could run again.
     """
 
     lasting = False
@@ -612,7 +600,7 @@ class MemoryTables(ApprovalReads):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Writes]:
-        """Return a block in which all is written or, after an exception, nothing; see `Tables.transaction`."""
+        """Return a block whose writes are all kept, or after an exception none; see `Tables.transaction`."""
         with self._use() as connection:
             if connection.in_transaction:
                 raise StoreError("a transaction on approvals is open in this thread; end it before the next begins")
@@ -630,9 +618,9 @@ class MemoryTables(ApprovalReads):
 
     def hold(self) -> str:
         """Return the id of this process."""
-        with self._use():  # in a forked child this draws another id
+        with self._use():  # draws another id in a forked child
             return self._process
 
     def is_alive(self, process: str) -> bool | None:
-        """Return True for this process; no other can know these tables."""
+        """Return True for this process and None for others, which cannot read these tables."""
         return True if process == self._process else None

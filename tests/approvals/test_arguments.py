@@ -7,7 +7,6 @@ import datetime as dt
 import decimal
 import enum
 import functools
-import itertools
 import json
 import pathlib
 import re
@@ -15,7 +14,7 @@ import socket
 import typing
 import uuid
 import zoneinfo
-from collections import OrderedDict, namedtuple
+from collections import namedtuple
 from typing import Annotated, Any, Literal, NewType
 
 import pydantic
@@ -25,7 +24,7 @@ from hypothesis import strategies as st
 
 from grace_kp.approvals import SEALED, canonical, decode, encode
 from grace_kp.approvals._arguments import plain_json
-from tests.approvals.values import TYPES, Address, Colour, Line, Open, Order, same, values
+from tests.approvals.values import TYPES, Address, Colour, Line, Order, same, values
 
 D = decimal.Decimal
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
@@ -76,12 +75,6 @@ def test_plain_json_stays_as_it_is(value):
     assert ({"x": value}, {}) == encode({"x": value})
 
 
-def test_the_order_of_entries_and_elements_does_not_count():
-    assert encoding({"a": 1, "b": 2}) == encoding({"b": 2, "a": 1})
-    assert encoding({1: "a", 2: "b"}) == encoding({2: "b", 1: "a"})
-    assert 1 == len({encoding({"set": set(order)}) for order in itertools.permutations(["a", "b", 3])})
-
-
 class Text(str):
     __slots__ = ()
 
@@ -104,11 +97,8 @@ def grown():
 REFUSED = {
     "a subclass of str": (Text("a"), "a tests.approvals.test_arguments.Text has no encoding"),
     "inside of a list": ([1, {"a": Text("a")}], "[1]['a']: a tests.approvals.test_arguments.Text has no encoding"),
-    "an ordered dict": (OrderedDict(a=1), "a collections.OrderedDict has no encoding"),
     "a named tuple": (namedtuple("P", "a")(1), "a tests.approvals.test_arguments.P has no encoding"),
-    "a function": (len, "a builtin_function_or_method has no encoding"),
     "an object": (object(), "a object has no encoding"),
-    "a generator": ((n for n in ()), "a generator has no encoding"),
     "the mark of a sealed value": (SEALED, "is sealed, and cannot be opened here"),
     "an enum of classes": (Half.SOCKET, "a type has no encoding"),
     "more than its fields": (grown(), "a tests.approvals.test_arguments.Growing has no encoding"),
@@ -135,12 +125,6 @@ def test_deep_and_circular_values_have_no_encoding():
     circle.append(circle)
     for value in ([deep], circle, {"a": {"b": ([deep],)}}):
         assert "more than 50 containers inside of each other" in problem(value)
-
-
-def test_a_parameter_whose_name_is_no_text_in_utf_8_breaks_nothing_silently():
-    encoded, _ = encode({"\ud800": 1})
-    with pytest.raises(ValueError, match="surrogates not allowed"):
-        canonical(encoded)
 
 
 def test_canonical_json_follows_the_standard():
@@ -194,19 +178,17 @@ DAMAGED = {
     "an unknown tag": ({"$code": "1"}, r"x: has the unknown type tag '\$code'"),
     "two tags": ({"$int": "1", "$float": "1.0"}, r"x: has two type tags, \$float, \$int"),
     "no number": ([{"$int": "a"}], r"x\[0\]: cannot be read back \(ValueError"),
-    "another kind of content": ({"a": {"$date": 3}}, r"x\['a'\]: \$date must hold a text, not 3"),
-    "not canonical": ({"$int": "1"}, "x: cannot be read back as it was kept; it is damaged"),
-    "a whole float": (1.0, "x: cannot be read back as it was kept"),
+    "another kind of content": ({"a": {"$date": 3}}, r"x\['a'\]: \$date must hold a string, not 3"),
+    "not canonical": ({"$int": "1"}, "x: cannot be read back exactly; it is damaged"),
     "a list in a set": ({"$set": [[1]]}, r"x: cannot be read back \(TypeError: unhashable"),
-    "a second entry of a key": ({"$dict": [[1, 2], [1, 3]]}, "x: cannot be read back as it was kept"),
+    "a second entry of a key": ({"$dict": [[1, 2], [1, 3]]}, "x: cannot be read back exactly"),
     "an unknown zone": ({"$datetime": "2026-01-01T00:00:00+01:00", "zone": "Mars/X"}, "x: cannot be read back"),
     "a file as a zone": (
         {"$datetime": "2026-01-01T00:00:00+01:00", "zone": "../../etc/passwd"},
         "x: cannot be read back",
     ),
     "a folder as a zone": ({"$datetime": "2026-01-01T00:00:00", "zone": "Europe"}, "x: cannot be read back"),
-    "a long name of a zone": ({"$time": "00:00:00", "zone": "x" * 5_000}, "x: cannot be read back"),
-    "more beside a tag": ({"$int": str(2**60), "a": 1}, "x: cannot be read back as it was kept"),
+    "more beside a tag": ({"$int": str(2**60), "a": 1}, "x: cannot be read back exactly"),
 }
 
 
@@ -226,7 +208,7 @@ def test_deep_documents_are_refused():
 
 
 def test_a_zone_that_has_changed_its_rules_is_noticed():
-    with pytest.raises(ValueError, match="the time zone Europe/Berlin has another offset then than when this was kept"):
+    with pytest.raises(ValueError, match="the time zone Europe/Berlin had another offset when this was stored"):
         decode({"x": {"$datetime": "2026-07-01T12:00:00+05:00", "zone": "Europe/Berlin"}})
 
 
@@ -298,7 +280,7 @@ def test_a_class_that_has_changed_is_noticed():
     for fields in ({"id": "a"}, {"id": "a", "euros": 1, "cents": 2}, [1]):
         encoded["x"]["fields"] = fields
         with pytest.raises(
-            ValueError, match=r"x: .*(is damaged, or a class in it has changed|are not those that were kept)"
+            ValueError, match=r"x: .*(is damaged, or a class in it has changed|have changed since it was stored)"
         ):
             decode(encoded, {"x": Order})
     member, _ = encode({"x": Colour.RED})
@@ -336,21 +318,6 @@ def test_computed_properties_are_no_state():
     assert {"a": 2, "b": 7} == vars(there_and_back(value))
 
 
-def test_a_model_knows_which_fields_were_set():
-    value = Address(street="a")
-    assert {"street": "a"} == there_and_back(value).model_dump(exclude_unset=True)
-    assert encode({"x": value}) != encode({"x": Address(street="a", zip=None)})
-
-
-def test_a_model_keeps_extra_and_private_values():
-    value = Open(a=1, b=(2,))
-    value._note = b"n"
-    again = there_and_back(value)
-    assert same(value, again)
-    again.c = 3
-    assert (2,) == again.b
-
-
 class Upper(pydantic.BaseModel):
     a: str
 
@@ -362,18 +329,6 @@ class Upper(pydantic.BaseModel):
 
 def test_no_validator_runs():
     assert "a" == there_and_back(Upper.model_construct(a="a")).a
-
-
-class Root(pydantic.RootModel[list[int]]):
-    pass
-
-
-class Generic(pydantic.BaseModel):
-    root: Root
-
-
-def test_root_and_nested_models_are_restored():
-    assert Generic(root=Root([1])) == there_and_back(Generic(root=Root([1])))
 
 
 @dataclasses.dataclass

@@ -56,34 +56,25 @@ def test_a_second_decision_is_refused(shop, first, second):
     assert before == shop.requests.get(approval.id)
 
 
-def test_other_words_are_another_answer(shop):
+def test_an_answer_has_words_and_is_not_replaced(shop):
     approval = shop.requests.file(asked())
+    with pytest.raises(ApprovalError, match="needs words"):
+        shop.requests.respond(approval.id, " \n", by=ANA)
     shop.requests.respond(approval.id, "ask for the receipt", by=ANA)
     with pytest.raises(AlreadyDecided):
         shop.requests.respond(approval.id, "never mind", by=ANA)
 
 
-def test_an_answer_has_words(shop):
-    approval = shop.requests.file(asked())
-    with pytest.raises(ApprovalError, match="needs words"):
-        shop.requests.respond(approval.id, " \n", by=ANA)
-    assert ["requested"] == shop.kinds()
-
-
 def test_a_decision_after_the_end_names_the_end(shop):
+    """A repeated consent does not look like success."""
+    lapsed = shop.requests.approve(shop.requests.file(asked()).id, by=ANA)
     approval = shop.requests.file(asked())
     shop.clock.now += 3_600
     with pytest.raises(AlreadyDecided, match="was expired at") as caught:
         shop.requests.approve(approval.id, by=ANA)
     assert ("", "expired") == (caught.value.by, caught.value.state)
-    assert "expired" == shop.requests.get(approval.id).state
-
-
-def test_repeating_consent_that_has_lapsed_does_not_look_like_success(shop):
-    approval = shop.requests.approve(shop.requests.file(asked()).id, by=ANA)
-    shop.clock.now += 600
     with pytest.raises(AlreadyDecided, match="was expired"):
-        shop.requests.approve(approval.id, by=ANA)
+        shop.requests.approve(lapsed.id, by=ANA)
 
 
 def test_repeating_consent_after_the_action_ran_changes_nothing(shop):
@@ -99,6 +90,8 @@ def test_a_digest_that_is_not_current_is_refused(shop):
     for verb in (shop.requests.approve, shop.requests.reject, shop.requests.skip, shop.requests.retry):
         with pytest.raises(ChangedSinceShown, match=approval.digest):
             verb(approval.id, by=ANA, digest="sha256:00")
+    with pytest.raises(ChangedSinceShown):
+        shop.requests.edit(approval.id, {"euros": 20}, by=ANA, digest="sha256:00")
     assert ["requested"] == shop.kinds()
 
 
@@ -123,12 +116,6 @@ def test_a_quorum_counts_logins_only(shop):
     assert "approved" == shop.requests.approve(approval.id, by=logged_in("ana")).state
 
 
-def test_one_rejection_closes(shop):
-    approval = shop.requests.file(asked(quorum=3, identity="stated"))
-    shop.requests.approve(approval.id, by=ANA)
-    assert "rejected" == shop.requests.reject(approval.id, by=ANA).state
-
-
 @pytest.mark.parametrize("fields", [{"groups": ("finance",)}, {"quorum": 2, "identity": "stated"}])
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "withdraw"])
 def test_the_user_of_the_run_does_not_decide(shop, fields, verb):
@@ -138,10 +125,6 @@ def test_the_user_of_the_run_does_not_decide(shop, fields, verb):
         VERBS[verb][1](shop.requests, approval.id, ANA)
     assert ["requested"] == shop.kinds()
     assert "cancelled" == shop.requests.withdraw(approval.id, by=ANA).state
-
-
-def test_the_user_of_the_run_decides_where_nothing_is_required(shop):
-    assert "approved" == shop.requests.approve(shop.requests.file(asked(user="ana")).id, by=ANA).state
 
 
 @pytest.mark.parametrize("name", ["cy", "dee", "Bo"])
@@ -165,7 +148,7 @@ def test_hostile_notes_are_refused_or_cleaned(shop):
     approval = shop.requests.file(asked())
     with pytest.raises(ApprovalError, match="has 10,001 characters, and at most 10,000"):
         shop.requests.approve(approval.id, by=ANA, note="n" * 10_001)
-    with pytest.raises(ApprovalError, match="must be a text"):
+    with pytest.raises(ApprovalError, match="must be a string"):
         shop.requests.reject(approval.id, by=ANA, reason=None)
     for name in ("", "n" * 201, "\u200b\u2066"):  # nobody could be asked about a decision by a name that shows nothing
         with pytest.raises(ApprovalError, match="needs a name of 1 to 200"):
@@ -264,7 +247,7 @@ def test_an_edit_restarts_the_count(shop):
     assert ("pending", ["bo"]) == (edited.state, [vote.actor.name for vote in edited.votes])
     with pytest.raises(ChangedSinceShown, match="changed by bo"):
         shop.requests.approve(approval.id, by=logged_in("ana"), digest=approval.digest)
-    with pytest.raises(ChangedSinceShown, match="does not say which were shown"):
+    with pytest.raises(ChangedSinceShown, match="does not state which were shown"):
         shop.requests.approve(approval.id, by=logged_in("ana"))
     shop.requests.get(approval.id, by=logged_in("ana"))
     assert "edited" == shop.requests.approve(approval.id, by=logged_in("ana")).state
@@ -339,7 +322,7 @@ def test_an_edit_fits_the_schema_of_the_action(shop, is_encoded):
         ({"euros": "20"}, "euros: '20' is not of type 'integer'"),
         ({"euros": True}, "euros: True is not of type 'integer'"),
         ({"euros": 601}, "greater than the maximum"),
-        ({"day": "soon"}, "day: 'soon' is no date such as"),
+        ({"day": "soon"}, "day: 'soon' is not a date such as"),
     ):
         with pytest.raises(EditRefused, match=message):
             shop.requests.edit(approval.id, changes, by=ANA, is_encoded=is_encoded)
@@ -375,11 +358,3 @@ def test_an_edit_of_an_edit_belongs_to_its_last_editor(shop):
     back = shop.requests.edit(approval.id, {"euros": 500}, by=logged_in("ana"), digest=second.digest)
     assert approval.digest == back.digest
     assert "approved" == shop.requests.approve(approval.id, by=logged_in("bo"), digest=back.digest).state
-
-
-def test_edits_with_a_bad_digest_or_name_are_refused(shop):
-    approval = shop.requests.file(asked())
-    with pytest.raises(ChangedSinceShown):
-        shop.requests.edit(approval.id, {"euros": 20}, by=ANA, digest="sha256:00")
-    with pytest.raises(ApprovalError):
-        shop.requests.edit("nope", {"euros": 20}, by=ANA)

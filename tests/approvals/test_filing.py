@@ -8,7 +8,7 @@ import pytest
 
 from grace_kp.approvals import Secret, Standing, digest, new_key
 from grace_kp.errors import KeyReused, NotEntitled
-from tests.approvals.shops import ANA, BO, Shop, asked, claim, keyed, sealing
+from tests.approvals.shops import ANA, BO, Shop, asked, claim, keyed
 
 OTHER = {"invoice": "R-1", "euros": 7}
 
@@ -25,24 +25,10 @@ def test_a_request_waits_until_its_deadline(shop):
     assert ["requested"] == shop.kinds(approval.id)
 
 
-def test_an_open_request_of_the_key_is_joined(shop):
-    first = shop.requests.file(keyed())
-    second = shop.another("p2").file(keyed(run_id="run-2"))
-    assert first.id == second.id
-    assert ["requested", "joined"] == shop.kinds(first.id)
-
-
 def test_a_job_that_asks_every_minute_does_not_fill_the_chain(shop):
     for number in range(50):
         shop.requests.file(keyed(run_id=f"run-{number}"))
     assert 20 == len(shop.kinds())
-
-
-def test_the_key_with_other_arguments_is_refused(shop):
-    first = shop.requests.file(keyed())
-    with pytest.raises(KeyReused, match="needs a field in its key") as caught:
-        shop.requests.file(keyed(OTHER))
-    assert first.id == caught.value.approval_id
 
 
 @pytest.mark.parametrize("names", [(), ("session",)])
@@ -54,13 +40,13 @@ def test_a_request_with_values_that_have_no_encoding_is_not_joined(shop, names):
     assert "pending" == shop.requests.file(keyed(unencoded=names)).state
 
 
-@pytest.mark.parametrize("end", ["approved", "edited", "claimed", "done", "unknown"])
+@pytest.mark.parametrize("end", ["pending", "approved", "edited", "claimed", "done", "unknown"])
 def test_the_key_stays_taken_while_the_action_may_have_happened(shop, end):
     """The same call gets the same approval in this state, another call is refused."""
     approval = shop.requests.file(keyed())
     if end == "edited":
         shop.requests.edit(approval.id, {"euros": 20}, by=ANA)
-    else:
+    elif end != "pending":
         approval = shop.requests.approve(approval.id, by=ANA)
     if end in {"claimed", "done", "unknown"}:
         token = claim(shop.requests, approval).token
@@ -68,8 +54,9 @@ def test_the_key_stays_taken_while_the_action_may_have_happened(shop, end):
         shop.requests.settle(approval.id, token, state=end, result="ok", has_result=True)
     again = shop.requests.file(keyed(run_id="run-2"))
     assert (approval.id, end) == (again.id, again.state)
-    with pytest.raises(KeyReused):
+    with pytest.raises(KeyReused, match="needs a field in its key") as caught:
         shop.requests.file(keyed(OTHER))
+    assert approval.id == caught.value.approval_id
 
 
 @pytest.mark.parametrize("verb", ["reject", "skip"])
@@ -139,31 +126,6 @@ def test_settings_that_cannot_be_used_are_refused(shop, fields):
     assert [] == shop.entries()
 
 
-def test_secrets_do_not_reach_the_store(shop):
-    """Neither recognised ones in texts nor sealed arguments that the run repeats."""
-    shop = Shop(secret=Secret(new_key()))
-    arguments = {"invoice": "R-1", "iban": "DE89370400440532013000"}
-    new, unsealed = sealing(
-        shop.settings["secret"],
-        arguments,
-        ("iban",),
-        objective="pay to DE89370400440532013000, password=hunter22hunter",
-        run={"steps": [{"content": "DE89370400440532013000"}], "score": float("nan")},
-    )
-    with pytest.raises(ValueError, match="`unsealed` is needed"):
-        shop.requests.file(new)
-    approval = shop.requests.file(new, unsealed)
-    approval = shop.requests.approve(approval.id, by=ANA, note="to DE89370400440532013000")
-    token = claim(shop.requests, approval).token
-    ended = shop.requests.settle(
-        approval.id, token, state="done", result={"to": "DE89370400440532013000"}, has_result=True
-    )
-    everything = b"".join(link.data + (link.contents or b"") for link in shop.tables.links())
-    everything += shop.tables.row(approval.id).data
-    assert [] == [word for word in (b"DE89370400440532013000", b"hunter22") if word in everything]
-    assert ("DE89370400440532013000", False) == (approval.arguments["iban"], ended.outcome.has_result)
-
-
 SECRET = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
 
 
@@ -206,7 +168,7 @@ def test_a_vote_no_longer_counts_once_a_run_of_its_author_joins(shop):
 def test_a_run_cannot_use_the_consent_of_its_own_user(shop):
     first = shop.requests.file(keyed(user="cy", groups=("finance",), waits="raise"))
     shop.requests.approve(first.id, by=BO)
-    with pytest.raises(NotEntitled, match="somebody else must decide"):
+    with pytest.raises(NotEntitled, match="another person must decide"):
         shop.requests.file(keyed(user="bo", groups=("finance",), waits="raise", run_id="run-2"))
     assert "approved" == shop.requests.file(keyed(user="cy", groups=("finance",), waits="raise")).state
 

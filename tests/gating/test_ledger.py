@@ -138,6 +138,26 @@ def test_entries_of_earlier_versions_are_read(ledger):
     assert "2c70e12b7a0646f9" == entry_in(ledger).id
 
 
+def test_a_claim_in_the_memory_of_this_process_never_leaves_the_event_loop():
+    """It cannot block. Later changes of a decision or a result do not reach the ledger."""
+    ledger, result, decision = InMemory(), {"paid": [1]}, {"digest": "d", "args": []}
+    entry = LedgerEntry(ledger, "key")
+    assert (False, True) == (entry.blocks, entry_in(ledger).blocks)
+    assert decision == entry.decide(decision)
+    decision["args"].append(1)
+    assert {"digest": "d", "args": []} == entry.decision()
+    assert entry.claim() is None
+    assert "running" == entry.claim().state
+    entry.done(result, keep=True)
+    result["paid"].append(2)
+    assert ("done", {"paid": [1]}) == (entry.claim().state, entry.claim().result)
+    plain = LedgerEntry(ledger, "plain")
+    assert plain.claim() is None
+    plain.failed(OSError())
+    assert ("failed", "OSError") == (plain.claim().state, plain.claim().error)
+    assert plain.claim(again_after_failure=True) is None
+
+
 def test_memory_refuses_when_it_is_full():
     """An entry that it forgot could run its action twice; entries that it holds can still change."""
     ledger = InMemory(max_entries=2)

@@ -160,7 +160,7 @@ def test_a_child_of_a_busy_parent_refuses(store, hasty):
             try:
                 put(hasty, row(2))
             except StoreError as error:
-                os._exit(0 if "start the process anew" in str(error) else 2)
+                os._exit(0 if "restart it" in str(error) else 2)
             os._exit(1)
         assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert row(1) == hasty.row("ap-1")

@@ -80,7 +80,7 @@ class ToolRun(Execution):
             self.request = self._tool_consent.hold_request(self.request, case.tool)
         gates = grace._gates()
         self._ledger_key = ledger_key(getattr(program, "thread", ""), decision.message, decision.id, case.call)
-        self.ledger_entry = LedgerEntry(lambda: gates.in_memory if program is None else gates.ledger, self._ledger_key)
+        self.ledger_entry = LedgerEntry(gates.in_memory if program is None else lambda: gates.ledger, self._ledger_key)
         self.operation = self.ledger_entry.id
         self.on_notify = gates.on_notify
         if program is not None and decision.level == InterventionLevel.NOTIFY:

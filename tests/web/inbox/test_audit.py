@@ -52,7 +52,7 @@ def test_a_verification_says_what_it_has_found(shop):
     assert (303, "/approvals/audit") == (answer.status_code, answer.headers["location"])
     text = ana.get("/approvals/audit").text
     assert "1 entries verified without a checkpoint: no accident found; a deliberate change would not show" in text
-    assert "whoever can write the store can write the whole chain anew" in text
+    assert "anyone who can write to the store can rewrite the whole chain" in text
 
 
 def test_a_checkpoint_that_was_kept_elsewhere_is_compared(shop, ana):
