@@ -516,7 +516,7 @@ def _item(message: dict[str, Any], place: str) -> ChatTurn:
         for name in _ROLE_KEYS:
             if message.get(name) is not None:
                 raise InvalidTrace(
-                    f"must be a text that names the role (got {brief(message[name])})", path=f"{place}.{name}"
+                    f"must be a string that names the role (got {brief(message[name])})", path=f"{place}.{name}"
                 )
         raise InvalidTrace("is missing", path=f"{place}.role")
     if kind == "reasoning":

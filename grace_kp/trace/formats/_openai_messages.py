@@ -37,7 +37,7 @@ _ERROR_TYPE = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFacts:
+class ChatFacts:
     """Facts about a recorded run beside its messages; the parameters of `from_openai_messages` explain those of the same name."""
 
     id: str | None = None
@@ -108,14 +108,14 @@ def from_openai_messages(
     Raises:
         InvalidTrace: an item is not a message, or no message is the assistant's; the error names the place.
     """
-    facts = RunFacts(
+    facts = ChatFacts(
         id=id, domain=domain, success=success, created_at=created_at, objective=objective, framework=framework,
         agent_id=agent_id, source=extra or {}, max_text=max_text,
     )  # fmt: skip
     return build_trace(messages, facts)
 
 
-def build_trace(messages: object, facts: RunFacts, place: str = "messages") -> ReasoningTrace:
+def build_trace(messages: object, facts: ChatFacts, place: str = "messages") -> ReasoningTrace:
     """Build the trace of a chat."""
     if not isinstance(messages, list | tuple):
         raise InvalidTrace(f"must be a list of messages (got {brief(messages)})", path=place)
@@ -317,7 +317,7 @@ def _error(text: str) -> dict[str, str]:
     return {"type": kind, "message": storable(cut(message, MAX_MESSAGE))}
 
 
-def _creation_time(facts: RunFacts, messages: Sequence[object]) -> tuple[str, str]:
+def _creation_time(facts: ChatFacts, messages: Sequence[object]) -> tuple[str, str]:
     """Return when the run began, and the source of that time."""
     if facts.created_at is not None:
         instant = instant_of(facts.created_at)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from grace_kp.errors import InvalidTrace, brief
 from grace_kp.trace._rules import MAX_TAGS, label
 from grace_kp.trace.formats._messages import decode, is_message
-from grace_kp.trace.formats._openai_messages import FORMAT, RunFacts, build_trace, instant_of
+from grace_kp.trace.formats._openai_messages import FORMAT, ChatFacts, build_trace, instant_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +95,7 @@ def read_run(
     about = document if isinstance(document, dict) else {}
     beside = _around_the_chat(about, place)
     _, success, success_from = _success_in(beside if use_label else {})
-    facts = RunFacts(
+    facts = ChatFacts(
         domain=_text(about, "domain", "task_domain") or fallback_domain,
         success=success,
         success_from=success_from,

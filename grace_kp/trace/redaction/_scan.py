@@ -79,15 +79,15 @@ def redact(text: str, level: str | PrivacyLevel = PrivacyLevel.AGGREGATED) -> Re
     text that exceeds the budget. Redacting a redacted text changes nothing.
 
     Args:
-        text: any text.
+        text: any string.
         level: `private` removes secrets; `aggregated` and `federated` remove identifiers too.
 
     Raises:
         ValueError: an unknown level.
-        TypeError: not a text.
+        TypeError: not a string.
     """
     if not isinstance(text, str):
-        raise TypeError(f"redact takes a text, not {type(text).__name__}")
+        raise TypeError(f"redact takes a string, not {type(text).__name__}")
     counts: Counter[str] = Counter()
     return Redaction(redact_text(text, identifiers=PrivacyLevel(level).hides_identifiers, counts=counts), dict(counts))
 
