@@ -17,11 +17,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import UNSETTLED, waits
-from grace_kp.record._attributes import Attributes
-from grace_kp.record._gaps import lost_evidence, nearest, root_of
+from grace_kp.record._evidence import lost_evidence, nearest, root_of
 from grace_kp.record._host import CLOSED, COMPLETED, INTERRUPTED, SUSPENDED
 from grace_kp.record._resume import EarlierPart
-from grace_kp.record._run import NOT_CAPTURED, Call
+from grace_kp.record._run import NOT_CAPTURED, Attributes, Call
 from grace_kp.record._spec import SEALED
 from grace_kp.record._steps import WAITING, StepBuilder
 from grace_kp.trace import (
@@ -387,29 +386,10 @@ REMOVED = "[REDACTED:password]"
 # Fields that hold rendered arguments, each with the field that counts the characters they do not show.
 _ARGUMENTS = {"arguments": "hidden", "executed_arguments": "executed_hidden", "modified": "hidden"}
 # Texts that quote neither arguments nor a reviewer; every other text of an entry may.
-_STRUCTURE = frozenset(
-    [
-        "action",
-        "digest",
-        "evidence_gaps",
-        "executed_digest",
-        "fitted_at",
-        "floor",
-        "id",
-        "level",
-        "mismatches",
-        "mode",
-        "model",
-        "outcome",
-        "policy_version",
-        "profile",
-        "profile_gaps",
-        "reason",
-        "reviewer",
-        "skipped",
-        "to",
-    ]
-)
+_STRUCTURE = frozenset((
+    "action", "digest", "evidence_gaps", "executed_digest", "fitted_at", "floor", "id", "level", "mismatches", "mode", "model", "outcome",
+    "policy_version", "profile", "profile_gaps", "reason", "reviewer", "skipped", "to",
+))  # fmt: skip
 _ERRORS = frozenset({"error", "ledger_error", "notify_error"})
 
 
@@ -424,9 +404,8 @@ def attributes_of(run: Run, clean: Callable[[str], str], clean_all: Callable[[An
         dropped = {"dropped_tags": own.dropped_tags, "dropped_metadata": own.dropped_metadata}
 
     def clean_id(text: str) -> str:
-        return label(
-            text if _UUID.fullmatch(text) else clean(text)
-        )  # the digits of a UUID may look like a phone number
+        # The digits of a UUID may look like a phone number.
+        return label(text if _UUID.fullmatch(text) else clean(text))
 
     stated = {name: nearest(run, name) for name in ("user", "session")}
     found: dict[str, Any] = {

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import _current
 from grace_kp.record._current import CURRENT, FIRST, FOLLOWED, HOST, ORDER, TROUBLES
-from grace_kp.record._gaps import ENDED, FULL, stray
+from grace_kp.record._evidence import ENDED, FULL, stray
 from grace_kp.record._guard import attempt, shielded, shielded_end, shielded_pair
 from grace_kp.record._run import HERE, Call, Listener, Recorder, Run, located
 from grace_kp.record._spec import AGENT, SCOPE, fitting, name_like, unwrap
