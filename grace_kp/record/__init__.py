@@ -1,6 +1,6 @@
 """Live recording: runs, calls and events, the wrapping core, threads, and the guard that makes recording fail open.
 
-What turns a finished run into a document is resolved on first use, because it needs the rules of redaction.
+`Documents` and `to_json` are resolved on first use, because documents need the rules of redaction.
 """
 
 from __future__ import annotations

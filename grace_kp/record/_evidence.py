@@ -47,11 +47,11 @@ ENDED = "the run that started this one had already ended, so what it did is not 
 
 
 def stray(run: Run) -> None:
-    """Note that a tool was called outside of any run, in this thread; warn where an open run most likely started the thread."""
+    """Note that a tool was called outside of any run in this thread. Warn if an open run most likely started the thread."""
     owner = run.owner
     if run.via_trace is None:
         owner.stray_since = max(owner.stray_since, FIRST.number)
-        if _started_by_another(run, owner):
+        if _is_started_by_another(run, owner):
             _warn()
 
 
@@ -87,13 +87,13 @@ def lost_evidence(run: Run | None, recorder: Recorder) -> list[str]:
     if max(recorder.stray_since, run.owner.stray_since) > run.number:
         gaps.append(STRAY)
     # The action, or the tool that calls it, may have opened this run because there was none.
-    if run.spec.kind != AGENT and run.via_trace is None and _started_by_another(run, recorder):
+    if run.spec.kind != AGENT and run.via_trace is None and _is_started_by_another(run, recorder):
         gaps.append(THREAD)
         _warn()
     return gaps
 
 
-def _started_by_another(run: Run, recorder: Recorder) -> bool:
+def _is_started_by_another(run: Run, recorder: Recorder) -> bool:
     """Return whether an open run most likely started this thread, which recorded nothing before that run began."""
     if threading.current_thread() is threading.main_thread():
         return False
@@ -164,12 +164,12 @@ _FAILED = frozenset({"error", "cancelled", "exited"})
 
 @dataclass(slots=True)
 class Survey:
-    """What a gate sees of a live run at a glance."""
+    """The evidence of a live run at the time of a gate."""
 
     evidence: RunEvidence
-    """The evidence of the calls that have ended so far, in this run and in those that are nested in it or that it is nested in."""
+    """The evidence of the calls that have ended so far, in this run and in the runs around and inside it."""
     steps: int = 0
-    """Number of steps that the trace of this run has so far: those that `StepBuilder` builds from the same events."""
+    """Number of steps that `StepBuilder` builds from the events so far."""
     lost: tuple[str, ...] = ()
     """Why evidence of the other runs is missing."""
     has_others: bool = False
@@ -197,7 +197,7 @@ def survey_of(run: Run | None) -> Survey:
 
 def keep_evidence(run: Run) -> None:
     """Take in the events of a nested run that has ended, before they are released: gates of the runs around it need them."""
-    for _ in range(2):  # for its own document, then for those of the runs nested in it
+    for _ in range(2):  # first for its own document, then for those of the runs nested in it
         if run.lacks_past:
             run.owner.recall(run)
     with root_of(run).owner.lock:
@@ -335,14 +335,14 @@ class Reading:
                         plain[name] = plain.get(name, 0) + 1
                         ends[name] = at
                     else:
-                        self._ended(event, at, run)
+                        self._count_end(event, at, run)
                     continue
                 begun[id(event)] = place - 1
             elif type(event) is ModelCall:
-                extra -= not event.text.strip()  # a call without text is no step
+                extra -= not event.text.strip()  # a call without text adds no step
             elif type(event) is UserMessage:
                 at = event.at if event.at > at else at + 1
-                if run.via is None:  # what a nested run calls words of the user resets nothing around it
+                if run.via is None:  # a user message of a nested run resets nothing around it
                     self.evidence.user_spoke(at)
             if failures.pending:  # the run has gone on, which is a step for each error
                 extra += len(failures.pending)
@@ -364,7 +364,7 @@ class Reading:
             self._left = self.open_runs(run)
             begun.clear()
 
-    def _ended(self, call: Call, at: int, run: Run) -> None:
+    def _count_end(self, call: Call, at: int, run: Run) -> None:
         child = call.child
         if child is not None:
             self._take_run(child)

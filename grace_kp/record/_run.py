@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 NOT_CAPTURED = "[not captured]"
-"""Stands for contents where inputs or outputs are not captured."""
+"""Replaces contents where inputs or outputs are not captured."""
 
 
 _VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
@@ -97,7 +97,7 @@ class Recorder:
         """Counts forks: a run that began before a fork belongs to the parent process and does not end in the child."""
 
     def after_fork(self) -> None:
-        """In a forked child, forget the runs that are open: they belong to the parent, and nobody would release the lock."""
+        """In a forked child, forget the runs that are open: they belong to the parent, and no thread would release the lock."""
         self.lock = threading.RLock()
         self.generation += 1
         self.open_runs.clear()
@@ -113,7 +113,7 @@ class Recorder:
             self.open_runs.discard(run)
             raise
 
-    def described(self, error: BaseException) -> tuple[str, str]:
+    def describe(self, error: BaseException) -> tuple[str, str]:
         """Return the type name of an error and the message that is recorded for it.
 
         A message may quote the output of the call that failed, so it needs `capture_output`. The error of a gate may hold a reviewer's
@@ -333,11 +333,11 @@ class Run:
 
         Gates then no longer take into account how bad the searches before it were; a new message is a new question. So pass what a person
         wrote and nothing else: a message that a model or a document wrote does not become a person's by being in the role of a user.
-        A text without a visible character, or None, is ignored. In a nested run it is a step, but no new question.
+        A message without a visible character, or None, is ignored. In a nested run it is a step, but no new question.
         """
         words = "" if text is None else render_text(text, self.max_text)
         if not any(letter.isprintable() and not letter.isspace() for letter in words):
-            note("user_message", "ignored a text without a visible character")
+            note("user_message", "ignored a message without a visible character")
             return
         self._say(UserMessage, "user_message", text if self.owner.capture_input else NOT_CAPTURED)
 
@@ -387,7 +387,7 @@ class Run:
         200 characters. A nested run belongs to the user and the session of the run around it unless it states its own.
 
         Args:
-            tags: texts such as "beta" or "nightly".
+            tags: strings such as "beta" or "nightly".
             user: who the run is for, as an id; None leaves it as it is.
             session: the conversation or job that the run is part of; None leaves it as it is.
             metadata: any JSON values by name.
@@ -460,7 +460,7 @@ class Run:
         if status == COMPLETED:
             self.close(HOST.handoff_text(error))
             return
-        self.error = self.owner.described(error)
+        self.error = self.owner.describe(error)
         self.pending = getattr(error, "approval", None) if status == WAITING else None
         self._finish(status, None, error)
 
@@ -542,7 +542,7 @@ class ModelCall(Event):
 
 
 HERE = "?"
-"""Stands for the part of a framework's program that runs here, which the framework tells."""
+"""Placeholder for the part of a framework's program that runs here; the framework names it."""
 _SAME = object()
 _STATUSES = {FAILED: "error", COMPLETED: "ok"}
 
@@ -576,7 +576,7 @@ class Call(Event):
         """The run that this call opened."""
         self.error: tuple[str, str] | None = None
         self.hits: SearchResults | ResultReader | None = None
-        """What a search found; while it streams, what reads it."""
+        """The results of a search, or their reader while it streams."""
         self.owns = False
         """The run consists of this call and ends with it."""
         self.result: Any = None
@@ -661,7 +661,7 @@ class Call(Event):
             if status == COMPLETED:
                 self.result = HOST.handoff_text(error)
             else:
-                self.error = run.owner.described(error)
+                self.error = run.owner.describe(error)
             run.events.append(self)
         if self.owns:
             run.fail(error)

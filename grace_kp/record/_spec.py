@@ -59,7 +59,7 @@ class Spec:
     ) -> None:
         self.name = name or name_of(function)
         self.scores = scores
-        """The declared kind of the figures beside search results; None if undeclared."""
+        """The declared kind of the scores of search results; None if undeclared."""
         self.kind = kind
         self.searches = kind == RETRIEVER
         self.failed: Callable[[Any], object] | None = None
@@ -75,7 +75,7 @@ class Spec:
         self.var_positional = "args"
         self.var_keyword = "kwargs"
         self.bound = False
-        """Whether the first parameter is the instance or class that a method belongs to, which is no input."""
+        """Whether the first parameter is the instance or class of a method, which is not an input."""
         self.injected = frozenset() if function is None else HOST.injected(function)
         """Parameters that a framework fills in. They are not recorded."""
         self.mask = mask_of(function, (*sealed, *self.injected))
@@ -117,7 +117,7 @@ class Spec:
         return named
 
     def objective_of(self, args: Sequence[Any], kwargs: Mapping[str, Any], max_text: int) -> str:
-        """Return the objective of a run: the stated one, else the first text among the arguments, else the call itself.
+        """Return the objective of a run: the stated one, else the first string among the arguments, else the call itself.
 
         `args` are without the bound instance. If the user's template or callable fails, the next rule applies.
         """
@@ -133,9 +133,9 @@ class Spec:
                     return value if len(value) <= limit else cut(value, limit)
             elif issubclass(type(value), str) and str.strip(value):
                 return cut(str.__getitem__(value, slice(None)), limit)
-        return cut(f"{self.name}({self._shown(args, kwargs)})", limit)
+        return cut(f"{self.name}({self._describe_arguments(args, kwargs)})", limit)
 
-    def _shown(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    def _describe_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         shown = [to_text(render(value, 80)) for value in args]
         shown += [f"{key}={to_text(render(value, 80))}" for key, value in kwargs.items()]
         return ", ".join(cut(text, 80) for text in shown)
@@ -342,7 +342,7 @@ def _positional_range(function: Any) -> tuple[int, int]:
 
 
 SEALED = "[SEALED]"
-"""Stands for an argument that its gate keeps encrypted."""
+"""Replaces an argument that its gate keeps encrypted."""
 _NAMES, _AGAIN = "__grace_sealed__", "__grace_again__"
 
 
@@ -367,7 +367,7 @@ def can_seal(recorded: Any, again: Callable[[tuple[str, ...]], Any]) -> None:
 def reseal(function: Any, names: tuple[str, ...]) -> Any:
     """Return a function that does not record these parameters, if it is a recorded one; else the function itself."""
     built: Any = getattr(function, _AGAIN, None)
-    # What wraps a recorded function has its attributes, too, and does more than that.
+    # A wrapper around a recorded function has its attributes, too, but does more than record.
     return (
         built[1](names)
         if names and built is not None and built[0] is getattr(function, "__wrapped__", None)
