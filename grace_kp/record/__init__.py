@@ -1,6 +1,6 @@
 """Live recording: runs, calls and events, the wrapping core, threads, and the guard that makes recording fail open.
 
-What turns a finished run into a document is resolved on first use, because it needs the rules of redaction.
+`Documents` and `to_json` are resolved on first use, because documents need the rules of redaction.
 """
 
 from __future__ import annotations
@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING
 
 from grace_kp.record._current import CAPTURE, CURRENT, HOST, OPERATIONS, PICKLED, TROUBLES
 from grace_kp.record._decorate import RunBlock, decorate
-from grace_kp.record._evidence import keep_evidence, material_of, survey_of
+from grace_kp.record._evidence import (
+    gaps_of,
+    keep_evidence,
+    keep_refusal,
+    kept_refusal,
+    material_of,
+    nearest,
+    register,
+    survey_of,
+)
 from grace_kp.record._failure import reported_failure
-from grace_kp.record._gaps import gaps_of, keep_refusal, kept_refusal, nearest, register
 from grace_kp.record._guard import attempt, finish_late, note, shielded
 from grace_kp.record._host import CANCELLED, CLOSED, COMPLETED, FAILED, SUSPENDED, Framework, Signal
 from grace_kp.record._resume import Conversations, Pause, facts_of, node_of

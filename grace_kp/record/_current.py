@@ -77,7 +77,7 @@ class Patches(Resident):
         self.originals: list[tuple[type, str, Any]] = []
 
     def after_fork(self) -> None:
-        """Replace the lock in the child, where nobody else is to give it back."""
+        """Replace the lock in the child, where no other thread can release it."""
         self.lock = threading.Lock()
 
 

@@ -1,10 +1,10 @@
 """The document of a run, in the form of the trace schema but without confidence and score, which the pipeline adds.
 
-Also the journal of an open run, and the document of a run whose process died.
+This includes the journal of an open run, and the document of a run whose process died.
 
 Attributes and entries of gates are redacted, bounded, and without contents that are not captured. Secrets that only the name of an argument
-gives away are removed from the whole document. A reviewer's words and the message of an error often repeat an argument. Where that stood
-under a name such as `password`, its text alone shows no pattern that redaction could find.
+gives away are removed from the whole document. A reviewer's words and the message of an error often repeat an argument. Without its name,
+such as `password`, a secret shows no pattern that redaction could find.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.levels import UNSETTLED, waits
-from grace_kp.record._attributes import Attributes
-from grace_kp.record._gaps import lost_evidence, nearest, root_of
+from grace_kp.record._evidence import lost_evidence, nearest, root_of
 from grace_kp.record._host import CLOSED, COMPLETED, INTERRUPTED, SUSPENDED
 from grace_kp.record._resume import EarlierPart
-from grace_kp.record._run import NOT_CAPTURED, Call
+from grace_kp.record._run import NOT_CAPTURED, Attributes, Call
 from grace_kp.record._spec import SEALED
 from grace_kp.record._steps import WAITING, StepBuilder
 from grace_kp.trace import (
@@ -87,7 +86,7 @@ class Documents:
     def open(self, run: Run) -> dict[str, Any]:
         """Return the document of an open run before an action: its steps so far, and no answer.
 
-        The steps are built anew from the events, so that neither the recording nor the journal has a part in it.
+        The steps are built from the events once more, independently of the recording and the journal.
         """
         if run.resumes is not None:
             run.owner.recall(run)
@@ -284,11 +283,11 @@ class Documents:
         }
 
     def clean(self, text: str) -> str:
-        """Return a text without what this runtime's traces must not hold."""
+        """Return a string without secrets, and without identifiers if this runtime removes them."""
         return redact_text(storable(text), identifiers=self._identifiers)
 
     def clean_all(self, value: object) -> Any:
-        """Return a rendered value without what this runtime's traces must not hold."""
+        """Return a rendered value redacted like `clean`."""
         return redact_value(value, identifiers=self._identifiers)
 
     def journal(self, run: Run) -> list[tuple[int, bytes]]:
@@ -347,7 +346,7 @@ class Documents:
 
 
 def _without_secrets(document: dict[str, Any], secrets: list[str]) -> dict[str, Any]:
-    """Return a document without these texts, wherever they occur in what was recorded. What makes it a trace stays."""
+    """Return a document without these secrets. The fields that make it a valid trace are kept."""
     if not secrets:
         return document
     clean: dict[str, Any] = without(document, secrets)
@@ -380,36 +379,17 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 AUDIT_TAG = "audit:selected"
 """The tag of runs of which an action is put up for an audit."""
 MIN_LENGTH = 6
-"""Characters below which a text is too common to be removed wherever it occurs."""
+"""Shorter strings are too common to be removed wherever they occur."""
 MIN_NUMBER = 10_000_000
-"""Numbers below which one is too common to be removed wherever it occurs."""
+"""Smaller numbers are too common to be removed wherever they occur."""
 REMOVED = "[REDACTED:password]"
 # Fields that hold rendered arguments, each with the field that counts the characters they do not show.
 _ARGUMENTS = {"arguments": "hidden", "executed_arguments": "executed_hidden", "modified": "hidden"}
-# Texts that quote neither arguments nor a reviewer; every other text of an entry may.
-_STRUCTURE = frozenset(
-    [
-        "action",
-        "digest",
-        "evidence_gaps",
-        "executed_digest",
-        "fitted_at",
-        "floor",
-        "id",
-        "level",
-        "mismatches",
-        "mode",
-        "model",
-        "outcome",
-        "policy_version",
-        "profile",
-        "profile_gaps",
-        "reason",
-        "reviewer",
-        "skipped",
-        "to",
-    ]
-)
+# Fields that quote neither arguments nor a reviewer; every other string of an entry may.
+_STRUCTURE = frozenset((
+    "action", "digest", "evidence_gaps", "executed_digest", "fitted_at", "floor", "id", "level", "mismatches", "mode", "model", "outcome",
+    "policy_version", "profile", "profile_gaps", "reason", "reviewer", "skipped", "to",
+))  # fmt: skip
 _ERRORS = frozenset({"error", "ledger_error", "notify_error"})
 
 
@@ -424,9 +404,8 @@ def attributes_of(run: Run, clean: Callable[[str], str], clean_all: Callable[[An
         dropped = {"dropped_tags": own.dropped_tags, "dropped_metadata": own.dropped_metadata}
 
     def clean_id(text: str) -> str:
-        return label(
-            text if _UUID.fullmatch(text) else clean(text)
-        )  # the digits of a UUID may look like a phone number
+        # The digits of a UUID may look like a phone number.
+        return label(text if _UUID.fullmatch(text) else clean(text))
 
     stated = {name: nearest(run, name) for name in ("user", "session")}
     found: dict[str, Any] = {
@@ -504,7 +483,7 @@ def tag_audits(grace: dict[str, Any]) -> None:
 
 
 def _without_texts(name: str, value: object, *, inside: bool = False) -> Any:
-    """Return a field of an entry without texts that may quote contents. Of an error, the name of its type stays."""
+    """Return a field of an entry without strings that may quote contents. An error keeps the name of its type."""
     if name in _STRUCTURE and not (inside and name == "reason"):  # a nested reason is that of a judge
         return value
     if isinstance(value, dict):
@@ -535,13 +514,13 @@ def secrets_of(run: Run) -> list[str]:
 
 
 def sealed_texts(decisions: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Yield the texts and numbers inside of the sealed arguments of gated calls."""
+    """Yield the strings and numbers in the sealed arguments of gated calls."""
     for entry, arguments in _arguments_of(decisions):
         yield from _texts([arguments.get(name) for name in entry.get("sealed", ())])
 
 
 def _arguments_of(decisions: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield the arguments of gated calls, those of the execution and those of a reviewer, each with its entry."""
+    """Yield the arguments of gated calls with their entries: as called, as executed, and as a reviewer changed them."""
     for entry in list(decisions):
         response = entry.get("response")
         modified = response.get("modified") if isinstance(response, dict) else None
@@ -551,7 +530,7 @@ def _arguments_of(decisions: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[st
 
 
 def _texts(values: object) -> Iterator[str]:
-    """Yield the texts and numbers inside of arguments that are sealed."""
+    """Yield the strings and numbers in sealed arguments."""
     if isinstance(values, dict):
         values = [*values, *values.values()]
     if isinstance(values, list):
@@ -562,7 +541,7 @@ def _texts(values: object) -> Iterator[str]:
 
 
 def without(value: object, secrets: list[str]) -> Any:
-    """Return a JSON value with these texts removed wherever they occur; the same object if there are none."""
+    """Return a JSON value without these secrets; the same object if the list is empty."""
     if not secrets:
         return value
     if isinstance(value, str):
@@ -577,7 +556,7 @@ def without(value: object, secrets: list[str]) -> Any:
 
 
 def _find_removed(before: object, after: object) -> Iterator[str]:
-    """Yield the texts that redaction has replaced as a whole."""
+    """Yield the strings that redaction has replaced as a whole."""
     if isinstance(before, dict) and isinstance(after, dict):
         for value, clean in zip(before.values(), after.values(), strict=False):
             yield from _find_removed(value, clean)

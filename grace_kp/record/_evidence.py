@@ -1,24 +1,159 @@
-"""Evidence and material of a live run, for gates, which cannot wait until it ends: for its confidence, and for a judge.
+"""What a gate asks about a live run: its evidence, gaps in it, its last refusal, and material for a judge. Gates cannot wait until it ends.
 
 Evidence is kept up to date: each event is read once, however many gates there are. All runs of a tree (a run, those nested in it, those
-nested in them) add to the same evidence. Also the number of steps of a run, counted without building them.
+nested in them) add to the same evidence. The steps of a run are counted without building them.
+
+Gaps are known reasons why evidence is missing or unusable, in words. A gate that finds any asks at least for CONFIRM. This module decides
+nothing. Evidence that is absent because nothing happened is not a gap. The last refusal of a gate holds until anything else is recorded.
 """
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._gaps import DROPPED, lost_evidence, root_of
+from grace_kp.record._current import FIRST, PATCHES, TROUBLES
+from grace_kp.record._guard import note
 from grace_kp.record._resume import EarlierPart
-from grace_kp.record._run import Call, ModelCall, Note, UserMessage
+from grace_kp.record._run import Call, ModelCall, Note, UserMessage, located
+from grace_kp.record._spec import AGENT
 from grace_kp.trace import Failure, Failures, render, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from grace_kp.confidence import RunEvidence, SearchResults
-    from grace_kp.record._run import Run
+    from grace_kp.record._run import Recorder, Run
+
+
+OFF = "recording is disabled, so nothing is known of this run"
+UNRECORDED = "this run could not be recorded"
+STRAY = "a tool was called in a thread that does not carry this run (use gk.propagate or gk.instrument_threads)"
+THREAD = "the action was called in a thread that does not carry the run that started it (use gk.propagate or gk.instrument_threads)"
+OUTSIDE = (
+    "a thread called it while an agent ran, so it has a trace of its own; if it belongs to the agent's run, pass "
+    "gk.propagate(tool) to the executor or thread, or call gk.instrument_threads() at the start of the program"
+)
+DROPPED = "{} steps of this run were not recorded (more than max_steps, or no room on the stack)"
+FULL = "the run around this one had reached its max_steps, so what it did is not known here"
+UNUSABLE = "{} scores of search results cannot be used"
+UNREAD = (
+    "the results of {} searches could not be read; return a list of results, or declare "
+    'scores="none" where one list in a dict has no scores'
+)
+UNSCORED = 'the results of {} searches carry no score; declare scores=... or scores="none"'
+ENDED = "the run that started this one had already ended, so what it did is not known here"
+
+
+def stray(run: Run) -> None:
+    """Note that a tool was called outside of any run in this thread. Warn if an open run most likely started the thread."""
+    owner = run.owner
+    if run.via_trace is None:
+        owner.stray_since = max(owner.stray_since, FIRST.number)
+        if _is_started_by_another(run, owner):
+            _warn()
+
+
+def _warn() -> None:
+    is_ours = threading.current_thread().name.startswith("grace_kp ")  # a judge or scorer may be a tool
+    if not PATCHES.originals and not is_ours:
+        note("a tool outside of any run", OUTSIDE)
+
+
+def gaps_of(run: Run | None, recorder: Recorder, evidence: RunEvidence, lost: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the reasons why evidence is missing or cannot be used, each in a few words."""
+    if not recorder.enabled:
+        return (OFF,)
+    counts = {
+        UNUSABLE: evidence.unusable_scores,
+        UNREAD: evidence.unread_searches,
+        UNSCORED: evidence.unscored_searches,
+    }
+    unusable = [words.format(count) for words, count in counts.items() if count]
+    return tuple(dict.fromkeys((*lost_evidence(run, recorder), *lost, *unusable)))
+
+
+def lost_evidence(run: Run | None, recorder: Recorder) -> list[str]:
+    """Return the reasons why evidence of a run was not recorded; recorded evidence that cannot be used is not among them."""
+    if run is None or not run.owner.enabled:
+        return [UNRECORDED]
+    gaps = list(run.missing)
+    if run.dropped:
+        gaps.append(DROPPED.format(run.dropped))
+    troubles = TROUBLES.own - run.troubles_before
+    if troubles:
+        gaps.append(f"recording failed {troubles} times; see grace.status()")
+    if max(recorder.stray_since, run.owner.stray_since) > run.number:
+        gaps.append(STRAY)
+    # The action, or the tool that calls it, may have opened this run because there was none.
+    if run.spec.kind != AGENT and run.via_trace is None and _is_started_by_another(run, recorder):
+        gaps.append(THREAD)
+        _warn()
+    return gaps
+
+
+def _is_started_by_another(run: Run, recorder: Recorder) -> bool:
+    """Return whether an open run most likely started this thread, which recorded nothing before that run began."""
+    if threading.current_thread() is threading.main_thread():
+        return False
+    first = min(FIRST.number or run.number, run.number)
+    return any(other.spec.kind == AGENT and other.number < first for other in list(recorder.open_runs))
+
+
+def nearest(run: Run, name: str) -> str | None:
+    """Return the user or session of the run itself, else of the nearest run around it."""
+    around: Run | None = run
+    while around is not None:
+        stated: str | None = getattr(around.attributes, name, None)
+        if stated is not None:
+            return stated
+        around = None if around.via is None else around.via.run
+    return None
+
+
+def register(run: Run, entry: dict[str, Any]) -> None:
+    """Have the sealed arguments of a gated call removed from its run and from all runs around that and inside of it."""
+    root = root_of(run)
+    with root.owner.lock:
+        if root.sealed is None:
+            root.sealed = []
+        root.sealed.append(entry)
+
+
+def root_of(run: Run) -> Run:
+    """Return the outermost run around a run."""
+    while run.via is not None:
+        run = run.via.run
+    return run
+
+
+def keep_refusal(run: Run, refusal: object) -> None:
+    """Keep a refusal of a gate, with what the run has recorded by now and the calls around the gate."""
+    here: Any = located()
+    calls = []
+    while here is not None and here is not run:
+        calls.append(here)
+        here = here.parent or here.run
+    run.refusal = refusal, len(run.events), len(run.decisions), run.dropped, calls
+
+
+def kept_refusal(run: Run) -> Any:
+    """Return the last refusal of a gate; None if anything else has been recorded since.
+
+    Ends of the calls around the gate, and repetitions of those calls, do not count as anything else: the loop that repeats the call may be
+    outside a tool that calls the gate.
+    """
+    if run.refusal is None:
+        return None
+    refusal, events, decisions, dropped, calls = run.refusal
+    since: list[Any] = run.events[events:]
+    for event in since:
+        again = (event.spec is call.spec and event.args == call.args and event.kwargs == call.kwargs for call in calls)
+        if not hasattr(event, "spec") or not any(again):
+            return None
+    return refusal if (decisions, dropped) == (len(run.decisions), run.dropped) else None
+
 
 MAX_MATERIAL = 20
 _LONGEST = 4_000
@@ -29,12 +164,12 @@ _FAILED = frozenset({"error", "cancelled", "exited"})
 
 @dataclass(slots=True)
 class Survey:
-    """What a gate sees of a live run at a glance."""
+    """The evidence of a live run at the time of a gate."""
 
     evidence: RunEvidence
-    """The evidence of the calls that have ended so far, in this run and in those that are nested in it or that it is nested in."""
+    """The evidence of the calls that have ended so far, in this run and in the runs around and inside it."""
     steps: int = 0
-    """Number of steps that the trace of this run has so far: those that `StepBuilder` builds from the same events."""
+    """Number of steps that `StepBuilder` builds from the events so far."""
     lost: tuple[str, ...] = ()
     """Why evidence of the other runs is missing."""
     has_others: bool = False
@@ -62,7 +197,7 @@ def survey_of(run: Run | None) -> Survey:
 
 def keep_evidence(run: Run) -> None:
     """Take in the events of a nested run that has ended, before they are released: gates of the runs around it need them."""
-    for _ in range(2):  # for its own document, then for those of the runs nested in it
+    for _ in range(2):  # first for its own document, then for those of the runs nested in it
         if run.lacks_past:
             run.owner.recall(run)
     with root_of(run).owner.lock:
@@ -200,14 +335,14 @@ class Reading:
                         plain[name] = plain.get(name, 0) + 1
                         ends[name] = at
                     else:
-                        self._ended(event, at, run)
+                        self._count_end(event, at, run)
                     continue
                 begun[id(event)] = place - 1
             elif type(event) is ModelCall:
-                extra -= not event.text.strip()  # a call without text is no step
+                extra -= not event.text.strip()  # a call without text adds no step
             elif type(event) is UserMessage:
                 at = event.at if event.at > at else at + 1
-                if run.via is None:  # what a nested run calls words of the user resets nothing around it
+                if run.via is None:  # a user message of a nested run resets nothing around it
                     self.evidence.user_spoke(at)
             if failures.pending:  # the run has gone on, which is a step for each error
                 extra += len(failures.pending)
@@ -229,7 +364,7 @@ class Reading:
             self._left = self.open_runs(run)
             begun.clear()
 
-    def _ended(self, call: Call, at: int, run: Run) -> None:
+    def _count_end(self, call: Call, at: int, run: Run) -> None:
         child = call.child
         if child is not None:
             self._take_run(child)

@@ -85,7 +85,7 @@ def _failure(result: Any) -> str | None:
 
 
 def _failed_message(item: object) -> str | None:
-    """Return the text of a message of a tool that reports a failure, "" for one that reports none, None for anything else."""
+    """Return the content of a tool message that reports a failure, "" for one that reports none, None for anything else."""
     fields = _fields(item)
     if _name(type(item)) == "Command":
         update = fields.get("update")
@@ -99,7 +99,7 @@ def _failed_message(item: object) -> str | None:
 
 
 def _message_of(result: object) -> str:
-    """Return the texts in the content of a result; the whole result where there are none."""
+    """Return the strings in the content of a result; the whole result if there are none."""
     content: Any = _fields(result).get("content")
     parts = content[:MAX_PARTS] if type(content) is list or type(content) is tuple else [content]
     texts = (part if type(part) is str else _fields(part).get("text") for part in parts)

@@ -1,7 +1,7 @@
 """The one guard that makes recording fail open: it counts what breaks, logs it once, and lets the agent go on.
 
-Where the stack is full, recording steps aside. What begins there is not recorded, and its run counts the loss. What ends there is
-ended as soon as there is room. The handlers of RecursionError call nothing that takes a level of the stack.
+Where the stack is full, calls that begin are not recorded, and their run counts the loss. Calls that end there are ended as soon as
+there is room. The handlers of RecursionError call nothing that takes a level of the stack.
 
 `GRACE_KP_STRICT_RECORDING=1` makes it raise instead, for the library's own tests.
 """
@@ -122,7 +122,7 @@ def note(where: str, error: BaseException | str, *, theirs: bool = False) -> Non
 
     `theirs` marks trouble in code that is not ours and that recording calls: a hook, an objective's template, a store.
     """
-    text = error if type(error) is str else ""  # the error's own word for its class is not asked for
+    text = error if type(error) is str else ""  # not `__class__`, which may run code of the error
     kind = f"{where}: {text or type(error).__name__}"
     if not theirs and not text:
         TROUBLES.own += 1
@@ -139,4 +139,4 @@ def note(where: str, error: BaseException | str, *, theirs: bool = False) -> Non
     if TROUBLES.counts[kind] == 1:
         _log.warning("recording went on without this: %s", TROUBLES.last)
     if not theirs and os.environ.get(STRICT) == "1" and issubclass(type(error), BaseException):
-        raise error  # type: ignore[misc]  # a text was excluded
+        raise error  # type: ignore[misc]  # a string was excluded

@@ -28,7 +28,7 @@ CANCELLATIONS = frozenset({"KeyboardInterrupt", "Cancelled", "GreenletExit"})
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """The meaning of an exception class that does not stand for a failure."""
+    """The meaning of an exception class that is a signal and not a failure."""
 
     status: str
     """Status of a run or call that this exception leaves."""
@@ -106,7 +106,7 @@ class Host:
     def injected(self, function: Any) -> frozenset[str]:
         """Return the parameters of a function that a framework fills in, by their declared types.
 
-        They are no arguments of a call: no caller chooses them. A type that cannot be resolved does not count, nor does a name alone.
+        No caller chooses them, so they are not recorded as arguments. Types that cannot be resolved are ignored; names alone do not count.
         """
         known = [
             framework.injects
@@ -130,7 +130,7 @@ class Host:
 
     def status_after(self, error: BaseException) -> str:
         """Return the status of a run or call that this exception left."""
-        kind = type(error)  # the error's own word for its class is not asked for
+        kind = type(error)  # not `__class__`, which may run code of the error
         if issubclass(kind, GeneratorExit):
             return CLOSED
         if issubclass(kind, SystemExit):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 
-from pydantic_core import PydanticSerializationError
 from pydantic_core import to_json as pydantic_json
 
 try:
@@ -23,10 +22,10 @@ def encode(value: object) -> bytes:
     if dumps is not None:
         try:
             return dumps(value, None, _PLAIN)
-        except TypeError:  # keys that are no texts, integers beyond 64 bits, half a surrogate pair
+        except TypeError:  # keys that are not strings, integers beyond 64 bits, half a surrogate pair
             pass
     try:
         return pydantic_json(value)
-    except (PydanticSerializationError, UnicodeError, ValueError):
+    except ValueError:  # pydantic's and those of UTF-8
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return text.encode("utf-8", errors="replace")

@@ -47,8 +47,8 @@ class Pause:
 class EarlierPart:
     """The part of a run from before it was suspended: its steps, calls and decisions.
 
-    A framework that resumes in the middle of a program runs the interrupted part again from its beginning, and that is recorded anew. So
-    what it had recorded is left out here, and `repeated` names the calls in it that had been carried out already.
+    A framework that resumes in the middle of a program runs the interrupted part again from its beginning, and records it again.
+    So its first recording is left out here, and `repeated` names the calls in it that had already been carried out.
     """
 
     __slots__ = ("calls", "decisions", "duration_ms", "model_calls", "pending", "repeated", "steps")
@@ -66,7 +66,7 @@ class EarlierPart:
         stays = [call for call in calls if call["tool_call"] in number]
         self.repeated += [call["name"] for call in calls if call not in stays and call["status"] in {"ok", "error"}]
         names = {call["call_id"]: f"c{place}" for place, call in enumerate(stays)}
-        self.calls = [_renumbered(call, number, names) for call in stays]
+        self.calls = [_renumber(call, number, names) for call in stays]
         self.model_calls = [
             {**call, **({"step": number[call["step"]]} if "step" in call else {})}
             for call in grace.get("model_calls") or ()
@@ -82,17 +82,17 @@ class EarlierPart:
         """Calls whose error nothing has followed yet."""
 
 
-def _renumbered(call: Document, number: dict[int, int], names: dict[str, str]) -> Document:
-    renumbered = {**call, "call_id": names[call["call_id"]]}
+def _renumber(call: Document, number: dict[int, int], names: dict[str, str]) -> Document:
+    changed = {**call, "call_id": names[call["call_id"]]}
     for field in ("tool_call", "observation", "recovery"):
-        if field in renumbered:
-            if renumbered[field] in number:
-                renumbered[field] = number[renumbered[field]]
+        if field in changed:
+            if changed[field] in number:
+                changed[field] = number[changed[field]]
             else:
-                del renumbered[field]
-    if "parent" in renumbered:
-        renumbered["parent"] = names.get(renumbered["parent"], renumbered["parent"])
-    return renumbered
+                del changed[field]
+    if "parent" in changed:
+        changed["parent"] = names.get(changed["parent"], changed["parent"])
+    return changed
 
 
 class Conversations:

@@ -13,12 +13,11 @@ from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from grace_kp.errors import ActionNotApproved
-from grace_kp.record._attributes import Attributes
 from grace_kp.record._current import CAPTURE, CURRENT, HOST, TROUBLES
 from grace_kp.record._failure import TOOL_ERROR, reported_failure
 from grace_kp.record._guard import finish_late, note, shielded, shielded_end
 from grace_kp.record._host import CLOSED, COMPLETED, FAILED, SUSPENDED, WAITING
-from grace_kp.trace import describe_error, render, render_text
+from grace_kp.trace import MAX_METADATA, MAX_TAGS, MAX_VALUE, describe_error, render, render_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 
 NOT_CAPTURED = "[not captured]"
-"""Stands for contents where inputs or outputs are not captured."""
+"""Replaces contents where inputs or outputs are not captured."""
 
 
 _VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
@@ -93,12 +92,12 @@ class Recorder:
         self.lock = threading.RLock()
         """Held while the id or the attributes of a run change; a signal handler may ask for them meanwhile."""
         self.stray_since = 0
-        """Number of the latest first run of a thread in which a tool was called outside of any run; see `_gaps`."""
+        """Number of the latest first run of a thread in which a tool was called outside of any run; see `_evidence`."""
         self.generation = 0
         """Counts forks: a run that began before a fork belongs to the parent process and does not end in the child."""
 
     def after_fork(self) -> None:
-        """In a forked child, forget the runs that are open: they belong to the parent, and nobody would release the lock."""
+        """In a forked child, forget the runs that are open: they belong to the parent, and no thread would release the lock."""
         self.lock = threading.RLock()
         self.generation += 1
         self.open_runs.clear()
@@ -114,7 +113,7 @@ class Recorder:
             self.open_runs.discard(run)
             raise
 
-    def described(self, error: BaseException) -> tuple[str, str]:
+    def describe(self, error: BaseException) -> tuple[str, str]:
         """Return the type name of an error and the message that is recorded for it.
 
         A message may quote the output of the call that failed, so it needs `capture_output`. The error of a gate may hold a reviewer's
@@ -124,6 +123,64 @@ class Recorder:
         if not self.capture_output or (issubclass(type(error), ActionNotApproved) and not self.capture_input):
             message = NOT_CAPTURED
         return kind, message
+
+
+class Attributes:
+    """Tags, user, session and metadata of one run, bounded when they are stated. Changed under the recorder's lock only."""
+
+    __slots__ = ("changes", "dropped_metadata", "dropped_tags", "metadata", "session", "tags", "user")
+
+    def __init__(self) -> None:
+        self.tags: dict[str, None] = {}
+        self.metadata: dict[str, Any] = {}
+        self.user: str | None = None
+        self.session: str | None = None
+        self.dropped_tags = 0
+        self.dropped_metadata = 0
+        self.changes = 0
+        """Number of changes; the journal writes the attributes again after a change."""
+
+    def merge(self, *, tags: object, user: object, session: object, metadata: object, max_text: int) -> None:
+        """Add tags, merge metadata by key, replace user and session. None changes nothing."""
+        self.changes += 1
+        for tag in _read_tags(tags, "tags", max_text):
+            if tag in self.tags or len(self.tags) < MAX_TAGS:
+                self.tags[tag] = None
+            else:
+                self.dropped_tags += 1
+        self.user = _read_label(user, "user", max_text) or self.user
+        self.session = _read_label(session, "session", max_text) or self.session
+        if metadata is not None and not isinstance(metadata, dict):
+            note("update", f"metadata must be a dict, not {type(metadata).__name__}")
+        elif metadata:
+            rendered = {render_text(key, max_text): render(value, MAX_VALUE) for key, value in metadata.items()}
+            for key, value in rendered.items():
+                if key in self.metadata or len(self.metadata) < MAX_METADATA:
+                    self.metadata[key] = value
+                else:
+                    self.dropped_metadata += 1
+
+
+def _read_tags(tags: object, name: str, max_text: int) -> list[str]:
+    if tags is None:
+        return []
+    if isinstance(tags, str):  # one tag, not its letters
+        tags = (tags,)
+    if not isinstance(tags, list | tuple | set | frozenset):
+        note("update", f"{name} must be a list of strings, not {type(tags).__name__}")
+        return []
+    in_order = sorted(tags, key=str) if isinstance(tags, set | frozenset) else tags
+    return [tag for item in in_order if (tag := _read_label(item, name, max_text))]
+
+
+def _read_label(value: object, name: str, max_text: int) -> str | None:
+    if value is None:
+        return None
+    text = render_text(value, max_text)
+    if not text.strip():
+        note("update", f"{name} must not be empty")
+        return None
+    return text
 
 
 class Run:
@@ -185,7 +242,7 @@ class Run:
         self.pending: Any = None
         """The approval that was pending at the gate which ended the run, also at one of a nested run."""
         self.refusal: Any = None
-        """The last refusal of a gate, and what was recorded by then; see `_gaps`."""
+        """The last refusal of a gate, and what was recorded by then; see `_evidence`."""
         self.status: str | None = None
         self.stored: Awaitable[None] | None = None  # what a coroutine awaits before it returns
         self.steps: Any = None
@@ -276,11 +333,11 @@ class Run:
 
         Gates then no longer take into account how bad the searches before it were; a new message is a new question. So pass what a person
         wrote and nothing else: a message that a model or a document wrote does not become a person's by being in the role of a user.
-        A text without a visible character, or None, is ignored. In a nested run it is a step, but no new question.
+        A message without a visible character, or None, is ignored. In a nested run it is a step, but no new question.
         """
         words = "" if text is None else render_text(text, self.max_text)
         if not any(letter.isprintable() and not letter.isspace() for letter in words):
-            note("user_message", "ignored a text without a visible character")
+            note("user_message", "ignored a message without a visible character")
             return
         self._say(UserMessage, "user_message", text if self.owner.capture_input else NOT_CAPTURED)
 
@@ -330,7 +387,7 @@ class Run:
         200 characters. A nested run belongs to the user and the session of the run around it unless it states its own.
 
         Args:
-            tags: texts such as "beta" or "nightly".
+            tags: strings such as "beta" or "nightly".
             user: who the run is for, as an id; None leaves it as it is.
             session: the conversation or job that the run is part of; None leaves it as it is.
             metadata: any JSON values by name.
@@ -403,7 +460,7 @@ class Run:
         if status == COMPLETED:
             self.close(HOST.handoff_text(error))
             return
-        self.error = self.owner.described(error)
+        self.error = self.owner.describe(error)
         self.pending = getattr(error, "approval", None) if status == WAITING else None
         self._finish(status, None, error)
 
@@ -485,7 +542,7 @@ class ModelCall(Event):
 
 
 HERE = "?"
-"""Stands for the part of a framework's program that runs here, which the framework tells."""
+"""Placeholder for the part of a framework's program that runs here; the framework names it."""
 _SAME = object()
 _STATUSES = {FAILED: "error", COMPLETED: "ok"}
 
@@ -519,7 +576,7 @@ class Call(Event):
         """The run that this call opened."""
         self.error: tuple[str, str] | None = None
         self.hits: SearchResults | ResultReader | None = None
-        """What a search found; while it streams, what reads it."""
+        """The results of a search, or their reader while it streams."""
         self.owns = False
         """The run consists of this call and ends with it."""
         self.result: Any = None
@@ -604,7 +661,7 @@ class Call(Event):
             if status == COMPLETED:
                 self.result = HOST.handoff_text(error)
             else:
-                self.error = run.owner.described(error)
+                self.error = run.owner.describe(error)
             run.events.append(self)
         if self.owns:
             run.fail(error)

@@ -12,13 +12,14 @@ again, in a result or in the message of an error. `_document` removes them there
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import re
 import sys
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from grace_kp.record._attributes import Declared, call_on_arguments
 from grace_kp.record._current import HOST
 from grace_kp.record._guard import attempt
 from grace_kp.trace import cut, render, render_text, to_text
@@ -58,7 +59,7 @@ class Spec:
     ) -> None:
         self.name = name or name_of(function)
         self.scores = scores
-        """The declared kind of the figures beside search results; None if undeclared."""
+        """The declared kind of the scores of search results; None if undeclared."""
         self.kind = kind
         self.searches = kind == RETRIEVER
         self.failed: Callable[[Any], object] | None = None
@@ -74,7 +75,7 @@ class Spec:
         self.var_positional = "args"
         self.var_keyword = "kwargs"
         self.bound = False
-        """Whether the first parameter is the instance or class that a method belongs to, which is no input."""
+        """Whether the first parameter is the instance or class of a method, which is not an input."""
         self.injected = frozenset() if function is None else HOST.injected(function)
         """Parameters that a framework fills in. They are not recorded."""
         self.mask = mask_of(function, (*sealed, *self.injected))
@@ -116,7 +117,7 @@ class Spec:
         return named
 
     def objective_of(self, args: Sequence[Any], kwargs: Mapping[str, Any], max_text: int) -> str:
-        """Return the objective of a run: the stated one, else the first text among the arguments, else the call itself.
+        """Return the objective of a run: the stated one, else the first string among the arguments, else the call itself.
 
         `args` are without the bound instance. If the user's template or callable fails, the next rule applies.
         """
@@ -132,9 +133,9 @@ class Spec:
                     return value if len(value) <= limit else cut(value, limit)
             elif issubclass(type(value), str) and str.strip(value):
                 return cut(str.__getitem__(value, slice(None)), limit)
-        return cut(f"{self.name}({self._shown(args, kwargs)})", limit)
+        return cut(f"{self.name}({self._describe_arguments(args, kwargs)})", limit)
 
-    def _shown(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    def _describe_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         shown = [to_text(render(value, 80)) for value in args]
         shown += [f"{key}={to_text(render(value, 80))}" for key, value in kwargs.items()]
         return ", ".join(cut(text, 80) for text in shown)
@@ -144,6 +145,82 @@ def _fill_objective(objective: str | Callable[..., Any], named: dict[str, Any]) 
     if isinstance(objective, str):
         return objective.format(**named) if "{" in objective else objective
     return render_text(call_on_arguments(objective, named), MAX_OBJECTIVE)
+
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
+
+class Declared:
+    """Attributes that a decorator states: values, templates with parameters in braces, or callables on the bound arguments."""
+
+    __slots__ = ("_defaults", "_place", "_values")
+
+    def __init__(self, name: str, function: Callable[..., Any] | None, values: dict[str, Any]) -> None:
+        self._place = f"attributes of {name}"
+        self._defaults: dict[str, Any] = {}
+        if function is not None:
+            with contextlib.suppress(TypeError, ValueError):  # some builtins have no signature
+                parameters = inspect.signature(function).parameters.values()
+                self._defaults = {item.name: item.default for item in parameters if item.default is not item.empty}
+        self._values = values
+        tags, metadata = values.get("tags"), values.get("metadata")
+        if not (tags is None or callable(tags) or isinstance(tags, str | list | tuple | set | frozenset)):
+            raise TypeError(f"tags must be a list of strings or a callable, not {type(tags).__name__}")
+        if not (metadata is None or callable(metadata) or isinstance(metadata, dict)):
+            raise TypeError(f"metadata must be a dict or a callable, not {type(metadata).__name__}")
+
+    def resolve(self, bound: Mapping[str, Any], *, capture_input: bool) -> dict[str, Any]:
+        """Return the attributes of one call, without those that cannot be resolved; these are noted.
+
+        Without `capture_input`, tags and metadata that depend on the arguments are left out. User and session stay: a run is found and
+        deleted by them.
+        """
+        named = {**self._defaults, **bound}
+        found: dict[str, Any] = {}
+        for kind, value in self._values.items():
+            hidden = not capture_input and kind in {"tags", "metadata"}
+            if isinstance(value, dict):
+                items = {key: self._resolve(item, named, hidden) for key, item in value.items()}
+                found[kind] = {key: item for key, item in items.items() if item is not None}
+            elif isinstance(value, list | tuple | set | frozenset):
+                resolved = (self._resolve(item, named, hidden) for item in value)
+                found[kind] = [item for item in resolved if item is not None]
+            else:
+                found[kind] = self._resolve(value, named, hidden)
+        return found
+
+    def _resolve(self, value: object, named: dict[str, Any], hidden: bool) -> Any:
+        if isinstance(value, str):
+            template = value
+            if "{" not in template:
+                return value
+            return None if hidden else attempt(self._place, lambda: _fill_template(template, named))
+        if not callable(value):
+            return value
+        function = value
+        return None if hidden else attempt(self._place, lambda: call_on_arguments(function, named))
+
+
+def _fill_template(template: str, named: dict[str, Any]) -> Any:
+    """Fill in a template; one that is a single parameter becomes the argument itself."""
+    whole = _PARAMETER.fullmatch(template)
+    return named[whole[1]] if whole else template.format(**named)
+
+
+def call_on_arguments(function: Callable[..., Any], named: dict[str, Any]) -> Any:
+    """Call a user's callable on bound arguments: by name if its parameters match theirs, else with one mapping of all."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return function(named)
+    if any(item.kind is inspect.Parameter.POSITIONAL_ONLY for item in parameters):
+        return function(named)
+    if any(item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters):
+        return function(**named)
+    required = [item.name for item in parameters if item.default is inspect.Parameter.empty]
+    if all(name in named for name in required):
+        return function(**{item.name: named[item.name] for item in parameters if item.name in named})
+    return function(named)
 
 
 def name_of(function: object) -> str:
@@ -265,7 +342,7 @@ def _positional_range(function: Any) -> tuple[int, int]:
 
 
 SEALED = "[SEALED]"
-"""Stands for an argument that its gate keeps encrypted."""
+"""Replaces an argument that its gate keeps encrypted."""
 _NAMES, _AGAIN = "__grace_sealed__", "__grace_again__"
 
 
@@ -290,7 +367,7 @@ def can_seal(recorded: Any, again: Callable[[tuple[str, ...]], Any]) -> None:
 def reseal(function: Any, names: tuple[str, ...]) -> Any:
     """Return a function that does not record these parameters, if it is a recorded one; else the function itself."""
     built: Any = getattr(function, _AGAIN, None)
-    # What wraps a recorded function has its attributes, too, and does more than that.
+    # A wrapper around a recorded function has its attributes, too, but does more than record.
     return (
         built[1](names)
         if names and built is not None and built[0] is getattr(function, "__wrapped__", None)

@@ -75,7 +75,7 @@ class StepBuilder:
             self._failures.add(Failure(call["name"], (error["type"], error["message"]), call))
 
     def advance(self, texts: Iterable[str] = ()) -> None:
-        """Take in the events since the last time. `texts` are redacted afterwards, and scanned together with those of the events."""
+        """Take in the events since the last time. `texts` are redacted afterwards; they are scanned together with the strings of the events."""
         run = self._run
         if run is None:
             return
@@ -193,7 +193,7 @@ class StepBuilder:
         self.steps, self.calls, self.model_calls, self.nested, self.places = [], [], [], [], {}
         self._touched.clear()
         self._searches.clear()
-        self.redactor.expect(())  # forget the texts
+        self.redactor.expect(())  # forget the strings
 
     def number(self, call: object) -> int:
         """Return the position of a call among the calls of its run, from 0; -1 for any other call."""
@@ -297,7 +297,7 @@ class StepBuilder:
             kind, message = call.error
             entry["error"] = {"type": self._clean(kind), "message": self._clean(message)}
             text = f"{kind}: {message}" if message else kind
-            # What was streamed before its reader left is a part of the result.
+            # Items that were streamed before the reader left are a part of the result.
             has_part = call.status == CLOSED and call.result is not None and call.run.owner.capture_output
             step["content"] = self._content(call.result) if has_part else self._clean(text)
             if call.status in {"error", "cancelled"}:
@@ -356,7 +356,7 @@ def _ms(nanoseconds: int) -> float:
 
 
 def texts_of(events: Iterable[object], texts: list[str]) -> list[str]:
-    """Add the texts of events, which are redacted one by one later; texts that are derived from them are not known yet."""
+    """Add the strings of events, which are redacted one by one later. Strings derived from them are not known yet."""
     last: object = None
     for event in events:
         if event is last:  # the end of a call directly after its beginning

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import _current
 from grace_kp.record._current import CURRENT, FIRST, FOLLOWED, HOST, ORDER, TROUBLES
-from grace_kp.record._gaps import ENDED, FULL, stray
+from grace_kp.record._evidence import ENDED, FULL, stray
 from grace_kp.record._guard import attempt, shielded, shielded_end, shielded_pair
 from grace_kp.record._run import HERE, Call, Listener, Recorder, Run, located
 from grace_kp.record._spec import AGENT, SCOPE, fitting, name_like, unwrap
@@ -126,11 +126,11 @@ def _end_with(frame: Frame, result: Any) -> Any:
     return result if held is None else held
 
 
-def _follow_promise(frame: Frame, promise: Any, beside: Streams) -> Any:
+def _follow_promise(frame: Frame, promise: Any, streams: Streams) -> Any:
     """Return a coroutine or generator that does the same as another, in the frame, and keeps the frame open."""
-    body = _PROMISES[type(promise)](_Pending(promise, frame, beside).start, lambda _args, _kwargs: frame, beside)
+    body = _PROMISES[type(promise)](_Pending(promise, frame, streams).start, lambda _args, _kwargs: frame, streams)
     name_like(body, promise)
-    beside.open += 1
+    streams.open += 1
     following = body((), {})
     FOLLOWED[following] = frame.run
     return following
@@ -139,13 +139,13 @@ def _follow_promise(frame: Frame, promise: Any, beside: Streams) -> Any:
 @shielded
 def _hold_open(frame: Frame, result: Any) -> Any:
     """Have the generators that a result stores keep a run open; return the result, or the tuple that replaces it; None without any."""
-    beside, replaced, left = Streams(), dict[int, Any](), iter(range(_MOST_VALUES))
+    streams, replaced, left = Streams(), dict[int, Any](), iter(range(_MOST_VALUES))
 
     def follow(value: Any, depth: int) -> Any:
         kind = type(value)
         if _is_stream(kind):
             if id(value) not in replaced and _is_unstarted(value, frame.run):
-                replaced[id(value)] = _follow_promise(frame, value, beside)
+                replaced[id(value)] = _follow_promise(frame, value, streams)
             return replaced.get(id(value), value)
         if next(left, None) is None or depth == 0 or kind is str or value is None or issubclass(kind, _CLOSED):
             return value
@@ -165,7 +165,7 @@ def _hold_open(frame: Frame, result: Any) -> Any:
         return value
 
     result = follow(result, _DEPTH)
-    return result if beside.open else None
+    return result if streams.open else None
 
 
 def _is_unstarted(stream: Any, run: Run) -> bool:
@@ -184,10 +184,10 @@ def _is_unstarted(stream: Any, run: Run) -> bool:
 class _Pending:
     """A coroutine or generator that a function returned or yielded and that has not been started."""
 
-    __slots__ = ("_beside", "_frame", "_promise")
+    __slots__ = ("_frame", "_promise", "_streams")
 
-    def __init__(self, promise: Any, frame: Frame, beside: Streams) -> None:
-        self._promise, self._frame, self._beside = promise, frame, beside
+    def __init__(self, promise: Any, frame: Frame, streams: Streams) -> None:
+        self._promise, self._frame, self._streams = promise, frame, streams
 
     def start(self) -> Any:
         """Return it, to be started now."""
@@ -200,7 +200,7 @@ class _Pending:
         # The coroutine around it warns that it was never awaited; once is enough.
         if type(self._promise) is CoroutineType:
             self._promise.close()
-        RecordedStream(self._frame, self._beside).fail(GeneratorExit("it was dropped before it was started"))
+        RecordedStream(self._frame, self._streams).fail(GeneratorExit("it was dropped before it was started"))
 
 
 @shielded
@@ -224,7 +224,7 @@ def _follow(frame: Frame, future: Any) -> bool:
     return True
 
 
-def _coroutine_body(function: Callable[..., Any], enter: Enter, _beside: Streams | None = None) -> Body:
+def _coroutine_body(function: Callable[..., Any], enter: Enter, _streams: Streams | None = None) -> Body:
     async def recorded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         frame = enter(args, kwargs)
         if frame is None:
@@ -251,13 +251,13 @@ def _coroutine_body(function: Callable[..., Any], enter: Enter, _beside: Streams
     return recorded
 
 
-def _generator_body(function: Callable[..., Any], enter: Enter, beside: Streams | None = None) -> Body:
+def _generator_body(function: Callable[..., Any], enter: Enter, streams: Streams | None = None) -> Body:
     def recorded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         generator = function(*args, **kwargs)
         frame = enter(args, kwargs)
         if frame is None:
             return (yield from generator)
-        stream = RecordedStream(frame, beside)
+        stream = RecordedStream(frame, streams)
         thrown: BaseException | None = None
         value: Any = None
         while True:
@@ -286,17 +286,17 @@ def _generator_body(function: Callable[..., Any], enter: Enter, beside: Streams 
             try:
                 value, thrown = (yield item), None
             except BaseException as error:  # noqa: BLE001
-                stream.thrown(error)
+                stream.note_thrown(error)
                 thrown = error
 
     return recorded
 
 
-def _async_generator_body(function: Callable[..., Any], enter: Enter, beside: Streams | None = None) -> Body:
+def _async_generator_body(function: Callable[..., Any], enter: Enter, streams: Streams | None = None) -> Body:
     async def recorded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         generator = function(*args, **kwargs)
         frame = enter(args, kwargs)
-        stream = RecordedStream(frame, beside)
+        stream = RecordedStream(frame, streams)
         before = frame or _current.get_frame()  # if nothing is recorded, the current frame stays
         resume: Callable[[Any], Any] = _hide_from_loop(generator)
         value: Any = None
@@ -325,7 +325,7 @@ def _async_generator_body(function: Callable[..., Any], enter: Enter, beside: St
                 value = yield item
                 resume = generator.asend
             except BaseException as error:  # noqa: BLE001
-                stream.thrown(error)
+                stream.note_thrown(error)
                 resume, value = generator.athrow, error
 
     return recorded
@@ -361,9 +361,9 @@ def _follow_yielded(stream: RecordedStream, item: Any) -> Any:
     """Return a generator that a stream yields, so that it keeps the frame open as well."""
     if stream.frame is None:
         return item
-    if stream.beside is None:
-        stream.beside = Streams(count=1)
-    return _follow_promise(stream.frame, item, stream.beside)
+    if stream.streams is None:
+        stream.streams = Streams(count=1)
+    return _follow_promise(stream.frame, item, stream.streams)
 
 
 def _hide_from_loop(generator: AsyncGenerator[Any, Any]) -> Callable[[Any], Any]:
@@ -399,11 +399,11 @@ class Streams:
 class RecordedStream:
     """The frame of a generator: its items, up to a number and a length, and how it ended."""
 
-    __slots__ = ("beside", "closing", "count", "found", "frame", "items", "last", "left", "text")
+    __slots__ = ("closing", "count", "found", "frame", "items", "last", "left", "streams", "text")
 
-    def __init__(self, frame: Frame | None, beside: Streams | None = None) -> None:
+    def __init__(self, frame: Frame | None, streams: Streams | None = None) -> None:
         self.frame = frame
-        self.beside = beside
+        self.streams = streams
         self.closing: BaseException | None = None
         self.items: list[Any] = []
         self.last: Any = None
@@ -431,7 +431,7 @@ class RecordedStream:
             self.items.append(rendered)
             self.left -= len(rendered) if type(rendered) is str else 50
 
-    def thrown(self, error: BaseException) -> None:
+    def note_thrown(self, error: BaseException) -> None:
         """Note what the caller threw into the generator. A close ends the stream, however the generator reacts to it."""
         if isinstance(error, GeneratorExit):
             self.closing = error
@@ -447,18 +447,18 @@ class RecordedStream:
         self._end(None, error)
 
     def _end(self, returned: object, error: BaseException | None) -> None:
-        frame, beside = self.frame, self.beside
+        frame, streams = self.frame, self.streams
         if frame is None:
             return
         result = self._result(returned)
-        if beside is not None:
+        if streams is not None:
             with frame.run.owner.lock:
-                beside.open -= 1
-                beside.error = error = beside.error or error
-                beside.results += [result] if self.count or not beside.open else []
-                if beside.open:
+                streams.open -= 1
+                streams.error = error = streams.error or error
+                streams.results += [result] if self.count or not streams.open else []
+                if streams.open:
                     return
-            result = beside.results if len(beside.results) > 1 else beside.results[0]
+            result = streams.results if len(streams.results) > 1 else streams.results[0]
         if error is not None:
             if result and frame.result is None:
                 frame.result = result
@@ -466,14 +466,14 @@ class RecordedStream:
                 frame.hits = frame.found()
             frame.fail(error)
         elif isinstance(frame, Call):
-            # A streamed text is one result.
+            # A streamed string is one result.
             frame.hits = None if self.found is None or self.text else self.found.results()
             frame.end_with(result, self.last if returned is None else returned)
         else:
             frame.close(result)
 
     def _result(self, returned: object) -> Any:
-        """Return streamed texts as one text, anything else as a list."""
+        """Return streamed strings as one string, anything else as a list."""
         if self.text and self.count:
             joined: Any = "".join(self.items)
             more = self.count - len(self.items)
@@ -554,9 +554,9 @@ def _opening(spec: Spec, recorder: Callable[[], Recorder]) -> Enter:
 
 
 def silent_run(spec: Spec, objective: str) -> Run:
-    """Return a run that nobody hears of, for one that could not be opened or while recording is off."""
-    nobody = Recorder(Settings(enabled=False), Listener())
-    return Run(nobody, spec, spec.name, objective, spec.domain or "default")
+    """Return a run without listeners, for one that could not be opened or while recording is off."""
+    silent = Recorder(Settings(enabled=False), Listener())
+    return Run(silent, spec, spec.name, objective, spec.domain or "default")
 
 
 def _render_arguments(run: Run, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[list[Any], Named | None]:

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_BESIDE = ("", "-wal", "-shm", "-journal")
+_SUFFIXES = ("", "-wal", "-shm", "-journal")
 _log = logging.getLogger("grace_kp.store")
 
 
@@ -64,7 +64,7 @@ def whole_file(path: str | os.PathLike[str], mode: int | None = None) -> Iterato
 
 
 def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text as UTF-8, as `whole_file` does."""
+    """Write a string as UTF-8, as `whole_file` does."""
     with whole_file(path) as file:
         file.write(text.encode())
 
@@ -75,14 +75,14 @@ def refuse_planted_link(path: Path) -> None:
         link = path.lstat()
         folder = path.parent.stat()
     except OSError:
-        return  # there is no link
+        return  # not a link
     shared = folder.st_mode & stat.S_IWOTH and folder.st_mode & stat.S_ISVTX
     if stat.S_ISLNK(link.st_mode) and shared and link.st_uid not in {_user(), folder.st_uid}:
         raise PermissionError(EACCES, "is a link that another user has put into a shared folder", str(path))
 
 
 def keep_private(path: Path, mode: int) -> None:
-    """Create a database with this mode, or remove further permissions from an existing one and the files beside it.
+    """Create a database with this mode, or remove further permissions from an existing one and its companion files.
 
     Files of other users are left alone, with a warning in the log.
     """
@@ -97,8 +97,8 @@ def keep_private(path: Path, mode: int) -> None:
         finally:
             os.close(handle)
         return
-    for beside in _BESIDE:
-        _tighten(path.with_name(path.name + beside), mode)
+    for suffix in _SUFFIXES:
+        _tighten(path.with_name(path.name + suffix), mode)
 
 
 def _tighten(path: Path, mode: int) -> None:

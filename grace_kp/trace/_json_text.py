@@ -1,4 +1,4 @@
-"""JSON text as values with their lines: a line of a file, a text with documents over several lines, the bounded lines of a stream.
+"""JSON values with their lines: from a line of a file, or from documents over several lines. Also the bounded lines of a stream.
 
 A value that cannot be read becomes a `BrokenText` with the reason and the place. The meaning of the values is unknown here.
 """
@@ -9,6 +9,7 @@ import gzip
 import io
 import json
 import re
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from grace_kp.errors import brief
@@ -23,14 +24,14 @@ TOO_DEEP = "is nested too deeply to be read"
 
 
 class BrokenText(NamedTuple):
-    """Text that is not JSON, with the reason and the place."""
+    """Input that is not JSON, with the reason and the place."""
 
     problem: str
     line: int
     column: int = 0
     path: str = ""
     incomplete: bool = False
-    """Whether the text ends where a value could go on."""
+    """Whether the input ends where a value could go on."""
 
 
 class FoundValue(NamedTuple):
@@ -54,7 +55,7 @@ def read_line(text: str, line: int) -> FoundValue | BrokenText:
 
 
 def read_text(text: str, line: int, is_part: Callable[[object], bool]) -> Iterator[FoundValue | BrokenText]:
-    """Yield the values of a text, each over any number of lines; the items of a list separately.
+    """Yield the values of a string, each over any number of lines, and the items of a list separately.
 
     After a broken value, reading continues at the next line with the same indentation that opens an object or a list.
     """
@@ -62,7 +63,7 @@ def read_text(text: str, line: int, is_part: Callable[[object], bool]) -> Iterat
 
 
 class _Text:
-    """A text that is being read, with the lines counted so far."""
+    """A string that is being read, with the lines counted so far."""
 
     def __init__(self, text: str, line: int, is_part: Callable[[object], bool]) -> None:
         self._text = text
@@ -116,7 +117,7 @@ class _Text:
         try:
             value, end = self._decoder.raw_decode(self._text, position)
         except json.JSONDecodeError as error:
-            yield self._broken(error, line, path)
+            yield self._describe_error(error, line, path)
         except (ValueError, RecursionError) as error:
             yield BrokenText(_other_problem(error), self._line_within(position, line), path=path)
         else:
@@ -124,7 +125,7 @@ class _Text:
             return end, True
         return self._next_value(position + 1, position), False
 
-    def _broken(self, error: json.JSONDecodeError, line: int, path: str) -> BrokenText:
+    def _describe_error(self, error: json.JSONDecodeError, line: int, path: str) -> BrokenText:
         where = error.pos
         at = line + self._text.count("\n", self._counted, where)
         column = where - self._text.rfind("\n", 0, where)
@@ -201,23 +202,22 @@ def lines_of(file: object, limit: int) -> Iterator[bytes | TooLong]:
     wide = str(getattr(file, "encoding", "")).lower().startswith(("utf-16", "utf_16", "utf16", "utf-32", "utf_32"))
     if wide or not hasattr(raw, "read"):
         raw = file
-    head = raw.read(2)
+    head = raw.read(1)
     if isinstance(head, str):
-        yield from _bounded_lines(_EncodedLines(head, raw), limit)
+        yield from _bounded_lines(partial(_read_encoded, raw, [head]), limit)
         return
-    if head and len(head) < 2:
-        head += raw.read(1) or b""
-    stream: Any = io.BufferedReader(_Rest(head or b"", raw), 1 << 16)
-    yield from _bounded_lines(gzip.GzipFile(fileobj=stream, mode="rb") if head == _GZIP else stream, limit)
+    stream: Any = io.BufferedReader(_Unread(head or b"", raw), 1 << 16)
+    packed = stream.peek(2)[:2] == _GZIP
+    yield from _bounded_lines((gzip.GzipFile(fileobj=stream, mode="rb") if packed else stream).readline, limit)
 
 
-def _bounded_lines(stream: Any, limit: int) -> Iterator[bytes | TooLong]:
-    while line := stream.readline(limit + 1):
+def _bounded_lines(readline: Callable[[int], bytes], limit: int) -> Iterator[bytes | TooLong]:
+    while line := readline(limit + 1):
         if len(line) <= limit or line.endswith(b"\n"):
             yield line
             continue
         left = SKIPPED * limit
-        while left > 0 and (piece := stream.readline(_CHUNK)):
+        while left > 0 and (piece := readline(_CHUNK)):
             left -= len(piece)
             if piece.endswith(b"\n"):
                 break
@@ -226,8 +226,16 @@ def _bounded_lines(stream: Any, limit: int) -> Iterator[bytes | TooLong]:
             return
 
 
-class _Rest(io.RawIOBase):
-    """A binary stream after the bytes that were read from it to look at."""
+def _read_encoded(file: IO[str], head: list[str], size: int) -> bytes:
+    """Return the next line of a text stream, or its first `size` characters, after the character that was read from it already."""
+    line = head.pop() if head else ""
+    if not line.endswith("\n"):
+        line += file.readline(size)
+    return line.encode("utf-8", "surrogatepass")
+
+
+class _Unread(io.RawIOBase):
+    """A binary stream in front of which bytes are put back."""
 
     def __init__(self, head: bytes, stream: IO[bytes]) -> None:
         self._head = head
@@ -237,26 +245,7 @@ class _Rest(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._head[: len(buffer)]
-        self._head = self._head[len(data) :]
-        data = data or self._stream.read(len(buffer)) or b""
+        data = self._head + (self._stream.read(len(buffer) - len(self._head)) or b"")
+        self._head = b""
         buffer[: len(data)] = data
         return len(data)
-
-
-class _EncodedLines:
-    """A text stream as lines of UTF-8, after the text that was read from it to look at."""
-
-    def __init__(self, head: str, text: IO[str]) -> None:
-        self._head = head
-        self._text = text
-
-    def readline(self, size: int) -> bytes:
-        """Return the next line, or its first `size` characters."""
-        line, newline, rest = self._head.partition("\n")
-        if newline:
-            self._head = rest
-            return (line + newline).encode("utf-8", "surrogatepass")
-        self._head = ""
-        more: str = self._text.readline(size)
-        return (line + more).encode("utf-8", "surrogatepass")

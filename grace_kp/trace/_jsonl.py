@@ -31,7 +31,7 @@ STANDARD = "-"
 _BOM = b"\xef\xbb\xbf"
 _OTHERS = {
     (b"\xff\xfe", b"\xfe\xff"): "is UTF-16; only UTF-8 can be read",
-    (b"PK\x03\x04",): "is a zip archive, such as an Inspect log (.eval), and there is no reader for it",
+    (b"PK\x03\x04",): "is a zip archive, such as an Inspect log (.eval), which cannot be read",
 }
 
 
@@ -47,7 +47,7 @@ class FileRun(NamedTuple):
     """The parsed JSON."""
     line: int
     path: str
-    """Where the run stands in the JSON value of the line; empty for a value of its own."""
+    """Path of the run within the JSON value of the line; empty for the whole value."""
     file: str
     """The file, as the caller named it."""
 

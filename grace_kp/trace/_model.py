@@ -11,7 +11,7 @@ import re
 from datetime import datetime
 from errno import EISDIR
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, overload
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeGuard, overload
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
@@ -25,7 +25,7 @@ from grace_kp.trace._render import SCALARS
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pydantic_core import ErrorDetails
 
@@ -39,7 +39,7 @@ _INSTANT = re.compile(r"([0-9]{4})(-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2})(:[0-9]{
 
 
 def _instant(text: str) -> str:
-    # The text itself is kept, so that a document is written exactly as it was read.
+    # The string itself is kept, so that a document is written exactly as it was read.
     parts = _INSTANT.fullmatch(text)
     if parts is None or "T24" in text:
         raise ValueError("must be a UTC instant in ISO 8601 that ends in Z, for example 2026-01-02T03:04:05.000Z")
@@ -51,34 +51,8 @@ def _instant(text: str) -> str:
     return text
 
 
-# Numbers keep their type: 1 stays 1 and 1.0 stays 1.0, so that a document is written exactly as it was read.
-def _unit(value: object) -> int | float:
-    if not is_unit(value):
-        raise ValueError("must be a number from 0 to 1")
-    return value
-
-
-def _not_negative(value: Any) -> int | float:
-    if not _is_number(value) or not 0 <= value < math.inf:
-        raise ValueError("must be a number of at least 0")
-    return value  # type: ignore[no-any-return]
-
-
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-# Not pydantic's rules for texts: they refuse half a surrogate pair, which agents produce and JSON can hold.
-def _not_empty(text: str) -> str:
-    if not text:
-        raise ValueError("must not be empty")
-    return text
-
-
-def _trace_id(text: str) -> str:
-    if not text.startswith("kp:trace:"):
-        raise ValueError("must begin with 'kp:trace:'")
-    return text
 
 
 def _names(value: object) -> list[str]:
@@ -86,23 +60,34 @@ def _names(value: object) -> list[str]:
         return [value]  # accepted from earlier versions; the schema has lists only
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return list(value)
-    raise ValueError("must be a list of texts")
+    raise ValueError("must be a list of strings")
 
 
-def _whole(value: Any) -> int:
-    if not _is_number(value) or value != value // 1:
-        raise ValueError("must be a whole number")
-    if value < 0:
-        raise ValueError("must be at least 0")
-    return value  # type: ignore[no-any-return]  # 1.0 is a whole number in JSON, and stays 1.0
+def _require(holds: Callable[[Any], bool], problem: str) -> Callable[[Any], Any]:
+    """Return a check that keeps the value and its type: 1 stays 1 and 1.0 stays 1.0, so that a document is written as it was read."""
+
+    def check(value: Any) -> Any:
+        if not holds(value):
+            raise ValueError(problem)
+        return value
+
+    return check
 
 
-UnitInterval = Annotated[int | float, PlainValidator(_unit)]
-Milliseconds = Annotated[int | float, PlainValidator(_not_negative)]
+UnitInterval = Annotated[int | float, PlainValidator(_require(is_unit, "must be a number from 0 to 1"))]
+Milliseconds = Annotated[
+    int | float,
+    PlainValidator(_require(lambda it: _is_number(it) and 0 <= it < math.inf, "must be a number of at least 0")),
+]
 Names = Annotated[list[str], PlainValidator(_names)]
-WholeNumber = Annotated[int, PlainValidator(_whole)]
-NonEmpty = Annotated[str, AfterValidator(_not_empty)]
-TraceId = Annotated[str, AfterValidator(_trace_id)]
+WholeNumber = Annotated[
+    int,
+    PlainValidator(_require(lambda it: _is_number(it) and it == it // 1, "must be a whole number")),
+    AfterValidator(_require(lambda it: it >= 0, "must be at least 0")),
+]
+# Not pydantic's rules for strings: they refuse half a surrogate pair, which agents produce and JSON can hold.
+NonEmpty = Annotated[str, AfterValidator(_require(bool, "must not be empty"))]
+TraceId = Annotated[str, AfterValidator(_require(lambda it: it.startswith("kp:trace:"), "must begin with 'kp:trace:'"))]
 Instant = Annotated[str, AfterValidator(_instant)]
 
 
@@ -142,7 +127,7 @@ class _JsonObject(BaseModel):
         """Read a document of JSON text.
 
         Raises:
-            InvalidTrace: the text is not JSON, or the document breaks the schema.
+            InvalidTrace: the input is not JSON, or the document breaks the schema.
         """
         try:
             # Not pydantic's own parser: it accepts NaN, and a single entry point applies a single set of rules.
@@ -175,15 +160,15 @@ def _dump(value: object) -> Any:
 
 
 class Metadata(_JsonObject):
-    """Facts about a run beside its steps."""
+    """Facts about a run as a whole."""
 
     created_at: Instant
     """When the run began: ISO 8601, UTC, ending in Z."""
     agent_id: str | None = None
-    """Any text. Recorded runs have `kp:agent:` and the name of the agent."""
+    """Any string. Recorded runs have `kp:agent:` and the name of the agent."""
     framework: str | None = None
     task_domain: NonEmpty
-    """Selects the weights of the value score; any non-empty text."""
+    """Selects the weights of the value score; any non-empty string."""
     success: bool
     quality_score: UnitInterval = 0.0
     """The value score, 0 to 1."""
@@ -290,18 +275,18 @@ class ReasoningTrace(_JsonObject):
     @overload
     def to_html(self, path: str | os.PathLike[str]) -> Path: ...
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | Path:
-        """Write the run as one HTML file that can be mailed, or return its text.
+        """Write the run as one HTML file that can be mailed, or return its HTML.
 
         The file needs no network and runs no script. It holds everything that the trace holds: figures, steps with arguments and results,
         decisions, durations and the JSON; very long texts are cut with a note. Recording has removed the secrets that it recognised. A trace
         that another program wrote is shown as it is.
 
         Args:
-            path: the file to write, replaced as a whole if it exists; a new file is readable by its owner only (setting `file_mode`). The text
+            path: the file to write, replaced as a whole if it exists; a new file is readable by its owner only (setting `file_mode`). The HTML
                 is returned when None.
 
         Returns:
-            The path, or the text without one.
+            The path, or the HTML if `path` is None.
 
         Raises:
             IsADirectoryError: the path is a folder.
@@ -419,7 +404,7 @@ class ReasoningTrace(_JsonObject):
 
     @property
     def awaits(self) -> tuple[str, ...]:
-        """What is added to the trace later: "judgement", "value" or "scores"; empty for a trace that is complete."""
+        """Parts that are added later: "judgement", "value" or "scores"; empty for a complete trace."""
         return _records.texts_of(self._part("awaits"))
 
 
@@ -430,7 +415,7 @@ MAX_BITS = 14_000
 
 _WORDS = {
     "missing": "is missing",
-    "string_type": "must be a text",
+    "string_type": "must be a string",
     "too_short": "must have at least one item",
     "int_type": "must be a whole number",
     "bool_type": "must be true or false",
@@ -462,26 +447,22 @@ def refuse_what_json_cannot_hold(document: object) -> None:
         value, place = waiting.pop()
         if len(place) > MAX_DEPTH:
             raise InvalidTrace(f"is nested more than {MAX_DEPTH} levels deep", path=location_text(place[:6]) + "…")
+        problem = None
         if isinstance(value, dict):
-            for key, item in value.items():
-                if not isinstance(key, str):
-                    raise InvalidTrace(f"has a key that is not a text: {brief(key)}", path=location_text(place))
-                if type(item) is not str:
-                    waiting.append((item, (*place, key)))
+            if odd := [key for key in value if not isinstance(key, str)]:
+                problem = f"has a key that is not a string: {brief(odd[0])}"
+            waiting.extend((item, (*place, key)) for key, item in value.items() if type(item) is not str)
         elif isinstance(value, list):
             waiting.extend((item, (*place, index)) for index, item in enumerate(value))
         elif isinstance(value, float):
-            if not math.isfinite(value):
-                raise InvalidTrace(f"must be a finite number (got {value!r})", path=location_text(place))
+            problem = None if math.isfinite(value) else f"must be a finite number (got {value!r})"
         elif isinstance(value, int):
             if value.bit_length() > MAX_BITS:
-                raise InvalidTrace(
-                    "must be a number that can be written out (got a very large one)", path=location_text(place)
-                )
+                problem = "must be a number that can be written out (got a very large one)"
         elif value is not None and not isinstance(value, str):
-            raise InvalidTrace(
-                f"must be a JSON value (got one of type {type(value).__name__})", path=location_text(place)
-            )
+            problem = f"must be a JSON value (got one of type {type(value).__name__})"
+        if problem is not None:
+            raise InvalidTrace(problem, path=location_text(place))
 
 
 def problem_text(problem: ErrorDetails) -> str:

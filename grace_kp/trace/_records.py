@@ -54,11 +54,11 @@ class ConfidenceRecord:
     run_failed: bool = False
     """Whether the run ended without success; `reason` then begins with the status."""
     contributions: Mapping[str, float] = field(default_factory=dict)
-    """What each feature of a learned profile added to the logarithm of the odds."""
+    """Contribution of each feature of a learned profile to the log odds."""
     fallback: bool = False
-    """Whether the learned profile failed, so that the formula `grace` stands in its place."""
+    """Whether the learned profile failed, so that the formula `grace` was used."""
     mismatches: tuple[str, ...] = ()
-    """How the run differs from those that the profile was learned from."""
+    """Differences between the run and those that the profile was learned from."""
 
     def _repr_html_(self) -> str:
         """Return the confidence with its parts for a notebook."""
@@ -119,7 +119,7 @@ class DecisionRecord:
     action: str
     outcome: str
     """`executed`, `executed_modified`, `failed`, `skipped`, `redirected`, `cancelled`, `timed_out`, `denied`, `waiting`, `approved`,
-    `running` or `undecided`; `executed_before`, `failed_before` or `running_before` where an earlier execution stands for this one;
+    `running` or `undecided`; `executed_before`, `failed_before` or `running_before` if an earlier execution counts;
     `ungated` where a gated tool ran without a decision."""
     level: InterventionLevel | None = None
     score: float | None = None
@@ -141,7 +141,7 @@ class DecisionRecord:
     waited_ms: float | None = None
     """Milliseconds until the reviewer answered."""
     response: ResponseRecord | None = None
-    """The answer; None if nobody was asked."""
+    """The answer; None if no reviewer was asked."""
     error: str | None = None
     problem: str | None = None
     """The problem with the reviewer's arguments; or that an earlier refusal of the same call holds."""
@@ -160,11 +160,11 @@ class DecisionRecord:
     fallback: bool = False
     """Whether that profile failed, so that the score is that of the formula `grace`."""
     mismatches: tuple[str, ...] = ()
-    """How the run differs from those that the profile was learned from."""
+    """Differences between the run and those that the profile was learned from."""
     audit: Mapping[str, Any] | None = None
     """The draw of an action that ran without asking: `rate`, and whether it was `selected` for a check by a person."""
     shadow: Mapping[str, Any] | None = None
-    """What a second profile would have decided: `profile`, with `score` and `level`, or the `error` that kept it from a score."""
+    """The decision of a second profile: `profile`, with `score` and `level`, or with the `error` instead of a score."""
     data: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The whole entry of the trace."""
 
@@ -238,7 +238,7 @@ class ScoreRecord:
     diagnosis: tuple[str, ...] = ()
     error: str | None = None
     skipped: str | None = None
-    """Why there is no score."""
+    """Why the scorer was skipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +270,7 @@ class EvaluationRecord:
 
 
 def read(kind: type[R], part: object) -> R | None:
-    """Return the JSON object `part` as a record of this class; None if it is no object or lacks a required field."""
+    """Return the JSON object `part` as a record of this class; None if it is not an object or lacks a required field."""
     if not isinstance(part, Mapping):
         return None
     values: dict[str, Any] = {}
@@ -289,7 +289,7 @@ def read_all(kind: type[R], part: object) -> list[R]:
 
 
 def read_confidence(part: object) -> ConfidenceRecord | None:
-    """Return `grace.confidence`; a part that was not evaluated is None in the breakdown, whatever figure stands there."""
+    """Return `grace.confidence`; a part that was not evaluated is None in the breakdown, whatever its number."""
     record = read(ConfidenceRecord, part)
     if record is None:
         return None
@@ -304,12 +304,12 @@ def read_decisions(part: object) -> list[DecisionRecord]:
 
 
 def text_of(value: object) -> str | None:
-    """Return a text, and None for any other value."""
+    """Return a string, and None for any other value."""
     return value if isinstance(value, str) else None
 
 
 def texts_of(value: object) -> tuple[str, ...]:
-    """Return the texts of a list."""
+    """Return the strings of a list."""
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 

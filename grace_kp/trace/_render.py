@@ -33,7 +33,7 @@ MAX_REPR_WEIGHT = 4_096  # characters and items below which an object's own repr
 MAX_KEY = 200
 MAX_DIGITS = 1_000
 SCALARS = frozenset({str, int, float, bool, NoneType})
-"""Types of the values that JSON holds without a container; a subclass is none of them."""
+"""Types of the values that JSON holds without a container; subclasses are not included."""
 
 # Not through the class: a metaclass may override these names.
 class_mro, class_namespace, _type_name, _type_module = (
@@ -43,7 +43,7 @@ Getter: TypeAlias = Callable[[Any], Any]
 """Reads one attribute of an instance where Python stores it."""
 
 HIDDEN = "[hidden]"
-"""Stands for a field that its class keeps out of its repr or of its serialised form."""
+"""Replaces a field that its class keeps out of its repr or of its serialised form."""
 
 _SEQUENCES = (list, tuple)
 _SETS = (set, frozenset)
@@ -58,8 +58,8 @@ _OPAQUE = (CodeType, FrameType, TracebackType)
 def render(value: Any, max_text: int = MAX_TEXT, *, hides: bool = True) -> Any:
     """Return `value` as a JSON value that later changes of `value` do not alter.
 
-    Texts, numbers, booleans and None stay themselves; texts beyond `max_text` characters are cut visibly. Containers are copied up to
-    `MAX_ITEMS` entries per level, `MAX_DEPTH` levels and `MAX_NODES` values in total. Objects become their fields or a short text.
+    Strings, numbers, booleans and None stay themselves; strings beyond `max_text` characters are cut visibly. Containers are copied up to
+    `MAX_ITEMS` entries per level, `MAX_DEPTH` levels and `MAX_NODES` values in total. Objects become their fields or a short string.
     Fields that their class keeps out of its repr or of its serialised form are named without their values, unless `hides` is False.
     No Exception is raised, whatever the value does.
     """
@@ -72,13 +72,13 @@ def render(value: Any, max_text: int = MAX_TEXT, *, hides: bool = True) -> Any:
 
 
 def render_text(value: object, max_text: int = MAX_TEXT) -> str:
-    """Return `value` as a bounded text: a text itself, any other value as compact JSON."""
+    """Return `value` as a bounded string: a string itself, any other value as compact JSON."""
     rendered = render(value, max_text)
     return rendered if isinstance(rendered, str) else cut(to_text(rendered), max_text)
 
 
 def to_text(rendered: object) -> str:
-    """Return a rendered value as text: a text itself, any other value as compact JSON."""
+    """Return a rendered value as a string: a string itself, any other value as compact JSON."""
     if isinstance(rendered, str):
         return rendered
     import json
@@ -110,13 +110,13 @@ _BUILT_IN_STR = (BaseException.__str__, KeyError.__str__, object.__str__)
 
 
 def error_text(error: BaseException, max_text: int = 500) -> str:
-    """Return type and message of an error as one bounded text; the type alone where there is no message."""
+    """Return type and message of an error as one bounded string; the type alone if the message is empty."""
     kind, message = describe_error(error, max_text)
     return f"{kind}: {message}" if message else kind
 
 
 def storable(text: str) -> str:
-    """Return the text with question marks for half surrogate pairs, which UTF-8 cannot hold; the same object if it has none."""
+    """Return a string with question marks for half surrogate pairs, which UTF-8 cannot hold; the same object if it has none."""
     if text.isascii():
         return text
     try:
@@ -127,7 +127,7 @@ def storable(text: str) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """Return the first `limit` characters of a longer text, with a visible mark of the cut.
+    """Return the first `limit` characters of a longer string, with a visible mark of the cut.
 
     The cut falls on the last word boundary in the second half of the kept text, so that no half of a key or token remains that
     redaction would not recognise. Keys are ASCII: a letter of another script ends a word, too.

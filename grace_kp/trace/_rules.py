@@ -8,6 +8,7 @@ follows it.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.trace._render import storable, to_text
@@ -22,15 +23,15 @@ MAX_METADATA = 50
 MAX_LABEL = 200
 """Characters of a tag, a user, a session or a metadata key."""
 MAX_VALUE = 2_000
-"""Characters of one text in a metadata value."""
+"""Characters of one string in a metadata value."""
 
 TAG, USER, SESSION, METADATA, PARENT = "tag", "user", "session", "metadata", "parent"
 
 
 def label(text: str) -> str:
-    """Return the text as a label: without NUL and half surrogate pairs, and at most `MAX_LABEL` characters long.
+    """Return a string as a label: without NUL and half surrogate pairs, and at most `MAX_LABEL` characters long.
 
-    A longer text keeps its beginning and ends with its length and a fingerprint, so that different texts stay different.
+    A longer label keeps its beginning and ends with its length and a fingerprint, so that different labels stay different.
     """
     text = storable(text).replace("\0", " ")
     if len(text) <= MAX_LABEL:
@@ -40,7 +41,7 @@ def label(text: str) -> str:
 
 
 def comparable(value: object) -> str:
-    """Return the text by which a metadata value is found: a text itself, any other value as compact JSON."""
+    """Return the label by which a metadata value is found: a string itself, any other value as compact JSON."""
     return label(to_text(value))
 
 
@@ -65,23 +66,20 @@ def attributes_in(document: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield PARENT, "", parent["trace_id"]
 
 
+@dataclass(slots=True, eq=False)
 class Failure:
     """An error of a call, until the run goes on after it."""
 
-    __slots__ = ("entry", "error", "name", "outer", "place")
-
-    def __init__(
-        self, name: str, error: tuple[str, str], entry: Entry | None, outer: object = None, place: str | None = None
-    ) -> None:
-        self.name = name
-        self.error = error
-        self.entry = entry
-        self.outer = outer
-        self.place = place
+    name: str
+    error: tuple[str, str]
+    entry: Entry | None
+    outer: object = None
+    """The call around it."""
+    place: str | None = None
 
     @property
     def recovery(self) -> str:
-        """Text of the recovery step: what failed, and with which error."""
+        """Content of the recovery step: the name of the call and its error."""
         kind, message = self.error
         return f"Recovered from {self.name}: {kind}" + (f": {message}" if message else "")
 

@@ -61,7 +61,7 @@ def problem_at(problem: str, *detail: int | str) -> PydanticCustomError:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """The content of a YAML or JSON file, and where its values stand."""
+    """The content of a YAML or JSON file, and the line of each value."""
 
     path: Path
     content: Any
@@ -147,7 +147,7 @@ def _load_yaml(
 
 
 def _prepare(node: Any, names_as_written: bool, invalid: Callable[[str, Any], Exception], visited: set[int]) -> None:
-    """Refuse duplicate keys, and turn names into texts where they are kept as written."""
+    """Refuse duplicate keys, and turn names into strings where they are kept as written."""
     if id(node) in visited:
         return
     visited.add(id(node))
@@ -174,7 +174,7 @@ def _line_at(node: Any, location: Location) -> int:
     line: int = node.start_mark.line + 1
     for part in location:
         child = None
-        if node.id == "mapping":  # a merged value stands before the one that replaces it
+        if node.id == "mapping":  # a merged value precedes the one that replaces it
             child = next((pair for pair in reversed(node.value) if pair[0].value == part), None)
         elif node.id == "sequence" and isinstance(part, int) and part < len(node.value):
             child = (node.value[part], node.value[part])

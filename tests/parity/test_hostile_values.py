@@ -37,12 +37,6 @@ def grace():
         yield runtime
 
 
-@pytest.fixture
-def lenient(monkeypatch):
-    """As in production: an error inside recording is counted and survived."""
-    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING")
-
-
 class Trap(BaseException):
     """Not an Exception, and raised by looking at a value."""
 
@@ -430,14 +424,6 @@ ERRORS = {
 
 
 every_error = pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in ERRORS.items()])
-
-
-def caught_from(function):
-    """What leaves the function. Kept out of pytest's sight, which cannot show such errors."""
-    try:
-        function()
-    except BaseException as caught:
-        return caught
 
 
 def assert_same_error(expected, caught):

@@ -228,7 +228,7 @@ def test_switched_off_nothing_is_recorded(monkeypatch):
     with grace.collect() as traces:
         assert root("x") == 3
         with grace.run("y") as run:
-            run.thought("nobody hears this")
+            run.thought("not recorded")
     assert traces == []
     with pytest.raises(RuntimeError, match="not kept"):
         _ = run.trace
@@ -329,7 +329,7 @@ def test_what_is_wrong_is_noted_and_breaks_no_agent(grace, monkeypatch):
     """A template without its parameter, a callable that raises, values of the wrong kind."""
     monkeypatch.delenv("GRACE_KP_STRICT_RECORDING")
 
-    @grace.agent(user="{nobody}", session=lambda: 1 / 0, tags=["{", "fine"], metadata=lambda: 5)
+    @grace.agent(user="{absent}", session=lambda: 1 / 0, tags=["{", "fine"], metadata=lambda: 5)
     def agent(question):
         grace.update(tags=5, metadata=["no"], user="  ", session=["a", 1])
         return question

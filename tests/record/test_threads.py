@@ -248,7 +248,8 @@ async def test_1000_concurrent_runs_are_kept_apart(grace):
 
     @grace.tool
     async def work(marker, n):
-        await asyncio.sleep((marker * 7 + n) % 5 / 1_000)
+        for _ in range((marker * 7 + n) % 5):
+            await asyncio.sleep(0)
         return f"{marker}/{n}"
 
     @grace.agent(objective="{marker}")
@@ -273,7 +274,7 @@ async def test_nested_agents_in_gather_are_each_a_trace_linked_to_their_own_call
 
     @grace.tool
     async def work(marker):
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
         return marker
 
     @grace.agent

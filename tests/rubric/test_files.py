@@ -117,7 +117,7 @@ def test_a_variant_reads_back(tmp_path_factory, runs):
         ("domain: law", "domain: 3", 4, "the domain of a must be a text, not 3"),
         ("id: 2", "id: ''", 10, "the id of a problem must be a text that is not empty"),
         ("bonus_candidates: 3", "bonus_candidates: -1", 4, "must be a whole number from 0, not -1"),
-        ("text: the text", "text: [a]", 7, "documents[0].text: must be a text, not a list of 1"),
+        ("text: the text", "text: [a]", 7, "documents[0].text: must be a string, not a list of 1"),
         ("text: the text", "file: nowhere.md", 7, "documents[0]: file nowhere.md: No such file"),
         ("text: the text", "text: x\n    file: y", 8, "there is either text or file, not both"),
         ("scope: x", "scope: x\nscope: y", 2, "duplicate key 'scope'"),

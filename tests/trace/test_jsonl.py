@@ -217,14 +217,18 @@ class TestBroken:
         assert ["q2", "q3"] == told(items)[1:]
         assert 1 == items[0].line
 
-    def test_bytes_that_are_no_utf_8_are_told_and_the_rest_is_read(self):
-        """With the line and the byte."""
-        items = read(lines(chat(1)).encode() + b'{"a": "\xff"}\n' + lines(chat(3)).encode())
-        assert ["q1", "f:2: is not UTF-8: byte 8 is 0xff", "q3"] == told(items)
-
-    def test_utf_16_is_named(self):
-        """As some shells write it."""
-        assert ["f:1: is UTF-16; only UTF-8 can be read"] == told(read(lines(chat(1)).encode("utf-16")))
+    @pytest.mark.parametrize(
+        ("data", "items"),
+        [
+            (lines(chat(1)).encode() + b'{"a": "\xff"}\n' + lines(chat(3)).encode(), ["q1", "f:2: is not UTF-8: byte 8 is 0xff", "q3"]),
+            (lines(chat(1)).encode("utf-16"), ["f:1: is UTF-16; only UTF-8 can be read"]),
+            (b"PK\x03\x04\n\xff\n\xfe\n", ["f:1: is a zip archive, such as an Inspect log (.eval), which cannot be read"]),
+        ],
+        ids=["other bytes", "UTF-16", "archive"],
+    )  # fmt: skip
+    def test_bytes_in_another_encoding_are_named(self, data, items):
+        """With the line; a single broken line does not hide the rest."""
+        assert items == told(read(data))
 
     def test_a_text_file_in_another_encoding_is_read_as_it_was_opened(self, tmp_path):
         """Who opened it knew its encoding."""
@@ -558,13 +562,6 @@ class TestSpans:
         document = {**trace.to_dict(), "trace_id": "t", "parent_id": "p", "spans": [{"traceId": "t", "spanId": "s"}]}
         for text in (json.dumps(document), json.dumps([document], indent=1), json.dumps({"data": [document, SPOKEN]})):
             assert {ReasoningTrace} == {type(item) for item in read_traces(io.BytesIO(text.encode()))}
-
-    def test_an_archive_is_named(self):
-        """An Inspect log is a zip archive."""
-        [problem] = read_traces(io.BytesIO(b"PK\x03\x04\n\xff\n\xfe\n"), name="f.eval")
-        assert "f.eval:1: is a zip archive, such as an Inspect log (.eval), and there is no reader for it" == str(
-            problem
-        )
 
 
 def test_duplicate_keys_are_refused():

@@ -221,7 +221,7 @@ BROKEN = [
     (["metadata", "quality_score"], math.nan, "must be a finite number (got nan)"),
     (["metadata", "visibility"], "public", "must be 'private', 'org' or 'network' (got 'public')"),
     (["metadata", "privacy_level"], "open", f"must be {PRIVATE} (got 'open')"),
-    (["metadata", "validated_by"], ["ana", 1], "must be a list of texts (got a list of 2)"),
+    (["metadata", "validated_by"], ["ana", 1], "must be a list of strings (got a list of 2)"),
     (["task", "objective"], "", "must not be empty"),
     (["steps"], [], "must have at least one item (got a list of 0)"),
     (["steps"], {}, "must be a list (got an object of 0)"),
@@ -233,11 +233,11 @@ BROKEN = [
     (["steps", 2, "latency_ms"], -0.1, "must be a number of at least 0 (got -0.1)"),
     (["steps", 2, "latency_ms"], math.inf, "must be a finite number (got inf)"),
     (["outcome", "confidence"], 2, "must be a number from 0 to 1 (got 2)"),
-    (["knowledge_graph_delta", "relationships", 0, "fact"], 1, "must be a text"),
+    (["knowledge_graph_delta", "relationships", 0, "fact"], 1, "must be a string"),
     (["grace"], "x", "must be an object (got 'x')"),
     (["grace", "status"], object(), "must be a JSON value (got one of type object)"),
     (["steps", 1, "input", "q"], {1, 2}, "must be a JSON value (got one of type set)"),
-    (["steps", 1, "input", "q"], {1: 2}, "has a key that is not a text: 1"),
+    (["steps", 1, "input", "q"], {1: 2}, "has a key that is not a string: 1"),
     (["unknown", "a", "b", 0], {"x": math.nan}, "must be a finite number"),
     (["unknown", "a"], 10**5_000, "must be a number that can be written out"),
 ]
@@ -266,7 +266,7 @@ def test_what_is_no_document_is_refused(value):
 def test_more_problems_are_counted():
     """The first is told, and how many more there are to find."""
     broken = changed(changed(FULL, ["id"], 1), ["outcome"], ...)
-    assert "id: must be a text (got 1); 1 more field is wrong" == str(refusal(broken))
+    assert "id: must be a string (got 1); 1 more field is wrong" == str(refusal(broken))
     assert "; 2 more fields are wrong" in str(refusal(changed(broken, ["task"], ...)))
 
 

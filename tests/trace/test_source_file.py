@@ -101,7 +101,7 @@ class TestParse:
             ("items:\n- name: a\n  size: x", ":3: items[0].size: "),
             ("items:\n- size: 3\n  name: a\n- size: 1\n", ":4: items[1].name: is missing"),
             ("items:\n- name: a\n  weight: 3", ":3: items[0]: unknown field 'weight'; known are name, size"),
-            ("items:\n- &a\n  name: 1\n- <<: *a\n  name: 2", ":3: items[0].name: must be a text, not 1"),
+            ("items:\n- &a\n  name: 1\n- <<: *a\n  name: 2", ":3: items[0].name: must be a string, not 1"),
         ],
     )
     def test_content_that_does_not_fit(self, read, tmp_path, text, problem):

@@ -66,7 +66,7 @@ def record_model(frame: Frame, response: LLMResult | None, error: BaseException 
     if error is not None:
         status = HOST.status_after(error)
         call.status = "error" if status == FAILED else status
-        call.error = None if status == CLOSED else run.owner.described(error)
+        call.error = None if status == CLOSED else run.owner.describe(error)
     run.model_called(call)
     return text
 
@@ -147,7 +147,7 @@ class Unreported:
         failures = failures_of(frame)
         if frame.place is None or HOST.status_after(error) != FAILED or _passes_through(frame, error):
             return
-        described, end = frame.run.owner.described(error), frame.run.clock()
+        described, end = frame.run.owner.describe(error), frame.run.clock()
         if frame.place in failures.names:
             self._failed_attempt(frame, described, end)
         else:

@@ -69,7 +69,7 @@ Part = Words | ToolCall | ToolResult
 
 
 def read_content(content: object, depth: int = 0) -> list[Part]:
-    """Return the parts of a message's content: a text, a list of parts, a single part, or any other JSON value."""
+    """Return the parts of a message's content: a string, a list of parts, a single part, or any other JSON value."""
     if content is None:
         return []
     if isinstance(content, str):
@@ -206,7 +206,7 @@ def arguments(value: object) -> dict[str, Any]:
     """Return the arguments of a call by name.
 
     JSON text is decoded, also if it was encoded twice. A value that is not an object, or cannot be decoded, is kept under the name
-    `arguments`. An empty text and null are no arguments.
+    `arguments`. An empty string and null mean no arguments.
     """
     for _ in range(3):
         value = decode(value, value) if isinstance(value, str) else plain(value)
@@ -271,7 +271,7 @@ def reasoning_of(part: dict[str, Any]) -> str:
 
 
 def result_text(content: object) -> str:
-    """Return the text of a tool's result: text parts joined, media named, other values as JSON."""
+    """Return a tool's result as a string: text parts joined, media named, other values as JSON."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -287,7 +287,7 @@ def result_text(content: object) -> str:
 
 
 def words(value: object, depth: int = 0) -> str:
-    """Return the text of a value that should be one: a text, a text part, or a list of these; else ""."""
+    """Return the words of a string, a text part, or a list of these; "" for any other value."""
     if isinstance(value, str):
         return value
     if depth > MAX_NESTING:
@@ -307,7 +307,7 @@ def kind_of(part: dict[str, Any]) -> str:
 
 
 def to_keyword(value: object) -> str:
-    """Return a keyword in lower case with underscores; "" if it is not a text."""
+    """Return a keyword in lower case with underscores; "" if it is not a string."""
     return value[:60].lower().replace("-", "_") if isinstance(value, str) else ""
 
 
@@ -317,7 +317,7 @@ def first(mapping: dict[str, Any], *keys: str) -> Any:
 
 
 def word(value: object) -> str | None:
-    """Return a name or an id as text; None for other values."""
+    """Return a name or an id as a string; None for other values."""
     if isinstance(value, str):
         return value if value.strip() else None
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < 200:
@@ -351,7 +351,7 @@ def _is_text_part(item: object) -> bool:
 
 
 def part_text(part: dict[str, Any]) -> str:
-    """Return the text of a part that is neither call, result nor reasoning; other media are named in brackets."""
+    """Return the words of a part that is neither call, result nor reasoning; media are named in brackets."""
     kind = kind_of(part)
     if kind in _MEDIA:
         return _media(part, _MEDIA[kind])
@@ -516,7 +516,7 @@ def _item(message: dict[str, Any], place: str) -> ChatTurn:
         for name in _ROLE_KEYS:
             if message.get(name) is not None:
                 raise InvalidTrace(
-                    f"must be a text that names the role (got {brief(message[name])})", path=f"{place}.{name}"
+                    f"must be a string that names the role (got {brief(message[name])})", path=f"{place}.{name}"
                 )
         raise InvalidTrace("is missing", path=f"{place}.role")
     if kind == "reasoning":
@@ -555,7 +555,7 @@ def _assistant(message: dict[str, Any]) -> list[Part]:
 
 
 def _calls(message: dict[str, Any], known: set[str], *, from_parts: bool = False) -> list[Part]:
-    """Return the calls beside the content; `known` are the ids of the calls within it."""
+    """Return the calls outside the content; `known` are the ids of the calls within it."""
     more = message.get("additional_kwargs")
     more = more if isinstance(more, dict) else {}
     lists = [name for name in _LISTS_OF_CALLS if not (name == "toolInvocations" and from_parts)]
@@ -602,7 +602,7 @@ def _listed_results(message: dict[str, Any]) -> list[Part]:
 
 
 def _written_calls(message: dict[str, Any]) -> list[Part]:
-    """Return calls that are the text of a message, as in ShareGPT data."""
+    """Return calls that are written as the content of a message, as in ShareGPT data."""
     content = _content(message)
     value = decode(content) if isinstance(content, str) else content
     items = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]

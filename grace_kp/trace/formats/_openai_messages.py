@@ -37,8 +37,8 @@ _ERROR_TYPE = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFacts:
-    """Facts about a recorded run beside its messages; the parameters of `from_openai_messages` explain those of the same name."""
+class ChatFacts:
+    """Facts about a recorded run besides its messages. The parameters of `from_openai_messages` explain fields of the same name."""
 
     id: str | None = None
     domain: str = "default"
@@ -55,7 +55,7 @@ class RunFacts:
     agent_id: str | None = None
     source: Mapping[str, Any] = field(default_factory=dict)
     identity: Mapping[str, Any] | None = None
-    """What distinguishes the run from others with the same messages; `source` when None."""
+    """Fields that distinguish the run from others with the same messages; `source` when None."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """User, session and tags of the run."""
     max_text: int = MAX_TEXT
@@ -100,7 +100,7 @@ def from_openai_messages(
         framework: the framework of the agent, or the tool that recorded the run.
         agent_id: `kp:agent:…`.
         extra: further facts about the run, kept under `grace.source` and cut if long.
-        max_text: characters kept of one text; a cut is made visible.
+        max_text: characters kept of each string; a cut is marked.
 
     Returns:
         The trace. Its confidence is 0.5 and its value score 0, as `grace.unscored` says.
@@ -108,14 +108,14 @@ def from_openai_messages(
     Raises:
         InvalidTrace: an item is not a message, or no message is the assistant's; the error names the place.
     """
-    facts = RunFacts(
+    facts = ChatFacts(
         id=id, domain=domain, success=success, created_at=created_at, objective=objective, framework=framework,
         agent_id=agent_id, source=extra or {}, max_text=max_text,
     )  # fmt: skip
     return build_trace(messages, facts)
 
 
-def build_trace(messages: object, facts: RunFacts, place: str = "messages") -> ReasoningTrace:
+def build_trace(messages: object, facts: ChatFacts, place: str = "messages") -> ReasoningTrace:
     """Build the trace of a chat."""
     if not isinstance(messages, list | tuple):
         raise InvalidTrace(f"must be a list of messages (got {brief(messages)})", path=place)
@@ -182,7 +182,8 @@ class _Chat:
         self.assistant_turns = 0
         self.ends_with_answer = False
         self._max_text = max_text
-        self._open = _OpenCalls()
+        self._open: dict[tuple[str | None, str | None], deque[dict[str, Any]]] = {}
+        """Calls in order, by id and name, by id, by name, and by neither."""
         self._failures = Failures()
         self.unknown_roles: dict[str, int] = {}
         self.unlinked = 0
@@ -246,13 +247,14 @@ class _Chat:
         if call.id is not None:
             entry["source_id"] = storable(cut(call.id, MAX_NAME))
         self.calls.append(entry)
-        self._open.add(entry, call)
+        for queue in {(call.id, call.name), (call.id, None), (None, call.name), (None, None)}:
+            self._open.setdefault(queue, deque()).append(entry)
 
     def _add_result(self, result: ToolResult) -> None:
         text = self._text(result.text)
         step = self._add("observation", content=text)
         self.last_observation = text
-        entry = self._open.answered_by(result)
+        entry = self._find_call(result)
         if entry is None:
             self.unlinked += 1
         else:
@@ -264,6 +266,21 @@ class _Chat:
                 entry["status"], entry["error"], name = "error", error, entry["name"]
             name = storable(cut(name, MAX_NAME))
             self._failures.add(Failure(name, (error["type"], error["message"]), entry))
+
+    def _find_call(self, result: ToolResult) -> dict[str, Any] | None:
+        """Return the oldest call without a result that fits this result; ids may repeat within a run, and results may lack them.
+
+        A call is dropped from its other queues when it reaches their front, so the work is linear.
+        """
+        by_id, by_name = (result.id, None), (None, result.name)
+        keys = [(result.id, result.name), by_id, by_name] if None not in (result.id, result.name) else []
+        for key in keys or [by_name if result.id is None else by_id]:
+            queue = self._open.get(key)
+            while queue:
+                entry = queue.popleft()
+                if entry["status"] == "unfinished":
+                    return entry
+        return None
 
     def _add(self, kind: str, **fields: object) -> dict[str, Any]:
         step = {"step_id": len(self.steps), "type": kind, **fields}
@@ -283,32 +300,6 @@ def _is_answer(turn: ChatTurn) -> bool:
     return called <= sum(isinstance(part, ToolResult) for part in turn.parts)
 
 
-class _OpenCalls:
-    """Calls without a result, found by id, name or order.
-
-    Ids repeat within a run, and results may lack them, so a result belongs to the oldest open call that fits. Each call waits in
-    several queues and is dropped from the others when it reaches their front, so the work is linear.
-    """
-
-    def __init__(self) -> None:
-        self._queues: dict[tuple[str | None, str | None], deque[dict[str, Any]]] = {}
-
-    def add(self, entry: dict[str, Any], call: ToolCall) -> None:
-        for queue in {(call.id, call.name), (call.id, None), (None, call.name), (None, None)}:
-            self._queues.setdefault(queue, deque()).append(entry)
-
-    def answered_by(self, result: ToolResult) -> dict[str, Any] | None:
-        by_id, by_name = (result.id, None), (None, result.name)
-        keys = [(result.id, result.name), by_id, by_name] if None not in (result.id, result.name) else []
-        for key in keys or [by_name if result.id is None else by_id]:
-            queue = self._queues.get(key)
-            while queue:
-                entry = queue.popleft()
-                if entry["status"] == "unfinished":
-                    return entry
-        return None
-
-
 def _error(text: str) -> dict[str, str]:
     """Return type and message of an error as far as its text shows them."""
     line = text.strip().rpartition("\n")[2] if text.startswith(_TRACEBACK) else text.strip()
@@ -317,7 +308,7 @@ def _error(text: str) -> dict[str, str]:
     return {"type": kind, "message": storable(cut(message, MAX_MESSAGE))}
 
 
-def _creation_time(facts: RunFacts, messages: Sequence[object]) -> tuple[str, str]:
+def _creation_time(facts: ChatFacts, messages: Sequence[object]) -> tuple[str, str]:
     """Return when the run began, and the source of that time."""
     if facts.created_at is not None:
         instant = instant_of(facts.created_at)
@@ -364,8 +355,8 @@ _FIRST_YEAR_SECONDS = 31_536_000.0  # smaller numbers are durations or counters
 def instant_of(value: object) -> str | None:
     """Return the value as ISO 8601 in UTC, to the millisecond; None if it is not an instant.
 
-    Accepted are ISO 8601 texts (UTC without a zone), datetimes, numbers of seconds, milli-, micro- or nanoseconds since the epoch, also
-    as text, and objects with one of these under a usual name.
+    Accepts ISO 8601 (UTC without a zone), datetimes, numbers of seconds, milli-, micro- or nanoseconds since the epoch, also
+    as strings, and objects with one of these under a usual name.
     """
     if isinstance(value, dict):
         return next((found for name in _TIME_FIELDS if (found := _instant(value.get(name))) is not None), None)
@@ -378,10 +369,10 @@ def _instant(value: object) -> str | None:
         with suppress(ValueError, OverflowError):
             return _since_epoch(float(text))
         with suppress(ValueError, OverflowError):
-            return _written(datetime.fromisoformat(text))
+            return _format_instant(datetime.fromisoformat(text))
         return None
     if isinstance(value, datetime):
-        return _written(value)
+        return _format_instant(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _since_epoch(value)
     return None
@@ -393,10 +384,10 @@ def _since_epoch(number: float) -> str | None:
     seconds = float(number)
     while seconds >= 1e11:
         seconds /= 1_000
-    return _written(_EPOCH + timedelta(seconds=seconds))
+    return _format_instant(_EPOCH + timedelta(seconds=seconds))
 
 
-def _written(moment: datetime) -> str | None:
+def _format_instant(moment: datetime) -> str | None:
     try:
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""A recorded run in a document: the place of its chat, and the facts beside it.
+"""A recorded run in a document: the place of its chat, and the other fields of the document.
 
 `_openai_messages` turns the chat into a trace; `_jsonl` reads the documents from files.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from grace_kp.errors import InvalidTrace, brief
 from grace_kp.trace._rules import MAX_TAGS, label
 from grace_kp.trace.formats._messages import decode, is_message
-from grace_kp.trace.formats._openai_messages import FORMAT, RunFacts, build_trace, instant_of
+from grace_kp.trace.formats._openai_messages import FORMAT, ChatFacts, build_trace, instant_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +47,8 @@ _WORDS = {
     "correct": True, "incorrect": False, "right": True, "wrong": False,
 }  # fmt: skip
 _SOLVED = 1 - 1e-6
+_TIMED = ("response", "request", "metadata", "info")
+"""Objects that may hold the time of the run, after the document itself."""
 _ATTRIBUTES = {
     "user": ("user", "user_id", "userId"),
     "session": ("session", "session_id", "sessionId", "thread_id", "threadId", "conversation_id", "conversationId"),
@@ -93,19 +95,20 @@ def read_run(
     """
     chat, place = _chat_of(document)
     about = document if isinstance(document, dict) else {}
-    beside = _around_the_chat(about, place)
-    _, success, success_from = _success_in(beside if use_label else {})
-    facts = RunFacts(
+    around = _fields_around_chat(about, place)
+    _, success, success_from = _success_in(around if use_label else {})
+    times = (about, *(part for field in _TIMED if isinstance(part := about.get(field), dict)))
+    facts = ChatFacts(
         domain=_text(about, "domain", "task_domain") or fallback_domain,
         success=success,
         success_from=success_from,
-        created_at=_instant_in(about),
+        created_at=next(filter(None, map(instant_of, times)), None),
         created_from="document",
         fallback_created_at=fallback_created_at,
         objective=_text(about, "objective"),
         framework=_text(about, "framework") or FORMAT,
-        source=_beside_the_chat(about),
-        attributes=_attributes_in(beside, success if success_from != "assumed" else None),
+        source=_other_fields(about),
+        attributes=_attributes_in(around, success if success_from != "assumed" else None),
         identity={name: value for name, value in about.items() if name not in _CHATS},
     )
     return build_trace(chat, facts, place)
@@ -132,7 +135,7 @@ def is_native(document: object) -> bool:
 def span_format(document: object) -> tuple[str, str] | None:
     """Return the format of the first span in a document, and its path; None without one.
 
-    A span is a part of a run: read as a run of its own, it would falsify counts and scores. It carries the id of its trace and that of its
+    A span is a part of a run. Read as a whole run, it would falsify counts and scores. It carries the id of its trace and that of its
     parent. Valid traces and the contents of messages may hold any ids.
     """
     waiting: list[tuple[Any, str]] = [(document, "")] if isinstance(document, dict | list) else []
@@ -190,9 +193,7 @@ def _letters_of(name: str) -> tuple[str, str]:
 
 
 def _is_run(value: object) -> bool:
-    if isinstance(value, dict):
-        return is_native(value) or _find(value, 1) is not None
-    return isinstance(value, list) and _is_chat(value)
+    return is_native(value) or _find(value, 1) is not None if isinstance(value, dict) else _is_chat(value)
 
 
 def _chat_of(document: object) -> tuple[Any, str]:
@@ -227,7 +228,7 @@ class _Found(NamedTuple):
     messages: list[Any]
     path: str
     is_text: bool = False
-    """Whether it was a plain text, which is not a run by itself."""
+    """Whether it was a plain string, which is not a run by itself."""
 
 
 def _find(document: dict[str, Any], depth: int, *, words_alone: bool = False) -> _Found | None:
@@ -240,15 +241,17 @@ def _find(document: dict[str, Any], depth: int, *, words_alone: bool = False) ->
         if isinstance(value, list) and _is_nested_chat(value):
             return _Found(value[0], f"{field}[0]")
         if _is_chat(value):
-            return _Found(_with_reply(value, document, depth), field)
+            return _Found(_add_reply(value, document, depth), field)
     if depth >= MAX_NESTING or is_message(document):
         return None
     asked = _side(document, _ASKED, "user", depth)
     answered = _side(document, _ANSWERED, "assistant", depth)
-    if answered is not None and (asked is not None or words_alone or not answered.is_text):
-        return _exchange(asked, answered)
-    if asked is not None and (words_alone or not asked.is_text):
-        return asked
+    if asked is not None and answered is not None:
+        before, after = asked.messages, answered.messages
+        return asked._replace(is_text=False, messages=after if after[: len(before)] == before else [*before, *after])
+    half = asked or answered
+    if half is not None and (words_alone or not half.is_text):
+        return half
     for field in _INSIDE:
         value = _decode(document.get(field))
         if isinstance(value, dict):
@@ -260,26 +263,19 @@ def _find(document: dict[str, Any], depth: int, *, words_alone: bool = False) ->
     return None
 
 
-def _exchange(asked: _Found | None, answered: _Found) -> _Found:
-    if asked is None:
-        return answered
-    before, after = asked.messages, answered.messages
-    return asked._replace(is_text=False, messages=after if after[: len(before)] == before else [*before, *after])
-
-
 def _side(document: dict[str, Any], keys: tuple[str, ...], role: str, depth: int) -> _Found | None:
     for field in keys:
         value = _decode(document.get(field))
         found = _messages_in(value, role, depth + 1)
         if found is None and value is not document.get(field):
-            found = _messages_in(document[field], role, depth + 1)  # JSON, but not a chat: the text of an answer
+            found = _messages_in(document[field], role, depth + 1)  # JSON, but not a chat: an answer in words
         if found is not None:
             return found._replace(path=field + found.path)
     return None
 
 
 def _messages_in(value: object, role: str, depth: int) -> _Found | None:
-    """The messages that one side of an exchange stands for, and the path below it."""
+    """Return the messages of one side of an exchange, and the path below it."""
     if isinstance(value, str):
         return _Found([{"role": role, "content": value}], "", True) if value.strip() else None
     if depth > MAX_NESTING + 2:
@@ -304,8 +300,8 @@ def _messages_in(value: object, role: str, depth: int) -> _Found | None:
     return _Found([{"role": role, "content": text}], "", True) if text else None
 
 
-def _with_reply(chat: list[Any], document: dict[str, Any], depth: int) -> list[Any]:
-    """The chat with the answer that is logged beside it, unless the chat holds that already."""
+def _add_reply(chat: list[Any], document: dict[str, Any], depth: int) -> list[Any]:
+    """Return the chat with the answer from another field, unless the chat holds that answer."""
     last = chat[-1]
     if isinstance(last, dict) and str(last.get("role", last.get("type"))).lower() in {"assistant", "ai", "model"}:
         return chat
@@ -388,13 +384,7 @@ def _attributes_in(about: dict[str, Any], success: bool | None) -> dict[str, Any
     return found
 
 
-def _instant_in(about: dict[str, Any]) -> str | None:
-    places = (about, about.get("response"), about.get("request"), about.get("metadata"), about.get("info"))
-    found = (instant_of(place) for place in places if isinstance(place, dict))
-    return next((instant for instant in found if instant is not None), None)
-
-
-def _around_the_chat(about: dict[str, Any], place: str) -> dict[str, Any]:
+def _fields_around_chat(about: dict[str, Any], place: str) -> dict[str, Any]:
     """Return the fields of the document, and of the objects in it that hold the chat; the outer ones win."""
     fields, inner = about, about
     for name in place.split(".")[:-1]:
@@ -403,7 +393,7 @@ def _around_the_chat(about: dict[str, Any], place: str) -> dict[str, Any]:
     return fields
 
 
-def _beside_the_chat(about: dict[str, Any]) -> dict[str, Any]:
+def _other_fields(about: dict[str, Any]) -> dict[str, Any]:
     """Return the other fields of the document, short ones first, because a cut removes the last."""
     kept = {field: value for field, value in about.items() if field not in _NOT_KEPT and value is not None}
     return dict(sorted(kept.items(), key=lambda item: isinstance(item[1], dict | list)))

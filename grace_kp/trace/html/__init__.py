@@ -6,29 +6,32 @@ Everything works on the document of a trace, which another program may have writ
 from grace_kp.trace.html._document import (
     HasDocument,
     Links,
+    agent_name,
     as_json,
+    confidence_of,
     decisions_by_place,
     document_of,
     items,
+    labels_of,
     mapping,
     number,
-    share,
-    text,
-)
-from grace_kp.trace.html._head import (
-    agent_name,
-    confidence_of,
-    labels_of,
     run_details,
     run_head,
     run_summary,
     run_title,
+    share,
     strictest,
+    text,
 )
-from grace_kp.trace.html._page import run_excerpt, run_page, steps_excerpt
-from grace_kp.trace.html._timeline import arguments_of, run_timeline
-from grace_kp.trace.html._tree import run_tree
-from grace_kp.trace.html._waterfall import run_waterfall
+from grace_kp.trace.html._views import (
+    arguments_of,
+    run_excerpt,
+    run_page,
+    run_timeline,
+    run_tree,
+    run_waterfall,
+    steps_excerpt,
+)
 
 __all__ = [
     "HasDocument", "Links", "agent_name", "arguments_of", "as_json", "confidence_of", "decisions_by_place", "document_of", "items", "labels_of", "mapping", "number",

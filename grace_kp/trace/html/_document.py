@@ -1,4 +1,7 @@
-"""The document of a trace for reading, in which every field may be missing or hold anything, and the links of its HTML to other pages."""
+"""The facts of a run as HTML: its status, key figures, user, session and nested runs, and the parts of its scores, judgements and labels.
+
+The document of a trace is read so that every field may be missing or hold anything.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,26 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from grace_kp.errors import is_unit
-from grace_kp.pages import duration_text, safe, spaced
+from grace_kp.levels import waits
+from grace_kp.pages import (
+    badge,
+    confidence_html,
+    count_text,
+    duration_text,
+    facts,
+    fold,
+    linked,
+    meter,
+    outcome_text,
+    penalty_text,
+    safe,
+    spaced,
+    table,
+    with_fallbacks,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 KINDS = {
@@ -66,7 +85,7 @@ def share(value: object) -> float | None:
 
 
 def text(value: object) -> str:
-    """Return a text as it is, None as nothing, and any other value as JSON."""
+    """Return a string itself, an empty string for None, and any other value as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else as_json(value)
@@ -101,7 +120,7 @@ class RecordedSteps:
 
 
 def decisions_by_place(decisions: list[Any], count: int) -> dict[int, list[dict[str, Any]]]:
-    """Return the decisions by the number of steps before them; those that do not state it stand at the end."""
+    """Return the decisions by the number of steps before them; those without a place come last."""
     found: dict[int, list[dict[str, Any]]] = {}
     for decision in map(mapping, decisions):
         place = decision.get("step")
@@ -142,7 +161,7 @@ def tokens(entry: Mapping[str, Any]) -> list[str]:
 
 
 def instant_of(value: object) -> str:
-    """Return a time of the document as HTML, in UTC; a text that is no time as it is."""
+    """Return a time of the document as HTML, in UTC; an invalid time is shown as written."""
     stated = text(value)
     try:
         moment = datetime.fromisoformat(stated).astimezone(UTC)
@@ -161,9 +180,9 @@ def _nowhere(*_: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """Functions from ids to addresses. Each may return None, and then the id is shown as text.
+    """Functions from ids to addresses. For None, the id is shown without a link.
 
-    The ids are those of the document, and may be any text: the functions quote them.
+    The ids come from the document and may be any string; the functions quote them.
     """
 
     run: Callable[[str], str | None] = _nowhere
@@ -188,3 +207,336 @@ def anchor(address: str | None, content: str) -> str:
 def run_anchor(name: str, links: Links) -> str:
     """Return the id of a run as HTML, linked to that run."""
     return anchor(links.run(name), f'<span class="mono">{safe(name[:200])}</span>')
+
+
+MAX_PARTS = 60
+"""Entries of a list of figures on a page."""
+_VALUE_PARTS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
+_JUDGEMENTS = ("self_evaluation", "coverage", "source_agreement")
+
+
+def part_bars(parts: Mapping[str, Any]) -> str:
+    """Return figures from 0 to 1 by name, each with a bar; any other value is shown as not measured."""
+    rows = []
+    for name, item in parts.items():
+        value = share(item)
+        figure = '<dd class="none">not measured</dd>'
+        if value is not None:
+            figure = f'<dd>{value:.3f}</dd><dd aria-hidden="true">{meter(value)}</dd>'
+        rows.append(f"<dt>{safe(spaced(name))}</dt>{figure}")
+    return f'<dl class="parts">{"".join(rows)}</dl>' if rows else ""
+
+
+def confidence_of(document: Mapping[str, Any], grace: Mapping[str, Any]) -> str:
+    """Return the confidence of a run: effective and computed, its parts, and in words what lowered it."""
+    record = mapping(grace.get("confidence"))
+    effective = share(mapping(document.get("outcome")).get("confidence"))
+    if not record:
+        return ""
+    score, own = share(record.get("score")), share(record.get("own"))
+    parts = []
+    if record.get("fallback") is True:
+        parts.append('<p class="note warn">The learned profile failed; a formula is used instead.</p>')
+    breakdown = mapping(record.get("breakdown"))
+    missing = [name for name in items(record.get("not_evaluated")) if isinstance(name, str)]
+    parts.append(
+        confidence_html(
+            record.get("score"),
+            breakdown=with_fallbacks({**breakdown, **dict.fromkeys(missing[:MAX_PARTS])}, record.get("fallbacks")),
+            penalties=items(record.get("penalties")),
+            reason=record.get("reason"),
+            not_scored=items(record.get("not_scored")),
+            level=text(record.get("level")),
+        )
+    )
+    rows = [("does not fit", safe(text(item))) for item in items(record.get("mismatches"))[:MAX_PARTS]]
+    if text(record.get("profile")):
+        rows.append(("profile", safe(text(record["profile"]))))
+    if own is not None:
+        rows.append(("stated by the run", f"{own:.3f}"))
+    if effective is not None and effective not in (score, own):
+        rows.append(("effective", f"{effective:.3f}"))
+    parts.append(facts(rows))
+    parts.append(_contributions(mapping(record.get("contributions"))))
+    return _card("Confidence", "".join(parts))
+
+
+def value_of(grace: Mapping[str, Any]) -> str:
+    """Return the value score of a run with its parts and the rules that changed it."""
+    record = mapping(grace.get("value"))
+    if not record:
+        return ""
+    score = share(record.get("score"))
+    head = ""
+    if score is not None:
+        head = f'<div class="confidence"><p class="figure"><span class="sum">{score:.3f}</span></p></div>'
+    rows = [("rule", safe(spaced(penalty_text(text(item))))) for item in items(record.get("overrides"))[:MAX_PARTS]]
+    if text(record.get("novelty_fallback")):
+        rows.append(("novelty not measured", safe(text(record["novelty_fallback"]))))
+    if text(record.get("profile")):
+        rows.append(("weights", safe(text(record["profile"]))))
+    parts = {name: record[name] for name in _VALUE_PARTS if record.get(name) is not None}
+    return _card("Value score", head + part_bars(parts) + facts(rows))
+
+
+def evaluation_of(grace: Mapping[str, Any]) -> str:
+    """Return how a model judged a run, or why none did. A fallback for a failed judgement is marked."""
+    record = mapping(grace.get("evaluation"))
+    if not record:
+        return ""
+    parts = []
+    if text(record.get("skipped")):
+        parts.append(f'<p class="soft">Nothing was judged: {linked(text(record["skipped"]))}</p>')
+    parts += [_judgement(name, mapping(record.get(name))) for name in _JUDGEMENTS if mapping(record.get(name))]
+    rows = []
+    calls, spent = number(record.get("calls")), number(record.get("tokens"))
+    if calls is not None:
+        words = count_text(int(calls), "call") + ("" if spent is None else f", {int(spent):,} tokens")
+        rows.append(("judge", safe(words)))
+    if text(record.get("mode")):
+        rows.append(("mode", safe(spaced(text(record["mode"])))))
+    return _card("Judgement", "".join(parts) + facts(rows))
+
+
+def scorers_of(grace: Mapping[str, Any]) -> str:
+    """Return the results of scorers, each with its diagnosis, or why it has none."""
+    entries = [mapping(item) for item in items(grace.get("scores")) if isinstance(item, dict)]
+    if not entries:
+        return ""
+    shown = "".join(map(_scorer, entries[:MAX_PARTS]))
+    more = f'<p class="soft">and {len(entries) - MAX_PARTS:,} more</p>' if len(entries) > MAX_PARTS else ""
+    return _card("Scorers", f'<ul class="results">{shown}</ul>{more}')
+
+
+def _scorer(entry: dict[str, Any]) -> str:
+    score, limit, passed = share(entry.get("score")), share(entry.get("threshold")), entry.get("passed")
+    line = [f'<span class="name">{safe(text(entry.get("name")) or "a scorer")}</span>']
+    if text(entry.get("suite")):
+        line.append(f'<span class="soft">in {safe(text(entry["suite"]))}</span>')
+    if score is not None:
+        line.append(f"<span>{score:.3f}{'' if limit is None else f' of at least {limit:.3g}'}</span>")
+    if isinstance(passed, bool):
+        line.append(badge("passed", "good") if passed else badge("not passed", "bad"))
+    kind = "good" if passed is True else "bad" if passed is False else ""
+    body = "" if score is None else meter(score, kind)
+    if text(entry.get("skipped")):
+        body += f'<p class="text soft">Skipped: {linked(text(entry["skipped"]))}</p>'
+    if entry.get("error"):
+        body += f'<p class="text bad">Failed: {linked(text(entry["error"]))}</p>'
+    listed = "".join(f"<li>{linked(text(item))}</li>" for item in items(entry.get("diagnosis"))[:MAX_PARTS])
+    return f'<li><div class="line">{" ".join(line)}</div>{body}{f"<ul>{listed}</ul>" if listed else ""}</li>'
+
+
+def _judgement(name: str, record: dict[str, Any]) -> str:
+    score = share(record.get("score"))
+    line = [f'<span class="name">{safe(spaced(name))}</span>']
+    if score is not None:
+        line.append(f"<span>{score:.3f}</span>")
+    if record.get("fallback") is True:
+        line.append(badge("fallback, not measured", "warn"))
+    if text(record.get("model")):
+        line.append(f'<span class="soft mono">{safe(text(record["model"]))}</span>')
+    body = "" if score is None or record.get("fallback") is True else meter(score)
+    if text(record.get("reason")):
+        body += f'<p class="text">{linked(text(record["reason"]))}</p>'
+    if record.get("error"):
+        body += f'<p class="text bad">{linked(text(record["error"]))}</p>'
+    return f'<div class="result"><div class="line">{" ".join(line)}</div>{body}</div>'
+
+
+def _contributions(parts: dict[str, Any]) -> str:
+    """Return what each feature of a learned profile added to the log odds, strongest first."""
+    known = [(name, value) for name, item in parts.items() if (value := number(item)) is not None]
+    known.sort(key=lambda pair: -abs(pair[1]))
+    if not known:
+        return ""
+    rows = [(spaced(name), f"{value:+.2f}".replace("-", "−")) for name, value in known[:MAX_PARTS]]
+    caption = "What each feature added to the logarithm of the odds"
+    return f"<details><summary>contributions</summary>{table(('feature', 'added'), rows, caption=caption)}</details>"
+
+
+def labels_of(grace: Mapping[str, Any]) -> str:
+    """Return the labels of a run, newest first: what was stated, by whom and when."""
+    entries = items(grace.get("feedback"))
+    if not entries:
+        return ""
+    shown = "".join(f"<li>{''.join(_label(item))}</li>" for item in reversed(entries[-MAX_PARTS:]))
+    more = f'<p class="soft">and {len(entries) - MAX_PARTS:,} earlier</p>' if len(entries) > MAX_PARTS else ""
+    return _card("Labels", f'<ul class="results labels">{shown}</ul>{more}')
+
+
+def label_badge(correct: object) -> str:
+    """Return a label as a badge: right, wrong, or partly with its number."""
+    value = number(correct)
+    if correct is True or value == 1:
+        return badge("right", "good")
+    if correct is False or value == 0:
+        return badge("wrong", "bad")
+    return badge("partly" if value == 0.5 else f"partly {as_json(correct)[:20]}", "warn")
+
+
+def _label(item: object) -> Iterator[str]:
+    entry = mapping(item)
+    if "correct" not in entry:
+        yield safe(text(item))
+        return
+    yield f'<div class="line">{label_badge(entry["correct"])} '
+    by, source = text(entry.get("by")), text(entry.get("source"))
+    yield f"<span>{safe(by or 'unknown person')}{' (program)' if entry.get('program') else ''}</span> "
+    yield f'<span class="soft">{safe(source)}</span> ' if source else ""
+    yield f'<span class="soft">{instant_of(entry.get("at"))}</span>' if text(entry.get("at")) else ""
+    probability = number(entry.get("probability"))
+    yield f' <span class="soft">chosen with probability {probability:.3g}</span>' if probability is not None else ""
+    yield "</div>"
+    if text(entry.get("note")):
+        yield f'<p class="text">{linked(text(entry["note"]))}</p>'
+
+
+def _card(title: str, body: str) -> str:
+    return f'<section class="part"><h2>{safe(title)}</h2>{body}</section>' if body else ""
+
+
+TITLE = 160
+"""Characters of the objective in a heading."""
+MAX_LISTED = 50
+"""Tags, nested runs and entries of the metadata on a page."""
+_LEVELS = ("silent", "notify", "confirm", "escalate")
+
+
+def run_title(run: HasDocument | Mapping[str, Any]) -> str:
+    """Return the objective of a run as plain text for a heading, at most 160 characters; without one, the name of the agent."""
+    document = document_of(run)
+    words = " ".join(text(mapping(document.get("task")).get("objective"))[: 4 * TITLE].split())
+    words = words or agent_name(document) or "A run"
+    return words if len(words) <= TITLE else words[: TITLE - 1].rstrip() + "…"
+
+
+def agent_name(document: Mapping[str, Any]) -> str:
+    """Return the name of the agent of a run; empty without one."""
+    name = text(mapping(document.get("grace")).get("name"))
+    return name or text(mapping(document.get("metadata")).get("agent_id")).removeprefix("kp:agent:")
+
+
+def run_head(run: HasDocument | Mapping[str, Any], *, links: Links = ALONE) -> str:
+    """Return the head of a run as HTML, without its objective, which `run_title` has for the heading."""
+    return run_summary(run) + run_details(run, links=links)
+
+
+def run_summary(run: HasDocument | Mapping[str, Any]) -> str:
+    """Return how a run ended and its key figures as HTML."""
+    document = document_of(run)
+    grace = mapping(document.get("grace"))
+    return f'<div class="run-head">{"".join(_notes(grace))}{_figures(document, grace)}</div>'
+
+
+def run_details(run: HasDocument | Mapping[str, Any], *, links: Links = ALONE, labels: bool = True) -> str:
+    """Return the facts about a run and the parts of its scores as HTML."""
+    document = document_of(run)
+    grace = mapping(document.get("grace"))
+    parts = confidence_of(document, grace) + value_of(grace) + evaluation_of(grace) + scorers_of(grace)
+    parts += labels_of(grace) if labels else ""
+    return f'<div class="run-facts">{facts(_facts(document, grace, links))}</div><div class="run-parts">{parts}</div>'
+
+
+def strictest(grace: Mapping[str, Any]) -> str:
+    """Return the strictest level of the gates of a run; empty without a gate."""
+    found = {text(mapping(item).get("level")) for item in items(grace.get("decisions"))}
+    return next((level for level in reversed(_LEVELS) if level in found), "")
+
+
+def _notes(grace: dict[str, Any]) -> Iterator[str]:
+    awaited = [spaced(item) for item in items(grace.get("awaits")) if isinstance(item, str)]
+    if awaited:
+        yield (
+            f'<p class="note warn">Still awaited: {safe(", ".join(awaited[:MAX_LISTED]))}. Confidence and score may '
+            "change.</p>"
+        )
+    error = mapping(grace.get("error"))
+    if error:
+        kind = "warn" if waits(grace.get("status")) else "bad"
+        yield f'<div class="note {kind}">{fold(error_words(error), label="ended by")}</div>'
+    pending = mapping(grace.get("pending"))
+    if outcome := outcome_text(mapping(pending.get("approval"))):
+        yield f'<p class="note">Since then, {safe(text(pending.get("action")))}: {safe(outcome)}.</p>'
+    dropped = number(grace.get("dropped_steps"))
+    if dropped:
+        yield f'<p class="note warn">{count_text(int(dropped), "step")} were not recorded.</p>'
+
+
+def _figures(document: Mapping[str, Any], grace: dict[str, Any]) -> str:
+    found = [f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in _key_figures(document, grace) if value]
+    return f'<dl class="key-figures">{"".join(found)}</dl>'
+
+
+def _key_figures(document: Mapping[str, Any], grace: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    metadata, steps = mapping(document.get("metadata")), items(document.get("steps"))
+    status = text(grace.get("status"))
+    outcome = metadata.get("success")
+    words = [badge(status)] if status else []
+    if isinstance(outcome, bool) and not waits(status):
+        words.append(f'<span class="small {"good" if outcome else "bad"}">{"" if outcome else "not "}successful</span>')
+    yield "status", " ".join(words)
+    shares = (
+        ("confidence", mapping(document.get("outcome")).get("confidence")),
+        ("value score", metadata.get("quality_score")),
+    )
+    for label, stated in shares:
+        if (value := share(stated)) is not None:
+            yield label, f"{value:.2f}{meter(value)}"
+    yield "duration", safe(duration_of(grace, "duration_ms"))
+    yield "steps", f"{len(steps):,}"
+    calls, gates = items(grace.get("model_calls")), items(grace.get("decisions"))
+    yield "model calls", f"{len(calls):,}" if calls else ""
+    used = sum(
+        count
+        for name, count in mapping(grace.get("usage")).items()
+        if name in {"input_tokens", "output_tokens"} and type(count) is int
+    )
+    yield "tokens", safe(f"{number(used) or 0:,.0f}") if used else ""
+    level = strictest(grace)
+    yield "gates", f"{len(gates):,}{' ' + badge(level) if level else ''}" if gates else ""
+
+
+def _facts(document: Mapping[str, Any], grace: dict[str, Any], links: Links) -> Iterator[tuple[str, str]]:
+    metadata = mapping(document.get("metadata"))
+    objective = text(mapping(document.get("task")).get("objective"))
+    if len(" ".join(objective.split())) > TITLE:
+        yield "objective", fold(objective)
+    yield "id", f'<span class="mono">{safe(text(document.get("id"))[:200])}</span>'
+    if text(metadata.get("created_at")):
+        yield "began", instant_of(metadata["created_at"])
+    named = (
+        ("agent", agent_name(document)),
+        ("domain", text(metadata.get("task_domain"))),
+        ("user", text(grace.get("user"))),
+        ("session", text(grace.get("session"))),
+        ("framework", text(metadata.get("framework"))),
+    )
+    for label, value in named:
+        if value:
+            yield label, linked(value[:2_000], lines=False)
+    tags = items(grace.get("tags"))
+    if tags:
+        more = f" and {len(tags) - MAX_LISTED:,} more" if len(tags) > MAX_LISTED else ""
+        yield "tags", " ".join(badge(text(tag)[:200], "") for tag in tags[:MAX_LISTED]) + more
+    for name, value in list(mapping(grace.get("metadata")).items())[:MAX_LISTED]:
+        yield name[:200], fold(text(value))
+    for name, usage in (("tokens", grace.get("usage")), ("without nested runs", grace.get("own_usage"))):
+        words = tokens(mapping(usage))
+        if words:
+            yield name, safe(" · ".join(words))
+    yield from _family(grace, links)
+    resumed = number(grace.get("resumed"))
+    if resumed:
+        yield "continued", safe(f"{count_text(int(resumed), 'time')} after it was suspended")
+
+
+def _family(grace: dict[str, Any], links: Links) -> Iterator[tuple[str, str]]:
+    parent = text(mapping(grace.get("parent")).get("trace_id"))
+    if parent:
+        yield "nested in", run_anchor(parent, links)
+    children = [item for item in items(grace.get("children")) if isinstance(item, str)]
+    if children:
+        listed = "".join(f"<li>{run_anchor(child, links)}</li>" for child in children[:MAX_LISTED])
+        more = f"<li>and {len(children) - MAX_LISTED:,} more</li>" if len(children) > MAX_LISTED else ""
+        yield "nested runs", f'<ul class="bare">{listed}{more}</ul>'

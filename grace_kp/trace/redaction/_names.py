@@ -24,7 +24,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Each word, in lower case, stands at the beginning of its name in the list below it.
+# Each word, in lower case, begins its name in the list of needles below.
 PASSWORDS = (
     r"pass(?:[_-]?word|wd|phrase|code|wort|wrd|key|w(?![a-z]))|passwd|pwd|pswd|kenn?wort|contrase(?:ñ|n|\\u00f1)a|wachtwoord|senha|lösenord|"
     r"salasana|jelszó|heslo|has[łl]o|[şs]ifre(?:niz|m|n)?|parol[aă](?: d'ordine)?|adgangskode|mật khẩu|kata (?:sandi|laluan)|losenord|passord|parool|lozinka|geslo|slaptažodis|lykilorð|(?<=mot de )passe|(?<=mot_de_)passe|(?<=motde)passe|(?<=mots de )passe|(?<=palavra-)passe"
@@ -78,7 +78,7 @@ _NAME_EXACT = _words(
     "pin jwt ssn socialsecuritynumber xamzcredential secretid accountkey sharedaccesskey sharedaccesssignature sastoken webhookurl "
     "slackwebhook slackwebhookurl clientkeydata clientcertificatekey dockerconfigjson"
 )
-# Counts and places in a text; pages of a result are no secrets either.
+# Counts and positions. Pages of a result are not secrets either.
 _COUNTS = (
     r"(?:max|min|num|number|n|total|prompt|completion|input|output|count|used|cached|cache|reasoning|audio|image|remaining|new|avg|mean|per|sum|limit|budget)"
     r"[_-]?.{0,24}tokens?(?:[_-]?(?:count|limit|usage|used))?|"
@@ -113,7 +113,7 @@ def is_plain_name(name: object) -> bool:
 
 
 def is_short_word(text: str) -> bool:
-    """Whether a text is a word that is too short for every rule."""
+    """Whether a string is a word that is too short for every rule."""
     return len(text) < RUN_LENGTH and text.isascii() and text.isidentifier()
 
 
@@ -224,7 +224,7 @@ _LONGEST_WORD = 500  # characters; a longer value without blanks is neither a na
 
 
 def is_harmless(name: str, value: str, style: str) -> bool:
-    """Return whether the value after a secret's name is no secret.
+    """Return whether the value after a secret's name is not a secret.
 
     Args:
         name: the name, with the characters up to the value.
@@ -269,7 +269,7 @@ def _assigns_password(name: str, style: str) -> bool:
 
 def _harmless_quoted(name: str, bare: str, core: str, style: str) -> bool:
     if style == "quoted" and bare[0] in ",)]}" and name[-1:] in ":=：" and name[-2:-1].isalnum():
-        return True  # the quote ends a text that itself ends with the name: print("Password:", end="")
+        return True  # the quote ends a string that itself ends with the name: print("Password:", end="")
     words = core.lower().split()
     if len(words) > 1 and (not _SENTENCE.isdisjoint(words) or len(words) > 12):
         return True
@@ -285,7 +285,7 @@ def _harmless_quoted(name: str, bare: str, core: str, style: str) -> bool:
         "-", ""
     ):
         return True
-    # Words of a text that a program cut into tokens are no secrets; a password may be any word.
+    # Words that a program cut into tokens are not secrets; a password may be any word.
     return (
         len(core) <= 12
         and bool(re.search(r"token|key|cred|auth", name, re.IGNORECASE))
@@ -352,9 +352,9 @@ def changes(text: str) -> int:
 
 
 def looks_random(text: str, least: int = 16) -> bool:
-    """Whether the text has at least `least` characters and looks generated.
+    """Whether the string has at least `least` characters and looks generated.
 
-    A text with digits needs a change of character kind in every seventh place, a text without any in every fourth.
+    A string with digits needs a change of character kind in every seventh place, one without digits in every fourth.
     """
     if len(text) < least:
         return False
@@ -412,7 +412,7 @@ OTHER_NEEDLES = (
     "парол", "비밀번호", "패스워드", "암호", "비번", "كلمة", "رمز عبور", "گذرواژه", "סיסמ", "รหัสผ่าน", "पासवर्ड", "κωδικός", "кодов", "シークレット", "トークン", "アクセスキー", "秘密",
     "密钥", "密鑰", "令牌", "私钥", "токен", "секрет", "ключ", "토큰", "비밀", "apiキー", "api密", "api키",
 )  # fmt: skip
-# What follows the beginning of a name: the rest of it, and a separator.
+# The rest of a name after its beginning, and a separator.
 _AHEAD = re.compile(
     r"[\w '\u00a0-\uffff-]{2,60}?[\"'`\\\])）*?\s\u3000\u00a0]{0,24}(?:[=:：＝(（{?]|!=|%3|\|\|)", re.ASCII
 )
@@ -426,7 +426,7 @@ _NAMED_VALUE = re.compile(NAMED_VALUE, re.IGNORECASE | re.ASCII)
 def named_secrets(text: str, places: Iterable[int]) -> Iterator[Found]:
     """Yield the values of the names of secrets that begin at these places.
 
-    Nothing else of the text is visited, so that the cost is the number of those places.
+    Only these places are visited, so their number is the cost.
     """
     visited = 0
     for place in places:
@@ -439,9 +439,9 @@ def named_secrets(text: str, places: Iterable[int]) -> Iterator[Found]:
             continue
         value = match["value"]
         if value[-1] == "…" and text.startswith(" [cut: ", match.end()):
-            value = value[:-1] or "…"  # the text was cut behind a whole value, which is no abbreviation
+            value = value[:-1] or "…"  # the cut follows a whole value, which is not an abbreviation
         if _keeps(match, value):
-            # A secret may stand inside of what is kept; what is long is not read twice.
+            # A kept value may contain a secret; a long one is not read twice.
             visited = match.end() if len(value) > _LONGEST_KEPT else match.start("value")
         else:
             yield match.end("key"), match.end(), PASSWORD_MARK
@@ -469,7 +469,7 @@ def _keeps(match: re.Match[str], value: str) -> bool:
 
 
 def _whole_name(match: re.Match[str]) -> str:
-    """The name with what stands before the word that was recognised: nextPageToken, max_tokens."""
+    """Return the whole name around the word that was recognised: nextPageToken, max_tokens."""
     start = match.start()
     before = _BEFORE.search(match.string, max(0, start - 40), start)
     name = match.string[start : match.start("declared")].rstrip("\"'`\\])*? \t")
@@ -482,5 +482,5 @@ NO_SECRET_KEY = re.compile(
     re.IGNORECASE,
 )
 _SETTING = re.compile(r"[A-Za-z_][\w.-]{0,60}[ \t]{0,20}[=:](?![=:])")
-_IN_MARK = re.compile(r"\[REDACTED:\w{0,24}\Z")  # "key" in "[REDACTED:api_key]: …" is no name
+_IN_MARK = re.compile(r"\[REDACTED:\w{0,24}\Z")  # "key" in "[REDACTED:api_key]: …" is not a name
 _BEFORE = re.compile(r"[\w.-]{1,40}\Z", re.ASCII)

@@ -1,7 +1,7 @@
-"""Secrets that the text around them gives away, and identifiers.
+"""Secrets that their surroundings give away, and identifiers.
 
 Key files, addresses with a password, headers, commands, configuration files and sentences: `curl -u`, `mysql -p`, `.netrc`, XML, SQL,
-"my password is …". The order is that of application: what stands inside of something longer comes after it.
+"my password is …". The order is that of application: a secret that can be part of a longer one comes after it.
 """
 
 from __future__ import annotations
@@ -276,8 +276,8 @@ IDENTIFIERS: tuple[RedactionRule, ...] = (
 
 
 _NAME = rf"(?:{PASSWORDS}|pass|{TOKENS}){SUFFIX}"
-# Where a command stands, its options, and one argument of it; a line may go on after a backslash.
-_PATH = r"(?<![\w.-])"  # a folder may stand before it
+# The place of a command, its options, and one argument; a line may go on after a backslash.
+_PATH = r"(?<![\w.-])"  # a folder may precede it
 _GAP = r"[ \t]{1,4}(?:\\\r?\n[ \t]{0,8})?"
 _OPTIONS = rf"(?:{_GAP}(?:\"[^\"\n]{{0,400}}+\"|'[^'\n]{{0,400}}+'|[^\s|;&\"'][^\s|;&]{{0,200}}+)){{0,14}}?{_GAP}"
 ARGUMENT = (
@@ -513,38 +513,8 @@ _SENTENCE = (
     r"(?P<key>(?<![A-Za-z-])(?:(?:pass(?:word|code|phrase|wd)?|wachtwoord|pwd|credentials?|creds|secret(?: key)?|(?:api|access|private|license|licence|secret|auth(?:entication)?)[ -]?(?:key|token|code)|token|pin(?: (?:code|number))?|otp|(?:verification|security|recovery|backup|one[- ]time|login|2fa|mfa) (?:code|password|pin))s?"
     r"(?:(?: (?:for|of|to|on) [\w.@'-]{1,40}(?: [\w.@'-]{1,30}){0,4}?)?(?: (?:(?:has been|was|is|were) (?:re)?(?:set|changed) to|(?:re)?set to|changed to|is|was|=|will be|should be|are|equals))(?: now| still| currently| just| set to)?| (?:for|of|on) [^\s,;]{1,60}?(?: [\w.@'-]{1,30}){0,4}?(?: to|:))[: ]{1,3}|(?:log ?in|sign ?in|connect|authenticate) (?:with|as|using) [\w.@-]{1,60} ?/ ?|(?:use|try|with|using) (?:the |this |my |our )?(?:pass(?:word|code|phrase)|pwd|token|api[ -]?key|key|secret|pin|otp) ))"
 )
-_IS = [
-    "ist",
-    "lautet",
-    "war",
-    "wird",
-    "est",
-    "sera",
-    "es",
-    "será",
-    "é",
-    "è",
-    "sarà",
-    "är",
-    "er",
-    "jest",
-    "je",
-    "это",
-    "adalah",
-]
-_CODES = [
-    "確認コード",
-    "認証コード",
-    "apiト",
-    "アクセスト",
-    "apiキー",
-    "アクセスキー",
-    "トークン",
-    "验证码",
-    "驗證碼",
-    "令牌",
-    "密钥",
-]
+_IS = ("ist", "lautet", "war", "wird", "est", "sera", "es", "será", "é", "è", "sarà", "är", "er", "jest", "je", "это", "adalah")  # fmt: skip
+_CODES = ("確認コード", "認証コード", "apiト", "アクセスト", "apiキー", "アクセスキー", "トークン", "验证码", "驗證碼", "令牌", "密钥")  # fmt: skip
 SENTENCES = (
     RedactionRule("password", "sentences",
          _SENTENCE +
@@ -625,7 +595,7 @@ def _keeps_hash(match: re.Match[str]) -> bool:
 
 
 VENDOR_NAMES = (
-    RedactionRule("api_key", "keys beside the name of a vendor", rf"(?P<key>(?<![A-Za-z0-9])(?:{_VENDOR})[\w.-]{{0,24}}[\"'\]]{{0,2}}[ \t]{{0,4}}(?:=>|:=|==?|:|\|\|:|>)[ \t]{{0,4}}[\"'`]?)(?P<value>[A-Za-z0-9_-]{{15,200}}+[A-Za-z0-9_+/=-]{{0,200}}+)(?![\w.(/])",
+    RedactionRule("api_key", "keys near the name of a vendor", rf"(?P<key>(?<![A-Za-z0-9])(?:{_VENDOR})[\w.-]{{0,24}}[\"'\]]{{0,2}}[ \t]{{0,4}}(?:=>|:=|==?|:|\|\|:|>)[ \t]{{0,4}}[\"'`]?)(?P<value>[A-Za-z0-9_-]{{15,200}}+[A-Za-z0-9_+/=-]{{0,200}}+)(?![\w.(/])",
          begins=True, runs=True, needs=_VENDOR_WORDS, flags=_I, keeps=lambda match: "[REDACTED" in match["value"] or not looks_random(match["value"], 14)),
 )  # fmt: skip
 BARE = (

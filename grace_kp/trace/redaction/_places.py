@@ -71,7 +71,7 @@ def is_secret_cell(name: str, value: str, *, clear: bool) -> bool:
 
 
 def secret_columns(names: Sequence[str]) -> list[int]:
-    """Return the places of columns of secrets; `pass` beside `fail` counts results."""
+    """Return the places of columns of secrets. A column `pass` next to `fail` counts results."""
     graded = any(name.strip().lower() in _OUTCOMES for name in names)
     secret = [place for place, name in enumerate(names) if names_column(name)]
     return [place for place in secret if not (graded and names[place].strip().lower() == "pass")]
@@ -104,7 +104,7 @@ _ESCAPE = re.compile(r"(\\*)(\"|(?<=\\)[nrt']|(?<![^\s{\[(,:=])'|'(?=[\s,}\]):]|
 
 
 def unescape(text: str) -> str:
-    """Return the text, as long as before, with the line breaks, tabs and quotes that JSON or `repr` escaped.
+    """Return a string of the same length, with the line breaks, tabs and quotes that JSON or `repr` escaped.
 
     A quote that is escaped less often than the line breaks encloses them, and becomes a line break too.
     """
@@ -350,7 +350,7 @@ def _heads_list(text: str, place: int) -> bool:
 
 
 def table_secrets(text: str, low: str, places: Sequence[int]) -> Iterable[Span]:
-    """Return the places of secrets in the tables of a text, also in lower case, with names of secrets at these places."""
+    """Return the places of secrets in tables. `low` is the text in lower case; `places` are those of names of secrets."""
     return [
         *_lines(text, low, places),
         *(_html(text) if "<" in text else ()),
@@ -417,7 +417,7 @@ def label_secrets(text: str, places: Sequence[int]) -> Iterator[Span]:
 
 
 def group_secrets(text: str, low: str, places: Sequence[int]) -> Iterator[Span]:
-    """Yield the places of the secrets below names, and of those that go over several lines."""
+    """Yield the places of secrets below names, and of secrets over several lines."""
     end = 0
     for place in places:
         if place < end or (match := _OPEN.match(low, place)) is None:
@@ -475,7 +475,7 @@ def _secrets_behind(text: str, name: str, match: re.Match[str], head: str) -> It
 
 
 def _join_lines(value: str) -> str:
-    """Return the text of which each line holds one part; prose is left as it is."""
+    """Join the parts of a value over several lines; prose is left as it is."""
     parts = [part.strip(" \t\r\"'`+&\\(){}") for part in re.split(r"\n|[\"'`]\s{0,80}[+.&]?\s{0,80}[\"'`]", value)]
     return value if any(" " in part for part in parts) else "".join(parts)
 
@@ -531,7 +531,7 @@ class PlaceRule(RedactionRule):
     """Values whose name is that of their column, their group, or the lines above, and then those right behind their names."""
 
     def sub(self, text: str, counts: Counter[str] | None) -> str:
-        """Return the text without these values; the same object where there are none."""
+        """Return the string without these values; the same object if there are none."""
         low = lower(text)
         places = places_of(ASCII_NEEDLES if low.isascii() else NEEDLES, low)
         before = [place for place in places if _NEXT.match(low, place)]

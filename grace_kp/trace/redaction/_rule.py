@@ -1,6 +1,6 @@
-"""One rule of redaction: what a secret or an identifier looks like, and what a text must contain before the rule can match.
+"""One rule of redaction: what a secret or an identifier looks like, and what a string must contain before the rule can match.
 
-A rule carries necessary conditions for the scan. A text that lacks one of them has no match.
+A rule carries necessary conditions for the scan. A string that lacks one of them has no match.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ RUN_LENGTH = 15
 
 Decision = Callable[["re.Match[str]"], bool]
 Found = tuple[int, int, str]
-"""The start and the end of a place in a text, and what replaces it."""
+"""Start and end of a place in a string, and its replacement."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RedactionRule:
-    """One kind of text to remove. Patterns are ASCII: `\\w`, `\\s` and case folding know no other letters."""
+    """One kind of string to remove. Patterns are ASCII: `\\w`, `\\s` and case folding know no other letters."""
 
     kind: str
-    """The type that stands in the replacement text."""
+    """The type in the replacement."""
     vendor: str
     """Whose format it is, or what it describes."""
     pattern: str
     """A regular expression; it is compiled on first use."""
     needs: tuple[str, ...] = ()
-    """Lower-case substrings; a text without any of them cannot match. Empty if there are none."""
+    """Lower-case substrings; a string without any of them cannot match. Empty if there are none."""
     also: tuple[str, ...] = ()
-    """More such substrings; a text without any of these cannot match, either."""
+    """More such substrings; a string without any of these cannot match, either."""
     begins: bool = False
     """Whether every match begins with one of `needs`, so that only these places are visited."""
     runs: bool = False
@@ -65,7 +65,7 @@ class RedactionRule:
         return self._compiled  # type: ignore[return-value]
 
     def sub(self, text: str, counts: Counter[str] | None) -> str:
-        """Return the text with every match replaced; the same object where nothing was replaced."""
+        """Return the string with every match replaced; the same object where nothing was replaced."""
         return self.replaced(text, self._found(text), counts)
 
     def _found(self, text: str) -> Iterator[Found]:
@@ -81,7 +81,7 @@ class RedactionRule:
                     yield match.start(), match.end(), put
 
     def replaced(self, text: str, places: Iterable[Found], counts: Counter[str] | None) -> str:
-        """Return the text with its places replaced and counted; the same object where there are none."""
+        """Return the string with its places replaced and counted; the same object where there are none."""
         parts: list[str] = []
         end = 0
         for start, stop, put in places:
@@ -102,12 +102,12 @@ def _matches_at(places: Iterable[int], text: str, pattern: re.Pattern[str]) -> I
 
 
 def lower(text: str) -> str:
-    """Return the text in lower case with every character in its place: one capital letter would become two characters."""
+    """Return the string in lower case with every character in its place: one capital letter would become two characters."""
     return text.lower() if text.isascii() else text.replace("İ", "I").lower()
 
 
 def places_of(needles: Iterable[str], text: str) -> list[int]:
-    """Return the places in a text in lower case where any of the needles begins, in order."""
+    """Return the places in a lower-case string where any of the needles begins, in order."""
     found: set[int] = set()
     for needle in needles:
         place = text.find(needle)

@@ -75,30 +75,30 @@ def redact(text: str, level: str | PrivacyLevel = PrivacyLevel.AGGREGATED) -> Re
     """Replace secrets, and from `aggregated` on identifiers too, by `[REDACTED:<type>]`.
 
     Types of secrets: connection_string, bearer_token, api_key, password (any secret recognised by its name). Types of
-    identifiers: email, phone, ip, filepath (below a home folder), card, iban, ssn. The type `unscanned` stands for the rest of a
-    text that exceeds the budget. Redacting a redacted text changes nothing.
+    identifiers: email, phone, ip, filepath (below a home folder), card, iban, ssn. The type `unscanned` marks the rest of a
+    string that exceeds the budget. Redacting a redacted string changes nothing.
 
     Args:
-        text: any text.
+        text: any string.
         level: `private` removes secrets; `aggregated` and `federated` remove identifiers too.
 
     Raises:
         ValueError: an unknown level.
-        TypeError: not a text.
+        TypeError: not a string.
     """
     if not isinstance(text, str):
-        raise TypeError(f"redact takes a text, not {type(text).__name__}")
+        raise TypeError(f"redact takes a string, not {type(text).__name__}")
     counts: Counter[str] = Counter()
     return Redaction(redact_text(text, identifiers=PrivacyLevel(level).hides_identifiers, counts=counts), dict(counts))
 
 
 def redacted_error(error: BaseException, max_text: int = 500) -> str:
-    """Return type and message of an error as one bounded text without secrets, for logs and messages."""
+    """Return type and message of an error as one bounded string without secrets, for logs and messages."""
     return redact_text(error_text(error, max_text), identifiers=False)
 
 
 def redact_text(text: str, *, identifiers: bool, counts: Counter[str] | None = None) -> str:
-    """Return the text without secrets, and without identifiers if asked; the same object if it holds none.
+    """Return the string without secrets, and without identifiers if asked; the same object if it holds none.
 
     `counts` is increased by the number of removed places, by type.
     """
@@ -121,7 +121,7 @@ def redact_text(text: str, *, identifiers: bool, counts: Counter[str] | None = N
 def _one_pass(text: str, identifiers: bool, counts: Counter[str] | None) -> str:
     """Apply every rule once, in order.
 
-    A rule that changes the text may let a later one match, or keep it from matching. So the text is scanned again after a change,
+    A rule that changes the string may let a later one match, or keep it from matching. So the string is scanned again after a change,
     and the result does not depend on how many rules a scan lets through.
     """
     rules = candidates(text, identifiers=identifiers)
@@ -186,7 +186,7 @@ class Scan:
     MAX_WORDS = 20_000
     LONGEST_WORD = 24
     LONGEST_EXPECTED = 100_000
-    """Characters of a text; longer ones are scanned when they are redacted, which bounds the memory."""
+    """Characters of a string; longer ones are scanned when they are redacted, which bounds the memory."""
 
     def __init__(self, identifiers: bool) -> None:
         rules = self._rules = SECRETS + IDENTIFIERS if identifiers else SECRETS
@@ -197,7 +197,7 @@ class Scan:
         self._others: dict[str, int] = {}
 
     def rules(self, text: str) -> Sequence[RedactionRule]:
-        """Return the rules that can match; none for a text in memory."""
+        """Return the rules that can match; none for a string in memory."""
         return () if text in self.known else self._candidates([text])[0]
 
     def remember(self, texts: Iterable[str]) -> None:
@@ -208,9 +208,9 @@ class Scan:
         self.known.update([text for text in texts if len(text) <= limit])
 
     def expect(self, texts: Collection[str]) -> Set[str]:
-        """Scan texts that are redacted next, and return those that no rule can match.
+        """Scan strings that are redacted next, and return those that no rule can match.
 
-        If all texts are in memory, the result is the memory itself, which other threads may change.
+        If all strings are in memory, the result is the memory itself, which other threads may change.
         """
         if self.known.issuperset(texts):
             return self.known
@@ -287,7 +287,7 @@ def _places(bits: int) -> list[int]:
     return places
 
 
-# Texts as shapes: which characters of keys follow each other, and which kinds of characters do.
+# Strings as shapes: which characters of keys follow each other, and which kinds of characters do.
 _KEY = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _RUN = "k" * RUN_LENGTH
 _TO_RUNS = bytes(ord("k") if byte in _KEY + b"_-" else byte if byte > 127 else ord(" ") for byte in range(256))
@@ -307,7 +307,7 @@ class _WordFlags:
     __slots__ = ("_begun", "_find_ascii", "_find_other", "_local", "_long_key", "_meaning", "_patterns", "_shapes")
 
     def __init__(self, rules: tuple[RedactionRule, ...]) -> None:
-        # By flag: the rules that each of these substrings selects; None stands for the flag itself.
+        # By flag: the rules that each of these substrings selects; None means the flag itself.
         self._meaning: list[list[tuple[str | None, int]]] = [[]]
         self._long_key = self._new([(None, sum(1 << place for place, rule in enumerate(rules) if rule in BARE))])
         self._patterns: list[tuple[re.Pattern[str], RedactionRule, int]] = []
@@ -334,7 +334,7 @@ class _WordFlags:
         return 1 << len(self._meaning) - 1
 
     def rules(self, seen: int, low: str) -> int:
-        """Return the bits of the rules of these flags for a text in lower case."""
+        """Return the bits of the rules of these flags for a lower-case string."""
         found = 0
         for flag in _places(seen):
             for needle, bits in self._meaning[flag]:
@@ -362,15 +362,15 @@ class _WordFlags:
                 place = find(starts[word + 1])
             return True
 
-        def mapped(table: bytes) -> str:
+        def translate(table: bytes) -> str:
             return data.translate(table).decode("utf-8", "surrogatepass")
 
         for part in self._find_ascii(low) | (set() if low.isascii() else self._find_other(low)):
             mark(partial(low.find, part), self._begun[part], self._local.get(part, ()))
-        mark(partial(mapped(_TO_LONG_KEYS).find, _LONG_KEY), self._long_key)
-        has_runs = mark(partial(mapped(_TO_RUNS).find, _RUN), _LONG_RUN)
+        mark(partial(translate(_TO_LONG_KEYS).find, _LONG_KEY), self._long_key)
+        has_runs = mark(partial(translate(_TO_RUNS).find, _RUN), _LONG_RUN)
         if self._shapes:
-            shaped = mapped(_TO_SHAPE)
+            shaped = translate(_TO_SHAPE)
             for shape, flag in self._shapes:
                 mark(partial(shaped.find, shape), flag)
         for pattern, rule, flag in self._patterns:
@@ -379,7 +379,7 @@ class _WordFlags:
         return found
 
     def _finder(self, needles: dict[str, int], rules: tuple[RedactionRule, ...]) -> Callable[[str], set[str]]:
-        """Return a function from a text in lower case to the beginnings of substrings in it, each of which has its own flag."""
+        """Return a function from a lower-case string to the beginnings of substrings in it, each of which has its own flag."""
         tree: dict[str, Any] = {}
         longer: dict[str, list[tuple[str | None, int]]] = {}
         first_words = {needle: _first_word(needle) for needle in needles}
@@ -414,7 +414,7 @@ class _WordFlags:
 
 
 def _first_word(needle: str) -> str:
-    """Return the first word of a substring, with a blank if the word ends there, as every word does in the text that is searched."""
+    """Return the first word of a substring, with a blank if the word ends there, as every word does in the string that is searched."""
     word = needle.split()[0]
     return word if word == needle.lstrip() else f"{word} "
 
@@ -425,6 +425,6 @@ def _place(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _alternatives(tree: dict[str, Any]) -> str:
-    """Return a regular expression for the texts of a tree, which decides character by character."""
+    """Return a regular expression for the strings of a tree, which decides character by character."""
     branches = [re.escape(character) + _alternatives(branch) for character, branch in sorted(tree.items())]
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})" if branches else ""

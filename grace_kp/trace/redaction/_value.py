@@ -45,9 +45,9 @@ def redact_value(
 ) -> Any:
     """Return a JSON value without secrets; the same object where nothing was found.
 
-    A text under a key such as `password` or `apiKey` is a secret unless it is plainly something else; so is a number under a key
+    A string under a key such as `password` or `apiKey` is a secret unless it is plainly something else; so is a number under a key
     such as `pin` or `card_number`. `{"name": "password", "value": …}`, `["authorization", …]` and `["--token", …]` count as well.
-    `counts` is increased by what was removed, by type. Texts in `unaffected` are known to match no rule.
+    `counts` is increased by what was removed, by type. Strings in `unaffected` are known to match no rule.
     """
     kind = type(value)
     if kind is str:
@@ -60,7 +60,7 @@ def redact_value(
 
 
 def is_plain(value: dict[Any, Any], unaffected: Set[str]) -> bool:
-    """Return whether an object holds only texts that no rule can match, and numbers, under names that mean no secrets."""
+    """Return whether an object holds only strings that no rule can match, and numbers, under names that mean no secrets."""
     for key, item in value.items():
         kind = type(item)
         if kind is str:
@@ -74,7 +74,7 @@ def is_plain(value: dict[Any, Any], unaffected: Set[str]) -> bool:
 
 
 def have_plain_names(names: Collection[str]) -> bool:
-    """Return whether an object with some of these names, and texts that no rule can match, holds no secrets."""
+    """Return whether an object with some of these names, and strings that no rule can match, holds no secrets."""
     return all(map(is_plain_name, names)) and (_VALUE_KEYS.isdisjoint(names) or _NAMING_KEYS.isdisjoint(names))
 
 
@@ -113,22 +113,22 @@ class _Walk:
                 target[place] = self.sequence(value, secret)
             elif kind is int and secret is not None and type(place) is str and names_number(secret) and abs(value) > 99:
                 self.changed = True
-                target[place] = self.removed()
+                target[place] = self.remove_secret()
             else:
                 target[place] = value
         return out[0] if self.changed else root
 
     def text(self, value: str, secret: str | None) -> str:
-        """Redact a text, or remove it if it is the secret of this name."""
+        """Redact a string, or remove it if it is the secret of this name."""
         if secret is None:
             return redact_text(value, identifiers=self.identifiers, counts=self.counts)
         if not value or (value.startswith("[REDACTED:") and value.endswith("]") and value.count("[") == 1):
             return value
         if is_harmless(secret, value, "key"):
             return redact_text(value, identifiers=self.identifiers, counts=self.counts)
-        return self.removed()
+        return self.remove_secret()
 
-    def removed(self) -> str:
+    def remove_secret(self) -> str:
         """Count a secret and return its replacement."""
         if self.counts is not None:
             self.counts["password"] += 1
@@ -175,7 +175,7 @@ class _Walk:
             under = marked.get(number, secret)
             if type(item) is int and number in marked and type(under) is str:
                 self.changed = True
-                row[number] = self.removed()
+                row[number] = self.remove_secret()
                 continue
             known = type(under) is str or type(item) in {list, dict}
             self.stack.append((item, row, number, under if known else None))
@@ -256,7 +256,7 @@ _OTHER_KEY = re.compile(r"[\w.-]{2,60}[_.-]KEY|[\w.-]{2,60}(?:[_.-]key|[a-z]Key)
 
 
 def _is_generated_key(key: object, value: object) -> bool:
-    """Return whether the value looks generated and its name resembles SENDGRID_KEY; `cache_key` and similar names are no secrets."""
+    """Return whether the value looks generated and its name resembles SENDGRID_KEY; `cache_key` and similar names are not secrets."""
     if type(key) is not str or type(value) is not str or not 16 <= len(value) <= 400:
         return False
     return _OTHER_KEY.fullmatch(key) is not None and NO_SECRET_KEY.search(key) is None and looks_random(value, 16)
@@ -375,7 +375,7 @@ def _count_removed(before: object, after: object) -> int:
 
 
 class Redactor:
-    """Removes secrets, and identifiers if asked, from the texts and values of one document.
+    """Removes secrets, and identifiers if asked, from the strings and values of one document.
 
     Attributes:
         counts: places that were removed, by type.
@@ -387,30 +387,30 @@ class Redactor:
         self.counts: Counter[str] = Counter()
         self._identifiers = identifiers
         self.harmless: Set[str] = NONE
-        """Texts that no rule can match."""
+        """Strings that no rule can match."""
 
     def expect(self, texts: Collection[str]) -> None:
-        """Scan texts that are redacted next, alone or inside of values. This replaces the texts expected before."""
+        """Scan strings that are redacted next, alone or inside values. This replaces the strings expected before."""
         self.harmless = scanner(self._identifiers).expect(texts)
 
     def text(self, text: str, *, is_counted: bool = True) -> str:
-        """Return the text without what must not be stored, in a form that UTF-8 can hold.
+        """Return the string redacted, in a form that UTF-8 can hold.
 
-        A text that occurs more than once in the document is counted once.
+        A string that occurs more than once in the document is counted once.
         """
         if text in self.harmless:
             return text
         return redact_text(storable(text), identifiers=self._identifiers, counts=self.counts if is_counted else None)
 
     def value(self, value: object) -> Any:
-        """Return a JSON value without what must not be stored; the same object where nothing was found."""
+        """Return a JSON value redacted; the same object if nothing was found."""
         if type(value) is dict and is_plain(value, self.harmless):
             return value
         return redact_value(value, identifiers=self._identifiers, counts=self.counts, unaffected=self.harmless)
 
 
 def texts_in(value: object, texts: list[str]) -> None:
-    """Add the texts of a rendered value to the list, except for the names of fields."""
+    """Add the strings of a rendered value to the list, except for the names of fields."""
     kind = type(value)
     if kind is str:
         texts.append(value)  # type: ignore[arg-type]

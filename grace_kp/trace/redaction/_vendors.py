@@ -1,6 +1,6 @@
 """The formats of keys and tokens by vendor. The formats are public facts; the table says nothing about where a key is used.
 
-Each row: vendor, lower-case texts of which a match contains at least one, the format, and what the format alone does not decide:
+Each row: vendor, lower-case strings of which a match contains at least one, the format, and what the format alone does not decide:
 `random` rows match only what looks generated, because words of ordinary text have the same shape.
 A match must not follow a letter or a digit, and takes the rest of its word with it, so that no half of a key stays behind.
 """
@@ -253,7 +253,7 @@ def _is_example(match: re.Match[str]) -> bool:
 
 
 def _begins(row: Format) -> bool:
-    """Whether every match begins with one of the texts of its row."""
+    """Whether every match begins with one of the strings of its row."""
     beginning = re.match(r"(?:\(\?<![^)]*\))*(?:\(\?:)?([A-Za-z0-9_]+)", row.pattern)
     return beginning is not None and any(beginning[1].lower()[:2] == need[:2] for need in row.needs.split())
 

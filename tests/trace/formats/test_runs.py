@@ -97,7 +97,7 @@ class TestContainers:
         [
             ([user("a"), 5, assistant("b")], r"^messages\[1\]: must be an object \(got 5\)$"),
             ([user("a"), {"content": "b"}], r"^messages\[1\]\.role: is missing$"),
-            ({"traj": [user("a"), {"role": 7, "content": "b"}]}, r"^traj\[1\]\.role: must be a text .*\(got 7\)$"),
+            ({"traj": [user("a"), {"role": 7, "content": "b"}]}, r"^traj\[1\]\.role: must be a string .*\(got 7\)$"),
             ({"messages": [None, assistant("b")]}, r"^messages\[0\]: must be an object"),
             ({"request": {"messages": [user("a"), []]}}, r"^request\.messages\[1\]: must be an object"),
             ({"messages": []}, r"^messages: must have at least one message$"),

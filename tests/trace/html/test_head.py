@@ -26,7 +26,7 @@ SHOWN = {
     "what is still awaited": (lambda: document(THOUGHT, awaits=["judgement", "scores"]), ("Still awaited: judgement, scores",)),
     "an error and missing steps": (everything, ("ValueError: no", "2 steps were not recorded")),
     "confidence": (full, ("tool success0.750", "source agreementnot evaluated", "query coveragenot evaluated", "tools succeeded: 75 %")),
-    "a learned profile that failed": (everything, ("a formula stands in for it", "stated by the run0.500", "steps−0.40", "does not fitlonger")),
+    "a learned profile that failed": (everything, ("a formula is used instead", "stated by the run0.500", "steps−0.40", "does not fitlonger")),
     "value": (everything, ("tool diversity0.900", "rulefew steps", "novelty not measuredno embedder")),
     "a fallback of the judge": (full, ("self evaluation 0.500 fallback, not measured", "ReadTimeout: 20 s", "coverage 0.900", "2 calls, 900 tokens")),
     "scorers": (lambda: document(THOUGHT, scores=SCORES), ("tone in all 0.400 of at least 0.5 not passed", "too curt", "Skipped: no text", "Failed: no model")),
@@ -41,9 +41,9 @@ def test_the_head_shows_every_part(part):
 
 
 def test_the_head_of_a_run_claims_nothing_else():
-    """Nothing is awaited, and no formula stands in; a suspended run is not successful yet."""
+    """Nothing is awaited, and no formula replaces a profile; a suspended run is not successful yet."""
     assert "Still awaited" not in text_of(full())
-    assert "a formula stands in" not in text_of(full())
+    assert "a formula is used" not in text_of(full())
     assert "successful" not in text_of(document(THOUGHT, status="suspended"))
 
 

@@ -25,10 +25,10 @@ def test_a_long_run_is_cut_in_the_middle():
     assert ("thought 1499<" in found, "thought 1500<" in found, "thought 2000<" in found) == (True, False, True)
 
 
-def test_model_calls_without_a_text_are_listed():
+def test_model_calls_without_text_are_listed():
     """They are no steps of their own."""
     text = Elements(run_timeline(full())).text
-    assert "1 model call without a text" in text
+    assert "1 model call without text" in text
     assert "gemini-3-pro, ok, 1,500 input tokens, 12 output tokens, 401 ms" in text
 
 
@@ -77,7 +77,7 @@ def test_a_decision_stands_where_it_was_made():
     ("response", "words"),
     [
         ({"action": "cancel"}, "no reviewer was available"),
-        ({"action": "cancel", "timeout_reached": True}, "nobody answered in time; cancel"),
+        ({"action": "cancel", "timeout_reached": True}, "no answer in time; cancel"),
         ({"action": "input", "user_input": "ask sales", "reviewer": "ana"}, "ask sales"),
         ({"action": "proceed"}, "proceed by an unknown reviewer"),
     ],
