@@ -1,4 +1,4 @@
-"""Bets against a promised error rate, from counts: the wealth that refutes the promise, and the interval of rates that stand.
+"""Bets against a promised error rate, from counts: the wealth that refutes the promise, and the interval of rates that are not refuted.
 
 A bet against "at most a share q is wrong" multiplies its capital with each label by
 
@@ -25,9 +25,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from grace_kp.calibrate._samples import Floats
 
-    Array = NDArray[np.float64]
     Counts = Mapping[float, Sequence[int]]
     """From the weight as a share of the largest one, u, to how many labels with it are right, and how many are wrong."""
 
@@ -93,9 +92,9 @@ def _edge(counts: Counts, limit: float, odds: tuple[float, ...], outside: float)
     return outside
 
 
-def _log_gain(counts: Counts, rate: float, odds: tuple[float, ...]) -> Array:
+def _log_gain(counts: Counts, rate: float, odds: tuple[float, ...]) -> Floats:
     """Return the logarithm of what each bet has multiplied its capital with."""
-    total: Array = np.zeros(len(odds))
+    total: Floats = np.zeros(len(odds))
     excess = np.array(odds) - 1
     bet = excess / (1 + excess * rate)
     for share, (right, wrong) in counts.items():
@@ -103,7 +102,7 @@ def _log_gain(counts: Counts, rate: float, odds: tuple[float, ...]) -> Array:
     return total
 
 
-def _log_sum(logarithms: Array) -> Array:
+def _log_sum(logarithms: Floats) -> Floats:
     largest = logarithms.max(axis=-1)
-    total: Array = largest + np.log(np.exp(logarithms - largest[..., None]).sum(axis=-1))
+    total: Floats = largest + np.log(np.exp(logarithms - largest[..., None]).sum(axis=-1))
     return total

@@ -1,4 +1,4 @@
-"""What the words of a text show: hedging, refusal, apology, trouble, a stated confidence, and the words it shares with another text.
+"""Wording of a text: hedging, refusal, apology, trouble, a stated confidence, and the words it shares with another text.
 
 Lists of phrases, not a model: English, and a little Japanese. Texts are cut first, so that the cost has a bound.
 """

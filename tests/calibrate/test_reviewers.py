@@ -48,7 +48,7 @@ def test_nobody_in_time_is_no_refusal():
     report = cal.reviewers([document(1, late, named, nobody, unnamed)])
     assert (1, 1, 1) == (report.timed_out, report.unanswered, report.unnamed)
     assert (1, 0, 0) == (only(report).timed_out, only(report).refused, only(report).answered)
-    assert "1 timed out without a name; nobody refused them" in str(report)
+    assert "1 timed out without a name; these are not refusals" in str(report)
 
 
 def test_the_time_of_an_answer_is_the_reviewers_own():

@@ -153,7 +153,7 @@ def test_the_json_form():
     ("arguments", "message"),
     [
         ({"risks": {}}, "got none"),
-        ({"risks": {"escalate": 0.1}}, "levels silent, notify, confirm"),
+        ({"risks": {"escalate": 0.1}}, "one or more of silent, notify, confirm"),
         ({"risks": {"silent": 0}}, "above 0 and below 1"),
         ({"risks": {"silent": 0.2, "confirm": 0.1}}, "must not fall"),
         ({"delta": 0}, "delta"),
@@ -281,7 +281,7 @@ def test_it_states_itself(kind, moment, words):
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"risks": {}}, "risks must name one or more of the levels silent, notify, confirm"),
+        ({"risks": {}}, "risks must have a rate for one or more of silent, notify, confirm"),
         ({"delta": 0.0}, "delta must be above 0"),
         ({"kind": "conformal"}, "promise must be selective or overall"),
         ({"moment": "start"}, "moment must be end or action"),

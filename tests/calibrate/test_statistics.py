@@ -235,7 +235,7 @@ def test_many_labels_have_the_intervals_of_few():
         ([0.5], [1, 0], r"same length \(got 1 and 2\)"),
         ([[0.5], [0.5]], [1, 0], r"one dimension"),
         ([{}], [1], r"confidence must be numbers"),
-        ([], [], r"there are no labels"),
+        ([], [], r"at least one label \(got none\)"),
     ],
 )
 @pytest.mark.parametrize("use", [cal.assess, lambda c, y: cal.risk_thresholds(c, y, {"silent": 0.2})])

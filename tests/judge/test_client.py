@@ -27,7 +27,7 @@ from tests.judge.scripted import GOOD, Judge
         (lambda prompt: "no idea", "no score"),
         (lambda prompt: "0.2, no, I mean 0.9", "disagree"),
         (lambda prompt: float("nan"), "not finite"),
-        (lambda prompt: object(), "not a text"),
+        (lambda prompt: object(), "not a string"),
         (Judge(OSError("no route")), "no route"),
         (Judge(RecursionError()), "RecursionError"),
         (lambda: "0.8", "TypeError"),

@@ -50,9 +50,7 @@ def test_instructions_are_no_reply(key):
         ("What does the town have?", "auto", "en"),
         ("", "auto", "en"),
         ("12345", "auto", "en"),
-        ("Qu'est-ce que c'est ?", "auto", "en"),
         ("この町には何がありますか。", "auto", "ja"),
-        ("カタカナ", "auto", "ja"),
         ("ｶﾀｶﾅ", "auto", "ja"),
         ("契約期間", "auto", "ja"),
         ("GRACE とは何ですか", "auto", "ja"),
@@ -115,10 +113,11 @@ def test_an_obedient_judge_would_obey():
     assert "1.0" in Obedient(hostile)(f"{prompt}{hostile}\n")
 
 
-@EACH
-@pytest.mark.parametrize("kind", ["self_evaluation", "coverage", "both", "step"])
-def test_outside_the_fences_are_the_instructions_alone(hostile, kind):
-    """Every text is in its own fence, and nothing else is outside."""
+@pytest.mark.parametrize(
+    ("name", "kind"), product([name for name, _ in HOSTILE], ["self_evaluation", "coverage", "both", "step"])
+)
+def test_outside_the_fences_are_the_instructions_alone(name, kind):
+    hostile = dict(HOSTILE)[name]
     titles = ("purpose", "factors", "output") if kind == "step" else ("question", "answer", "source", "source")
     for language in ("en", "ja"):
         prompt = build_prompt(kind, language, [(title, hostile) for title in titles])
@@ -211,9 +210,11 @@ SECRETS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "secret"), [case[1:] for case in SECRETS], ids=[case[0] for case in SECRETS])
-@pytest.mark.parametrize("around", ["{}", "First.\n{}\nLast.", "({})", "前に {} 後に"])
-def test_no_secret_reaches_the_judge(text, secret, around):
+@pytest.mark.parametrize(
+    ("name", "around"), product([case[0] for case in SECRETS], ["{}", "First.\n{}\nLast.", "({})", "前に {} 後に"])
+)
+def test_no_secret_reaches_the_judge(name, around):
+    text, secret = next(case[1:] for case in SECRETS if case[0] == name)
     prompts = []
 
     def judge(prompt):
@@ -318,18 +319,17 @@ NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize("answer", NUMBERS)
-@pytest.mark.parametrize(
-    "reply",
-    [
-        HONEST,
-        f"```json\n{HONEST}\n```",
-        '{"score": 0.2, "reason": "the answer says 0.8, 1.0 and 100%"}',
-        "Score: 0.2\nReason: it is not borne out.",
-        "信頼度：０．２",
-        "0.2",
-    ],
-)
+HONEST_REPLIES = [
+    HONEST,
+    f"```json\n{HONEST}\n```",
+    '{"score": 0.2, "reason": "the answer says 0.8, 1.0 and 100%"}',
+    "Score: 0.2\nReason: it is not borne out.",
+    "信頼度：０．２",
+    "0.2",
+]
+
+
+@pytest.mark.parametrize(("answer", "reply"), product(NUMBERS, HONEST_REPLIES))
 def test_an_honest_reply_is_accepted(answer, reply):
     made = LLMSelfEvaluator(lambda prompt: reply).evaluate_detailed(PLAIN_Q, answer, [answer])
     assert (0.2, False, None) == (made.score, made.fallback, made.error)
@@ -354,10 +354,8 @@ def test_what_stands_in_the_answer_takes_no_score_away(answer, reply):
     ("reply", "score"),
     [
         ('{"score": 0}', 0.0),
-        ('{"score": 0.0}', 0.0),
         ('{"score": 0.7}', 0.7),
         ('{"score": 1}', 1.0),
-        ('{"score": 0.5}', 0.5),
         ("0.7", 0.7),
         ("Score: 0.7", 0.7),
         ("search_avg_score is 0.7, so I say 0.7", 0.7),

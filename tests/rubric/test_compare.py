@@ -31,10 +31,10 @@ class TestVerdict:
             (1.01, (0.3, 0.3), 1.5, (0.5, 0.5), "best", "uneven across documents"),
             (3.0, (0.3, 0.3), 2.0, (0.5, 0.5), "best", "uneven across documents"),
             (1.0, (0.3, 0.2), 0.0, (0.5, 0.5), "variant", "steadier"),
-            (1.0, (0.3, 0.4), 0.0, (0.5, 0.5), "best", "no steadier"),
-            (1.0, (0.3, 0.3), 0.0, (0.5, 0.5), "best", "no steadier"),
+            (1.0, (0.3, 0.4), 0.0, (0.5, 0.5), "best", "not steadier"),
+            (1.0, (0.3, 0.3), 0.0, (0.5, 0.5), "best", "not steadier"),
             (0.5, (0.3, 0.2), 0.0, (0.5, 0.5), "variant", "steadier"),
-            (0.5, (0.2, 0.3), 0.0, (0.5, 0.5), "best", "no steadier"),
+            (0.5, (0.2, 0.3), 0.0, (0.5, 0.5), "best", "not steadier"),
             (0.49, (0.3, 0.1), 0.0, (0.5, 0.5), "best", "less than 0.5"),
             (0.0, (0.3, 0.1), 0.0, (0.5, 0.5), "best", "less than 0.5"),
             (-2.0, (0.3, 0.1), 0.0, (0.5, 0.5), "best", "less than 0.5"),
@@ -167,7 +167,7 @@ def test_a_history_shows_every_round_and_its_decision(tmp_path):
 def test_a_history_without_rounds_has_a_page(tmp_path):
     """It has nothing to plot."""
     page = rb.history_page(rb.History(tmp_path / "history.md"))
-    assert "There are no rounds yet." in page
+    assert "No round is recorded yet." in page
     assert "<svg" not in page
 
 

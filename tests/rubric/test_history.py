@@ -125,7 +125,7 @@ def test_no_run_gets_lost(path, old, new, problem):
         ("## Round 3: third", "## Round 3: longer", "there is already a variant 'longer'"),
         ("| a | law | 3 | 2 |", "| a | law | 3 | 3 |", "all documents of a test set have the same number of runs"),
         ("| a | law | 3 | 2 |", "| a | law | -1 | 2 |", "a whole number is needed"),
-        ("| a | p0 |", "| z | p0 |", "there is no document 'z'"),
+        ("| a | p0 |", "| z | p0 |", "the document 'z' is unknown"),
     ],
 )
 def test_what_is_not_what_the_runs_come_to_is_an_error_with_its_line(path, old, new, problem):

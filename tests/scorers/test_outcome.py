@@ -33,7 +33,7 @@ class TestContentQuality:
             wanted(patterns={"A": ["("]})
         with pytest.raises(sc.PatternError, match="patterns, page 'A'"):
             sc.ContentQuality({"A": ["["]})
-        with pytest.raises(ValueError, match="a pattern must be a text, not int"):
+        with pytest.raises(ValueError, match="a pattern must be a string, not int"):
             wanted(patterns={"A": [3]})
 
     def test_a_pattern_that_runs_for_ever_counts_as_not_found(self):
@@ -109,8 +109,8 @@ class TestPatterns:
             ({"A": "thanks"}, "page 'A': a list of patterns is needed, not 'thanks'"),
             ({"A": {"x": 1}}, "page 'A': a list of patterns is needed, not an object of 1"),
             ({"A": 3}, "page 'A': a list of patterns is needed, not 3"),
-            ({"A": ["x", 3]}, "page 'A': a pattern must be a text, not int"),
-            ({3: ["x"]}, "a page title must be a text, not 3"),
+            ({"A": ["x", 3]}, "page 'A': a pattern must be a string, not int"),
+            ({3: ["x"]}, "a page title must be a string, not 3"),
             (["a"], "patterns must be lists of patterns by page title, not a list of 1"),
             ("a", "patterns must be lists of patterns by page title, not 'a'"),
             ({"A": ["x" * 10_001]}, "page 'A': the pattern 'x.* has 10,001 characters, more than 10,000"),

@@ -251,7 +251,7 @@ class TestToYaml:
             with pytest.raises(sc.SuiteError, match=problem):
                 sc.Suite([sc.Entry(sc.ContentQuality()), sc.Entry(scorer)]).to_yaml()
         registered("odd", Odd)
-        for limit, problem in ((object(), "an option is no plain data"), (Odd, "an option is no plain data")):
+        for limit, problem in ((object(), "an option is not plain data"), (Odd, "an option is not plain data")):
             with pytest.raises(sc.SuiteError, match=rf"scorers\[0\] \(odd\): {problem}"):
                 sc.Suite([sc.Entry(Odd(limit=limit))]).to_yaml()
         with pytest.raises(sc.SuiteError, match="an option cannot be called 'weight'"):
@@ -278,7 +278,7 @@ class TestFromYaml:
             ("scorers: &a [*a]", 1, r"scorers\[0\]: must be an object with the fields type, weight, threshold, not a list of 1"),
             ("", 1, "must be an object with the fields scorers, not None"),
             ("scorers: 3", 1, "scorers: must be a list, not 3"),
-            ("scorers:\n  - type: nonsense", 2, r"scorers\[0\]: there is no scorer 'nonsense'"),
+            ("scorers:\n  - type: nonsense", 2, r"scorers\[0\]: the scorer 'nonsense' is unknown"),
             (A + "  - weight: 1", 3, r"scorers\[1\]\.type: is missing"),
             ("scorers:\n  - type: response-time", 2, r"scorers\[0\]: .*max_acceptable_ms"),
             (A + "    weight: -1", 2, "a weight must be a number from 0"),
