@@ -5,7 +5,7 @@ A bet against "at most a share q is wrong" multiplies its capital with each labe
     1 + u · b · (x − q),        b = (c − 1) / (1 + (c − 1) q),        c > 1,
 
 where x is 1 for wrong and 0 for right, and u, from 0 to 1, is the label's weight as a share of the largest possible weight. With u = 1 this
-is the likelihood ratio of the rate whose odds are c times those of q. No factor is negative, because b < 1 / q. When labels are drawn with
+is the likelihood ratio of the rate with c times the odds of q. No factor is negative, because b < 1 / q. When labels are drawn with
 a probability proportional to 1 / u, the mean of u (x − q) is at most 0 under the promise, whatever the levels and weights of the labels, so
 the expected factor is at most 1. An average of such capitals has this property too. Capital that starts at 1 therefore reaches 1 / delta
 with probability at most delta, at any time (Ville 1939; Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting",

@@ -1,4 +1,4 @@
-"""Figures of policies over the same decisions, and what a replay found: differences, the first runs where they differ, as text or JSON.
+"""Figures of policies over the same decisions, and the result of a replay: differences, the first runs where they differ, as plain lines or JSON.
 
 A decision is an index into columns of numbers, so that a hundred thousand of them fit into a few megabytes.
 """
@@ -216,7 +216,7 @@ def _difference(more: Ints, runs: Ints, seed: int) -> Difference:
 
 LABEL = 20
 CELL = 29
-"""Columns of a name and of each policy in the text; together fewer than 80."""
+"""Columns of a name and of each policy in a line; together fewer than 80."""
 FEW_DIFFER = 0.1
 """Difference between the labelled shares of asked and unasked decisions from which a report warns."""
 _SHARES = {

@@ -224,7 +224,7 @@ def _tasks(runs: Sequence[Trace], groups: Sequence[Hashable] | None, notes: list
 
 
 def _draw_tasks(tasks: Integers, most: int, random: np.random.Generator) -> Integers:
-    """Return the places of at most `most` rows: all of them, or those of whole tasks drawn at random."""
+    """Return the places of at most `most` rows: all of them, or the rows of whole tasks drawn at random."""
     if len(tasks) <= most:
         return np.arange(len(tasks), dtype=np.intp)
     tasks = np.unique(tasks, return_inverse=True)[1]  # a task without rows here must not be drawn

@@ -64,7 +64,7 @@ class LabelledRun:
     group: str
     """The task of the run, with its source and domain."""
     reason: str = ""
-    """Why there is no label; empty with one."""
+    """Why the run has no label; empty with one."""
 
 
 def read_labelled(

@@ -7,7 +7,6 @@ and is silent as long as the promise holds; `drift` finds changed inputs.
 from __future__ import annotations
 
 import math
-import sys
 import threading
 from bisect import bisect_left
 from collections import OrderedDict
@@ -133,7 +132,7 @@ class Monitor:
         if promise not in (SELECTIVE, OVERALL):
             raise ValueError(f"promise must be {SELECTIVE} or {OVERALL} (got {brief(promise)})")
         self.promise = promise
-        self.max_weight = _check_weight("max_weight", max_weight, sys.float_info.max)
+        self.max_weight = _check_weight("max_weight", max_weight)
         self._counts: dict[str, _Weeks] = {ALL: {}}
         self._alarms: dict[tuple[str, str], Alarm] = {}
         self._ids: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -418,7 +417,9 @@ def _check_level(level: str) -> str:
     return str(level)
 
 
-def _check_weight(name: str, value: float, largest: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, float | int) or not 0 < value <= largest:
-        raise ValueError(f"{name} must be a number above 0, at most {largest:g} (got {brief(value)})")
+def _check_weight(name: str, value: float, largest: float = math.inf) -> float:
+    is_number = isinstance(value, float | int) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= largest or value == math.inf:
+        limit = "" if largest == math.inf else f" and at most max_weight, {largest:g}"
+        raise ValueError(f"{name} must be a number above 0{limit} (got {brief(value)})")
     return float(value)

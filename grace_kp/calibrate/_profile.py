@@ -364,7 +364,7 @@ def _check_kind(source: SourceFile) -> None:
 
 
 def _check_thresholds(source: SourceFile, fields: _Profile) -> None:
-    """Refuse thresholds that are incomplete, whose missing levels would be milder defaults, or that differ from those of the promise."""
+    """Refuse thresholds that are incomplete, whose missing levels would be milder defaults, or that differ from the thresholds of the promise."""
     stated, promise = fields.thresholds, fields.promise
     missing = [name for name in ("silent", "notify", "confirm") if stated is not None and name not in stated]
     if missing:

@@ -137,7 +137,7 @@ def _reliability_plot(calibration: Calibration) -> str:
         found.append(Curve(name=name, points=points, sizes=runs, notes=[f"{count:,}" for count in runs]))
     unit = (0.0, 1.0)
     plane = Plane(x="confidence", y="share correct", x_range=unit, y_range=unit, diagonal="as stated", note="runs")
-    caption = "Below the dotted line the confidence promises too much. Larger points stand for more runs."
+    caption = "Below the dotted line the confidence promises too much. Larger points mean more runs."
     return curves("Reliability", found, plane, caption=caption)
 
 

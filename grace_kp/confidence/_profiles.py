@@ -270,7 +270,7 @@ FOR_ENDED_RUNS = (
 
 
 def promise_gaps(profile: object) -> tuple[str, ...]:
-    """Return why the promise of a profile does not hold at gates; nothing if it does, or if there is no promise."""
+    """Return why the promise of a profile does not hold at gates; empty if it holds, or without a promise."""
     promise = getattr(profile, "promise", None)
     if promise is None or (isinstance(promise, Mapping) and promise.get("moment") == "action"):
         return ()

@@ -17,7 +17,7 @@ from grace_kp.background import DeadlineExceeded, await_within, call_within, fin
 from grace_kp.confidence import Evaluation
 from grace_kp.errors import EvaluationFailed, GraceError, JudgeError
 from grace_kp.judge._cache import JudgementCache
-from grace_kp.judge._prompts import LANGUAGES, MAX_CHARS, Prompt, build_prompt, echoed, language_of
+from grace_kp.judge._prompts import LANGUAGES, MAX_CHARS, Prompt, build_prompt, is_echo, language_of
 from grace_kp.judge._reply import COVERAGE_NAMES, SCORE_NAMES, Parsed, parse_reply
 from grace_kp.trace import describe_error, redact_text, render_text
 
@@ -268,7 +268,7 @@ class JudgeClient:
             parsed = parse_reply(reply, _NAMES[name])
             if len(request.names) > 1 and parsed.score is not None and not _is_named(parsed):
                 parsed = Parsed(None, error="the reply does not say which of the questions its score answers")
-            if parsed.score is not None and echoed(parsed, request.prompt):
+            if parsed.score is not None and is_echo(parsed, request.prompt):
                 parsed = Parsed(None, error="the reply only repeats the judged content")
             if parsed.score is None:
                 judgements[name] = Evaluation.failed(parsed.error or "the reply is unparsable", **call)

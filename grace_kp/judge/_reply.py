@@ -80,7 +80,7 @@ def _parse(reply: object, names: tuple[str, ...]) -> Parsed:
         found = _from_object([(str(name), value) for name, value in reply.items()], names)
         if found is None:
             raise _Refused(f"the reply has no {names[0]}")
-        shown = normalised(json.dumps(dict(reply), default=str, ensure_ascii=False))
+        shown = normalise(json.dumps(dict(reply), default=str, ensure_ascii=False))
         return Parsed(found[0], found[1], None, ((0, len(shown)),), shown)
     if isinstance(reply, bytes | bytearray):
         reply = bytes(reply).decode("utf-8", "replace")
@@ -88,7 +88,7 @@ def _parse(reply: object, names: tuple[str, ...]) -> Parsed:
         raise _Refused(f"the reply is a {type(reply).__name__}, not a string")
     if len(reply) > MAX_REPLY:
         raise _Refused(f"the reply is longer than {MAX_REPLY:,} characters")
-    whole = normalised(reply)
+    whole = normalise(reply)
     text = _without_thoughts(whole)
     if not text:
         raise _Refused("the reply is a thought without a judgement" if whole else "the reply is empty")
@@ -108,7 +108,7 @@ _PLAIN = str.maketrans(
 )
 
 
-def normalised(text: str) -> str:
+def normalise(text: str) -> str:
     """Return a string with plain characters for full-width ones, one minus and slash, and no invisible characters or outer blanks."""
     # A footnote is not a digit, and 1½ is neither 11/2 nor a half.
     plain = _VULGAR.sub("\0", _FOOTNOTES.sub(" ", str.__str__(text).replace("\0", " ")))
@@ -229,7 +229,7 @@ def _agree_on(scores: Sequence[float]) -> float:
 
 
 def _from_json(text: str, names: tuple[str, ...]) -> Parsed | None:
-    """Return the score of the JSON objects in a text; None where no object has a score."""
+    """Return the score of the JSON objects in a reply; None where no object has a score."""
     found: list[tuple[float, str]] = []
     places: list[tuple[int, int]] = []
     rest = ""
@@ -289,7 +289,7 @@ def _scores_in(pairs: list[tuple[str, Any]], names: tuple[str, ...], depth: int)
 
 def _value(value: object) -> float:
     if isinstance(value, str):
-        return _read_with_unit(normalised(value))
+        return _read_with_unit(normalise(value))
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _check_range(_number(value), str(value)[:40] if not isinstance(value, int) else "the score")
     raise _Refused("the score is not a number")
@@ -319,7 +319,7 @@ def _from_text(text: str, names: tuple[str, ...]) -> Parsed:
     if text.count("{") > text.count("}"):
         raise _Refused("the reply was cut off")
     line, within = _PATTERNS[names]
-    # The judge was asked for a line such as "Score: 0.8", and the text after "Reason:" explains it. Any other number counts as a score.
+    # The judge was asked for a line such as "Score: 0.8", and an explanation after "Reason:". Any other number counts as a score.
     verdict = _EXPLANATION.sub("", text)
     for others, (other_line, _) in _PATTERNS.items():
         verdict = verdict if others == names else other_line.sub(_blank, verdict)

@@ -174,13 +174,13 @@ def rate(
     """Judge the outputs of a variant with up to two raters, and settle their disputes.
 
     The referee decides where two judgements of a problem differ; without a referee the lower one counts. Of the two counts of bonuses and of
-    penalties, the smaller one counts, so that in doubt there is no penalty. A rater who judged nothing is left out of these counts. A missing
+    penalties, the smaller one counts, so that doubt gives no penalty. These counts leave out a rater who judged nothing. A missing
     judgement is reported as a gap; a problem that no rater judged is an error.
 
     Args:
         name: the name of the variant.
         outputs: one for each run. Outputs that have ratings keep them and are not judged again.
-        test_set: the answer keys; the raters also get the texts of the documents and the scope.
+        test_set: the answer keys; the raters also get the documents and the scope.
         raters: at most two.
         referee: judges outputs with disputes.
 

@@ -1,6 +1,6 @@
 """Evidence for a difference: a paired permutation test, bootstrap intervals, and how many further runs would settle it.
 
-The pairs are problems: the mean judgement of a problem over the runs of one variant, and over those of the other. For each document its
+The pairs are problems: the mean judgement of a problem over the runs of each variant. For each document its
 bonuses less its penalties are a pair too. So the result depends neither on the order of the runs nor on their number for each document.
 """
 

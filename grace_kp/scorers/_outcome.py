@@ -71,7 +71,7 @@ class ContentQuality(DetailedScorer[ContentDetails]):
 
     @property
     def needs_expectation(self) -> bool:
-        """Whether the scorer has no patterns of its own, so that it depends on the expectation of a case."""
+        """Whether the scorer needs the expectation of a case, because it was built without patterns."""
         return not self.patterns
 
     def score_with_details(self, actual: Actual, expected: EditExpectation) -> tuple[float, ContentDetails]:

@@ -96,7 +96,7 @@ class Suite:
             name: the name under which results are stored and found.
 
         Raises:
-            SuiteError: there are no entries, or all weights are 0.
+            SuiteError: the entries are empty, or all weights are 0.
         """
         self.name = name
         self.entries = tuple(entries)

@@ -143,7 +143,7 @@ class VectorCache:
         return max(-1.0, min(1.0, float(similarities.max())))
 
     def _live(self) -> npt.NDArray[np.bool_] | None:
-        """Return which rows have not expired, by position in the ring; None when there is no limit."""
+        """Return which rows have not expired, by position in the ring; None without a limit."""
         if self.ttl_seconds is None:
             return None
         now = self._clock()

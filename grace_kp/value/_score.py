@@ -251,7 +251,7 @@ class ValueScorer:
 
 
 def evaluate_value(trace: ReasoningTrace | Mapping[str, Any], scorer: ValueScorer | None = None) -> float:
-    """Return the value score of a trace, 0 to 1. Without a scorer there is no embedder, and novelty is 0.5.
+    """Return the value score of a trace, 0 to 1. Without a scorer, novelty is 0.5.
 
     Raises:
         InvalidTrace: a field that the score needs is missing or out of range; the message names it.

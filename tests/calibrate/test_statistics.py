@@ -122,7 +122,6 @@ def test_bounds_are_those_of_the_beta_distribution(n, share, delta):
 
 @given(RISKS, st.floats(0.0001, 0.5))
 def test_the_fewest_labels_without_an_error(risk, delta):
-    """One label fewer would not do."""
     n = fewest_without_error(risk, delta)
     assert (1 - risk) ** n <= delta * (1 + 1e-9)
     assert n == 1 or (1 - risk) ** (n - 1) > delta * (1 - 1e-9)
@@ -184,7 +183,6 @@ def test_clusters_widen_the_interval():
 
 
 def test_groups_are_assessed_alone_too():
-    """As if nothing else were there."""
     scores, labels = calibrated(300)
     models = ["a" if i % 3 else "b" for i in range(300)]
     found = cal.assess(scores, labels, groups=models)

@@ -33,7 +33,6 @@ from tests.judge.scripted import (
 
 @pytest.mark.parametrize("key", sorted(TEMPLATES), ids="-".join)
 def test_instructions_are_no_reply(key):
-    """The instructions hold nothing that could be read as a score."""
     template = TEMPLATES[key]
     for code in ("{code}", "0123456789ab", "000000000000", "123456789012", "1e1111111111"):
         for names in (SCORE_NAMES, COVERAGE_NAMES):
@@ -59,7 +58,6 @@ def test_instructions_are_no_reply(key):
     ],
 )
 def test_languages(question, setting, language):
-    """The script of the question chooses the language of the prompt, or the setting does."""
     prompts = []
     judge = lambda prompt: prompts.append(prompt) or HONEST_BOTH  # noqa: E731
     LLMSelfEvaluator(judge, language=setting).evaluate(question, "答え and answer", ["出典"])
@@ -180,7 +178,6 @@ def test_the_code_differs_between_processes():
 
 @given(st.text(st.characters()), st.text(st.characters()))
 def test_same_texts_same_prompt(question, answer):
-    """Within a process a prompt depends on its texts alone, is well formed and can be sent."""
     texts = [("question", question), ("answer", answer)]
     first, second = (build_prompt("self_evaluation", "en", texts) for _ in range(2))
     assert first == second
@@ -271,7 +268,6 @@ def test_a_cut_through_a_secret_shows_no_half_of_it(text, max_chars, gone):
 
 
 def replies(hostile):
-    """Ways to repeat a text: each with its name and the judge."""
     lines = [line for line in hostile.splitlines() if line.strip()]
     return {
         "whole": hostile,

@@ -107,7 +107,6 @@ def evidence(categories):
 
 @pytest.mark.parametrize(("choice", "words"), [("best", "the current best"), ("variant", "the variant")])
 def test_a_comparison_says_what_to_continue_with(choice, words):
-    """And why, with its evidence, its regressions and what weakens it."""
     found = Recommendation(choice, "it is steadier", 0.75, 0.3, {"rate": 0.3}, None, ("few runs",))._repr_html_()
     text = Elements(found).text
     for part in (
@@ -142,7 +141,6 @@ def variants():
 
 
 def test_a_comparison_shows_the_verdict_the_evidence_and_two_plots():
-    """Names are text, not markup."""
     best, new = variants()
     page = rb.comparison_page(best, new, rb.compare(best, new))
     assert "Continue with <b>new</b>: the variant is better by" in page
@@ -154,7 +152,6 @@ def test_a_comparison_shows_the_verdict_the_evidence_and_two_plots():
 
 
 def test_a_history_shows_every_round_and_its_decision(tmp_path):
-    """The best variant stands on top."""
     history = rb.History(tmp_path / "history.md")
     for item in variants():
         history.record(rb.Round(item))

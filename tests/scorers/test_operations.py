@@ -153,7 +153,6 @@ def test_types_are_checked_when_a_record_is_made(make, problem):
 
 class TestFromDict:
     def test_a_result_from_json(self):
-        """The fields are those of the record."""
         data = {
             "operations": [{"type": "insert", "position": "after", "content": "x"}],
             "applied": [True],
@@ -177,7 +176,6 @@ class TestFromDict:
         ],
     )  # fmt: skip
     def test_a_wrong_field_is_named(self, call, problem):
-        """With its place below `actual` or `expected`."""
         with pytest.raises(ValueError, match=problem):
             call()
 
@@ -201,7 +199,6 @@ def test_the_tool_calls_of_a_trace_are_operations():
 
 class TestAsResult:
     def test_a_trace_in_its_dict_form_becomes_a_result(self):
-        """Calls, their success, the duration and the answer."""
         calls = [{"tool_call": 0, "status": "ok"}, {"tool_call": 1, "status": "error"}, "no call"]
         steps = [
             {"step_id": number, "type": "tool_call", "tool": {"name": "edit"}, "input": {"path": name, "index": index}}

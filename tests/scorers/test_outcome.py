@@ -36,12 +36,6 @@ class TestContentQuality:
         with pytest.raises(ValueError, match="a pattern must be a string, not int"):
             wanted(patterns={"A": [3]})
 
-    def test_a_pattern_that_runs_for_ever_counts_as_not_found(self):
-        scorer = sc.ContentQuality({"A": [r"(a|aa)+$"]}, timeout=0.05)
-        actual = done(pages={"A": "a" * 60 + "b"})
-        assert 0.0 == scorer.score(actual, wanted())
-        assert "not found within 0.05 s in content" in scorer.details(actual, wanted()).content_issues[0]
-
 
 class TestOperationResult:
     @pytest.mark.parametrize(
@@ -90,11 +84,6 @@ class TestResponseTime:
     )
     def test_by_hand(self, taken, score):
         assert score == pytest.approx(sc.ResponseTime(1_000).score(done(duration_ms=taken), wanted()))
-
-    @pytest.mark.parametrize("limit", [0, -1, float("inf"), float("nan"), "5"])
-    def test_a_limit_that_is_none(self, limit):
-        with pytest.raises(ValueError, match="max_acceptable_ms"):
-            sc.ResponseTime(limit)
 
     def test_what_was_not_measured_is_no_score(self):
         with pytest.raises(ValueError, match="the duration of the result is unknown"):
